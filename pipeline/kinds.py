@@ -40,6 +40,10 @@ TRAITS: Mapping[Kind, Traits] = {
 }
 
 
+# Kinds whose text states what is so. The others state what happened, or repeat indexed files.
+STATES_PRESENT = frozenset({Kind.FACT, Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT, Kind.QA})
+
+
 class RenderedMemory(Protocol):
     """The parts of a memory that its rendered text consists of."""
 

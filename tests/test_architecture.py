@@ -50,7 +50,7 @@ USES = VERBS | {
     "pipeline.sync",
     "pipeline.transcripts",
 }
-SERVICES = USES | {"pipeline.identity", "pipeline.team"}
+SERVICES = USES | {"pipeline.citations", "pipeline.identity", "pipeline.team"}
 WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
 # An entry point parses, calls one use case and renders. Below the use cases it may import only what does nothing:
 # records and pure text functions here, and from any other module the data that is defined there (`is_data`).
@@ -95,9 +95,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.recall": INDEX | WORKSPACE,
     "pipeline.feedback": INDEX | WORKSPACE,
     "pipeline.context": VERBS | {"pipeline.identity"},
+    "pipeline.citations": LEAVES | TEXT | {"pipeline.identity"},
     # Decides about quoting for every door to an agent, also for the one that must be there in an instant.
     "pipeline.context.quoting": LEAVES,
-    "pipeline.jobs": VERBS,
+    "pipeline.jobs": VERBS | {"pipeline.citations", "pipeline.identity.repository"},
     "pipeline.capture": VERBS | {"pipeline.jobs"},
     "pipeline.ingest": VERBS | {"pipeline.identity"},
     "pipeline.transcripts": STORE | TEXT,

@@ -91,6 +91,7 @@ def _notes(entry: Entry) -> str:
     notes = []
     if entry.remarks.stale:
         notes.append("stale")
+    notes += entry.remarks.broken
     if entry.remarks.contradicted_by:
         short = ", ".join(f"[{memory_id[-SHORT_ID:]}]" for memory_id in entry.remarks.contradicted_by)
         notes.append(f"contradicted by {short}")

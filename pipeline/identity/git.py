@@ -70,6 +70,13 @@ class Git:
             raise _refusal(_reason(done.stderr))
         return done.stdout.decode("utf-8", "replace").strip()
 
+    def search(self, *arguments: str) -> str:
+        """Return the output of `git grep`, empty if nothing matches; raise InvalidField if it fails."""
+        done = self._run("grep", *arguments)
+        if done.returncode > 1:
+            raise _refusal(_reason(done.stderr))
+        return done.stdout.decode("utf-8", "replace")
+
     def ignores(self, file: Path) -> bool:
         """Return whether a file is ignored by the repository's rules; tracked files are not."""
         return self._run("check-ignore", "--quiet", "--", str(file)).returncode == 0

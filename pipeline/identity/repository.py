@@ -107,6 +107,22 @@ def branch_of_folder(folder: Path) -> str | None:
     return printable(branch)
 
 
+def head_of_folder(root: Path) -> str | None:
+    """Return the commit that is checked out in a root, None if git's files do not say it."""
+    try:
+        repository = open_repository(root)
+        head = read_bounded(repository.git_dir / "HEAD").decode("utf-8", "replace").strip()
+        if not head.startswith("ref:"):
+            return head or None
+        ref = head.removeprefix("ref:").strip()
+        if ".." not in ref and exists(repository.common_dir / ref):
+            return read_bounded(repository.common_dir / ref).decode("utf-8", "replace").strip() or None
+        packed = read_bounded(repository.common_dir / "packed-refs").decode("utf-8", "replace")
+    except UnreadableFile:
+        return None
+    return next((line.split(" ")[0] for line in packed.splitlines() if line.endswith(f" {ref}")), None)
+
+
 def _find_named_folder(file: Path, prefix: str) -> Path:
     """Return the folder that a pointer file names, relative to itself."""
     text = os.fsdecode(read_bounded(file))

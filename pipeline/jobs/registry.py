@@ -168,6 +168,12 @@ def _bridges(run: JobRun, context: "JobContext") -> Report:
     return mine_bridges(run, context.encoder)
 
 
+def _check(run: JobRun, _context: "JobContext") -> Report:
+    from pipeline.jobs.check import check
+
+    return check(run)
+
+
 def _decay(run: JobRun, _context: "JobContext") -> Report:
     from pipeline.jobs.aging import decay
 
@@ -248,6 +254,7 @@ JOBS: tuple[ScheduledJob, ...] = (
     ScheduledJob("arcs", "groups memories into threads", Schedule(HOUR), _arcs),
     ScheduledJob("predict", "predicts the next questions and answers them", Schedule(HOUR), _predict, idle=DAY),
     ScheduledJob("bridges", "finds different names for the same thing", Schedule(HOUR), _bridges),
+    ScheduledJob("check", "compares what memories cite with the repository", Schedule(HOUR), _check),
     ScheduledJob("decay", "lowers the importance of unused memories, raises it with use", NIGHTLY, _decay, idle=ALWAYS),
     ScheduledJob("archive", "archives old memories that are unused and unimportant", NIGHTLY, _archive, idle=ALWAYS),
     ScheduledJob("consolidate", "summarizes related episodes in one memory", NIGHTLY, _consolidate),
@@ -257,12 +264,7 @@ JOBS: tuple[ScheduledJob, ...] = (
         NIGHTLY,
         _lessons,
     ),
-    ScheduledJob(
-        "reflect",
-        "links decisions to their causes and outcomes in a session",
-        NIGHTLY,
-        _reflect,
-    ),
+    ScheduledJob("reflect", "links decisions to their causes and outcomes in a session", NIGHTLY, _reflect),
     ScheduledJob(
         "sessions",
         "deletes the oldest text of sessions above the storage budget",

@@ -1,14 +1,14 @@
 """Annotations of memories: contradicting and superseding memories, and whether their code has changed."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 
 from pipeline.anchors import is_missing, is_stale, locate
 from pipeline.records import Kind, Memory, Scope
 from pipeline.records.recall import NOTHING, Annotations
-from pipeline.store import edges, meta
+from pipeline.store import broken_citations, edges, meta
 from pipeline.store.visibility import reaches, viewer_within
 
 
@@ -20,6 +20,15 @@ def refresh_staleness(memory: Memory, annotations: Annotations, checkout: str | 
     stale = is_stale(anchor)
     # Unchanged code exists: for most memories, the file is read only once.
     return replace(annotations, stale=stale, missing=stale is not False and is_missing(anchor))
+
+
+def find_broken(db: Connection, shown: Iterable[Memory]) -> dict[str, tuple[str, ...]]:
+    """Find what memories cite that is no longer true in this machine's checkout, by their ids."""
+    broken = broken_citations.read_all(db)
+    if not broken:
+        return {}
+    listed = [(memory, broken[memory.id]) for memory in shown if memory.id in broken]
+    return {memory.id: text.notes for memory, text in listed if text.mark == broken_citations.text_mark(memory.content)}
 
 
 def find_annotations(
@@ -38,10 +47,12 @@ def find_annotations(
     newer = find_superseding(db, scopes)
     checkout = meta.get(db, meta.CHECKOUT)
     annotations_by_seq = {}
+    broken = find_broken(db, shown)
     for memory in shown:
-        by = denied.get(memory.seq, [])
+        by, notes = denied.get(memory.seq, []), broken.get(memory.id, ())
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
-        annotation = Annotations(tuple(denial.other_id for denial in by), None, settled, newer.get(memory.seq))
+        others = tuple(denial.other_id for denial in by)
+        annotation = Annotations(others, None, settled, newer.get(memory.seq), broken=notes)
         looks_at_file = memory.anchor is not None and not is_late()
         annotations = refresh_staleness(memory, annotation, checkout) if looks_at_file else annotation
         if annotations != NOTHING:

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.errors import NO_SUCH_MEMORY, NotFound
-from pipeline.recall.annotations import find_annotations, refresh_staleness
+from pipeline.recall.annotations import find_annotations, find_broken, refresh_staleness
 from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.escalation import Attempt, escalate
@@ -98,8 +98,17 @@ def search_for(
     find = partial(_find_answer, context, query, state, now, deadline, build, known)
     answer = context.answers.get((build, state, query, useful), find, deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
-    hits = tuple(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
+    answered = _refresh_broken(context, answer.hits)
+    hits = tuple(_refresh_staleness(hit, checkout, deadline) for hit in answered)
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
+
+
+def _refresh_broken(context: SearchContext, hits: tuple[Hit, ...]) -> Iterable[Hit]:
+    with context.database.read() as db:
+        broken = find_broken(db, (hit.memory for hit in hits))
+    if not broken and not any(hit.annotations.broken for hit in hits):
+        return hits
+    return [replace(hit, annotations=replace(hit.annotations, broken=broken.get(hit.memory.id, ()))) for hit in hits]
 
 
 def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hit:
@@ -109,11 +118,11 @@ def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hi
 
 
 def _demote_missing(hits: Iterable[Hit]) -> tuple[Hit, ...]:
-    """Rank memories about missing code below all memories with at least half their relevance."""
+    """Rank memories about missing or different code below all memories with at least half their relevance."""
     ordered_hits = list(hits)
-    ordered = [hit for hit in ordered_hits if not hit.annotations.missing]
+    ordered = [hit for hit in ordered_hits if not (hit.annotations.missing or hit.annotations.broken)]
     for hit in ordered_hits:
-        if hit.annotations.missing:
+        if hit.annotations.missing or hit.annotations.broken:
             before = [rank for rank, other in enumerate(ordered, 1) if other.relevance >= hit.relevance / 2]
             rank = before[-1] if before else 0
             score = min(hit.score, ordered[rank - 1].score) if rank else hit.score

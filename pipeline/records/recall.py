@@ -62,7 +62,8 @@ class Annotations:
     """Ids of memories that contradict a hit, and whether its code changed (None if it has no code, or it is unknown).
 
     `missing` means that this machine's checkout lacks the file. `settled` means that a current keyed fact contradicts
-    the hit: the fact is right. `superseded_by` is the id of a later memory about the same subject.
+    the hit: the fact is right. `superseded_by` is the id of a later memory about the same subject. `broken` says what
+    the memory cites that is no longer true in this machine's checkout.
     """
 
     contradicted_by: tuple[str, ...] = ()
@@ -70,6 +71,7 @@ class Annotations:
     settled: bool = False
     superseded_by: str | None = None
     missing: bool = False
+    broken: tuple[str, ...] = ()
 
 
 NOTHING = Annotations()

@@ -13,7 +13,6 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
-from pipeline.anchors import find_checkout
 from pipeline.context.briefing import (
     Briefing,
     BriefingLimits,
@@ -41,6 +40,7 @@ from pipeline.context.session_brief import (
 from pipeline.context.trace import trace_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
+from pipeline.jobs.new_head import note_checkout
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
@@ -395,6 +395,4 @@ def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     if agent_sessions.find_turn_start(db, session_id) is None:
         agent_sessions.forget_rested_sessions(db, utc_text(parse(at) - SESSION_REST))
     agent_sessions.begin_turn(db, session_id, cwd, at)
-    checkout = find_checkout(cwd)
-    if checkout is not None:
-        meta.note(db, meta.CHECKOUT, checkout)
+    note_checkout(db, cwd, at)

@@ -9,6 +9,9 @@ CLOCK = "clock"
 OPERATION_LOG = "operation_log"
 # The checkout in which the workspace's code was last seen on this machine.
 CHECKOUT = "checkout"
+# The commit that was checked out when the check job was last requested, and what the job found.
+SEEN_HEAD = "seen_head"
+BROKEN_CITATIONS = "broken_citations"
 SEGMENT = "segment"
 # The change number up to which the segment covers the tail.
 SEGMENT_COVERS = "segment_covers"

@@ -238,7 +238,8 @@ class SignalsAnswer(Answer):
 class HitAnswer(Answer):
     """A memory in the results; `relevance` is the probability that it, or a neighboring turn, answers the question.
 
-    It is `stale` when the code that it is about changed; `contradicted_by` names who denies it, `superseded_by` what
+    It is `stale` when the code that it is about changed; `broken` lists what it cites that is no longer true in the
+    checkout; `contradicted_by` names who denies it, `superseded_by` what
     replaced it. If teams are asked too, `from` is the name of the memory's team, or `local`.
     """
 
@@ -261,6 +262,9 @@ class HitAnswer(Answer):
     )
     superseded_by: str | None = Field(
         default=None, validation_alias=AliasPath("annotations", "superseded_by"), exclude_if=is_missing
+    )
+    broken: list[str] = Field(
+        default_factory=list, validation_alias=AliasPath("annotations", "broken"), exclude_if=is_missing
     )
     signals: SignalsAnswer | None = Field(default=None, exclude_if=is_missing)
     author: str | None = Field(default=None, validation_alias=AliasPath("memory", "author"), exclude_if=is_missing)

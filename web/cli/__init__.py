@@ -35,6 +35,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "purge": Entry("memories", "Delete permanently"),
         "import": Entry("ingest", "Import from other tools"),
         "index": Entry("ingest", "Index project, Git or PDF"),
+        "check": Entry("check", "Check cited code"),
         "export": Entry("export", "Write memories to files"),
         "mcp": Entry("mcp", "Serve an agent over MCP"),
     },

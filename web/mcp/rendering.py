@@ -201,6 +201,7 @@ def _notes(memory: Mapping[str, Any], shown: ShownIds) -> str:
     notes = []
     if memory.get("stale"):
         notes.append("stale")
+    notes += memory.get("broken", ())
     if memory.get("contradicted_by"):
         notes.append("contradicted by " + ", ".join(f"[{shown.short(other)}]" for other in memory["contradicted_by"]))
     if memory.get("superseded_by"):

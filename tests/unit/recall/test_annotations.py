@@ -5,7 +5,7 @@ import pytest
 from pipeline.recall.annotations import find_annotations
 from pipeline.records import Anchor, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind
 from pipeline.records.recall import Annotations
-from pipeline.store import memories
+from pipeline.store import broken_citations, memories
 from pipeline.write import revise
 
 PORT = {"subject": "billing", "attribute": "port", "value": 8123}
@@ -127,3 +127,21 @@ def test_what_is_superseded_stands_below_what_supersedes_it_and_says_so(workspac
     assert [hit.annotations.superseded_by for hit in hits] == [None, new]
     # Also where words would never have found it.
     assert workspace.find_ids("billing gateway HTTP", min_relevance=0.0) == [new, old]
+
+
+def test_a_broken_memory_is_shown_and_demoted_although_the_answer_is_cached(workspace):
+    one, two = workspace.write("The lexer reads a token"), workspace.write("The lexer reads a token twice")
+    workspace.embed()
+    first, second = (hit.memory for hit in workspace.ask("lexer token").hits)
+    assert {first.id, second.id} == {one, two}
+    mark = broken_citations.text_mark(first.content)
+    with workspace.database.write() as db:
+        broken_citations.replace_all(db, {first.id: broken_citations.BrokenText(mark, ("lexer.py: gone",))})
+    hits = workspace.ask("lexer token").hits
+    assert [(hit.memory.id, hit.annotations.broken) for hit in hits] == [
+        (second.id, ()),
+        (first.id, ("lexer.py: gone",)),
+    ]
+    with workspace.database.write() as db:
+        broken_citations.replace_all(db, {})
+    assert workspace.ask("lexer token").hits[0].memory.id == first.id

@@ -182,6 +182,7 @@ class Hit:
     stale: bool | None = None
     contradicted_by: tuple[str, ...] = ()
     superseded_by: str | None = None
+    broken: tuple[str, ...] = ()
     signals: Mapping[str, Any] | None = None
     from_: str | None = None
     author: str | None = None

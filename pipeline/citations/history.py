@@ -1,0 +1,142 @@
+"""Read from a repository's history when paths and definitions ended: one pass of `git log` for each.
+
+Output is limited in bytes and time; what lies beyond the limits is unknown.
+"""
+
+import re
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from pipeline.citations.findings import Change
+from pipeline.identity.git import Git
+
+MAX_BYTES = 192 * 1024 * 1024
+MAX_SECONDS = 60.0
+# Names in one expression of git.
+MOST_NAMES = 100
+MOST_LINES = 50
+_COMMIT = "\x01"
+_FORMAT = "--format=%x01%H %cs"
+_QUIET = ("--no-color", "--no-show-signature", "--no-notes", "--no-ext-diff", "--no-textconv")
+# Texts about the code, and generated files.
+NO_CODE = (
+    *(f":(exclude,glob,icase)**/*.{ext}" for ext in ("md", "mdx", "rst", "txt", "adoc", "lock", "svg", "ipynb", "po")),
+    ":(exclude,glob,icase)**/package-lock.json",
+    ":(exclude,glob,icase)**/*changelog*",
+)
+
+
+class TooMuchHistory(Exception):
+    """The history is larger than the limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that a commit added or removed, and the lines that the commit added in its place."""
+
+    change: Change
+    path: str
+    is_added: bool
+    text: str
+    added_with: list[str] = field(compare=False)
+
+
+@dataclass(slots=True)
+class EndedPaths:
+    """The last commit that deleted or renamed each path."""
+
+    changes: dict[str, Change] = field(default_factory=dict)
+
+    def find(self, name: str) -> Change | None:
+        """Return the newest end of a path, or of all paths in a folder, by its full name or its last parts."""
+        if name.endswith("/"):
+            inside = (f"/{path}" for path in self.changes)
+            ended = next((path for path in inside if f"/{name}" in path), None)
+            change = None if ended is None else self.changes[ended[1:]]
+            return None if change is None else Change(change.commit, change.date)
+        return self.changes.get(name) or next(
+            (change for path, change in self.changes.items() if path.endswith(f"/{name}")), None
+        )
+
+
+def read_ended_paths(git: Git) -> EndedPaths:
+    """Read which paths were deleted or renamed, newest first; raise TooMuchHistory beyond the limits."""
+    ended = EndedPaths()
+    commit, date = "", ""
+    pieces = _read_pieces(
+        git, "log", "-z", "-M", "-l400", "--diff-filter=DR", "--name-status", *_QUIET, _FORMAT, "HEAD", "--"
+    )
+    for piece in pieces:
+        status = piece.lstrip("\n")
+        if status.startswith(_COMMIT):
+            commit, _, date = status[1:].partition(" ")
+        elif status.startswith("R"):
+            ended.changes.setdefault(next(pieces, ""), Change(commit, date, next(pieces, "")))
+        elif status:
+            ended.changes.setdefault(next(pieces, ""), Change(commit, date))
+    return ended
+
+
+def read_changed_lines(git: Git, names: Collection[str]) -> dict[str, list[Line]]:
+    """Read the changed lines of code that contain each name, newest first; raise TooMuchHistory beyond the limits."""
+    if not names:
+        return {}
+    chosen = sorted(names)[:MOST_NAMES]
+    # Only words get here: nothing in the expression needs an escape.
+    pickaxe = f"-G({'|'.join(chosen)})"
+    return _collect(git, chosen, (pickaxe, "HEAD", "--", ".", *NO_CODE))
+
+
+def read_manifest_lines(git: Git, names: Collection[str], manifests: Collection[str]) -> dict[str, list[Line]]:
+    """Read the changed lines of build files that contain each name, newest first."""
+    if not names:
+        return {}
+    return _collect(git, sorted(names)[:MOST_NAMES], ("HEAD", "--", *(f":(glob)**/{name}" for name in manifests)))
+
+
+def _collect(git: Git, names: Collection[str], chosen: tuple[str, ...]) -> dict[str, list[Line]]:
+    lines: dict[str, list[Line]] = {name: [] for name in names}
+    word = re.compile(rf"(?<![\w])(?:{'|'.join(map(re.escape, names))})(?![\w])")
+    for line in _read_lines(git, chosen):
+        for name in set(word.findall(line.text)):
+            if len(lines[name]) < MOST_LINES:
+                lines[name].append(line)
+    return lines
+
+
+def _read_lines(git: Git, chosen: tuple[str, ...]) -> Iterator[Line]:
+    change, path, added = Change("", ""), "", list[str]()
+    log = ("log", "-p", "-U0", "-M", "-l400", *_QUIET, _FORMAT, *chosen)
+    for text in _read_pieces(git, *log, separator=b"\n"):
+        if text.startswith(_COMMIT):
+            commit, _, date = text[1:].partition(" ")
+            change = Change(commit, date)
+        elif text.startswith("@@ "):
+            added = []
+        elif text.startswith(("--- a/", "+++ b/")):
+            path = text[6:]
+        elif text.startswith(("+", "-")) and not text.startswith(("--- /dev/null", "+++ /dev/null")):
+            if text[0] == "+":
+                added.append(text[1:])
+            yield Line(change, path, text[0] == "+", text[1:], added)
+
+
+def _read_pieces(git: Git, *arguments: str, separator: bytes = b"\0") -> Iterator[str]:
+    deadline = time.monotonic() + MAX_SECONDS
+    size, rest = 0, b""
+    with git.output(*arguments) as stream:
+        while block := stream.read(1 << 18):
+            size += len(block)
+            if size > MAX_BYTES or time.monotonic() > deadline:
+                raise TooMuchHistory
+            *pieces, rest = (rest + block).split(separator)
+            yield from (piece.decode("utf-8", "replace") for piece in pieces)
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+def is_manifest_of(path: str, names: Collection[str]) -> bool:
+    """Return whether a path is one of the build files with these names."""
+    return PurePosixPath(path).name in names

@@ -1,0 +1,69 @@
+"""`reverie check`: exit codes, files without a server, memories with one, and what a verification covers."""
+
+import json
+
+import pytest
+
+from tests.fakes.cited_repository import Repository
+from tests.fakes.command_line import run, run_json, serve_app
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    root = tmp_path / "shop-code"
+    root.mkdir()
+    repository = Repository(root)
+    repository.commit(
+        **{"shop/cart.py": "MAX_ITEMS = 50\n" * 3, "shop/keep.py": "", "CLAUDE.md": "See `shop/cart.py`.\n"}
+    )
+    monkeypatch.chdir(root)
+    return repository
+
+
+def test_files_are_checked_without_a_server(home, repository):
+    assert "1 valid" in run("check", "--files").stdout
+    deleted = repository.commit(**{"shop/cart.py": None})
+    answer = run("check", "--files", code=1)
+    assert answer.stdout.splitlines()[0] == f"CLAUDE.md:1: shop/cart.py: no longer true since {deleted[:10]}"
+    repository.write("notes.md", "\nLimits are in `shop/keep.py`\n")
+    assert "0 broken" in run("check", "notes.md").stdout
+    repository.write("notes.md", "\nLimits are in `shop/limits.py`\n")
+    assert "notes.md:2: shop/limits.py: not in the repository" in run("check", "notes.md", code=1).stdout
+
+
+def test_json_lists_each_broken_citation(home, repository):
+    commit = repository.commit(**{"shop/cart.py": None})
+    (item,) = json.loads(run("check", "--json", "--files", code=1).stdout)["items"]
+    (broken,) = item["broken"]
+    assert (item["source"], broken["line"], broken["state"], broken["since"]) == ("CLAUDE.md", 1, "gone", commit)
+
+
+def test_memories_are_checked_with_a_server(container, repository, monkeypatch):
+    with serve_app(container) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        memory_id = run_json("remember", "Carts are limited by MAX_ITEMS = 50", "--kind", "decision")["id"]
+        assert "1 valid" in run("check", "--memories").stdout
+        commit = repository.commit(**{"shop/cart.py": "MAX_ITEMS = 80\n" * 3})
+        assert (
+            f"{memory_id}:1: MAX_ITEMS: no longer true since {commit[:10]}, now 80"
+            in run("check", "--memories", code=1).stdout
+        )
+
+
+def test_a_verification_is_shown_with_what_was_checked(home, repository):
+    commit = repository.git("rev-parse", "HEAD")
+    repository.write("AGENTS.md", f"Carts are in `shop/cart.py` (verified @{commit[:10]}).\n")
+    repository.commit(**{"shop/cart.py": "MAX_ITEMS = 80\n"})
+    shown = run("check", "AGENTS.md").stdout
+    assert f"verified @{commit[:10]}: checked shop/cart.py, {commit[:10]}; changed since: shop/cart.py" in shown
+
+
+def test_outside_of_a_checkout_and_wrong_usage(home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "git checkout" in run("check", "--files", code=1).stderr
+    assert "--memories" in run("check", "--memories", "--files", code=2).stderr
+
+
+def test_a_missing_server_is_no_broken_citation(home, repository, monkeypatch):
+    monkeypatch.setenv("REVERIE_PORT", "1")
+    assert "No Reverie server" in run("check", "--memories", code=4).stderr

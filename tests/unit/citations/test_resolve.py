@@ -1,0 +1,126 @@
+"""Citations are resolved against real checkouts and histories."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.citations.findings import State
+from pipeline.citations.resolve import find_changed_since, resolve_citations
+from pipeline.text.citations import find_citations
+from tests.fakes.cited_repository import Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def test_a_renamed_file_is_followed_to_its_present_name(repository: Repository) -> None:
+    text = "def load_orders():\n    return 1\n" * 5
+    repository.commit(**{"shop/orders.py": text})
+    repository.commit(**{"shop/orders.py": None, "shop/loading.py": text})
+    repository.commit(**{"shop/loading.py": None, "shop/storage/loading.py": text})
+    assert repository.states("Orders are read in `shop/orders.py`.") == [
+        ("shop/orders.py", State.RENAMED, "shop/storage/loading.py")
+    ]
+
+
+def test_a_deleted_file_is_gone_since_its_commit(repository: Repository) -> None:
+    repository.commit(**{"shop/cart.py": "A = 1\n", "shop/keep.py": ""})
+    deleted = repository.commit(**{"shop/cart.py": None})
+    (findings,) = resolve_citations(repository.root, [find_citations("The cart is in shop/cart.py.")])
+    assert [(item.state, item.change and item.change.commit) for item in findings] == [(State.GONE, deleted)]
+    assert findings[0].describe() == f"shop/cart.py: no longer true since {deleted[:10]}"
+
+
+def test_a_constant_with_another_value_is_contradicted(repository: Repository) -> None:
+    repository.commit(**{"shop/limits.py": "MAX_ITEMS = 50\nMOST, MAX_DAYS = 1, 30\n"})
+    repository.commit(**{"shop/limits.py": "MAX_ITEMS = 80\nMOST, MAX_DAYS = 1, 30\n"})
+    assert repository.states("Carts are limited by `MAX_ITEMS = 50` and MAX_DAYS = 30.") == [
+        ("MAX_ITEMS = 50", State.CHANGED, "80"),
+        ("MAX_DAYS = 30", State.HOLDS, None),
+    ]
+
+
+def test_a_value_that_never_was_is_not_judged_in_a_memory(repository: Repository) -> None:
+    repository.commit(**{"shop/limits.py": "MAX_ITEMS = 80\n"})
+    assert repository.states("In production MAX_ITEMS = 12.") == [("MAX_ITEMS = 12", State.UNKNOWN, None)]
+    assert repository.states("MAX_ITEMS = 12", are_files=True) == [("MAX_ITEMS = 12", State.CHANGED, "80")]
+
+
+def test_a_renamed_function_is_reported_with_its_new_name(repository: Repository) -> None:
+    repository.commit(**{"shop/prices.py": "def sum_prices(items, currency):\n    return 0\n"})
+    repository.commit(**{"shop/prices.py": "def add_prices(items, currency):\n    return 0\n"})
+    assert repository.states("Use `prices.sum_prices()`.") == [("prices.sum_prices()", State.RENAMED, "add_prices")]
+
+
+def test_a_name_that_the_repository_never_defined_is_not_judged(repository: Repository) -> None:
+    repository.commit(**{"a.py": "import other\nother.load_all()\n", "b.py": ""})
+    repository.commit(**{"a.py": "pass\n"})
+    states = repository.states("`load_all` and `np.array_split` are quick; see `lib/thing.py` and `npm run build`.")
+    assert {state for _, state, _ in states} == {State.UNKNOWN}
+
+
+def test_targets_of_make_and_scripts_of_packages(repository: Repository) -> None:
+    repository.commit(Makefile="test: deps\n\tpytest\nlint:\n\truff\n", **{"package.json": '{"scripts": {"dev": "x"}}'})
+    repository.commit(Makefile="test: deps\n\tpytest\n")
+    text = "Run `make test`, `make lint` and `npm run dev`, then `make ship`."
+    assert [state for _, state, _ in repository.states(text)] == [State.HOLDS, State.GONE, State.HOLDS, State.UNKNOWN]
+    assert repository.states(text, are_files=True)[-1] == ("make ship", State.DANGLING, None)
+
+
+def test_commits_dangle_in_files_only(repository: Repository) -> None:
+    head = repository.commit(**{"a.py": ""})
+    text = f"Checked in commit {head[:9]} and commit 1234567abc."
+    assert [state for _, state, _ in repository.states(text)] == [State.HOLDS, State.UNKNOWN]
+    assert [state for _, state, _ in repository.states(text, are_files=True)] == [State.HOLDS, State.DANGLING]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We removed `shop/cart.py`.",
+        "The cart will be in `shop/cart.py`.",
+        "`shop/cart.py` → `shop/basket.py`",
+        "For example `shop/cart.py`.",
+        "```\nshop/cart.py\n```",
+        "# Changes\n\n## Removed\n- `shop/cart.py`",
+        "https://example.org/shop/cart.py",
+        "../shop/cart.py and /shop/cart.py",
+    ],
+)
+def test_statements_about_the_past_and_examples_are_not_judged(repository: Repository, text: str) -> None:
+    repository.commit(**{"shop/cart.py": "A = 1\n", "shop/keep.py": ""})
+    repository.commit(**{"shop/cart.py": None})
+    assert {state for _, state, _ in repository.states(text, are_files=True)} <= {State.UNKNOWN}
+
+
+def test_paths_outside_of_the_checkout_are_not_looked_at(repository: Repository, tmp_path: Path) -> None:
+    repository.commit(**{"a.py": ""})
+    outside = tmp_path.parent / "outside"
+    outside.mkdir(exist_ok=True)
+    (outside / "secret.py").write_text("", encoding="utf-8")
+    (tmp_path / "link").symlink_to(outside)
+    assert repository.states("See `link/secret.py`.") == [("link/secret.py", State.UNKNOWN, None)]
+
+
+def test_options_and_expressions_in_citations_reach_no_command(repository: Repository) -> None:
+    repository.commit(**{"a.py": ""})
+    text = "`--output=x.py`, `-rf/a.py`, `a_b|c_d`, `$(touch owned.py)`, `make -f/tmp/x`, `some_name.*`"
+    assert State.GONE not in {state for _, state, _ in repository.states(text, are_files=True)}
+    assert sorted(path.name for path in repository.root.iterdir()) == [".git", "a.py"]
+
+
+def test_a_folder_without_commits_has_no_history(repository: Repository) -> None:
+    assert repository.states("`shop/cart.py` and `load_all`") == [
+        ("shop/cart.py", State.UNKNOWN, None),
+        ("load_all", State.UNKNOWN, None),
+    ]
+
+
+def test_files_that_changed_after_a_verification(repository: Repository) -> None:
+    verified = repository.commit(**{"a/one.py": "1", "a/two.py": "2"})
+    repository.commit(**{"a/one.py": "3"})
+    (findings,) = resolve_citations(repository.root, [find_citations("`a/one.py` and `a/two.py`")])
+    assert find_changed_since(repository.root, verified, findings) == ("a/one.py",)
+    assert find_changed_since(repository.root, "1234567abc", findings) is None
