@@ -43,6 +43,13 @@ def read_all(db: Connection) -> Mapping[str, BrokenText]:
     return {} if value is None else _parse(value)
 
 
+def purge(db: Connection, memory_id: str) -> None:
+    """Delete what was found about a purged memory, which has words of its text."""
+    known = read_all(db)
+    if memory_id in known:
+        replace_all(db, {other: text for other, text in known.items() if other != memory_id})
+
+
 @lru_cache(maxsize=8)
 def _parse(value: str) -> Mapping[str, BrokenText]:
     return {memory_id: BrokenText(mark, tuple(notes)) for memory_id, (mark, *notes) in json.loads(value).items()}

@@ -13,6 +13,7 @@ from pipeline.store import (
     arcs,
     audit,
     bridges,
+    broken_citations,
     changes,
     conclusions,
     duplicates,
@@ -87,6 +88,7 @@ def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> N
     review.purge_decisions(db, memory.id, memory.content_hash)
     refusals.take_back(db, memory.id)
     audit.purge(db, memory.id)
+    broken_citations.purge(db, memory.id)
     predictions.purge(db)
     useful_questions.purge(db, memory.seq, search_tokens(memory.content))
     index_state.drop_tokens(db, memory.seq)

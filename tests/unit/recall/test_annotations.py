@@ -145,3 +145,17 @@ def test_a_broken_memory_is_shown_and_demoted_although_the_answer_is_cached(work
     with workspace.database.write() as db:
         broken_citations.replace_all(db, {})
     assert workspace.ask("lexer token").hits[0].memory.id == first.id
+
+
+def test_a_purge_deletes_what_a_check_found(workspace):
+    cited, other = workspace.write("The lexer is in lexer.py"), workspace.write("The parser is in parser.py")
+    with workspace.database.write() as db:
+        found = {
+            memory_id: broken_citations.BrokenText("mark", (f"{name} is gone",))
+            for memory_id, name in ((cited, "lexer.py"), (other, "parser.py"))
+        }
+        broken_citations.replace_all(db, found)
+    revise.purge(workspace.database, cited)
+    with workspace.database.read() as db:
+        assert broken_citations.read_all(db) == {other: found[other]}
+        assert "lexer.py" not in str(db.execute("SELECT * FROM meta").fetchall())
