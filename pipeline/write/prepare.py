@@ -86,7 +86,7 @@ class Prepared:
 
     `importance` is the caller's value, `redactions` the number of kinds of secrets that were removed, `echoes` the
     memories whose rendering the text repeats. `is_certain` marks a fact that a person stated with certainty in a
-    message: it may end a value that a person or an agent stated.
+    message: it may end a value that a person or an agent stated. With `has_client_id`, the client chose the memory's id.
     """
 
     memory: Memory
@@ -98,6 +98,7 @@ class Prepared:
     loc: str = ""
     renamed_tags: Mapping[str, str] | None = None
     is_certain: bool = False
+    has_client_id: bool = False
 
 
 def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
@@ -117,7 +118,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     details, tags = check_details(draft.kind, draft.details, f"{loc}details"), clean_tags(draft.tags)
     memory = Memory(
         seq=UNSTORED,
-        id=str(ULID()),
+        id=draft.id or str(ULID()),
         content=content,
         kind=draft.kind,
         scope=resolve_scope(draft.scope, session_id, f"{loc}scope.id"),
@@ -143,7 +144,10 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         memory = replace(memory, instructs=True)
     tokens, repeats = memory_terms(memory), find_echoes(memory.content)
     renamed = {tag: stored for tag, stored in tags.items() if stored != tag}
-    return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc, renamed or None)
+    prepared = Prepared(
+        memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc, renamed or None
+    )
+    return prepared if draft.id is None else replace(prepared, has_client_id=True)
 
 
 def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:
