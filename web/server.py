@@ -22,6 +22,7 @@ from web.listener import ListenerRefused, check_listener
 from web.metrics import Metrics
 from web.own_server import describe_unproven, remove_unproven
 from web.request_ids import RequestIdFilter
+from web.spool.delivery import SpoolDelivery
 from workers.notifier import Notifier, WakeUp
 
 HEAPS = 2
@@ -63,7 +64,9 @@ def serve(settings: Settings) -> int:
         app.grow()
         gc.freeze()
 
+    delivery = SpoolDelivery(container, app)
     container.warm_up(afterwards=grow)
+    delivery.start()
     # Objects of the start live as long as the process: keep the garbage collector from scanning them in requests.
     gc.freeze()
     gc.enable()
@@ -71,6 +74,7 @@ def serve(settings: Settings) -> int:
         server.run()
     finally:
         server.close()
+        delivery.close()
         notifier.close()
         container.close()
     return 0

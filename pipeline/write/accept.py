@@ -1,6 +1,7 @@
 """Admit prepared drafts and commit them as memories, in one transaction.
 
-incognito? → sent again? → an echo? → an exact duplicate? → admitted? → place in time → insert, edges, tail, change log, work
+incognito? → sent again? → an echo? → an exact duplicate? → admitted? → place in time
+→ insert, edges, tail, change log, work
 
 No model and no network here: slow work is queued in the same transaction.
 """

@@ -86,7 +86,8 @@ class Prepared:
 
     `importance` is the caller's value, `redactions` the number of kinds of secrets that were removed, `echoes` the
     memories whose rendering the text repeats. `is_certain` marks a fact that a person stated with certainty in a
-    message: it may end a value that a person or an agent stated. With `has_client_id`, the client chose the memory's id.
+    message: it may end a value that a person or an agent stated. With `has_client_id`, the client chose
+    the memory's id.
     """
 
     memory: Memory

@@ -66,8 +66,10 @@ def test_a_purged_memory_does_not_come_back(client):
 
 @pytest.mark.parametrize(
     "memory_id",
-    ["", "x", "01ARZ3NDEKTSV4RRFFQ69G5FA", "01ARZ3NDEKTSV4RRFFQ69G5FAVV", "81ARZ3NDEKTSV4RRFFQ69G5FAV", 7]
-    + [str(ULID.from_timestamp(time.time() + 3600))],
+    [
+        *("", "x", "01ARZ3NDEKTSV4RRFFQ69G5FA", "01ARZ3NDEKTSV4RRFFQ69G5FAVV", "81ARZ3NDEKTSV4RRFFQ69G5FAV", 7),
+        str(ULID.from_timestamp(time.time() + 3600)),
+    ],
 )
 def test_an_invalid_id_is_refused_by_name(client, memory_id):
     answer = post(client, id=memory_id)
