@@ -79,7 +79,9 @@ def test_only_a_write_for_this_machine_gets_ids():
     assert not has_client_ids("POST", "/v1/goals", {"title": "x", "id": "y"})
 
 
-@pytest.mark.parametrize("config", ["incognito = true", 'incognito="on"', "read_only = true", "store = 'postgresql://x'"])
+@pytest.mark.parametrize(
+    "config", ["incognito = true", 'incognito="on"', "read_only = true", "store = 'postgresql://x'"]
+)
 @pytest.mark.parametrize("place", ["config.toml", "workspaces/other/config.toml"])
 def test_a_setting_keeps_everything_off_the_disk(tmp_path, config, place):
     file = tmp_path / place
