@@ -53,12 +53,7 @@ def serve(settings: Settings) -> int:
 
     _record_unproven(container)
 
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        container.stopping.set()
-        raise SystemExit(0)
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    _stop_on_signals(container)
 
     def grow() -> None:
         app.grow()
@@ -78,6 +73,15 @@ def serve(settings: Settings) -> int:
         notifier.close()
         container.close()
     return 0
+
+
+def _stop_on_signals(container: WebContainer) -> None:
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        container.stopping.set()
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
 
 
 def _explain_refusal(settings: Settings, error: ListenerRefused | OSError) -> str:

@@ -113,7 +113,6 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     # Redaction may lengthen a text, so the limit applies to the redacted text.
     redacted = redact(normalize_content(draft.content, f"{loc}content"))
     content = normalize_content(redacted.text, f"{loc}content")
-    metadata = clean_metadata(draft.metadata, f"{loc}metadata")
     session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
     traits = TRAITS[draft.kind]
     details, tags = check_details(draft.kind, draft.details, f"{loc}details"), clean_tags(draft.tags)
@@ -124,7 +123,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         kind=draft.kind,
         scope=resolve_scope(draft.scope, session_id, f"{loc}scope.id"),
         tags=tuple(dict.fromkeys(tags.values())),
-        metadata=metadata,
+        metadata=clean_metadata(draft.metadata, f"{loc}metadata"),
         source=draft.source,
         trust=TRUST_OF_SOURCE[draft.source],
         importance=traits.importance if draft.importance is None else draft.importance,

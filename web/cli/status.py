@@ -68,14 +68,14 @@ def _describe_spool(settings: "Settings") -> dict[str, Any]:
     return {"waiting": spool.files, "bytes": spool.bytes, "oldest": oldest, "refused": spool.refused}
 
 
-def _format_spool(spool: Mapping[str, Any]) -> str | None:
-    """Return a line about the spool, None if it is empty."""
+def _print_spool(spool: Mapping[str, Any]) -> None:
     parts = []
     if spool["waiting"]:
         parts.append(f"{count_of(spool['waiting'], 'request', 'requests')}, the oldest from {spool['oldest'][:19]}")
     if spool["refused"]:
         parts.append(f"{spool['refused']} refused")
-    return "; ".join(parts) or None
+    if parts:
+        click.echo(f"spool    {'; '.join(parts)}")
 
 
 def _find_switches(state: State, client: "Client", report: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -125,9 +125,8 @@ def _format_data_directory(report: Mapping[str, Any]) -> str:
 def _print_status(report: dict[str, Any]) -> None:
     for problem in report["problems"]:
         click.echo(f"problem  {plain(problem)}")
+    _print_spool(report["spool"])
     if not report["processes"] and not report["answers"]:
-        if spool := _format_spool(report["spool"]):
-            click.echo(f"spool    {spool}")
         click.echo(f"nothing runs on {report['home']}; start Reverie with `reverie up`")
         return
     answer = f"answers (version {report['version']})" if report["answers"] else "does not answer"
@@ -140,7 +139,7 @@ def _print_status(report: dict[str, Any]) -> None:
         ("data", _format_data_directory(report)),
         ("here", here),
     ]
-    print_pairs([*pairs, ("switches", switches or None), ("spool", _format_spool(report["spool"]))])
+    print_pairs([*pairs, ("switches", switches or None)])
     click.echo()
     table(
         ["process", "pid", "uptime", "children"],

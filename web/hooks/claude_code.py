@@ -78,8 +78,7 @@ def answer_event(
     workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
     answer = HookAnswer()
     try:
-        event, fields = _read(request.get_data(cache=False), read, can_ask=can_ask)
-        event = replace(event, spooled=_read_spooled(call))
+        event, fields = _read(call, request.get_data(cache=False), read, can_ask=can_ask)
         _note_dropped(call, host, event)
         if event.name in HANDLERS:
             name = event.name
@@ -87,7 +86,7 @@ def answer_event(
             workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
             output, answer = _handle_once(call, workspace, event, host, fields)
             if event.spooled is not None:
-                # The agent is not there any more. A crash may have interrupted the first delivery after its record.
+                # No agent waits. A crash may have interrupted the first delivery after its record.
                 output, answer = None, replace(answer, is_kept=answer.is_kept and not event.spooled.is_repeated)
         else:
             answer = HookAnswer(reason="the event is not handled")
@@ -129,7 +128,7 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
     return answered
 
 
-def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tuple[HookEvent, Fields]:
+def _read(call: Call, body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tuple[HookEvent, Fields]:
     """Return the event in a request's body, and its fields. Anything but a JSON object is an event without fields."""
     try:
         sent = unify_fields(read_object(body))
@@ -137,7 +136,7 @@ def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tu
         sent = ReadObject({}, is_whole=False)
     event = read_event(read(sent.fields), can_ask=can_ask)
     lost = sent.broken if sent.has_read("tool_input") else sent.broken | {"tool_input"}
-    return replace(event, dropped=event.dropped | lost), sent.fields
+    return replace(event, dropped=event.dropped | lost, spooled=_read_spooled(call)), sent.fields
 
 
 def _note_dropped(call: Call, host: str, event: HookEvent) -> None:

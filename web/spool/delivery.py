@@ -117,7 +117,7 @@ class SpoolDelivery:
             path=request.path,
             method=request.method,
             base_url=f"http://127.0.0.1:{settings.port}/",
-            headers=headers,
+            headers=list(headers.items()),
             data=json.dumps(request.body, ensure_ascii=False).encode(),
             content_type="application/json",
             environ_base={"REMOTE_ADDR": "127.0.0.1"},

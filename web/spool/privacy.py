@@ -1,15 +1,16 @@
 """Which requests must not reach the disk: a conservative check without a server.
 
-The hook client imports this module while an agent waits: standard library only. A doubt means that nothing is spooled.
+The hook client imports this module while an agent waits: nothing heavy here. A doubt means that nothing is spooled.
 """
 # ruff: noqa: PTH118, PTH123, PTH207 - pathlib alone takes longer than the hook client
 
 import glob
 import os
 import re
-import sqlite3
 from collections.abc import Iterable, Mapping
-from urllib.parse import quote
+
+from pipeline.errors import StoreUnavailable
+from pipeline.store.incognito_files import is_any_session_incognito
 
 # In any configuration file, with any value but false.
 _SILENT = re.compile(r"\b(?:incognito|read_only)\b(?![\"']?\s*=\s*false\b)")
@@ -30,8 +31,9 @@ def may_spool(home: str, variables: Mapping[str, str], sessions: Iterable[str] =
     if os.path.lexists(os.path.join(home, STORE_KEY)) or variables.get("REVERIE_STORE"):
         return False
     try:
-        return not (_is_silent_by_file(home, is_event=is_event) or _is_any_incognito(home, set(sessions)))
-    except (OSError, ValueError, sqlite3.Error):
+        stores = glob.glob(os.path.join(glob.escape(home), "workspaces/*/events.sqlite"))
+        return not (_is_silent_by_file(home, is_event=is_event) or is_any_session_incognito(stores, sessions))
+    except (OSError, ValueError, StoreUnavailable):
         return False
 
 
@@ -50,24 +52,3 @@ def _is_silent_by_file(home: str, *, is_event: bool) -> bool:
         ):
             return True
     return False
-
-
-def _is_any_incognito(home: str, sessions: set[str]) -> bool:
-    """Return whether any of the sessions is incognito in any workspace."""
-    if not sessions:
-        return False
-    names = {_fold(session) for session in sessions}
-    for file in glob.glob(os.path.join(glob.escape(home), "workspaces/*/events.sqlite")):
-        connection = sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True, timeout=0.2)
-        try:
-            rows = connection.execute("SELECT session_id FROM incognito").fetchall()
-        finally:
-            connection.close()
-        # A person's session has the person's id before its name.
-        if any(_fold(stored).endswith(name) for (stored,) in rows for name in names):
-            return True
-    return False
-
-
-def _fold(name: str) -> str:
-    return " ".join(name.split()).casefold()

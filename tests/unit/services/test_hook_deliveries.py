@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from pipeline.services import hook_deliveries
 from pipeline.errors import StoreUnavailable
+from pipeline.services import hook_deliveries
 from pipeline.services.hook_deliveries import HookDeliveries
 
 SESSION = ("claude-code", "default", "s1")

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import stat
+from contextlib import suppress
 
 import pytest
 
@@ -40,11 +41,12 @@ def test_requests_come_back_in_order_and_only_the_owner_can_read_them(tmp_path):
 @pytest.mark.parametrize(("name", "most"), [("MOST_FILES", 3), ("MOST_BYTES", 400)])
 def test_a_full_spool_refuses_the_newest_request(tmp_path, monkeypatch, name, most):
     monkeypatch.setattr(files, name, most)
-    with pytest.raises(SpoolFull):
-        for number in range(10):
+    for number in range(10):
+        with suppress(SpoolFull):
             add_request(str(tmp_path), request(number))
     kept = read_all(tmp_path)
-    assert kept and kept == [request(number) for number in range(len(kept))]
+    assert 0 < len(kept) < 10
+    assert kept == [request(number) for number in range(len(kept))]
     with pytest.raises(SpoolRefused, match="is full"):
         write(tmp_path, {"content": "x" * 400})
 
