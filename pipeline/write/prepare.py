@@ -109,12 +109,11 @@ def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
 
 def prepare(draft: Draft, loc: str = "") -> Prepared:
     """Prepare a draft as far as possible without a transaction; raise InvalidField for an invalid draft."""
-    now = utc_now()
+    now, traits = utc_now(), TRAITS[draft.kind]
     # Redaction may lengthen a text, so the limit applies to the redacted text.
     redacted = redact(normalize_content(draft.content, f"{loc}content"))
     content = normalize_content(redacted.text, f"{loc}content")
     session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
-    traits = TRAITS[draft.kind]
     details, tags = check_details(draft.kind, draft.details, f"{loc}details"), clean_tags(draft.tags)
     memory = Memory(
         seq=UNSTORED,

@@ -131,10 +131,9 @@ def _print_status(report: dict[str, Any]) -> None:
         return
     answer = f"answers (version {report['version']})" if report["answers"] else "does not answer"
     here = f"{report['here']['workspace']}: {report['here']['detail']}"
-    server = f"{report['url']} {answer}"
     switches = ", ".join(f"{name} {str(value).lower()}" for name, value in (report["here"]["switches"] or {}).items())
     pairs = [
-        ("server", server),
+        ("server", f"{report['url']} {answer}"),
         ("encoder", report["encoder"]),
         ("data", _format_data_directory(report)),
         ("here", here),

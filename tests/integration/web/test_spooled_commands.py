@@ -40,7 +40,9 @@ def test_a_tool_that_stores_waits_in_the_spool(bridge, tmp_path):
     assert waiting.body["items"][0]["id"]
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/recall"), ("DELETE", "/v1/memories/x"), ("GET", "/v1/stats")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/recall"), ("DELETE", "/v1/memories/x"), ("GET", "/v1/stats")]
+)
 def test_other_tools_report_that_no_server_answers(bridge, tmp_path, method, path):
     with pytest.raises(ServerUnreachable):
         bridge.call(method, path, {"query": "x"})
