@@ -7,8 +7,7 @@ import pytest
 from config.settings import Settings
 from pipeline.errors import AnswerLost, ServerUnreachable
 from tests.support.stack import free_port
-from web.cli import cli
-from web.cli import state as state_module
+from web.cli import cli, state as state_module
 from web.client import Client
 from web.mcp.bridge import Bridge
 from web.spool.files import describe_spool, list_files, read_request
