@@ -167,6 +167,11 @@ class HomePaths:
         return self.root / "outlooks.json"
 
     @property
+    def spool(self) -> Path:
+        """Return the folder of requests that wait for the web server."""
+        return self.root / "spool"
+
+    @property
     def codex_turns(self) -> Path:
         """Return the folder that records how far each Codex rollout was read."""
         return self.root / "codex-turns"

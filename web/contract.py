@@ -6,3 +6,6 @@ INCOGNITO_HEADER = "X-Reverie-Incognito"
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
 # How many milliseconds the client of a hook waits for the answer to a prompt that came while the server was down.
 WAIT_HEADER = "X-Reverie-Wait"
+# A request from the spool: when it was sent, in nanoseconds since 1970, and SPOOLED_AGAIN if its delivery was started
+# before.
+SPOOLED_HEADER, SPOOLED_AGAIN = "X-Reverie-Spooled", "again"

@@ -22,6 +22,7 @@ from web.listener import ListenerRefused, check_listener
 from web.metrics import Metrics
 from web.own_server import describe_unproven, remove_unproven
 from web.request_ids import RequestIdFilter
+from web.spool.delivery import SpoolDelivery
 from workers.notifier import Notifier, WakeUp
 
 HEAPS = 2
@@ -52,18 +53,15 @@ def serve(settings: Settings) -> int:
 
     _record_unproven(container)
 
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        container.stopping.set()
-        raise SystemExit(0)
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    _stop_on_signals(container)
 
     def grow() -> None:
         app.grow()
         gc.freeze()
 
+    delivery = SpoolDelivery(container, app)
     container.warm_up(app.load_hooks, afterwards=grow)
+    delivery.start()
     # Objects of the start live as long as the process: keep the garbage collector from scanning them in requests.
     gc.freeze()
     gc.enable()
@@ -71,9 +69,19 @@ def serve(settings: Settings) -> int:
         server.run()
     finally:
         server.close()
+        delivery.close()
         notifier.close()
         container.close()
     return 0
+
+
+def _stop_on_signals(container: WebContainer) -> None:
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        container.stopping.set()
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
 
 
 def _explain_refusal(settings: Settings, error: ListenerRefused | OSError) -> str:

@@ -140,7 +140,10 @@ class OptionalFields:
 
 @dataclass(frozen=True, slots=True)
 class Draft(OptionalFields):
-    """A memory as a caller offers it, before validation. Times are RFC 3339 UTC text."""
+    """A memory as a caller offers it, before validation. Times are RFC 3339 UTC text.
+
+    A caller may choose the `id`: a write with an id that has a receipt returns that receipt.
+    """
 
     content: str
     kind: Kind = Kind.FACT
@@ -153,6 +156,7 @@ class Draft(OptionalFields):
     occurred_at: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     edges: tuple[EdgeDraft, ...] = ()
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

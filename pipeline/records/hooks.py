@@ -30,3 +30,12 @@ class HookAnswer:
     is_late: bool = False
     is_kept: bool = True
     trace: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledMark:
+    """When an event from the spool was sent, as a time and in nanoseconds, and whether a delivery was interrupted."""
+
+    at: str
+    at_ns: int
+    is_repeated: bool = False

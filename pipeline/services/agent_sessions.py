@@ -317,14 +317,15 @@ class AgentSessionService:
             remedy = self._hints.find(db, workspace.id, action, workspace.person_id)
         return None if remedy is None else render_remedy(list_remedy_steps(remedy), remedy.at)
 
-    def end_turn(self, workspace: Workspace, session: AgentSession, source: SaidSource | None = None) -> None:
+    def end_turn(
+        self, workspace: Workspace, session: AgentSession, source: SaidSource | None = None, at: str | None = None
+    ) -> None:
         """Record which lessons the turn followed, its result if the agent stored none, and its messages."""
         settings = workspace.settings
-        # The end of a subagent does not end a turn.
         if session.id is None or session.agent_id is not None:
-            return
+            return  # The end of a subagent does not end a turn.
         if settings.hooks and not settings.read_only:
-            self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
+            self._submit(workspace, partial(self._close_turn, workspace, session, at or utc_now()))
         self.take_said(workspace, session, source)
 
     def take_said(self, workspace: Workspace, session: AgentSession, source: SaidSource | None) -> None:
@@ -374,9 +375,8 @@ class AgentSessionService:
 
     def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
         if session.id is not None and shown and workspace.notes_sessions:
-            versions = [(memory.seq, version_of(memory)) for memory in shown]
             record = partial(agent_sessions.record_seen, session_id=session.id, agent_id=session.agent_id or "")
-            self._note(workspace, partial(record, versions=versions))
+            self._note(workspace, partial(record, versions=[(memory.seq, version_of(memory)) for memory in shown]))
 
     def _note(self, workspace: Workspace, note: Callable[[Connection], object]) -> None:
         self._submit(workspace, partial(_write, workspace, note))

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from pipeline.errors import StoreUnavailable
+
 T = TypeVar("T")
 
 # A host runs all hooks of an event at once. An event without an id may be repeated on purpose soon afterwards.
@@ -84,10 +86,17 @@ class HookDeliveries(Generic[T]):
             return repeat(answer)
         try:
             delivery.answer.set_result(handle())
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StoreUnavailable):
+                # A later delivery, such as that of the spool, may still succeed.
+                self._forget(delivery)
             delivery.answer.set_exception(_Unanswered())
             raise
         return delivery.answer.result()
+
+    def _forget(self, delivery: _Delivery[T]) -> None:
+        with self._lock:
+            self._recent = [other for other in self._recent if other is not delivery]
 
     def _find_first(self, delivery: _Delivery[T]) -> _Delivery[T] | None:
         """Return the first delivery of the same event, None if this is the first."""

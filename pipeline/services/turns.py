@@ -1,9 +1,12 @@
 """Store the messages of sessions for capture, and run the memory commands in them at once."""
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
+
+from ulid import ULID
 
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
 from pipeline.capture.proposals import list_sentences
@@ -13,7 +16,7 @@ from pipeline.capture.unsaved import split_said
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
 from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
-from pipeline.records.hooks import AgentSession
+from pipeline.records.hooks import AgentSession, SpooledMark
 from pipeline.records.people import owner_of
 from pipeline.records.recall import Hit, Query
 from pipeline.records.write_policy import WritePolicy
@@ -140,15 +143,28 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
     return len(clean)
 
 
-def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[CommandResult]:
-    """Run the commands in a message to remember, forget or block something; change nothing in a read-only workspace."""
+def obey(
+    workspace: Workspace,
+    contexts: SearchContexts,
+    session: AgentSession,
+    message: str,
+    mark: SpooledMark | None = None,
+) -> list[CommandResult]:
+    """Run the commands in a message to remember, forget or block something; change nothing in a read-only workspace.
+
+    A message from the spool has a `mark`. Its commands run once: after an interrupted delivery, only a command to
+    remember, whose memory has an id, runs again.
+    """
     done = []
-    for command in read_commands(message):
+    for number, command in enumerate(read_commands(message)):
+        if mark is not None and mark.is_repeated and command.type is not CommandType.REMEMBER:
+            continue
         if workspace.settings.read_only:
             why = "who asks is a reader" if workspace.is_reader else "the workspace is read only"
             done.append(CommandResult(command, None, f"Reverie changes nothing here: {why}."))
         elif command.type is CommandType.REMEMBER:
-            done.append(_remember(workspace, session, command))
+            memory_id = None if mark is None else _choose_id(mark, number)
+            done.append(_remember(workspace, session, command, memory_id))
         elif command.type is CommandType.FORGET:
             done.append(_forget(workspace, contexts, session, command))
         else:
@@ -164,12 +180,20 @@ def _block(workspace: Workspace, session: AgentSession, command: MemoryCommand, 
     return [] if blocked is None else [CommandResult(command, blocked.rule, blocked.says)]
 
 
-def _remember(workspace: Workspace, session: AgentSession, command: MemoryCommand) -> CommandResult:
+def _choose_id(mark: SpooledMark, number: int) -> str:
+    """Return the id of the memory of a command: the same at each delivery of its message."""
+    chance = hashlib.blake2b(f"{mark.at_ns} {number}".encode(), digest_size=10).digest()
+    return str(ULID.from_bytes((mark.at_ns // 1_000_000).to_bytes(6, "big") + chance))
+
+
+def _remember(
+    workspace: Workspace, session: AgentSession, command: MemoryCommand, memory_id: str | None = None
+) -> CommandResult:
     text = command.text[:MAX_CONTENT_CHARS]
     source, policy = Source.USER, workspace.write_policy()
     if command.is_doubtful:
         source, policy = Source.AMBIENT, replace(policy, review=True, suggest=True)
-    draft = Draft(text, tags=(CAPTURED_TAG,), session_id=session.id, source=source)
+    draft = Draft(text, tags=(CAPTURED_TAG,), session_id=session.id, source=source, id=memory_id)
     receipt = accept(workspace.create(), draft, policy)
     if receipt.outcome is Outcome.REJECTED:
         return CommandResult(command, None, f"Reverie did not keep it: {receipt.reason}")

@@ -73,6 +73,15 @@ def add_action(db: Connection, action: Action) -> None:
     )
 
 
+def has_action(db: Connection, action: Action) -> bool:
+    """Return whether the same action of the same moment is stored."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at = ? AND tool = ? AND target = ?)",
+        (action.session_id, action.at, action.tool, action.target),
+    )
+    return bool(row.fetchone()[0])
+
+
 def is_worth_storing(db: Connection, action: Action) -> bool:
     """Return whether an action changes something, failed with an error, or repeats a failure of its session."""
     if action.type is not ActionType.READ:

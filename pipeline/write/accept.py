@@ -1,6 +1,7 @@
 """Admit prepared drafts and commit them as memories, in one transaction.
 
-incognito? → an echo? → an exact duplicate? → admitted? → place in time → insert, edges, tail, change log, work
+incognito? → sent again? → an echo? → an exact duplicate? → admitted? → place in time
+→ insert, edges, tail, change log, work
 
 No model and no network here: slow work is queued in the same transaction.
 """
@@ -38,6 +39,7 @@ from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.fact_placement import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
 from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
 from pipeline.write.reindex import reindex
+from pipeline.write.repeated_write import find_receipt
 
 INCOGNITO = "incognito"
 REFUSED = "rejected by a person before"
@@ -97,6 +99,8 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
     if is_incognito(db, memory, policy):
         # Do not even store the decision.
         return Receipt(memory.id, Outcome.REJECTED, reason=INCOGNITO)
+    if (earlier := find_receipt(db, item, effects.decisions)) is not None:
+        return earlier
     echo = _find_echo(db, item)
     if echo is not None and not reaches(echo.scope, viewer_within(memory.scope)):
         # A text that was shown to fewer people must be neither stored nor named.

@@ -86,7 +86,8 @@ class Prepared:
 
     `importance` is the caller's value, `redactions` the number of kinds of secrets that were removed, `echoes` the
     memories whose rendering the text repeats. `is_certain` marks a fact that a person stated with certainty in a
-    message: it may end a value that a person or an agent stated.
+    message: it may end a value that a person or an agent stated. With `has_client_id`, the client chose
+    the memory's id.
     """
 
     memory: Memory
@@ -98,6 +99,7 @@ class Prepared:
     loc: str = ""
     renamed_tags: Mapping[str, str] | None = None
     is_certain: bool = False
+    has_client_id: bool = False
 
 
 def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
@@ -107,22 +109,20 @@ def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
 
 def prepare(draft: Draft, loc: str = "") -> Prepared:
     """Prepare a draft as far as possible without a transaction; raise InvalidField for an invalid draft."""
-    now = utc_now()
+    now, traits = utc_now(), TRAITS[draft.kind]
     # Redaction may lengthen a text, so the limit applies to the redacted text.
     redacted = redact(normalize_content(draft.content, f"{loc}content"))
     content = normalize_content(redacted.text, f"{loc}content")
-    metadata = clean_metadata(draft.metadata, f"{loc}metadata")
     session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
-    traits = TRAITS[draft.kind]
     details, tags = check_details(draft.kind, draft.details, f"{loc}details"), clean_tags(draft.tags)
     memory = Memory(
         seq=UNSTORED,
-        id=str(ULID()),
+        id=draft.id or str(ULID()),
         content=content,
         kind=draft.kind,
         scope=resolve_scope(draft.scope, session_id, f"{loc}scope.id"),
         tags=tuple(dict.fromkeys(tags.values())),
-        metadata=metadata,
+        metadata=clean_metadata(draft.metadata, f"{loc}metadata"),
         source=draft.source,
         trust=TRUST_OF_SOURCE[draft.source],
         importance=traits.importance if draft.importance is None else draft.importance,
@@ -143,7 +143,10 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         memory = replace(memory, instructs=True)
     tokens, repeats = memory_terms(memory), find_echoes(memory.content)
     renamed = {tag: stored for tag, stored in tags.items() if stored != tag}
-    return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc, renamed or None)
+    prepared = Prepared(
+        memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc, renamed or None
+    )
+    return prepared if draft.id is None else replace(prepared, has_client_id=True)
 
 
 def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:

@@ -46,6 +46,7 @@ from pipeline.records.people import Caller
 from pipeline.text.normalize import normalize_id, normalize_tag
 from pipeline.write.fields import Moment, check_tag, resolve_scope
 from web.api.caller_scope import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
+from web.api.client_ids import ClientId
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200
@@ -241,8 +242,9 @@ class DraftBody(OptionalFieldsBody):
 
 
 class MemoryBody(DraftBody):
-    """A memory to store."""
+    """A memory to store. A request with an `id` that was sent before returns the first receipt and changes nothing."""
 
+    id: ClientId | None = None
     source: GivenSource = Source.USER
 
     def record(self, caller: Caller) -> Draft:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -73,11 +74,30 @@ def remember(state: State, /, text: str, severity: str | None, **fields: Any) ->
         raise click.UsageError("--severity applies to lessons only. Add --kind lesson.")
     details = {} if severity is None else {"details": {"severity": severity}}
     body = {"content": options.read_text(text)} | options.select_given_options(fields) | details
-    receipt = state.store(lambda client: client.remember(body), fields["to"])
+    receipt = _send(state, body, fields["to"])
+    if receipt is None:
+        return
     duplicate = f" (same as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
     reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
     renamed = _describe_renamed(receipt.get("renamed_tags") or {})
     state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}{describe_kept(receipt)}{renamed}")
+
+
+def _send(state: State, body: dict[str, Any], team: str | None) -> dict[str, Any] | None:
+    """Store a memory and return its receipt; None if it waits in the spool because no server answers."""
+    from pipeline.errors import ServerUnreachable
+    from web.spool.writes import MEMORIES, add_client_ids, spool_write
+
+    body = add_client_ids("POST", MEMORIES, body)
+    try:
+        return state.store(lambda client: client.remember(body), team)
+    except ServerUnreachable:
+        workspace = state.choice(Path(), to_write=True).workspace
+        spooled = spool_write(state.settings, "POST", MEMORIES, body, workspace)
+        if spooled is None:
+            raise
+    state.show({"outcome": "spooled", "id": body["id"]}, f"spooled {body['id']}: {spooled}")
+    return None
 
 
 def _describe_renamed(renamed: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """Commands that show the processes, the server, queues and recent errors, and open the dashboard."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,10 @@ from config.data_directory_checks import list_problems
 from config.settings import SWITCHES
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.services.workspace_config import read_switches
-from pipeline.times import format_duration
+from pipeline.times import format_duration, utc_text
 from web.cli.command import Command, pass_state
 from web.cli.errors import BROKEN_HOME
-from web.cli.render import describe_encoder, plain, print_pairs, table
+from web.cli.render import count_of, describe_encoder, plain, print_pairs, table
 from web.cli.state import State, choose_for_folder
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def status(state: State) -> int:
         "home": str(state.settings.paths.root),
         "encrypted": state.settings.paths.store_key.exists(),
         "here": _describe_here(state),
+        "spool": _describe_spool(state.settings),
         "processes": [
             {"name": p.name, "pid": p.pid, "uptime_s": round(p.uptime_s, 1), "children": p.children}
             for p in list_running(state.settings)
@@ -55,6 +57,25 @@ def _describe_here(state: State) -> dict[str, Any]:
     choice = choose_for_folder(Path(), state.settings, state.named_workspace)
     rule = None if choice.identity is None else choice.identity.rule
     return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": None}
+
+
+def _describe_spool(settings: "Settings") -> dict[str, Any]:
+    """Describe the requests that wait for the server, and those that it refused."""
+    from web.spool.files import describe_spool
+
+    spool = describe_spool(str(settings.paths.root))
+    oldest = None if spool.oldest_ns is None else utc_text(datetime.fromtimestamp(spool.oldest_ns / 1e9, UTC))
+    return {"waiting": spool.files, "bytes": spool.bytes, "oldest": oldest, "refused": spool.refused}
+
+
+def _print_spool(spool: Mapping[str, Any]) -> None:
+    parts = []
+    if spool["waiting"]:
+        parts.append(f"{count_of(spool['waiting'], 'request', 'requests')}, the oldest from {spool['oldest'][:19]}")
+    if spool["refused"]:
+        parts.append(f"{spool['refused']} refused")
+    if parts:
+        click.echo(f"spool    {'; '.join(parts)}")
 
 
 def _find_switches(state: State, client: "Client", report: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -104,15 +125,15 @@ def _format_data_directory(report: Mapping[str, Any]) -> str:
 def _print_status(report: dict[str, Any]) -> None:
     for problem in report["problems"]:
         click.echo(f"problem  {plain(problem)}")
+    _print_spool(report["spool"])
     if not report["processes"] and not report["answers"]:
         click.echo(f"nothing runs on {report['home']}; start Reverie with `reverie up`")
         return
     answer = f"answers (version {report['version']})" if report["answers"] else "does not answer"
     here = f"{report['here']['workspace']}: {report['here']['detail']}"
-    server = f"{report['url']} {answer}"
     switches = ", ".join(f"{name} {str(value).lower()}" for name, value in (report["here"]["switches"] or {}).items())
     pairs = [
-        ("server", server),
+        ("server", f"{report['url']} {answer}"),
         ("encoder", report["encoder"]),
         ("data", _format_data_directory(report)),
         ("here", here),

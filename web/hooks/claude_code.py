@@ -3,24 +3,28 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from flask import Response, request
 
-from pipeline.records.hooks import AgentSession, HookAnswer
+from pipeline.errors import StoreUnavailable
+from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.records.people import personal_scope
 from pipeline.records.transcripts import TranscriptMark
 from pipeline.services.agent_sessions import identify_session
 from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.said_records import SaidRecord, SaidSource
+from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
 from pipeline.store.turns import Role
+from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
 from web.call import Call, workspace_finder, workspace_of_folder
-from web.contract import WAIT_HEADER
+from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
@@ -33,6 +37,8 @@ api = Api("claude_code")
 
 # An answer while the server is still loading takes no longer.
 LONGEST_WAIT_MS = 3000
+# Longer numbers are no time of this millennium.
+NS_DIGITS = 20
 # The name under which unhandled events are counted.
 UNREAD = "other"
 
@@ -72,16 +78,22 @@ def answer_event(
     workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
     answer = HookAnswer()
     try:
-        event, fields = _read(request.get_data(cache=False), read, can_ask=can_ask)
+        event, fields = _read(call, request.get_data(cache=False), read, can_ask=can_ask)
         _note_dropped(call, host, event)
         if event.name in HANDLERS:
             name = event.name
             workspace = _workspace(call, event, to_write=name in WRITING)
             workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
             output, answer = _handle_once(call, workspace, event, host, fields)
+            if event.spooled is not None:
+                # No agent waits. A crash may have interrupted the first delivery after its record.
+                output, answer = None, replace(answer, is_kept=answer.is_kept and not event.spooled.is_repeated)
         else:
             answer = HookAnswer(reason="the event is not handled")
-    except Exception as error:  # noqa: BLE001 - no error may reach the agent
+    except Exception as error:
+        if isinstance(error, StoreUnavailable) and _read_spooled(call) is not None:
+            # The spool delivers it again.
+            raise
         output, problem = None, _note(call, f"{type(error).__name__}: {error}")
     run = describe_run(name, host, workspace_and_session, began, answer)
     if problem is not None:
@@ -116,7 +128,7 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
     return answered
 
 
-def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tuple[HookEvent, Fields]:
+def _read(call: Call, body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tuple[HookEvent, Fields]:
     """Return the event in a request's body, and its fields. Anything but a JSON object is an event without fields."""
     try:
         sent = unify_fields(read_object(body))
@@ -124,7 +136,7 @@ def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tu
         sent = ReadObject({}, is_whole=False)
     event = read_event(read(sent.fields), can_ask=can_ask)
     lost = sent.broken if sent.has_read("tool_input") else sent.broken | {"tool_input"}
-    return replace(event, dropped=event.dropped | lost), sent.fields
+    return replace(event, dropped=event.dropped | lost, spooled=_read_spooled(call)), sent.fields
 
 
 def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
@@ -141,6 +153,19 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     if not event.prompt.strip():
         return None, HookAnswer(reason="the prompt is empty")
     own = partial(_workspace, call, event, to_write=True)
+    if event.spooled is not None:
+        services = call.container
+        record_spooled_prompt(
+            services.agents.sessions,
+            services.contexts,
+            services.feedback,
+            workspace,
+            _session(call, event),
+            event.prompt,
+            own,
+            event.spooled,
+        )
+        return NOTED
     session, waits_ms = _session(call, event), _read_wait_ms()
     return _context(call.container.agents.sessions.answer_prompt(workspace, session, event.prompt, own, waits_ms))
 
@@ -148,6 +173,14 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 def _read_wait_ms() -> int:
     waits = request.headers.get(WAIT_HEADER, "")
     return min(int(waits), LONGEST_WAIT_MS) if waits.isascii() and waits.isdigit() else 0
+
+
+def _read_spooled(call: Call) -> SpooledMark | None:
+    """Return the mark of an event from the spool. Only the server of the data directory delivers those."""
+    sent, _, again = request.headers.get(SPOOLED_HEADER, "").partition(" ")
+    if call.caller.person is not None or not (sent.isascii() and sent.isdigit() and len(sent) <= NS_DIGITS):
+        return None
+    return SpooledMark(utc_text(datetime.fromtimestamp(int(sent) / 1e9, UTC)), int(sent), again == SPOOLED_AGAIN)
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
@@ -178,15 +211,19 @@ def _after_failure(call: Call, workspace: Workspace, event: HookEvent) -> Handle
 
 
 def _record(call: Call, workspace: Workspace, event: HookEvent, outcome: Outcome) -> Handled:
+    services, session = call.container, _session(call, event)
+    if event.spooled is not None:
+        action = event.tool_name, event.tool_input, outcome
+        record_spooled_action(services.agents.sessions, services.feedback, workspace, session, action, event.spooled)
+        return NOTED
     return _context(
-        call.container.agents.sessions.record_tool_use(
-            workspace, _session(call, event), event.tool_name, event.tool_input, outcome
-        )
+        services.agents.sessions.record_tool_use(workspace, session, event.tool_name, event.tool_input, outcome)
     )
 
 
 def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    call.container.agents.sessions.end_turn(workspace, _session(call, event), _said(call, event))
+    at = None if event.spooled is None else event.spooled.at
+    call.container.agents.sessions.end_turn(workspace, _session(call, event), _said(call, event), at)
     return NOTED
 
 
@@ -194,9 +231,15 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
     """Return the source of a turn's messages: the event itself, or a transcript."""
     find_workspace = workspace_finder(call, to_write=True)
     if event.said:
+        # With a time, a message is stored once, also if the event is delivered again after a crash.
+        at = None if event.spooled is None else event.spooled.at
         records = [
             SaidRecord(
-                Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")
+                Role(message["role"]),
+                message["content"],
+                message.get("id"),
+                message.get("at") or at,
+                message.get("cwd", ""),
             )
             for message in event.said
         ]

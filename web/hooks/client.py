@@ -90,13 +90,21 @@ def _answer(words: list[str]) -> bytes:
             if not is_starting(home):
                 # After a start, this means that it failed.
                 if waited:
-                    return b""
+                    return _spool(home, name, event, variables)
                 start(home, variables)
             # A prompt waits for the stack, whether this event or another one has started it (decision 0044).
             if not _is_prompt(event) or time.monotonic() - began > START_WITHIN_S:
-                return b""
+                return _spool(home, name, event, variables)
             waited = True
             time.sleep(POLL_S)
+
+
+def _spool(home: str, name: str, event: bytes, variables: dict[str, str]) -> bytes:
+    """Keep an event that the server surely did not get until it is back (decision 0067); return no answer."""
+    from web.spool.events import spool_event
+
+    spool_event(home, f"/hooks/{name}", event, variables)
+    return b""
 
 
 def read_event() -> bytes:

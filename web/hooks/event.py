@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
+from pipeline.records.hooks import SpooledMark
 from pipeline.store.turns import Role
 from web.hooks.event_fields import Fields
 
@@ -19,6 +20,7 @@ class HookEvent:
 
     A field that is null or missing is empty. `dropped` are the names of
     the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs.
+    `spooled` marks an event that waited for the server.
     """
 
     name: str = ""
@@ -35,6 +37,7 @@ class HookEvent:
     said: tuple[dict[str, str], ...] = ()
     dropped: frozenset[str] = frozenset()
     can_ask: bool = True
+    spooled: SpooledMark | None = None
 
 
 def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:

@@ -10,6 +10,7 @@ from config.settings import Settings, environment_incognito
 from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
 from web.client import Client
 from web.contract import MCP
+from web.spool.writes import add_client_ids, has_client_ids, spool_write
 
 START_DEADLINE_S = 10.0
 POLL_S = 0.1
@@ -86,8 +87,19 @@ class Bridge:
     ) -> Any:
         """Send one request; raise ServerUnreachable if the stack does not start in time.
 
-        After a lost connection, wait for the server and repeat a request that it did not get or that only reads.
+        After a lost connection, wait for the server and repeat a request that it did not get, that only reads or whose
+        memories have ids. If no server answers, a new memory waits in the spool: raise Spooled.
         """
+        body = add_client_ids(method, path, body)
+        try:
+            return self._call(method, path, body, query)
+        except ServerUnreachable as error:
+            if isinstance(error, AnswerLost) and not has_client_ids(method, path, body):
+                raise
+            spooled = spool_write(self._settings, method, path, body, self.workspace(to_write=True), MCP)
+            raise (spooled or error) from error
+
+    def _call(self, method: str, path: str, body: Any, query: Mapping[str, Any] | None) -> Any:
         end = time.monotonic() + self._deadline_s
         while True:
             client = self._ready()
@@ -96,7 +108,7 @@ class Bridge:
                 answer = client.call(method, path, body, query, chosen)
             except ServerUnreachable as error:
                 self._answered_at = float("-inf")
-                if isinstance(error, AnswerLost) and not _reads(method, path):
+                if isinstance(error, AnswerLost) and not (_reads(method, path) or has_client_ids(method, path, body)):
                     raise AnswerLost(
                         f"{error} The request may have been carried out: check before you repeat it."
                     ) from error

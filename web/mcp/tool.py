@@ -12,6 +12,7 @@ from pipeline.errors import FieldError, InvalidField, ReverieError
 from pipeline.text.normalize import TAG
 from web.mcp.rendering import ShownIds
 from web.mcp.values import accepts_value, fit_value, is_scalar
+from web.spool.writes import Spooled
 
 Schema = dict[str, Any]
 
@@ -180,6 +181,9 @@ def call_tool(tool: Tool, call: ToolCall) -> ToolResult:
     try:
         arguments = validate_arguments(tool, call.arguments)
         return tool.run(replace(call, arguments=arguments))
+    except Spooled as spooled:
+        # Not an error: a model would repeat the call.
+        return ToolResult(str(spooled))
     except ReverieError as error:
         raise ToolFailed(str(error)) from error
     except Exception as error:

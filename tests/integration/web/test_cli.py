@@ -189,6 +189,8 @@ def test_remember_sends_what_was_given_and_nothing_else(server):
     options = ["--kind", "decision", "--tag", "a", "--tag", "b", "--importance", "0", "--session", "s1"]
     options += ["--source", "agent", "--scope", "agent:x", "--occurred-at", "2026-01-02T03:04:05Z"]
     assert run("remember", "text", *options, "--metadata", '{"n": 1}').stdout == f"created {ULID}\n"
+    # The id that lets the command send the memory again.
+    assert len(server.seen[0][2].pop("id")) == len(ULID)
     assert server.seen[0] == (
         "POST /v1/memories",
         "default",

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from pipeline.errors import StoreUnavailable
 from pipeline.services import hook_deliveries
 from pipeline.services.hook_deliveries import HookDeliveries
 
@@ -109,3 +110,14 @@ def test_where_the_first_fails_the_second_says_nothing():
     with pytest.raises(ValueError, match="broken"):
         deliveries.answer(SESSION, "PreToolUse", event, fail, lambda first: first)
     assert deliveries.answer(SESSION, "PreToolUse", event, fail, lambda first: first) is None
+
+
+def test_a_delivery_that_met_a_busy_store_is_handled_again():
+    deliveries, event = HookDeliveries(), {"tool_use_id": "t1"}
+
+    def fail():
+        raise StoreUnavailable("busy")
+
+    with pytest.raises(StoreUnavailable):
+        deliveries.answer(SESSION, "PostToolUse", event, fail, lambda first: first)
+    assert deliveries.answer(SESSION, "PostToolUse", event, lambda: "recorded", lambda first: first) == "recorded"

@@ -48,6 +48,8 @@ class MemoryFields(TypedDict, total=False):
     expires_at: datetime
     sensitivity: Sensitivity
     edges: Sequence[Mapping[str, str]]
+    # A ULID. A write that is repeated with the same id returns the first receipt.
+    id: str
 
 
 class NewMemory(MemoryFields, total=False):

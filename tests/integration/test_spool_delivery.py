@@ -1,0 +1,196 @@
+"""The delivery of the spool: in order, once, without an answer to anyone, and refusals are kept aside."""
+
+import json
+
+import pytest
+
+from pipeline.errors import StoreUnavailable
+from pipeline.store import agent_sessions
+from web.app import create_app
+from web.spool import delivery as module
+from web.spool.delivery import SpoolDelivery
+from web.spool.events import spool_event
+from web.spool.files import BEGUN, SpooledRequest, add_request, describe_spool, list_files
+from web.spool.writes import add_client_ids, spool_write
+
+
+class Spool:
+    """Put requests into a container's spool, and deliver them."""
+
+    def __init__(self, container):
+        self.container = container
+        self.home = str(container.settings.paths.root)
+        self.delivery = SpoolDelivery(container, create_app(container))
+
+    def write(self, **body):
+        sent = add_client_ids("POST", "/v1/memories", body)
+        spool_write(self.container.settings, "POST", "/v1/memories", sent, "default")
+        return sent["id"]
+
+    def event(self, host="claude-code", **fields):
+        event = {"session_id": "s1", **fields}
+        assert spool_event(self.home, f"/hooks/{host}", json.dumps(event).encode(), {})
+
+    def deliver(self):
+        return self.delivery.deliver_all()
+
+    def deliver_again(self, monkeypatch):
+        """Deliver everything twice, as after a crash right before each file was removed."""
+        with monkeypatch.context() as patch:
+            patch.setattr(self.delivery, "_remove", lambda _file: None)
+            self.deliver()
+        assert all(file.endswith(BEGUN) for file in list_files(self.home))
+        # A new process knows no earlier delivery.
+        self.container.hook_deliveries = type(self.container.hook_deliveries)()
+        self.deliver()
+
+    def actions(self):
+        with self.container.databases.get("default").read() as db:
+            return [(action.target, action.at) for action in agent_sessions.list_actions(db, "s1", "", 100)]
+
+    def errors(self):
+        return [error.message for error in self.container.operations.errors(workspace=None, limit=10)]
+
+
+@pytest.fixture
+def spool(container):
+    return Spool(container)
+
+
+def list_memories(client):
+    return client.get("/v1/memories").get_json()["items"]
+
+
+def test_writes_arrive_once_with_their_time_although_they_are_delivered_twice(spool, client, monkeypatch):
+    ids = [spool.write(content=f"Service {number} listens on port {number}") for number in range(3)]
+    spool.write(content="Service 0 listens on port 0")
+    spool.deliver_again(monkeypatch)
+    memories = list_memories(client)
+    assert sorted(memory["id"] for memory in memories) == sorted(ids)
+    assert all(memory["occurred_at"] < memory["created_at"] for memory in memories)
+    history = client.get(f"/v1/memories/{ids[0]}").get_json()["history"]
+    assert [entry["event"] for entry in history] == ["merged"]
+    assert describe_spool(spool.home).files == 0
+
+
+def test_events_are_recorded_once_although_they_are_delivered_twice(spool, client, monkeypatch):
+    client.write("Billing listens on port 8123")
+    spool.event(hook_event_name="UserPromptSubmit", prompt="remember this: staging uses port 9000")
+    for number in range(3):
+        spool.event(
+            hook_event_name="PostToolUse",
+            tool_name="Edit",
+            tool_input={"file_path": f"{number}.py"},
+            tool_use_id=f"t{number}",
+        )
+    commit = {"command": "git commit -m moved"}
+    spool.event(hook_event_name="PostToolUse", tool_name="Bash", tool_input=commit, tool_use_id="commit")
+    spool.event(hook_event_name="Stop")
+    spool.deliver_again(monkeypatch)
+    assert [target for target, _ in spool.actions()] == ["0.py", "1.py", "2.py", commit["command"]]
+    contents = [memory["content"] for memory in list_memories(client)]
+    assert len([content for content in contents if "staging uses port 9000" in content]) == 1
+    summaries = [memory for memory in list_memories(client) if memory["kind"] == "activity"]
+    assert len(summaries) == 1
+    runs = client.get("/v1/hook-runs").get_json()["items"]
+    assert sorted(run["event"] for run in runs) == ["PostToolUse"] * 4 + ["Stop", "UserPromptSubmit"]
+
+
+def test_a_turn_that_a_host_sends_in_its_event_is_stored_once(spool, container, monkeypatch):
+    prompt = "We decided to keep the staging database on port 9000"
+    spool.event("gemini", hook_event_name="AfterAgent", prompt=prompt, prompt_response="Understood, port 9000 it is.")
+    spool.deliver_again(monkeypatch)
+    with container.databases.get("default").read() as db:
+        rows = db.execute("SELECT role, count(*) FROM turn GROUP BY role ORDER BY role").fetchall()
+    assert [tuple(row) for row in rows] == [("assistant", 1), ("user", 1)]
+
+
+def test_a_prompt_from_the_spool_shows_nothing_to_its_session(spool, client, digested):
+    client.write("Billing listens on port 8123")
+    digested()
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Which port does billing listen on?"}
+    spool.event(**prompt)
+    spool.deliver()
+    # The memory counts as new: the agent never saw the answer of the delivered event.
+    shown = client.post("/hooks/claude-code", prompt | {"prompt_id": "later"}).get_json()
+    assert "8123" in shown["hookSpecificOutput"]["additionalContext"]
+
+
+def test_a_command_to_forget_runs_at_the_first_delivery_only(spool, client, digested, monkeypatch):
+    first = client.write("The billing service listens on port 8123")
+    digested()
+    spool.event(hook_event_name="UserPromptSubmit", prompt="forget that the billing service listens on port 8123")
+    with monkeypatch.context() as patch:
+        patch.setattr(spool.delivery, "_remove", lambda _file: None)
+        spool.deliver()
+    assert client.get(f"/v1/memories/{first}").get_json()["archived_at"] is not None
+    client.post(f"/v1/memories/{first}/restore")
+    spool.deliver()
+    assert client.get(f"/v1/memories/{first}").get_json()["archived_at"] is None
+
+
+def test_a_refused_request_is_logged_and_moved_aside(spool, client, monkeypatch):
+    monkeypatch.setattr(module, "MOST_REFUSED", 2)
+    for number in range(3):
+        spool.write(content=f"text {number}", kind="rumour")
+    add_request(spool.home, SpooledRequest("POST", "/v1/nowhere", {}, {}))
+    kept = spool.write(content="A valid text after the invalid ones")
+    assert spool.deliver() == 5
+    assert [memory["id"] for memory in list_memories(client)] == [kept]
+    state = describe_spool(spool.home)
+    assert (state.files, state.refused) == (0, 2)
+    assert any("HTTP 422" in error and "kind" in error for error in spool.errors())
+
+
+def test_a_damaged_file_does_not_stop_the_others(spool, client):
+    spool.write(content="first")
+    (spool.container.settings.paths.spool / list_files(spool.home)[0]).write_text('{"method": ')
+    kept = spool.write(content="second")
+    spool.deliver()
+    assert [memory["id"] for memory in list_memories(client)] == [kept]
+    assert describe_spool(spool.home).refused == 1
+
+
+def test_a_busy_store_keeps_the_order(spool, client, monkeypatch):
+    ids = [spool.write(content=f"text {number}") for number in range(2)]
+    spool.event(hook_event_name="UserPromptSubmit", prompt="remember this: staging uses port 9000")
+    waiting = list_files(spool.home)
+
+    def fail(*_args, **_rest):
+        raise StoreUnavailable("database is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipeline.services.memories.commit", fail)
+        for _ in range(module.MOST_ATTEMPTS + 1):
+            assert spool.deliver() == 0
+        assert list_files(spool.home) == waiting
+    with monkeypatch.context() as patch:
+        patch.setattr("web.hooks.claude_code.record_spooled_prompt", fail)
+        assert spool.deliver() == 2
+        assert list_files(spool.home) == waiting[2:]
+    assert spool.deliver() == 1
+    assert {memory["id"] for memory in list_memories(client)} > set(ids)
+
+
+def test_an_unexpected_error_is_refused_after_some_attempts(spool, client, monkeypatch):
+    spool.write(content="poison")
+    kept = spool.write(content="harmless")
+    whole = module.SpoolDelivery._send
+
+    def send(self, request, *args, **rest):
+        return (500, "broken") if request.body["content"] == "poison" else whole(self, request, *args, **rest)
+
+    monkeypatch.setattr(module.SpoolDelivery, "_send", send)
+    for _ in range(module.MOST_ATTEMPTS):
+        spool.deliver()
+    assert [memory["id"] for memory in list_memories(client)] == [kept]
+
+
+def test_a_persons_request_cannot_mark_itself_as_spooled(client):
+    """The header of the spool changes nothing but the time and the answer of an event."""
+    body = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"}
+    for value in ("x", "1" * 30, "-5", "\u0663"):
+        answer = client.post(
+            "/hooks/claude-code", body, headers={"X-Reverie-Spooled": value.encode().decode("latin-1")}
+        )
+        assert answer.status_code == 200

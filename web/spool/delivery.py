@@ -1,0 +1,170 @@
+"""Deliver the spool from the web server: the oldest request first, each through the app like an HTTP request."""
+
+import json
+import logging
+import threading
+import time
+from http import HTTPStatus
+from pathlib import Path
+
+from pipeline.bootstrap.web import WebContainer
+from web.connections import Wsgi
+from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER
+from web.spool.files import (
+    BEGUN,
+    ENDING,
+    MOST_REFUSED,
+    REFUSED,
+    SpooledRequest,
+    list_files,
+    read_request,
+    sync_folder,
+    time_of,
+)
+
+LOOK_EVERY_S = 2.0
+# A request that fails with an unexpected error is refused after so many attempts.
+MOST_ATTEMPTS = 5
+WRITTEN_WITHIN_S = 30.0
+# An incomplete file of a killed program is deleted after this time.
+DRAFT_AGE_S = 3600.0
+COMPONENT = "spool"
+# Refusals that end: the token was renewed, the server is busy, or the request timed out.
+_TEMPORARY = frozenset(
+    (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+)
+
+log = logging.getLogger(__name__)
+
+
+class SpoolDelivery:
+    """Delivers the waiting requests of a data directory in a thread of its web server."""
+
+    def __init__(self, container: WebContainer, app: Wsgi) -> None:
+        self._container = container
+        self._app = app
+        self._home = str(container.settings.paths.root)
+        self._folder = container.settings.paths.spool
+        self._attempts: dict[str, int] = {}
+        self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread. It ends when the server stops."""
+        self._remove_drafts()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the request that is being delivered."""
+        if self._thread.is_alive():
+            self._thread.join(WRITTEN_WITHIN_S)
+
+    def _run(self) -> None:
+        stopping = self._container.stopping
+        while not stopping.is_set():
+            try:
+                self.deliver_all()
+            except Exception as error:  # noqa: BLE001 - the thread must survive a full disk or a damaged folder
+                self._container.operations.record_error_once(COMPONENT, f"{type(error).__name__}: {error}")
+            stopping.wait(LOOK_EVERY_S)
+
+    def deliver_all(self) -> int:
+        """Deliver the waiting requests in order until one must wait longer; return the number of delivered requests."""
+        delivered = 0
+        for file in list_files(self._home):
+            if self._container.stopping.is_set() or not self._deliver(file):
+                break
+            delivered += 1
+        return delivered
+
+    def _deliver(self, file: str) -> bool:
+        """Deliver one request; return whether the next one may follow."""
+        try:
+            request = read_request(self._home, file)
+        except ValueError as error:
+            self._refuse(file, f"{file}: {error}")
+            return True
+        # After a crash, the name says that this request was started before.
+        is_repeated, begun = file.endswith(BEGUN), f"{file.removesuffix(BEGUN).removesuffix(ENDING)}{BEGUN}"
+        if not is_repeated:
+            (self._folder / file).replace(self._folder / begun)
+            sync_folder(str(self._folder))
+        status, detail = self._send(request, begun, is_repeated=is_repeated)
+        if status < HTTPStatus.BAD_REQUEST:
+            # Hook events are recorded in the background: the file stays until they are written.
+            self._container.feedback.submit(lambda: None).result(timeout=WRITTEN_WITHIN_S)
+            self._remove(begun)
+            return True
+        self._attempts[begun] = self._attempts.get(begun, 0) + 1
+        is_lasting = status < HTTPStatus.INTERNAL_SERVER_ERROR or self._attempts[begun] >= MOST_ATTEMPTS
+        if status not in _TEMPORARY and is_lasting:
+            self._refuse(begun, f"{request.method} {request.path}: HTTP {status}: {detail}")
+            return True
+        if not is_repeated and status in _TEMPORARY:
+            # Nothing of it was carried out.
+            (self._folder / begun).replace(self._folder / file)
+            self._attempts.pop(begun)
+        return False
+
+    def _send(self, request: SpooledRequest, file: str, *, is_repeated: bool) -> tuple[int, str]:
+        """Run a request in the app as the owner of the data directory; return the status and the error."""
+        # Imported for the first delivery: a server without a spool does not need it.
+        from werkzeug.test import EnvironBuilder, run_wsgi_app
+
+        settings = self._container.settings
+        mark = str(time_of(file)) + (f" {SPOOLED_AGAIN}" if is_repeated else "")
+        headers = {**request.headers, "Authorization": f"Bearer {self._container.token}", SPOOLED_HEADER: mark}
+        builder = EnvironBuilder(
+            path=request.path,
+            method=request.method,
+            base_url=f"http://127.0.0.1:{settings.port}/",
+            headers=list(headers.items()),
+            data=json.dumps(request.body, ensure_ascii=False).encode(),
+            content_type="application/json",
+            environ_base={"REMOTE_ADDR": "127.0.0.1"},
+        )
+        chunks, status, _ = run_wsgi_app(self._app, builder.get_environ(), buffered=True)
+        answer = b"".join(chunks)
+        code = int(status.partition(" ")[0])
+        return code, "" if code < HTTPStatus.BAD_REQUEST else _read_detail(answer)
+
+    def _refuse(self, file: str, reason: str) -> None:
+        """Log a request that can never be delivered, and move it aside."""
+        folder = self._folder / REFUSED
+        folder.mkdir(mode=0o700, exist_ok=True)
+        (self._folder / file).replace(folder / file)
+        sync_folder(str(self._folder))
+        self._attempts.pop(file, None)
+        self._container.operations.record_error(COMPONENT, f"A spooled request was refused and moved aside: {reason}")
+        for old in sorted(folder.iterdir())[:-MOST_REFUSED]:
+            old.unlink(missing_ok=True)
+
+    def _remove(self, file: str) -> None:
+        (self._folder / file).unlink(missing_ok=True)
+        sync_folder(str(self._folder))
+        self._attempts.pop(file, None)
+
+    def _remove_drafts(self) -> None:
+        try:
+            drafts = [path for path in self._folder.glob(".*") if _is_old(path)]
+        except OSError:
+            return
+        for draft in drafts:
+            draft.unlink(missing_ok=True)
+
+
+def _is_old(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > DRAFT_AGE_S
+    except FileNotFoundError:
+        return False
+
+
+def _read_detail(answer: bytes) -> str:
+    try:
+        problem = json.loads(answer)
+    except ValueError:
+        return ""
+    if not isinstance(problem, dict):
+        return ""
+    fields = [f"{item.get('loc')} {item.get('msg')}" for item in problem.get("errors", ()) if isinstance(item, dict)]
+    return "; ".join([str(problem.get("detail") or problem.get("title") or ""), *fields])

@@ -1,0 +1,45 @@
+"""Spool the hook events of this machine that record something.
+
+The hook client imports this module only if no server answers.
+"""
+
+import json
+from collections.abc import Mapping
+
+from config.paths import WORKSPACE_HEADER
+from web.spool.files import SpooledRequest, SpoolFull, add_request
+from web.spool.privacy import may_spool
+
+# The events that record something, by the names of all hosts.
+RECORDING = frozenset(
+    (
+        *("UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd", "PreCompact"),
+        *("BeforeAgent", "AfterTool", "AfterAgent", "PreCompress"),
+    )
+)
+
+
+def spool_event(home: str, path: str, event: bytes, variables: Mapping[str, str]) -> bool:
+    """Spool an event that the server surely did not get; return whether it waits."""
+    try:
+        fields = json.loads(event)
+    except ValueError:
+        return False
+    if not isinstance(fields, dict):
+        return False
+    name = str(fields.get("hook_event_name") or fields.get("hookEventName") or "")
+    if name[:1].upper() + name[1:] not in RECORDING:
+        return False
+    sessions = [str(fields[key]) for key in ("session_id", "sessionId", "conversation_id") if fields.get(key)]
+    if not may_spool(home, variables, sessions, is_event=True):
+        return False
+    from web.spool.redacted import mask_request
+
+    workspace = variables.get("REVERIE_WORKSPACE")
+    headers = {WORKSPACE_HEADER: workspace} if workspace else {}
+    try:
+        add_request(home, SpooledRequest("POST", path, headers, mask_request(fields)))
+    except (OSError, SpoolFull):
+        # The host shows no error of a hook. `reverie status` shows a full spool.
+        return False
+    return True

@@ -1,0 +1,137 @@
+"""The files of the spool: one request each, named by its time.
+
+The hook client imports this module while an agent waits: standard library only.
+"""
+# ruff: noqa: PTH103, PTH105, PTH108, PTH110, PTH118, PTH123 - pathlib alone takes longer than the hook client
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+FOLDER, REFUSED = "spool", "refused"
+MOST_FILES = 1000
+MOST_BYTES = 16 * 1024 * 1024
+# Refused requests are kept for a person to read, the newest of them.
+MOST_REFUSED = 100
+ENDING = ".json"
+# A file whose delivery was started. After a crash, parts of the request may have been carried out.
+BEGUN = ".begun.json"
+
+
+class SpoolFull(Exception):
+    """Report that a request does not fit into the spool."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledRequest:
+    """A request in the spool: a method, a path, headers and a body without secrets."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolState:
+    """The number of waiting requests, their size, when the oldest was sent, and the number of refused requests."""
+
+    files: int
+    bytes: int
+    oldest_ns: int | None
+    refused: int
+
+
+def add_request(home: str, request: SpooledRequest) -> str:
+    """Write a request durably into the spool and return its name; raise SpoolFull or OSError."""
+    folder = os.path.join(home, FOLDER)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    content = {"method": request.method, "path": request.path, "headers": dict(request.headers), "body": request.body}
+    data = json.dumps(content, ensure_ascii=False).encode()
+    state = describe_spool(home)
+    if state.files >= MOST_FILES or state.bytes + len(data) > MOST_BYTES:
+        raise SpoolFull(
+            f"The spool in {folder} is full ({state.files} requests, {state.bytes} bytes). "
+            "Start the server with `reverie up`; it delivers them."
+        )
+    name = f"{time.time_ns():020d}-{os.urandom(5).hex()}"
+    _write(folder, f"{name}{ENDING}", data)
+    return name
+
+
+def _write(folder: str, file: str, data: bytes) -> None:
+    draft = os.path.join(folder, f".{file}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(descriptor)
+        os.replace(draft, os.path.join(folder, file))
+    except BaseException:
+        if os.path.exists(draft):
+            os.unlink(draft)
+        raise
+    sync_folder(folder)
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder durable."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        # Windows opens no folders.
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def list_files(home: str) -> list[str]:
+    """List the file names of waiting requests, the oldest first."""
+    return sorted(name for name, _ in _scan(os.path.join(home, FOLDER)))
+
+
+def describe_spool(home: str) -> SpoolState:
+    """Return the state of the spool; it may not exist."""
+    folder = os.path.join(home, FOLDER)
+    files = _scan(folder)
+    oldest = min((time_of(name) for name, _ in files), default=None)
+    refused = len(_scan(os.path.join(folder, REFUSED)))
+    return SpoolState(len(files), sum(size for _, size in files), oldest, refused)
+
+
+def _scan(folder: str) -> list[tuple[str, int]]:
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(ENDING) and entry.name[:20].isdigit():
+                    # A file that was delivered during the scan has no size.
+                    with suppress(FileNotFoundError):
+                        found.append((entry.name, entry.stat().st_size))
+    except FileNotFoundError:
+        return []
+    return found
+
+
+def time_of(name: str) -> int:
+    """Return the time of a file name, in nanoseconds."""
+    return int(name[:20])
+
+
+def read_request(home: str, file: str) -> SpooledRequest:
+    """Read a waiting request; raise ValueError if it is damaged."""
+    with open(os.path.join(home, FOLDER, file), "rb") as stream:
+        content = json.loads(stream.read())
+    try:
+        return SpooledRequest(
+            str(content["method"]), str(content["path"]), dict(content["headers"]), content.get("body")
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{file} is no request") from error
