@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from web.cli.setup_import import ImportOffer
     from web.hosts.environment import HostEnvironment, Installation, RemoteServer
-    from web.hosts.hosts import Host
+    from web.hosts.host import Host
     from web.hosts.setup_plan import FileChange
 
 HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
