@@ -18,7 +18,7 @@ from web.access_log import register_access_log
 from web.api import health, memories, recall
 from web.connections import is_too_large
 from web.endpoint import Api
-from web.hooks import claude_code, hosts
+from web.hooks import claude_code, codex, copilot, gemini, qwen_code
 from web.limits import register_limits
 from web.listener import Listener
 from web.metrics import Metrics, register_metrics
@@ -28,7 +28,7 @@ from web.security import Door, register_security
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 
-FIRST_APIS = (health.api, memories.api, recall.api, claude_code.api, hosts.api)
+FIRST_APIS = (health.api, memories.api, recall.api, claude_code.api, codex.api, copilot.api, gemini.api, qwen_code.api)
 
 
 class _SyncApp(Flask):

@@ -12,11 +12,13 @@ from tests.support.stack import wait_until
 
 pytestmark = pytest.mark.timeout(600)
 
-WITH_HOOKS = ("claude-code", "codex", "gemini")
+WITH_HOOKS = ("claude-code", "codex", "gemini", "qwen-code", "copilot")
 SHELL = {
     "claude-code": lambda command: Call("Bash", {"command": command, "description": "x"}),
     "codex": lambda command: Call("exec_command", {"cmd": command}),
     "gemini": lambda command: Call("run_shell_command", {"command": command}),
+    "qwen-code": lambda command: Call("run_shell_command", {"command": command, "is_background": False}),
+    "copilot": lambda command: Call("bash", {"command": command, "description": "x"}),
 }
 PORT_FACT = {"content": "The gateway of staging listens on port 8443"}
 QUESTION = "Which port does the gateway of staging listen on?"

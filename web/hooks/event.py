@@ -18,7 +18,8 @@ class HookEvent:
     """The fields of an event that Reverie reads. Hosts may send other fields.
 
     A field that is null or missing is empty. `dropped` are the names of
-    the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs.
+    the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs; `host`
+    decides how a transcript is read.
     """
 
     name: str = ""
@@ -35,9 +36,10 @@ class HookEvent:
     said: tuple[dict[str, str], ...] = ()
     dropped: frozenset[str] = frozenset()
     can_ask: bool = True
+    host: str = ""
 
 
-def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
+def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
     """Return the event of these fields. A field of the wrong type or length is dropped."""
     reader = _FieldReader(fields)
     return HookEvent(
@@ -55,6 +57,7 @@ def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
         said=reader.read_said("said"),
         dropped=frozenset(reader.dropped),
         can_ask=can_ask,
+        host=host,
     )
 
 

@@ -1,6 +1,7 @@
 """Gemini CLI: its files and the entries that setup writes into them."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from web.hosts.entries import HostEntry
 from web.hosts.environment import HostEnvironment, Installation
@@ -11,8 +12,17 @@ from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
 def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     """Return its files with the entries."""
-    root = host_env.home if host_env.project is None else host_env.project
-    rules = root / ".gemini" / "GEMINI.md" if host_env.project is None else root / "GEMINI.md"
+    folder = host_env.home / ".gemini"
+    return list_gemini_targets(host_env, reverie, GEMINI, folder, "GEMINI.md")
+
+
+def list_gemini_targets(
+    host_env: HostEnvironment, reverie: Installation, host: str, folder: Path, rules: str
+) -> Sequence[Target]:
+    """Return the files of Gemini CLI or of a fork; `folder` is the user's folder, `rules` the name of its rules."""
+    settings, text = folder / "settings.json", folder / rules
+    if host_env.project is not None:
+        settings, text = host_env.project / folder.name / "settings.json", host_env.project / rules
     team = project_server(host_env, reverie)
     described = stdio_server(host_env, reverie)
     if team is not None:
@@ -20,11 +30,8 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
         described = describe_with_headers(team, f"${TOKEN_VARIABLE}")
         described = {"httpUrl": described.pop("url")} | described
     server, other = server_entries("mcpServers", described)
-    entries: tuple[HostEntry, ...] = (*list_hooks(GEMINI, host_env, reverie), server)
-    return [
-        Target(root / ".gemini" / "settings.json", "json", entries, obsolete=(other,)),
-        rules_target(reverie, rules),
-    ]
+    entries: tuple[HostEntry, ...] = (*list_hooks(host, host_env, reverie), server)
+    return [Target(settings, "json", entries, obsolete=(other,)), rules_target(reverie, text)]
 
 
 HOST = Host(
