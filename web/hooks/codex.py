@@ -17,7 +17,7 @@ api = Api("codex")
     Endpoint(
         "POST",
         "/hooks/codex",
-        "Take a Codex hook event; answer with context or an empty body",
+        "Answer a Codex hook event",
         of_folder=True,
         reads=True,
     )

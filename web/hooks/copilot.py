@@ -1,11 +1,11 @@
 """The hook events of Copilot CLI, which are those of Claude Code with results and answers of another form."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from flask import Response
 
-from pipeline.transcripts.fields import find_exit_code
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
@@ -13,12 +13,15 @@ from web.hooks.event_fields import Fields
 
 api = Api("copilot")
 
+# The last line of a shell command's result.
+_EXIT_CODE = re.compile(r"<shellId: \S+ completed with exit code (-?\d+)>\s*\Z")
+
 
 @api.route(
     Endpoint(
         "POST",
         "/hooks/copilot",
-        "Take a Copilot CLI hook event; answer with context or an empty body",
+        "Answer a Copilot CLI hook event",
         of_folder=True,
         reads=True,
     )
@@ -42,7 +45,8 @@ def _read_result(result: Mapping[str, Any]) -> Fields:
     """Return whether a call failed. A shell command that failed is reported as a success with its exit code."""
     output = result.get("text_result_for_llm")
     text = output if isinstance(output, str) else ""
-    code = find_exit_code(text)
+    match = _EXIT_CODE.search(text)
+    code = None if match is None else int(match[1])
     failed = result.get("result_type") != "success" or code not in (0, None)
     return {"is_error": failed, "exit_code": code} | ({"output": text} if failed else {})
 

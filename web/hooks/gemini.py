@@ -31,7 +31,7 @@ _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
     Endpoint(
         "POST",
         "/hooks/gemini",
-        "Take a Gemini CLI hook event; answer with context or an empty body",
+        "Answer a Gemini CLI hook event",
         of_folder=True,
         reads=True,
     )

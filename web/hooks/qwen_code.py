@@ -15,7 +15,7 @@ api = Api("qwen_code")
     Endpoint(
         "POST",
         "/hooks/qwen-code",
-        "Take a Qwen Code hook event; answer with context or an empty body",
+        "Answer a Qwen Code hook event",
         of_folder=True,
         reads=True,
     )

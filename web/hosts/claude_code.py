@@ -74,4 +74,4 @@ def _claude_hooks(host_env: HostEnvironment, reverie: Installation, settings: Pa
     return Target(settings, "json", (), remarks=(remark,), obsolete=list_hooks(CLAUDE_CODE, host_env, reverie))
 
 
-HOST = Host("claude-code", "Claude Code", ("claude",), claude_folder, list_targets)
+HOST = Host("claude-code", "Claude Code", ("claude",), claude_folder, list_targets, package="@anthropic-ai/claude-code")

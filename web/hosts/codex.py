@@ -44,4 +44,4 @@ def is_our_notify(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and is_program(value[0], CODEX_NOTIFY_CLIENT)
 
 
-HOST = Host("codex", "Codex", ("codex",), find_folder, list_targets)
+HOST = Host("codex", "Codex", ("codex",), find_folder, list_targets, package="@openai/codex")

@@ -38,4 +38,6 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
     ]
 
 
-HOST = Host("copilot", "Copilot CLI", ("copilot",), find_folder, list_targets, ("copilot-cli",))
+HOST = Host(
+    "copilot", "Copilot CLI", ("copilot",), find_folder, list_targets, ("copilot-cli",), package="@github/copilot"
+)

@@ -35,5 +35,11 @@ def list_gemini_targets(
 
 
 HOST = Host(
-    "gemini", "Gemini CLI", ("gemini",), lambda host_env: host_env.home / ".gemini", list_targets, ("gemini-cli",)
+    "gemini",
+    "Gemini CLI",
+    ("gemini",),
+    lambda host_env: host_env.home / ".gemini",
+    list_targets,
+    ("gemini-cli",),
+    package="@google/gemini-cli",
 )

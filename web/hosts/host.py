@@ -58,6 +58,8 @@ class Host:
     targets: Callable[[HostEnvironment, Installation], Sequence[Target]]
     other_agents: tuple[str, ...] = ()
     """Readers of this host's sessions, in addition to the reader with its name."""
+    package: str = ""
+    """The npm package of the program that `make test-hosts` runs; empty if no test runs the host."""
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -35,4 +35,4 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
     return [mcp_target(settings, "mcp", server), rules_target(reverie, rules)]
 
 
-HOST = Host("opencode", "opencode", ("opencode",), find_folder, list_targets)
+HOST = Host("opencode", "opencode", ("opencode",), find_folder, list_targets, package="opencode-ai")

@@ -20,4 +20,4 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
     return list_gemini_targets(host_env, reverie, QWEN_CODE, folder, "QWEN.md")
 
 
-HOST = Host(QWEN_CODE, "Qwen Code", ("qwen",), find_folder, list_targets)
+HOST = Host(QWEN_CODE, "Qwen Code", ("qwen",), find_folder, list_targets, package="@qwen-code/qwen-code")
