@@ -1,15 +1,12 @@
 """Read the messages of a session from the log of a host whose sessions Reverie also imports."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from pipeline.errors import UnreadableTranscript
 from pipeline.records.transcripts import TranscriptMark
+from pipeline.services.log_messages import list_log_messages
 from pipeline.text.unfinished_turns import INTERRUPTED, USER, find_finished
-from pipeline.transcripts.log_reader import LogReader
-from pipeline.transcripts.reader import Said, TranscriptFile
-from pipeline.transcripts.readers import load_reader
 from web.hooks.codex_rollout import find_start, read_lines
 from web.hooks.transcript import MOST_MESSAGES
 
@@ -45,29 +42,8 @@ def read_session_log(
         raise UnreadableTranscript(file, f"cannot be read ({error.strerror})") from error
     except (RuntimeError, ValueError) as error:
         raise UnreadableTranscript(file, f"cannot be followed ({type(error).__name__})") from error
-    messages = _list_messages(agent, target, lines)
+    messages = list_log_messages(agent, target, lines)
     if messages and messages[-1]["role"] == USER and not is_answered:
         messages.append({"role": USER, "content": INTERRUPTED})
     finished = find_finished((item["role"], item["content"]) for item in messages)
     return [messages[number] for number in finished][-MOST_MESSAGES:], behind
-
-
-def _list_messages(agent: str, file: Path, lines: list[str]) -> list[dict[str, str]]:
-    reader = load_reader(agent)
-    assert isinstance(reader, LogReader)
-    session = reader.open_session(TranscriptFile(agent, file, 0, 0), {})
-    for line in lines:
-        # A record of an unknown form must not hide the others.
-        with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            session.take(line.encode())
-    said = (entry for entry in session.entries if isinstance(entry, Said))
-    return [_describe(entry, session.head.cwd) for entry in said]
-
-
-def _describe(entry: Said, cwd: str) -> dict[str, str]:
-    known = {"id": entry.id, "at": entry.at, "cwd": cwd}
-    return {
-        "role": entry.role.value,
-        "content": entry.content,
-        **{name: value for name, value in known.items() if value},
-    }
