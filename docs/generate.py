@@ -1,6 +1,7 @@
 """Write the parts of docs/reference that follow from the code: `make docs` runs it, `make lint` checks its output."""
 
 import argparse
+import json
 import re
 import sys
 from collections import Counter
@@ -14,14 +15,19 @@ import click
 from config.declared import Setting
 from config.settings import ENVIRONMENT_ONLY, SETTINGS, WORKSPACE_SETTINGS
 from pipeline.records import Kind
+from pipeline.transcripts.readers import READERS
 from web.app import APIS
 from web.cli import cli
 from web.endpoint import Endpoint
+from web.hosts.hook_entries import CODEX, EVENTS
+from web.hosts.host import Host
+from web.hosts.hosts import HOSTS
 from web.mcp.full_tools import PROFILES
 from web.mcp.tool import Tool
 from web.openapi import COMMON_PROBLEMS, document
 
 REFERENCE = Path(__file__).parent / "reference"
+TESTED_PROGRAMS = Path(__file__).parents[1] / "tests" / "hosts" / "package.json"
 MARKED = r"(<!-- generated: {name} -->\n).*?(<!-- end of {name} -->)"
 # The page explains these by hand.
 GLOBAL_OPTIONS = {"--json", "--workspace"}
@@ -193,11 +199,34 @@ def _render_tool(tool: Tool) -> tuple[str, str, str]:
     return f"`{tool.name}`", join_lines(tool.description), arguments
 
 
+def render_hosts() -> str:
+    """Return the table of hosts: what setup connects, what hooks do, and the tested version."""
+    versions = json.loads(TESTED_PROGRAMS.read_text(encoding="utf-8"))["dependencies"]
+    heads = ("agent", "hooks", "MCP", "injection", "capture", "import", "resume", "tested version")
+    return render_table(heads, (_render_host(host, versions) for host in HOSTS))
+
+
+def _render_host(host: Host, versions: Mapping[str, str]) -> tuple[str, ...]:
+    events = EVENTS.get(host.name, ())
+    answers = (
+        bool(events),
+        True,
+        not {"UserPromptSubmit", "BeforeAgent"}.isdisjoint(events),
+        # Codex has a program for the end of a turn instead of a hook.
+        not {"Stop", "AfterAgent"}.isdisjoint(events) or host.name == CODEX,
+        any(agent in READERS for agent in host.agents),
+        "SessionStart" in events,
+    )
+    marks = ("✓" if answer else "–" for answer in answers)
+    return (f"`{host.name}`", *marks, versions[host.package] if host.package else "never run")
+
+
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "settings.md": {"settings": render_settings},
     "cli.md": {"commands": render_commands},
     "http-api.md": {"routes": render_routes},
     "mcp.md": {"tools": render_tools},
+    "agent-integrations.md": {"hosts": render_hosts},
 }
 
 

@@ -3,11 +3,11 @@
 from flask import Flask
 
 from pipeline.bootstrap.web import WebContainer
-from web.hooks import claude_code, hosts
+from web.hooks import claude_code, codex, copilot, gemini, qwen_code
 from web.lazy_app import enter_apis, prepare_app
 from web.metrics import Metrics
 
-HOOK_APIS = (claude_code.api, hosts.api)
+HOOK_APIS = (claude_code.api, codex.api, copilot.api, gemini.api, qwen_code.api)
 
 
 def create_hook_app(container: WebContainer, metrics: Metrics) -> Flask:

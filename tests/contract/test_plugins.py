@@ -9,7 +9,8 @@ import yaml
 
 from web.hosts.entries import HookEntry
 from web.hosts.environment import HostEnvironment, Installation
-from web.hosts.hosts import BY_NAME, is_our_server
+from web.hosts.host import is_our_server
+from web.hosts.hosts import BY_NAME
 from web.mcp.core_tools import CORE
 
 ROOT = Path(__file__).parents[2]

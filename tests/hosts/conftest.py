@@ -71,6 +71,16 @@ def _opencode(machine: "Machine", url: str) -> dict[str, str]:
     return {}
 
 
+def _qwen(machine: "Machine", url: str) -> dict[str, str]:
+    machine.write(".qwen/settings.json", json.dumps({"security": {"auth": {"selectedType": "openai"}}}))
+    return {"OPENAI_API_KEY": "made-up", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "local"}
+
+
+def _copilot(_machine: "Machine", url: str) -> dict[str, str]:
+    provider = {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": "made-up"}
+    return provider | {"COPILOT_MODEL": "local", "COPILOT_OFFLINE": "true"}
+
+
 # So it tells of its hooks too.
 CLAUDE = ("-p", "--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose")
 CODEX = ("exec", "--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
@@ -79,6 +89,8 @@ HOSTS = {
     "codex": Host("codex", _codex, CODEX, ("resume", "--last")),
     "gemini": Host("gemini", _gemini, ("--yolo", "-p")),
     "opencode": Host("opencode", _opencode, ("run",)),
+    "qwen-code": Host("qwen", _qwen, ("--yolo", "-p")),
+    "copilot": Host("copilot", _copilot, ("--allow-all-tools", "-p")),
 }
 
 

@@ -21,14 +21,10 @@ SHELLS = {
     "codex": lambda command: Call("exec_command", {"cmd": command}),
     "gemini-cli": lambda command: Call("run_shell_command", {"command": command}),
     "opencode": lambda command: Call("bash", {"command": command, "description": "x"}),
+    "qwen-code": lambda command: Call("run_shell_command", {"command": command, "is_background": False}),
     "copilot-cli": lambda command: Call("bash", {"command": command, "description": "x"}),
     "cline": lambda command: Call("run_commands", {"commands": [command]}),
 }
-
-
-def _copilot(_machine, url):
-    provider = {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": "made-up"}
-    return provider | {"COPILOT_MODEL": "local", "COPILOT_OFFLINE": "true"}
 
 
 def _cline(machine, url):
@@ -39,7 +35,6 @@ def _cline(machine, url):
 
 # Agents that Reverie reads, but does not set up.
 OTHERS = {
-    "copilot-cli": Host("copilot", _copilot, ("--allow-all-tools", "-p")),
     "cline": Host("cline", _cline, ()),
 }
 
@@ -105,7 +100,14 @@ def script(agent):
 
 @pytest.mark.parametrize(
     ("name", "agent"),
-    [("claude-code", "claude-code"), ("codex", "codex"), ("gemini", "gemini-cli"), ("opencode", "opencode")],
+    [
+        ("claude-code", "claude-code"),
+        ("codex", "codex"),
+        ("gemini", "gemini-cli"),
+        ("opencode", "opencode"),
+        ("qwen-code", "qwen-code"),
+        ("copilot", "copilot-cli"),
+    ],
 )
 def test_a_session_with_reverie_is_read_without_what_reverie_showed(machine, name, agent):
     machine.install(name)

@@ -30,6 +30,8 @@ MAKES = {
     ("POST", "/hooks/claude-code"),
     ("POST", "/hooks/codex"),
     ("POST", "/hooks/gemini"),
+    ("POST", "/hooks/qwen-code"),
+    ("POST", "/hooks/copilot"),
     ("POST", "/mcp"),
     # The switches of a workspace apply before anything is written there.
     ("GET", "/v1/switches"),

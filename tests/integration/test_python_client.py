@@ -41,6 +41,8 @@ LEFT_OUT = {
     "POST /hooks/claude-code",
     "POST /hooks/codex",
     "POST /hooks/gemini",
+    "POST /hooks/qwen-code",
+    "POST /hooks/copilot",
     "POST /mcp",
     "GET /v1/journal",
     "GET /v1/switches",

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from web.cli.setup_import import ImportOffer
     from web.hosts.environment import HostEnvironment, Installation, RemoteServer
-    from web.hosts.hosts import Host
+    from web.hosts.host import Host
     from web.hosts.setup_plan import FileChange
 
-HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
+HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode", "qwen-code", "copilot")
 HIDDEN = "•••"
 VERSION_TIMEOUT_S = 5
 EXPERIMENT = (
@@ -85,7 +85,7 @@ def setup(
     """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST; import its sessions.
 
     Without a HOST, connect all agents that are installed, and import the sessions of all agents. HOST is one of
-    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode.
+    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot.
     """
     _check_asking(state, asks=not (yes or dry_run))
     settings = state.settings

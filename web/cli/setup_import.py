@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from web.cli.state import State
     from web.client import Client
     from web.hosts.environment import HostEnvironment, Installation
-    from web.hosts.hosts import Host
+    from web.hosts.host import Host
     from web.hosts.setup_plan import FileChange
 
 QUESTIONS = 3

@@ -29,7 +29,7 @@ from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.tool_outcome import read_outcome
-from web.hooks.transcript import read_transcript
+from web.hooks.transcript_readers import read_host_transcript
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 
@@ -78,7 +78,7 @@ def answer_event(
     workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
     answer = HookAnswer()
     try:
-        event, fields = _read(call, request.get_data(cache=False), read, can_ask=can_ask)
+        event, fields = _read(call, request.get_data(cache=False), host, read, can_ask=can_ask)
         _note_dropped(call, host, event)
         if event.name in HANDLERS:
             name = event.name
@@ -128,13 +128,15 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
     return answered
 
 
-def _read(call: Call, body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tuple[HookEvent, Fields]:
+def _read(
+    call: Call, body: bytes, host: str, read: Callable[[Fields], Fields], *, can_ask: bool
+) -> tuple[HookEvent, Fields]:
     """Return the event in a request's body, and its fields. Anything but a JSON object is an event without fields."""
     try:
         sent = unify_fields(read_object(body))
     except ValueError:
         sent = ReadObject({}, is_whole=False)
-    event = read_event(read(sent.fields), can_ask=can_ask)
+    event = read_event(read(sent.fields), can_ask=can_ask, host=host)
     lost = sent.broken if sent.has_read("tool_input") else sent.broken | {"tool_input"}
     return replace(event, dropped=event.dropped | lost, spooled=_read_spooled(call)), sent.fields
 
@@ -247,14 +249,15 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
     # A person's transcript is on their own machine. A file with that path on this machine is another one.
     if not event.transcript_path or call.caller.person is not None:
         return None
-    read = partial(_read_said, Path(event.transcript_path), event.session_id, is_answered=event.name == "Stop")
+    file = Path(event.transcript_path)
+    read = partial(_read_said, event.host, file, event.session_id, is_answered=event.name == "Stop")
     return SaidSource(read, find_workspace)
 
 
 def _read_said(
-    transcript: Path, session_id: str, mark: TranscriptMark | None, *, is_answered: bool
+    host: str, transcript: Path, session_id: str, mark: TranscriptMark | None, *, is_answered: bool
 ) -> tuple[list[SaidRecord], TranscriptMark | None]:
-    messages, behind = read_transcript(transcript, session_id, mark, is_answered=is_answered)
+    messages, behind = read_host_transcript(host, transcript, session_id, mark, is_answered=is_answered)
     records = [
         SaidRecord(
             Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")

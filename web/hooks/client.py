@@ -38,6 +38,8 @@ SETTINGS = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
     "codex": ("CODEX_HOME", ".codex", "hooks.json"),
     "gemini": ("", ".gemini", "settings.json"),
+    "qwen-code": ("QWEN_HOME", ".qwen", "settings.json"),
+    "copilot": ("COPILOT_HOME", ".copilot", "settings.json"),
 }
 # A plugin starts the client with this option: if the setup configured the same hook, the event arrives twice.
 PLUGIN = "--plugin"

@@ -19,8 +19,8 @@ class HookEvent:
     """The fields of an event that Reverie reads. Hosts may send other fields.
 
     A field that is null or missing is empty. `dropped` are the names of
-    the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs.
-    `spooled` marks an event that waited for the server.
+    the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs; `host`
+    decides how a transcript is read. `spooled` marks an event that waited for the server.
     """
 
     name: str = ""
@@ -38,9 +38,10 @@ class HookEvent:
     dropped: frozenset[str] = frozenset()
     can_ask: bool = True
     spooled: SpooledMark | None = None
+    host: str = ""
 
 
-def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
+def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
     """Return the event of these fields. A field of the wrong type or length is dropped."""
     reader = _FieldReader(fields)
     return HookEvent(
@@ -58,6 +59,7 @@ def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
         said=reader.read_said("said"),
         dropped=frozenset(reader.dropped),
         can_ask=can_ask,
+        host=host,
     )
 
 

@@ -55,7 +55,7 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     cwd = fields.get("cwd")
     folder = cwd if isinstance(cwd, str) and cwd else str(Path.cwd())
     requests = _split_by_workspace(
-        fields, folder, lambda folder_of_record: headers_for(settings, server, Path(folder_of_record))
+        host, fields, folder, lambda folder_of_record: headers_for(settings, server, Path(folder_of_record))
     )
     is_last = fields.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
@@ -95,7 +95,7 @@ def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[st
 
 
 def _split_by_workspace(
-    event: dict[str, Any], folder: str, find_headers: Callable[[str], dict[str, str]]
+    host: str, event: dict[str, Any], folder: str, find_headers: Callable[[str], dict[str, str]]
 ) -> list[_Request]:
     """Return one request per workspace that the messages of a turn belong to, first the event's own workspace.
 
@@ -105,7 +105,7 @@ def _split_by_workspace(
     workspace = find_headers(folder)[WORKSPACE_HEADER]
     turns: dict[str, list[dict[str, str]]] = {workspace: []}
     headers_of = {workspace: find_headers(folder)}
-    turn = _read_turn(event)
+    turn = _read_turn(host, event)
     for message in turn or ():
         record_folder = message.pop("cwd", folder)
         headers = find_headers(record_folder if Path(record_folder).is_absolute() else folder)
@@ -117,15 +117,15 @@ def _split_by_workspace(
     ]
 
 
-def _read_turn(event: dict[str, Any]) -> list[dict[str, str]] | None:
+def _read_turn(host: str, event: dict[str, Any]) -> list[dict[str, str]] | None:
     """Return the messages of the turn that an event ends; None if it ends no turn or contains the messages."""
     transcript = event.pop("transcript_path", None)
     if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
         return None
-    from web.hooks.transcript import read_transcript
+    from web.hooks.transcript_readers import read_host_transcript
 
     try:
-        messages, _ = read_transcript(Path(transcript), str(event.get("session_id", "")), None)
+        messages, _ = read_host_transcript(host, Path(transcript), str(event.get("session_id", "")), None)
     except UnreadableTranscript:
         # The turn ends anyway, and the agent gets no error.
         return []

@@ -16,18 +16,23 @@ TIMEOUTS_S = {"UserPromptSubmit": 6, "BeforeAgent": 6, "SessionEnd": 1}
 CLAUDE_CODE = "claude-code"
 CODEX = "codex"
 GEMINI = "gemini"
+QWEN_CODE = "qwen-code"
+COPILOT = "copilot"
 
+_CLAUDE_CODE_EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PreCompact",
+    "Stop",
+    "SessionEnd",
+)
 EVENTS: Mapping[str, tuple[str, ...]] = {
-    CLAUDE_CODE: (
-        "SessionStart",
-        "UserPromptSubmit",
-        "PreToolUse",
-        "PostToolUse",
-        "PostToolUseFailure",
-        "PreCompact",
-        "Stop",
-        "SessionEnd",
-    ),
+    CLAUDE_CODE: _CLAUDE_CODE_EVENTS,
+    QWEN_CODE: _CLAUDE_CODE_EVENTS,
+    COPILOT: _CLAUDE_CODE_EVENTS,
     # Codex's other events do not say whether a tool failed; its notification does.
     CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse"),
     GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
@@ -51,7 +56,7 @@ def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> t
     """Return the handlers for a host's events."""
     words = [reverie.program(host_env, HOOK_CLIENT), host, *reverie.options(host_env)]
     handler: dict[str, Any] = {"type": "command", "command": _command_line(words, host_env)}
-    if host == GEMINI:
+    if host in (GEMINI, QWEN_CODE):
         # `/hooks` lists the handler under this name, and `/hooks disable reverie` turns it off.
         handler = {"name": "reverie"} | handler
     entries = []

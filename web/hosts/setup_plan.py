@@ -10,7 +10,7 @@ from typing import Literal
 from web.hosts import installed_files, json_edits, rules_block, toml_edits
 from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HostEntry, RemovedEntries, RulesBlock
 from web.hosts.environment import HostEnvironment, Installation
-from web.hosts.hosts import Host, Target
+from web.hosts.host import Host, Target
 from web.hosts.installed_files import InstalledFile, InstallState, read_state, write_state
 
 HostTarget = tuple[str, Target]

@@ -138,7 +138,13 @@ def test_whatever_it_is_given_it_says_nothing(tmp_path, event):
 
 @pytest.mark.parametrize(
     ("host", "file"),
-    [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json"), ("gemini", ".gemini/settings.json")],
+    [
+        ("claude-code", ".claude/settings.json"),
+        ("codex", ".codex/hooks.json"),
+        ("gemini", ".gemini/settings.json"),
+        ("qwen-code", ".qwen/settings.json"),
+        ("copilot", ".copilot/settings.json"),
+    ],
 )
 def test_a_plugin_yields_to_what_the_setup_has_written(tmp_path, host, file):
     place = tmp_path / file

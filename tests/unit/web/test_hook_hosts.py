@@ -1,25 +1,23 @@
 """What other hosts' events are called, and what becomes of an answer that a host does not take."""
 
-from web.hooks import hosts
+from web.hooks import codex, gemini
 
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch"
 
 
 def test_a_patch_is_about_the_file_that_it_names():
     event = {"tool_name": "apply_patch", "tool_input": {"command": PATCH}}
-    assert hosts._read_codex(event)["tool_input"] == {"path": "src/a.py"}
-    assert hosts._read_codex({"tool_name": "Bash", "tool_input": {"command": PATCH}})["tool_input"] == {
-        "command": PATCH
-    }
+    assert codex.read_codex(event)["tool_input"] == {"path": "src/a.py"}
+    assert codex.read_codex({"tool_name": "Bash", "tool_input": {"command": PATCH}})["tool_input"] == {"command": PATCH}
 
 
 def test_gemini_takes_a_decision_before_a_tool_and_no_context():
     told = {"hookEventName": "PreToolUse", "additionalContext": "a lesson"}
-    assert hosts._write_gemini(told) == {}
+    assert gemini.write_gemini(told) == {}
     denied = told | {"permissionDecision": "deny", "permissionDecisionReason": "never force"}
-    assert hosts._write_gemini(denied) == {"decision": "deny", "reason": "never force"}
+    assert gemini.write_gemini(denied) == {"decision": "deny", "reason": "never force"}
 
 
 def test_gemini_s_name_of_a_server_s_tool_is_read():
-    read = hosts.read_gemini({"hook_event_name": "BeforeTool", "tool_name": "mcp_reverie_recall_more"})
+    read = gemini.read_gemini({"hook_event_name": "BeforeTool", "tool_name": "mcp_reverie_recall_more"})
     assert (read["hook_event_name"], read["tool_name"]) == ("PreToolUse", "mcp__reverie__recall_more")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from web.hooks.codex_rollout import read_said
-from web.hooks.hosts import read_gemini
+from web.hooks.gemini import read_gemini
 from web.hooks.transcript import read_transcript
 
 RECORDS = Path(__file__).parents[2] / "data" / "host_records"

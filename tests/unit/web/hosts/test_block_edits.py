@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 
 from web.hosts import rules_block
 from web.hosts.entries import EntryUndo, RulesBlock
-from web.hosts.hosts import compose_rules
+from web.hosts.host import compose_rules
 
 RULES = compose_rules(None)
 ENTRY = RulesBlock(RULES)

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from web.hooks import client
+from web.hosts.codex import is_our_notify
 from web.hosts.hook_entries import EVENTS, is_our_hook
-from web.hosts.hosts import BY_NAME, HOSTS, is_our_notify, is_our_server
+from web.hosts.host import is_our_server
+from web.hosts.hosts import BY_NAME, HOSTS
 
 HOME = Path("/home/ann")
 

@@ -53,6 +53,8 @@ def test_claude_code_asks_the_server_with_headers_that_a_program_finds(team):
         ("vscode", ".config/Code/User/mcp.json", "servers", {"type": "stdio"}),
         ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers", {}),
         ("gemini", ".gemini/settings.json", "mcpServers", {}),
+        ("qwen-code", ".qwen/settings.json", "mcpServers", {}),
+        ("copilot", ".copilot/mcp-config.json", "mcpServers", {"type": "local", "tools": ["*"]}),
         ("zed", ".config/zed/settings.json", "context_servers", {"source": "custom"}),
     ],
 )
@@ -72,7 +74,13 @@ def test_codex_and_opencode_start_the_bridge_as_they_write_it(team):
 
 @pytest.mark.parametrize(
     ("host", "file"),
-    [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json"), ("gemini", ".gemini/settings.json")],
+    [
+        ("claude-code", ".claude/settings.json"),
+        ("codex", ".codex/hooks.json"),
+        ("gemini", ".gemini/settings.json"),
+        ("qwen-code", ".qwen/settings.json"),
+        ("copilot", ".copilot/settings.json"),
+    ],
 )
 def test_hooks_name_the_server_and_are_known_again(team, host, file):
     team.setup(host)

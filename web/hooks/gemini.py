@@ -1,4 +1,4 @@
-"""The hook events of hosts other than Claude Code, translated to Claude Code's events and back."""
+"""The hook events of Gemini CLI, translated to Claude Code's events and back."""
 
 import re
 from collections.abc import Mapping
@@ -6,23 +6,22 @@ from typing import Any
 
 from flask import Response
 
-from pipeline.transcripts.codex_records import list_patched_files
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
 from web.hooks.event_fields import Fields
 
-api = Api("hook_hosts")
+api = Api("gemini")
 
-GEMINI_EVENTS = {
+EVENTS = {
     "BeforeAgent": "UserPromptSubmit",
     "BeforeTool": "PreToolUse",
     "AfterTool": "PostToolUse",
     "AfterAgent": "Stop",
     "PreCompress": "PreCompact",
 }
-GEMINI_NAMES = {ours: theirs for theirs, ours in GEMINI_EVENTS.items()}
-GEMINI_TOOLS = {"run_shell_command": "Bash", "replace": "Edit", "write_file": "Write"}
+NAMES = {ours: theirs for theirs, ours in EVENTS.items()}
+TOOLS = {"run_shell_command": "Bash", "replace": "Edit", "write_file": "Write"}
 # Gemini CLI sends this as the answer of a turn that was interrupted or that failed.
 UNANSWERED = "[no response text]"
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
@@ -31,23 +30,8 @@ _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 @api.route(
     Endpoint(
         "POST",
-        "/hooks/codex",
-        "Take a Codex hook event; answer with context or an empty body",
-        of_folder=True,
-        reads=True,
-    )
-)
-def codex(call: Call) -> Response:
-    """Answer one event."""
-    # Codex cannot ask its user.
-    return answer_event(call, "codex", _read_codex, lambda output: {"hookSpecificOutput": output}, can_ask=False)
-
-
-@api.route(
-    Endpoint(
-        "POST",
         "/hooks/gemini",
-        "Take a Gemini CLI hook event; answer with context or an empty body",
+        "Answer a Gemini CLI hook event",
         of_folder=True,
         reads=True,
     )
@@ -55,17 +39,7 @@ def codex(call: Call) -> Response:
 def gemini(call: Call) -> Response:
     """Answer one event."""
     # Without a person Gemini would wait forever for the answer to a question.
-    return answer_event(call, "gemini", read_gemini, _write_gemini, can_ask=False)
-
-
-def _read_codex(event: Fields) -> Fields:
-    """Return an event with the first file that a patch changes."""
-    arguments = event.get("tool_input")
-    patch = arguments.get("command", arguments.get("input")) if isinstance(arguments, Mapping) else None
-    if event.get("tool_name") != "apply_patch" or not isinstance(patch, str):
-        return event
-    files = list_patched_files(patch)
-    return event | {"tool_input": {"path": files[0]}} if files else event
+    return answer_event(call, "gemini", read_gemini, write_gemini, can_ask=False)
 
 
 def read_gemini(event: Fields) -> Fields:
@@ -73,7 +47,7 @@ def read_gemini(event: Fields) -> Fields:
     name, tool = event.get("hook_event_name"), event.get("tool_name")
     read = dict(event)
     if isinstance(name, str):
-        read["hook_event_name"] = GEMINI_EVENTS.get(name, name)
+        read["hook_event_name"] = EVENTS.get(name, name)
     if name == "AfterAgent":
         # The event at the end of a turn contains the turn.
         spoken = (("user", event.get("prompt")), ("assistant", event.get("prompt_response")))
@@ -81,7 +55,7 @@ def read_gemini(event: Fields) -> Fields:
         read["said"] = [] if event.get("prompt_response") == UNANSWERED else messages
         read.pop("transcript_path", None)
     if isinstance(tool, str):
-        read["tool_name"] = GEMINI_TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))
+        read["tool_name"] = TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))
     if name == "AfterTool":
         read["tool_response"] = _read_response(event.get("tool_response"))
     return read
@@ -102,9 +76,9 @@ def _has_failed(response: Any) -> bool:
     return bool(response.get("error")) or (code is not None and code[1] != "0")
 
 
-def _write_gemini(output: Fields) -> Fields:
+def write_gemini(output: Fields) -> Fields:
     """Return an answer. Before a tool it has a decision instead of context."""
     event, decision = output["hookEventName"], output.get("permissionDecision")
     if event == "PreToolUse":
         return {"decision": decision, "reason": output.get("permissionDecisionReason", "")} if decision else {}
-    return {"hookSpecificOutput": output | {"hookEventName": GEMINI_NAMES.get(event, event)}}
+    return {"hookSpecificOutput": output | {"hookEventName": NAMES.get(event, event)}}

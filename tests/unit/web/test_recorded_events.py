@@ -1,0 +1,107 @@
+"""What Qwen Code and Copilot CLI sent to hooks and wrote to their logs, read as events of Claude Code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import UnreadableTranscript
+from web.hooks.copilot import read_copilot
+from web.hooks.event import read_event
+from web.hooks.event_fields import unify_fields
+from web.hooks.qwen_code import read_qwen
+from web.hooks.tool_outcome import read_outcome
+from web.hooks.transcript_readers import read_host_transcript
+from web.json_text import read_object
+
+RECORDS = Path(__file__).parents[2] / "data" / "host_records"
+PROMPT, ANSWER = "Which port does staging use?", "Done here."
+COMMANDS = ["touch made.txt", "false && ls missing-file"]
+READ = {"qwen-code": read_qwen, "copilot": read_copilot}
+LOGS = {
+    "qwen-code": ("qwen-code-chat.jsonl", "projects/-home-dev-project/chats/{id}.jsonl"),
+    "copilot": ("copilot-log.jsonl", "session-state/{id}/events.jsonl"),
+}
+
+
+def list_events(host):
+    lines = (RECORDS / f"{host}-events.jsonl").read_bytes().splitlines()
+    return [read_event(READ[host](unify_fields(read_object(line)).fields), can_ask=True, host=host) for line in lines]
+
+
+def place_log(tmp_path, host, session_id):
+    name, place = LOGS[host]
+    file = tmp_path / place.format(id=session_id)
+    file.parent.mkdir(parents=True)
+    file.write_bytes((RECORDS / name).read_bytes())
+    return file
+
+
+def find_session(host):
+    records = [json.loads(line) for line in (RECORDS / LOGS[host][0]).read_text(encoding="utf-8").splitlines()]
+    return records[0].get("sessionId") or records[0]["data"]["sessionId"]
+
+
+@pytest.mark.parametrize("host", READ)
+def test_every_event_has_a_name_a_folder_and_a_session(host):
+    events = list_events(host)
+    assert {event.cwd for event in events} == {"/home/dev/project"}
+    assert len({event.session_id for event in events}) == 1
+    assert events[0].name == "SessionStart"
+    assert "Stop" in [event.name for event in events]
+    assert all(not event.dropped for event in events)
+
+
+@pytest.mark.parametrize("host", READ)
+def test_only_what_the_user_typed_is_a_prompt(host):
+    prompts = [event.prompt for event in list_events(host) if event.name == "UserPromptSubmit"]
+    assert [prompt for prompt in prompts if prompt] == [PROMPT]
+
+
+def test_the_prompt_of_qwen_code_is_the_submitted_one():
+    event = {"hook_event_name": "UserPromptSubmit", "prompt": "typed, and what a command added"}
+    assert read_qwen(event | {"submitted_prompt": "typed"})["prompt"] == "typed"
+    assert read_qwen(event)["prompt"] == event["prompt"]
+
+
+@pytest.mark.parametrize("host", READ)
+def test_a_shell_command_is_read_with_its_result(host):
+    tools = [event for event in list_events(host) if event.name.startswith("PostToolUse")]
+    assert [(event.tool_name, event.tool_input["command"]) for event in tools] == [("Bash", word) for word in COMMANDS]
+    outcomes = [read_outcome(event, failed=event.name == "PostToolUseFailure") for event in tools]
+    assert [outcome.ok for outcome in outcomes] == [True, False]
+    assert outcomes[1].exit_code == 1
+
+
+@pytest.mark.parametrize("host", LOGS)
+def test_a_log_has_what_was_said_once_and_nothing_that_hooks_added(tmp_path, host):
+    session_id = find_session(host)
+    file = place_log(tmp_path, host, session_id)
+    messages, mark = read_host_transcript(host, file, session_id, None)
+    assert [(message["role"], message["content"]) for message in messages] == [("user", PROMPT), ("assistant", ANSWER)]
+    assert all(message["id"] and message["at"] for message in messages)
+    assert read_host_transcript(host, file, session_id, mark) == ([], mark)
+
+
+@pytest.mark.parametrize("host", LOGS)
+def test_a_path_that_is_no_log_of_the_session_is_refused(tmp_path, host):
+    session_id = find_session(host)
+    file = place_log(tmp_path, host, session_id)
+    link = tmp_path / "link.jsonl"
+    link.write_text("{}")
+    for path, session in ((file, "another"), (link, session_id), (Path("relative.jsonl"), session_id)):
+        with pytest.raises(UnreadableTranscript):
+            read_host_transcript(host, path, session, None)
+    assert read_host_transcript(host, Path(str(file).replace(session_id, "gone")), "gone", None) == ([], None)
+
+
+@pytest.mark.parametrize("host", LOGS)
+def test_a_prompt_without_an_answer_waits_for_it(tmp_path, host):
+    session_id = find_session(host)
+    file = place_log(tmp_path, host, session_id)
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    end = next(number for number, line in enumerate(lines) if '"assistant' in line)
+    file.write_text("".join(lines[:end]), encoding="utf-8")
+    for is_answered, expected in ((True, [PROMPT]), (False, [])):
+        messages, _ = read_host_transcript(host, file, session_id, None, is_answered=is_answered)
+        assert [message["content"] for message in messages] == expected

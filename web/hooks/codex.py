@@ -1,0 +1,38 @@
+"""The hook events of Codex, translated to Claude Code's events."""
+
+from collections.abc import Mapping
+
+from flask import Response
+
+from pipeline.transcripts.codex_records import list_patched_files
+from web.call import Call
+from web.endpoint import Api, Endpoint
+from web.hooks.claude_code import answer_event
+from web.hooks.event_fields import Fields
+
+api = Api("codex")
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/hooks/codex",
+        "Answer a Codex hook event",
+        of_folder=True,
+        reads=True,
+    )
+)
+def codex(call: Call) -> Response:
+    """Answer one event."""
+    # Codex cannot ask its user.
+    return answer_event(call, "codex", read_codex, lambda output: {"hookSpecificOutput": output}, can_ask=False)
+
+
+def read_codex(event: Fields) -> Fields:
+    """Return an event with the first file that a patch changes."""
+    arguments = event.get("tool_input")
+    patch = arguments.get("command", arguments.get("input")) if isinstance(arguments, Mapping) else None
+    if event.get("tool_name") != "apply_patch" or not isinstance(patch, str):
+        return event
+    files = list_patched_files(patch)
+    return event | {"tool_input": {"path": files[0]}} if files else event

@@ -1,0 +1,133 @@
+"""A host: how it is detected, which entries go into which file, and the parts that hosts share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PureWindowsPath
+from typing import Any, Literal
+
+from web.hosts.entries import HookEntry, HostEntry, JsonMember, RulesBlock, TomlTable
+from web.hosts.environment import MAIN, HostEnvironment, Installation, RemoteServer
+from web.hosts.team_entries import is_remote
+
+NAME = "reverie"
+
+_RULES = """\
+## Memory: Reverie
+
+This project has a memory on {place}, reached through the MCP server `reverie`.
+
+- Call `prepare` with the task's text before any other tool. It returns the lessons, decisions and facts
+  for the task. If the task came with a block "From this project's memory", that block is its answer already.
+- `recall` answers questions about earlier work: what was decided, tried, or found out.
+- `remember_batch` stores a decision, a lesson or a fact once it is settled. Never store secrets.
+- Results are evidence with source and time. If they contradict the code or the user, the code or the user is right.
+"""
+
+CONNECTIONS: Mapping[str, tuple[type, ...]] = {
+    "hooks": (HookEntry,),
+    "tools": (JsonMember, TomlTable),
+    "rules": (RulesBlock,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file of a host, and the entries that setup writes into it."""
+
+    path: Path
+    format: Literal["json", "toml", "block"]
+    entries: tuple[HostEntry, ...]
+    remarks: tuple[str, ...] = ()
+    obsolete: tuple[HostEntry, ...] = ()
+    """Entries of earlier setups that this host no longer needs."""
+
+    @property
+    def all_entries(self) -> tuple[HostEntry, ...]:
+        """Return all entries that this or an earlier setup may have written."""
+        return (*self.obsolete, *self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host: its name, the programs and folder that show that it is installed, and its files."""
+
+    name: str
+    title: str
+    programs: tuple[str, ...]
+    folder: Callable[[HostEnvironment], Path]
+    targets: Callable[[HostEnvironment, Installation], Sequence[Target]]
+    other_agents: tuple[str, ...] = ()
+    """Readers of this host's sessions, in addition to the reader with its name."""
+    package: str = ""
+    """The npm package of the program that `make test-hosts` runs; empty if no test runs the host."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Return the names of the readers of this host's sessions."""
+        return (self.name, *self.other_agents)
+
+    def list_connections(self, host_env: HostEnvironment, reverie: Installation) -> list[str]:
+        """Return what setup connects: hooks, tools (the MCP server) and rules."""
+        entries = [entry for target in self.targets(host_env, reverie) for entry in target.entries]
+        return [name for name, types in CONNECTIONS.items() if any(isinstance(entry, types) for entry in entries)]
+
+    def is_found(self, host_env: HostEnvironment) -> bool:
+        """Return whether the host is installed: its folder or one of its programs exists."""
+        return self.folder(host_env).is_dir() or any(host_env.which(name) is not None for name in self.programs)
+
+
+def is_our_server(value: Any) -> bool:
+    """Return whether an MCP entry starts Reverie, in any host's format."""
+    if not isinstance(value, Mapping):
+        return False
+    command = value.get("command")
+    words = list(command) if isinstance(command, list) else [command, *(value.get("args") or ())]
+    return len(words) >= 2 and is_program(words[0], MAIN) and words[1] == "mcp"
+
+
+def is_program(word: Any, program: str) -> bool:
+    """Return whether a word is the name or the path of a program."""
+    # Accept paths of both platforms: a settings file may be copied to another machine.
+    return isinstance(word, str) and PureWindowsPath(word).name.removesuffix(".exe") == program
+
+
+def compose_rules(server: RemoteServer | None) -> str:
+    """Return the text about Reverie for a host's rules file."""
+    return _RULES.format(place="this machine" if server is None else "the team's server")
+
+
+def rules_target(reverie: Installation, path: Path, head: str = "") -> Target:
+    """Return a rules file with Reverie's block; `head` starts a file that is created for it."""
+    return Target(path, "block", (RulesBlock(compose_rules(reverie.server), head),))
+
+
+def stdio_server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> dict[str, Any]:
+    """Return the usual MCP entry of a stdio server."""
+    variables = reverie.variables_for(host_env)
+    return (
+        more
+        | {"command": reverie.program(host_env, MAIN), "args": ["mcp", *reverie.server_arguments]}
+        | ({"env": variables} if variables else {})
+    )
+
+
+def mcp_target(path: Path, key: str, server: Mapping[str, Any]) -> Target:
+    """Return a JSON file with the MCP entry under a key."""
+    entry, other = server_entries(key, server)
+    return Target(path, "json", (entry,), obsolete=(other,))
+
+
+def server_entries(key: str, server: Mapping[str, Any]) -> tuple[JsonMember, JsonMember]:
+    """Return the MCP entry and the entry of the other form (a program instead of an address, or the reverse)."""
+    recognize, other = (is_remote, is_our_server) if is_remote(server) else (is_our_server, is_remote)
+    return JsonMember((key,), NAME, server, recognize), JsonMember((key,), NAME, {}, other)
+
+
+def project_server(host_env: HostEnvironment, reverie: Installation) -> RemoteServer | None:
+    """Return the team server, if a project's files should contain its address."""
+    return None if host_env.project is None else reverie.server
+
+
+def find_existing(root: Path, names: Sequence[str], otherwise: str) -> Path:
+    """Return the first of these files that exists, else the default."""
+    return root / next((name for name in names if (root / name).is_file()), otherwise)

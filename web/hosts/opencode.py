@@ -1,0 +1,38 @@
+"""opencode: its files and the entries that setup writes into them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from web.hosts.claude_code import claude_folder
+from web.hosts.environment import MAIN, HostEnvironment, Installation
+from web.hosts.host import Host, Target, find_existing, mcp_target, project_server, rules_target
+from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
+
+
+def find_folder(host_env: HostEnvironment) -> Path:
+    """Return the folder of its settings."""
+    return host_env.configuration / "opencode"
+
+
+def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    """Return its files with the entries."""
+    folder = find_folder(host_env) if host_env.project is None else host_env.project
+    variables = reverie.variables_for(host_env)
+    server = {
+        "type": "local",
+        "command": [reverie.program(host_env, MAIN), "mcp", *reverie.server_arguments],
+        "enabled": True,
+    } | ({"environment": variables} if variables else {})
+    team = project_server(host_env, reverie)
+    if team is not None:
+        server = describe_with_headers(team, f"{{env:{TOKEN_VARIABLE}}}", "remote") | {"enabled": True}
+    rules = find_existing(folder, ("AGENTS.md", "CLAUDE.md"), "AGENTS.md")
+    claude = claude_folder(host_env) / "CLAUDE.md"
+    if host_env.project is None and not rules.is_file() and claude.is_file():
+        # The host reads Claude Code's rules if it has no rules file.
+        rules = claude
+    settings = find_existing(folder, ("opencode.jsonc", "opencode.json"), "opencode.json")
+    return [mcp_target(settings, "mcp", server), rules_target(reverie, rules)]
+
+
+HOST = Host("opencode", "opencode", ("opencode",), find_folder, list_targets, package="opencode-ai")
