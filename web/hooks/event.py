@@ -8,6 +8,7 @@ from typing import Any
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
 from pipeline.store.turns import Role
 from web.hooks.event_fields import Fields
+from web.hooks.modes import READ_ONLY_MODES
 
 MOST_SAID, MAX_SAID_CHARS = 200, 200_000
 _ROLES = frozenset(Role)
@@ -35,6 +36,12 @@ class HookEvent:
     said: tuple[dict[str, str], ...] = ()
     dropped: frozenset[str] = frozenset()
     can_ask: bool = True
+    mode: str = ""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Return whether the host lets its agent only read and plan: nothing of the session is then stored."""
+        return self.mode.lower() in READ_ONLY_MODES
 
 
 def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
@@ -55,6 +62,7 @@ def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
         said=reader.read_said("said"),
         dropped=frozenset(reader.dropped),
         can_ask=can_ask,
+        mode=reader.read_text("permission_mode"),
     )
 
 

@@ -31,6 +31,7 @@ from web.mcp.tool import (
     TEXTS,
     TIME,
     Effect,
+    Reading,
     Server,
     Tool,
     ToolCall,
@@ -372,6 +373,7 @@ CORE: tuple[Tool, ...] = (
             "session_id": SESSION,
         },
         effect=Effect.ADDS,
+        reading=Reading("List goals (default: unfinished ones).", ("status", "session_id")),
     ),
     Tool(
         "lesson_outcome",

@@ -17,6 +17,7 @@ from web.mcp.tool import (
     TAGS,
     TEXT,
     Effect,
+    Reading,
     Tool,
     ToolCall,
     ToolResult,
@@ -282,6 +283,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         duplicates,
         {"id": ID, "action": one_of(("merge", "keep")), **PAGE},
         effect=Effect.ADDS,
+        reading=Reading("List possible duplicates.", tuple(PAGE)),
     ),
     Tool(
         "candidates",
@@ -289,6 +291,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         candidates,
         {"id": ID, "action": one_of(("accept", "reject")), **PAGE},
         effect=Effect.ADDS,
+        reading=Reading("List writes that wait for review.", tuple(PAGE)),
     ),
     Tool(
         "audit",
@@ -296,6 +299,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         audit,
         {"undo": ID, **PAGE},
         effect=Effect.ADDS,
+        reading=Reading("List automatic merges, archives and ends of facts.", tuple(PAGE)),
     ),
     Tool(
         "incognito",
@@ -303,6 +307,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         incognito,
         {"session_id": TEXT, "on": FLAG},
         effect=Effect.ADDS,
+        reading=Reading("List the incognito sessions."),
     ),
     Tool(
         "jobs",
@@ -310,6 +315,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         jobs,
         {"run": TEXT},
         effect=Effect.ADDS,
+        reading=Reading("List the maintenance jobs."),
     ),
     Tool("stats", "Counts, sizes and pending work.", stats),
     Tool(

@@ -33,6 +33,7 @@ from web.mcp.catalog import BRIEF, MEMORY, PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
+from web.mcp.offered_tools import FindSwitches, Switches, all_on, explain_missing, offer_tools
 from web.mcp.rendering import ShownIds
 from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, find_tool
 from web.mcp.tool_runs import call_recorded
@@ -56,10 +57,14 @@ def always(server: ReverieServer) -> FindServer:
 
 
 def build_server(
-    find_server: FindServer, tools: tuple[Tool, ...], folder: str = "", session: str | None = None
+    find_server: FindServer,
+    tools: tuple[Tool, ...],
+    folder: str = "",
+    session: str | None = None,
+    find_switches: FindSwitches = all_on,
 ) -> Server[Any]:
     """Return an MCP server with these tools; `folder` and `session` apply to every call, if they are known."""
-    handlers = Handlers(find_server, tools, folder, session)
+    handlers = Handlers(find_server, tools, folder, session, find_switches)
     return Server(
         NAME,
         version=VERSION,
@@ -77,22 +82,38 @@ def build_server(
 class Handlers:
     """The handlers of the MCP server. Calls to the web server run in threads."""
 
-    def __init__(self, find_server: FindServer, tools: tuple[Tool, ...], folder: str, session: str | None) -> None:
+    def __init__(
+        self,
+        find_server: FindServer,
+        tools: tuple[Tool, ...],
+        folder: str,
+        session: str | None,
+        find_switches: FindSwitches,
+    ) -> None:
         self._find_server = find_server
         self._tools = tools
         self._folder = folder
         self._session = session
+        self._find_switches = find_switches
         self._catalog = build_catalog(tools)
 
-    async def list_tools(self, _context: Any, _params: Any) -> ListToolsResult:
-        """List the tools of the profile."""
-        return ListToolsResult.model_validate(self._catalog["tools/list"])
+    async def list_tools(self, context: Any, _params: Any) -> ListToolsResult:
+        """List the tools of the profile that the session may use."""
+        tools, _ = await self._offer(context)
+        return ListToolsResult.model_validate(build_catalog(tools)["tools/list"])
+
+    async def _offer(self, context: Any) -> tuple[tuple[Tool, ...], Switches]:
+        switches = await _in_thread(lambda: self._find_switches(context.request))
+        return offer_tools(self._tools, switches), switches
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
         """Call a tool; the model gets the error if it fails."""
+        offered, switches = await self._offer(context)
         try:
-            tool = find_tool(self._tools, params.name)
+            tool = find_tool(offered, params.name)
         except InvalidField as error:
+            if any(known.name == params.name for known in self._tools):
+                return CallToolResult(content=[TextContent(text=explain_missing(switches))], is_error=True)
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         try:
             call = self._tool_call(context, params.arguments or {}, params.meta)
