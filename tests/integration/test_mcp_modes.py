@@ -142,3 +142,59 @@ def test_commands_say_that_reverie_is_off(home, folder):
         check=False,
     )
     assert json.loads(status.stdout)["here"]["switches"]["enabled"] is False
+
+
+def test_more_tools_lists_and_allows_the_others(converse, request):
+    async def conversation(client):
+        first = await list_names(client)
+        await client.call_tool("remember_batch", {"items": [FACT]})
+        revealed = await client.call_tool("more_tools", {})
+        listed = await client.call_tool("list", {"kind": "fact"})
+        return first, revealed, listed, await list_names(client)
+
+    first, revealed, listed, later = converse(conversation)
+    assert "list" not in first
+    assert len(first) <= 10
+    assert "- list(kind, session_id, archived, limit, cursor): " in revealed.content[0].text
+    assert FACT["content"] in listed.content[0].text
+    # A request over HTTP belongs to no session.
+    assert ("list" in later) == ("stdio" in request.node.name)
+
+
+def test_a_session_is_notified_of_more_tools(home, folder):
+    told = []
+
+    async def note(message):
+        told.append(type(getattr(message, "root", message)).__name__)
+
+    async def talk(port):
+        variables = {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(port), "HF_HUB_OFFLINE": "1"}
+        parameters = StdioServerParameters(command=REVERIE, args=["mcp"], env=os.environ | variables, cwd=folder)
+        async with Client(stdio_client(parameters), mode="legacy", message_handler=note) as client:
+            await client.list_tools()
+            await client.call_tool("more_tools", {})
+            await client.call_tool("overview", {})
+            return client.server_capabilities.tools.list_changed
+
+    with serve_home(home) as port:
+        assert anyio.run(talk, port) is True
+    assert told.count("ToolListChangedNotification") == 1
+
+
+def test_facts_are_read_and_archived_by_their_key(converse):
+    key = {"subject": "staging", "attribute": "port"}
+
+    async def conversation(client):
+        await client.call_tool("set_fact", key | {"value": "5433"})
+        read = await client.call_tool("get", key)
+        both = await client.call_tool("get", key | {"id": read.meta["reverie/ids"][0]})
+        half = await client.call_tool("forget", {"subject": "staging"})
+        return read, both, half, await client.call_tool("forget", key), await client.call_tool("get", key)
+
+    read, both, half, forgotten, gone = converse(conversation)
+    assert "5433" in read.content[0].text
+    assert both.is_error
+    assert half.is_error
+    assert "subject and attribute" in half.content[0].text
+    assert not forgotten.is_error, forgotten.content[0].text
+    assert gone.is_error

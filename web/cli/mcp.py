@@ -80,12 +80,13 @@ def _load_server(
     except SettingsError as error:
         bridge = RefusingBridge(str(error))
     from config.settings import environment_session
-    from web.mcp.full_tools import PROFILES
+    from web.mcp.full_tools import PROFILES, REVEALED
     from web.mcp.server import always, build_server
     from web.mcp.stdio import serve_stdio
 
     folder, session = str(_find_folder() or ""), environment_session()
-    server = build_server(always(bridge), PROFILES[profile], folder, session, find_switches)
+    more = REVEALED if profile == "core" else ()
+    server = build_server(always(bridge), PROFILES[profile], folder, session, find_switches, more)
     return functools.partial(serve_stdio, server), bridge
 
 

@@ -16,7 +16,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
 from pipeline.errors import ReverieError
-from web.mcp.full_tools import PROFILES
+from web.mcp.full_tools import PROFILES, REVEALED
 from web.mcp.in_process import InProcessServer, Operations
 from web.mcp.offered_tools import Switches
 from web.mcp.rendering import ShownIds
@@ -37,7 +37,12 @@ class FrontServer:
         self._app = app
         self._operations = operations
         self._manager = StreamableHTTPSessionManager(
-            build_server(self._find_server, PROFILES[profile], find_switches=self._find_switches),
+            build_server(
+                self._find_server,
+                PROFILES[profile],
+                find_switches=self._find_switches,
+                more=REVEALED if profile == "core" else (),
+            ),
             json_response=True,
             stateless=True,
             # The app has already checked Host and Origin.

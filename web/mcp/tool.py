@@ -146,8 +146,8 @@ class Tool:
 
     @property
     def input_schema(self) -> Schema:
-        """Return the JSON schema of the arguments."""
-        schema: Schema = {"type": "object", "properties": dict(self.takes), "additionalProperties": False}
+        """Return the JSON schema of the arguments; no `additionalProperties`, which Gemini's API refuses."""
+        schema: Schema = {"type": "object", "properties": dict(self.takes)}
         return schema | ({"required": list(self.required)} if self.required else {})
 
 
