@@ -15,6 +15,8 @@ FileState = tuple[int, int, int]
 WORKSPACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # Header in which a request names its workspace.
 WORKSPACE_HEADER = "X-Reverie-Workspace"
+# "true" makes a request part of a read-only session: recall works, and nothing is stored.
+READ_ONLY_HEADER = "X-Reverie-Read-Only"
 # The personal store of the data directory's owner, which is used in every workspace.
 PERSONAL_WORKSPACE = "me"
 WORKSPACES = "workspaces"

@@ -166,7 +166,7 @@ class Settings:
         least=0,
         most=0.5,
     )
-    hooks: bool = declare(default=True, help="Answer hook events and record them.")
+    enabled: bool = declare(default=True, help="Answer and record hook events, and list MCP tools.")
     hook_recall: bool = declare(default=True, help="Add relevant memories to agents' prompts.")
     journal: bool = declare(default=True, help="Record what agents do and summarize each session.")
     capture: Literal["off", "suggest", "on"] = declare(
@@ -213,23 +213,24 @@ class Settings:
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
-# In order of declaration.
 SETTINGS = list_declared(Settings)
 
 # The settings that can differ between workspaces. The others belong to a process that serves all workspaces.
 WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "lesson_holdout", "review"),
-        *("incognito", "hooks", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
+        *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
         *("read_only", "trace", "sessions_mb"),
     }
 )
 
 # The switches that `reverie status` shows.
-SWITCHES = ("hooks", "hook_recall", "journal", "capture", "personal", "write_tools", "read_only", "incognito", "trace")
+SWITCHES = (
+    *("enabled", "hook_recall", "journal", "capture", "personal"),
+    *("write_tools", "read_only", "incognito", "trace"),
+)
 
-# Variables of S3 clients that name a server other than Amazon's.
-S3_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+RENAMED = {"hooks": "enabled"}  # Former names, which are refused.
 
 # A file cannot say where it is itself, and a secret in a file is copied and shown more easily than in a variable.
 ENVIRONMENT_ONLY = ("home", "store", "llm_api_key", "oidc_client_secret")
@@ -265,11 +266,20 @@ def environment_workspace(environment: Mapping[str, str] | None = None) -> str |
 
 def environment_incognito(environment: Mapping[str, str] | None = None) -> bool:
     """Return whether the environment makes every request of this process incognito, in addition to the settings."""
-    setting_text = _from_environment(os.environ if environment is None else environment).get("incognito", False)
+    return _environment_switch("incognito", environment)
+
+
+def environment_read_only(environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether the environment makes every request of this process part of a read-only session."""
+    return _environment_switch("read_only", environment)
+
+
+def _environment_switch(name: str, environment: Mapping[str, str] | None) -> bool:
+    setting_text = _from_environment(os.environ if environment is None else environment).get(name, False)
     try:
-        return bool(SETTINGS["incognito"].parse(setting_text))
+        return bool(SETTINGS[name].parse(setting_text))
     except ValueError as error:
-        raise SettingsError(f"environment: incognito: {error}") from error
+        raise SettingsError(f"environment: {name}: {error}") from error
 
 
 def environment_session(environment: Mapping[str, str] | None = None) -> str | None:
@@ -277,21 +287,9 @@ def environment_session(environment: Mapping[str, str] | None = None) -> str | N
     return (os.environ if environment is None else environment).get("CLAUDE_CODE_SESSION_ID") or None
 
 
-def environment_allows_http(environment: Mapping[str, str] | None = None) -> bool:
-    """Return whether object storage may be used without TLS: only if its endpoint is an http address."""
-    variables = os.environ if environment is None else environment
-    endpoint = next((variables[name] for name in S3_ENDPOINT_VARIABLES if variables.get(name)), "")
-    return endpoint.startswith("http://")
-
-
 def environment_with(changes: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with some variables changed."""
     return {**os.environ, **changes}
-
-
-def environment_encoding() -> str | None:
-    """Return the terminal encoding that the environment names; Python in isolated mode ignores it."""
-    return os.environ.get("PYTHONIOENCODING", "").partition(":")[0] or None
 
 
 def forget_workspace_variable() -> None:
@@ -373,11 +371,13 @@ def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:
     for name in values:
         if name in SETTINGS:
             continue
+        variable = f"{ENVIRONMENT_PREFIX}{name.upper()}" if origin == "environment" else name
+        if name in RENAMED:
+            raise SettingsError(f"{origin}: {variable} was renamed: set {RENAMED[name]} instead")
         import difflib
 
         near = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]}?" if near else ""
-        variable = f"{ENVIRONMENT_PREFIX}{name.upper()}" if origin == "environment" else name
         raise SettingsError(f"{origin}: unknown setting {variable}{hint}")
 
 

@@ -40,6 +40,10 @@ from pathlib import Path
 # The same for a workspace that does not exist and for one that the caller may not see.
 NO_WORKSPACE = "There is no such workspace. Reverie creates it when the first memory is stored."
 # The same for a memory that the caller may not see.
+READ_ONLY_SESSION = (
+    "This session is read-only: recall works, and nothing can be stored or changed. Leave plan mode, or start the "
+    "MCP server without --read-only."
+)
 NO_SUCH_MEMORY = "no such memory"
 
 

@@ -8,7 +8,7 @@ from config.paths import WorkspacePaths, is_personal, personal_workspace_of
 from config.settings import Settings, environment_of, load_settings
 from config.toml_files import SettingsError
 from config.workspace_configs import ConfigState
-from pipeline.errors import NotFound, ReadOnly, StoreClosed, StoreUnavailable
+from pipeline.errors import READ_ONLY_SESSION, NotFound, ReadOnly, StoreClosed, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.records import SHORT_ID, Scope, Viewer
 from pipeline.records.people import personal_scope
@@ -92,6 +92,8 @@ class Workspace:
     """Whether they may read it only."""
     is_incognito: bool = False
     """Whether this request is incognito, also where the settings are not."""
+    is_read_only: bool = False
+    """Whether this request belongs to a read-only session, in which nothing is stored."""
 
     @property
     def database(self) -> Database:
@@ -106,14 +108,14 @@ class Workspace:
     def settings(self) -> Settings:
         """Return the settings in force; for a reader it is read only, whatever they say."""
         found = self._settings.get(self.id)
-        if self.is_reader:
+        if self.is_reader or self.is_read_only:
             found = replace(found, read_only=True)
         return replace(found, incognito=True) if self.is_incognito else found
 
     @property
     def notes_sessions(self) -> bool:
         """Return whether to record what a session was shown; a reader's session is their own, not the workspace's."""
-        return not self._settings.get(self.id).read_only
+        return not (self.is_read_only or self._settings.get(self.id).read_only)
 
     @property
     def home_settings(self) -> Settings:
@@ -145,6 +147,10 @@ class Workspace:
         """Return the same workspace for a request of which nothing is stored."""
         return replace(self, is_incognito=True)
 
+    def as_read_only(self) -> "Workspace":
+        """Return the same workspace for a request of a read-only session."""
+        return replace(self, is_read_only=True)
+
     @property
     def personal_scope(self) -> Scope:
         """Return the scope of what is about the person who works on it."""
@@ -174,7 +180,7 @@ class Workspace:
     @property
     def captures(self) -> bool:
         """Return whether what is said here is kept and read for what lasts."""
-        return self._settings.captures(self.id) and not self.is_incognito
+        return self._settings.captures(self.id) and not (self.is_incognito or self.is_read_only)
 
     @property
     def keeps_journal(self) -> bool:
@@ -198,6 +204,8 @@ class Workspace:
 
     def require_writable(self, *, by_tool: bool = False) -> None:
         """Raise ReadOnly for a workspace that is read only, or is so for the tools of agents."""
+        if by_tool and not self.settings.enabled:
+            raise ReadOnly(f"Reverie is off in workspace {self.id} (setting enabled). Ask your user to turn it on.")
         if by_tool and not self.settings.write_tools:
             raise ReadOnly(
                 f"Agents may not change workspace {self.id}: write_tools is off. Ask your user to change it."
@@ -205,6 +213,8 @@ class Workspace:
         self._require_writable_by(self.settings)
 
     def _require_writable_by(self, settings: Settings) -> None:
+        if self.is_read_only:
+            raise ReadOnly(READ_ONLY_SESSION)
         if settings.read_only:
             raise ReadOnly(
                 f"Workspace {self.id} is read-only. Turn off the setting read_only to store or change memories."

@@ -400,7 +400,7 @@ def test_a_library_is_imported_only_in_its_home(library):
 
 
 # Who may read the environment. The client of hooks is one file that imports no settings: an agent waits for it.
-READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "web.hooks.client"})
+READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "config.foreign_variables", "web.hooks.client"})
 
 
 def test_only_the_settings_read_the_environment():

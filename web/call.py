@@ -10,7 +10,7 @@ from pathlib import Path
 
 from werkzeug.datastructures import Headers
 
-from config.paths import WORKSPACE_HEADER, is_workspace_id
+from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER, is_workspace_id
 from config.settings import SETTINGS
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import MalformedRequest
@@ -48,6 +48,8 @@ class Call:
     expected: frozenset[str] | None = None
     # Whether nothing of the request may be stored. Some workspaces are entered after the request has ended.
     is_incognito: bool = False
+    # Whether the request belongs to a read-only session.
+    is_read_only: bool = False
 
     @property
     def workspace(self) -> Workspace:
@@ -63,6 +65,7 @@ class Call:
         """Return a workspace as the caller may use it; raise NotFound or Forbidden if they may not."""
         self.require(need, workspace_id)
         workspace = workspace_of_caller(self.container, self.caller, workspace_id)
+        workspace = workspace.as_read_only() if self.is_read_only else workspace
         return workspace.as_incognito() if self.is_incognito else workspace
 
     def may_enter(self, workspace_id: str) -> bool:
@@ -81,9 +84,10 @@ class Call:
 def create_call(container: WebContainer, request: EndpointRequest, expected: frozenset[str] | None) -> Call:
     """Return the call of a request; raise MalformedRequest for a header that is not valid."""
     workspace_id = _workspace_of_header(request.headers, WORKSPACE_HEADER) or DEFAULT_WORKSPACE
-    is_incognito = _is_incognito(request.headers)
+    is_incognito = _read_switch(request.headers, "incognito", INCOGNITO_HEADER)
+    is_read_only = _read_switch(request.headers, "read_only", READ_ONLY_HEADER)
     caller = replace(request.caller, is_agent=request.headers.get(CALLER_HEADER) == MCP)
-    return Call(container, workspace_id, caller, request.headers, expected, is_incognito)
+    return Call(container, workspace_id, caller, request.headers, expected, is_incognito, is_read_only)
 
 
 def _workspace_of_header(headers: Headers, header: str) -> str | None:
@@ -93,12 +97,12 @@ def _workspace_of_header(headers: Headers, header: str) -> str | None:
     return workspace_id
 
 
-def _is_incognito(headers: Headers) -> bool:
-    """Return whether the sender wants nothing of this request stored; raise MalformedRequest for another value."""
+def _read_switch(headers: Headers, setting: str, header: str) -> bool:
+    """Return whether a header turns a setting on for this request; raise MalformedRequest for another value."""
     try:
-        return bool(SETTINGS["incognito"].parse(headers.get(INCOGNITO_HEADER, False)))
+        return bool(SETTINGS[setting].parse(headers.get(header, False)))
     except ValueError as error:
-        raise MalformedRequest(f"{INCOGNITO_HEADER} {error}") from error
+        raise MalformedRequest(f"{header} {error}") from error
 
 
 def check_name(loc: str, name: str) -> str:
@@ -144,7 +148,7 @@ def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: 
     )
     if choice.identity is not None:
         try:
-            note_claim(call.container.settings, choice.identity, to_write=to_write)
+            note_claim(call.container.settings, choice.identity, to_write=to_write and not call.is_read_only)
         except OSError as error:
             call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
         if choice.identity.problem is not None:

@@ -6,8 +6,8 @@ from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from config.paths import WORKSPACE_HEADER, CurrentToken, HomePaths
-from config.settings import Settings, environment_incognito
+from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER, CurrentToken, HomePaths
+from config.settings import Settings, environment_incognito, environment_read_only
 from pipeline.errors import (
     AnswerLost,
     FieldError,
@@ -46,6 +46,7 @@ class Client:
         revive: Callable[[], bool] | None = None,
         caller: str | None = None,
         incognito: bool = False,
+        read_only: bool = False,
     ) -> None:
         self.url = url.rstrip("/")
         self.workspace = workspace
@@ -53,6 +54,8 @@ class Client:
         self._caller = {} if caller is None else {CALLER_HEADER: caller}
         if incognito:
             self._caller[INCOGNITO_HEADER] = "true"
+        if read_only:
+            self._caller[READ_ONLY_HEADER] = "true"
         # The data directory's token is only for its own server, and another program may have the port.
         check = None
         if isinstance(token, CurrentToken):
@@ -71,6 +74,7 @@ class Client:
         timeout_s: float = ANSWER_TIMEOUT_S,
         revive: Callable[[], bool] | None = None,
         caller: str | None = None,
+        read_only: bool = False,
     ) -> Self:
         """Return a client of the server and the workspace in the settings; `workspace` overrides the latter."""
         # Only a server creates the token: a client must not create a data directory.
@@ -84,6 +88,7 @@ class Client:
             revive=revive,
             caller=caller,
             incognito=environment_incognito(),
+            read_only=read_only or environment_read_only(),
         )
 
     def __enter__(self) -> Self:

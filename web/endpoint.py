@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from werkzeug.http import parse_etags
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.errors import FieldError, InvalidField, MalformedRequest
+from pipeline.errors import READ_ONLY_SESSION, FieldError, InvalidField, MalformedRequest, ReadOnly
 from pipeline.records.people import Role, qualified_name
 from pipeline.services.memories import check_expected, check_open
 from pipeline.store.history import written_by
@@ -101,6 +101,8 @@ class Operation:
         # The owner's folder belongs to a workspace that no header names; the handler checks the right there.
         if not (endpoint.of_folder and call.caller.person is None):
             call.require(endpoint.need)
+        if call.is_read_only and endpoint.acts:
+            raise ReadOnly(READ_ONLY_SESSION)
         parts = _validate_request(endpoint, sent)
         if endpoint.writes and isinstance(endpoint.need, Role):
             call.workspace.require_writable(by_tool=call.caller.is_agent)
@@ -158,8 +160,8 @@ class Api:
 def _describe(endpoint: Endpoint, handler: Handler) -> Endpoint:
     """Return an endpoint with the summary and the models of its handler."""
     parameters = handler.__annotations__
-    # A workspace may be read-only, and a team's server may be unreachable.
-    problems = {HTTPStatus.CONFLICT.value} if endpoint.writes else set()
+    # A session or a workspace may be read-only, and a team's server may be unreachable.
+    problems = {HTTPStatus.CONFLICT.value} if endpoint.acts else set()
     problems |= {HTTPStatus.PRECONDITION_FAILED.value} if endpoint.is_conditional else set()
     problems |= {HTTPStatus.BAD_GATEWAY.value} if endpoint.of_team else set()
     return replace(

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from config.paths import WORKSPACE_HEADER, WORKSPACE_ID
+from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER, WORKSPACE_ID
 from pipeline.records.people import Role
 from pipeline.text.names import MAX_NAME_CHARS
 from web.api.answers import Problem
@@ -59,6 +59,7 @@ _HEADERS: Mapping[str, Any] = {
         "schema": {"type": "string", "default": "default", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
     },
     "incognito": {"name": INCOGNITO_HEADER, "in": "header", "schema": {"type": "boolean", "default": False}},
+    "read_only": {"name": READ_ONLY_HEADER, "in": "header", "schema": {"type": "boolean", "default": False}},
 }
 
 
@@ -103,7 +104,7 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         "summary": endpoint.summary,
         "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}").strip("_"),
         "parameters": [
-            *({"$ref": f"#/components/parameters/{name}"} for name in ("workspace", "incognito")),
+            *({"$ref": f"#/components/parameters/{name}"} for name in ("workspace", "incognito", "read_only")),
             *_path_parameters(endpoint),
         ],
         "responses": _responses(endpoint),

@@ -71,7 +71,7 @@ from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard, is_worth_storing
 
 # Why a hook shows nothing.
-HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
+IS_OFF, RECALL_OFF = "Reverie is off here (setting enabled)", "recall in hooks is off"
 INCOGNITO, NOTHING_WRITTEN = "the session or the workspace is incognito", "nothing was written here yet"
 HOST_NOTICE = "the host wrote all of the prompt"
 NOTED = "noted"
@@ -141,8 +141,8 @@ class AgentSessionService:
         `waits_ms`: how long the host of a prompt that started the stack still waits.
         """
         began = time.perf_counter()
-        if not workspace.settings.hooks:
-            return HookAnswer(reason=HOOKS_OFF)
+        if not workspace.settings.enabled:
+            return HookAnswer(reason=IS_OFF)
         unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
         if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
             return early
@@ -227,8 +227,8 @@ class AgentSessionService:
     def start_session(self, workspace: Workspace, session: AgentSession, source: str) -> HookAnswer:
         """Return the project's brief, or the state of a resumed session whose agent lost a part of its context."""
         settings = workspace.settings
-        if not (settings.hooks and settings.hook_recall):
-            return HookAnswer(reason=RECALL_OFF if settings.hooks else HOOKS_OFF)
+        if not (settings.enabled and settings.hook_recall):
+            return HookAnswer(reason=RECALL_OFF if settings.enabled else IS_OFF)
         if self._is_incognito(workspace, session):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
         person = workspace.personal_store
@@ -270,7 +270,7 @@ class AgentSessionService:
         If a host cannot ask its user, the call is refused once. `is_whole` is false for a call that was read in part.
         """
         target = find_target_for_guard(tool, arguments, is_whole=is_whole)
-        decision = workspace.settings.lesson_guard if workspace.settings.hooks else "off"
+        decision = workspace.settings.lesson_guard if workspace.settings.enabled else "off"
         if target is None or decision == "off" or not workspace.exists or self._is_incognito(workspace, session):
             return None
         with workspace.database.read() as db:
@@ -298,7 +298,7 @@ class AgentSessionService:
         The first action in a project creates its workspace.
         """
         hint = None if outcome.ok else self._find_remedy(workspace, session, tool, arguments, outcome)
-        if session.id is not None and workspace.settings.hooks and workspace.keeps_journal:
+        if session.id is not None and workspace.settings.enabled and workspace.keeps_journal:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, outcome))
         elif outcome.ok:
             self._allowed.note_made(workspace.id, session, tool, arguments)
@@ -308,7 +308,7 @@ class AgentSessionService:
         self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
     ) -> str | None:
         settings = workspace.settings
-        if session.id is None or not (settings.hooks and settings.hook_recall and workspace.exists):
+        if session.id is None or not (settings.enabled and settings.hook_recall and workspace.exists):
             return None
         action = describe_action(session.id, session.agent_id, "", tool, arguments, outcome, session.cwd)
         if action is None or self._is_incognito(workspace, session):
@@ -324,7 +324,7 @@ class AgentSessionService:
         settings = workspace.settings
         if session.id is None or session.agent_id is not None:
             return  # The end of a subagent does not end a turn.
-        if settings.hooks and not settings.read_only:
+        if settings.enabled and not settings.read_only:
             self._submit(workspace, partial(self._close_turn, workspace, session, at or utc_now()))
         self.take_said(workspace, session, source)
 

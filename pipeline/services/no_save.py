@@ -27,6 +27,10 @@ SAYS = {
     ),
     NoSave.RESUME: "Reverie stores this session again, as the user asked.",
 }
+IN_READ_ONLY = (
+    "Reverie stores nothing of this read-only session. If the user leaves plan mode, they must repeat this command. "
+    f"{TELL_NO_TOOL}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,9 @@ class NoSaveService:
         """
         if is_host_notice(message):
             return None
+        if workspace.is_read_only:
+            # A session that stores nothing cannot store this command either.
+            return None if find_no_save(message) in (None, NoSave.RESUME) else HookAnswer(IN_READ_ONLY, is_kept=False)
         was_silent = session.id is not None and self._end_silent_turn(workspace, session.id)
         command = find_no_save(message)
         if command is None or session.id is None:

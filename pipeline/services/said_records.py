@@ -146,7 +146,7 @@ def _find_workspace(folder: str, workspace: Workspace, source: SaidSource) -> Wo
 
 
 def _store(workspace: Workspace, session_id: str, records: Sequence[SaidRecord]) -> None:
-    if not workspace.settings.hooks or workspace.settings.read_only:
+    if not workspace.settings.enabled or workspace.settings.read_only:
         return
     now = utc_now()
     messages = [Message(session_id, record.role, record.content, record.at or now) for record in records]

@@ -93,7 +93,7 @@ def _find_refusal(workspace: Workspace) -> str | None:
     """Return why nothing is stored in a workspace, None if something is."""
     settings = workspace.settings
     reasons = (
-        (not settings.hooks, OFF),
+        (not settings.enabled, OFF),
         (settings.incognito, INCOGNITO),
         (settings.read_only, READ_ONLY),
         (settings.capture == "off", CAPTURE_OFF),

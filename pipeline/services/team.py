@@ -62,13 +62,15 @@ class Team:
         self._workspaces: frozenset[str] = frozenset()
         self._listed_at = float("-inf")
 
-    def ask(self, workspace_id: str, path: str, body: Any, read: Read) -> "Future[TeamAnswer] | None":
+    def ask(
+        self, workspace_id: str, path: str, body: Any, read: Read, *, is_read_only: bool = False
+    ) -> "Future[TeamAnswer] | None":
         """Start a request; return None if too many requests are pending."""
         with self._lock:
             if self._asking >= MOST_AT_ONCE:
                 return None
             self._asking += 1
-        return self._pool.submit(self._answer, workspace_id, path, body, read)
+        return self._pool.submit(self._answer, workspace_id, path, body, read, is_read_only)
 
     def answers_within(self, seconds: float) -> bool:
         """Return whether its last answer took at most some seconds."""
@@ -98,14 +100,14 @@ class Team:
                 self._link = TeamLink(self.server)
             return self._link
 
-    def _answer(self, workspace_id: str, path: str, body: Any, read: Read) -> TeamAnswer:
+    def _answer(self, workspace_id: str, path: str, body: Any, read: Read, is_read_only: bool) -> TeamAnswer:
         link = self._get_link()
         began = time.perf_counter()
         try:
             if not self._has(workspace_id):
                 answer = self._report_state(ChannelState.OFF, began)
             else:
-                hits = read(link.send("POST", path, workspace_id, body), self.server.name)
+                hits = read(link.send("POST", path, workspace_id, body, is_read_only=is_read_only), self.server.name)
                 answer = self._report_state(ChannelState.OK, began, hits)
             self._took_s, self._problem = time.perf_counter() - began, None
         except NotFound:
@@ -178,14 +180,14 @@ class TeamService:
             workspace, query.filter.sessions
         ):
             return Asked()
-        return self._ask(workspace.id, "/v1/recall", recall_body_of(query), query.budget_ms, read_recalled)
+        return self._ask(workspace, "/v1/recall", recall_body_of(query), query.budget_ms, read_recalled)
 
     def ask_prepare(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
         """Start a query to every team for the memories about a message."""
         sessions = list_session_names(None, session.id, session.viewer.session)
         if not self._known() or self._is_off_the_record(workspace, sessions):
             return Asked()
-        return self._ask(workspace.id, "/v1/prepare", {"message": message}, budget_ms, read_prepared)
+        return self._ask(workspace, "/v1/prepare", {"message": message}, budget_ms, read_prepared)
 
     def send(self, name: str, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
         """Send a request to a team; raise InvalidField for an unknown team."""
@@ -209,11 +211,15 @@ class TeamService:
         # Nothing incognito leaves this machine.
         return workspace.settings.incognito or (workspace.exists and is_incognito(workspace, sessions))
 
-    def _ask(self, project: str, path: str, body: Any, budget_ms: int, read: Read) -> Asked:
+    def _ask(self, workspace: Workspace, path: str, body: Any, budget_ms: int, read: Read) -> Asked:
         began, budget_s = time.perf_counter(), budget_ms / 1000
         # Decided before the request: it may fail before anyone waits for it.
         waiting = [
-            (team, team.answers_within(budget_s), team.ask(project, path, body, read))
+            (
+                team,
+                team.answers_within(budget_s),
+                team.ask(workspace.id, path, body, read, is_read_only=workspace.is_read_only),
+            )
             for team in self._known().values()
         ]
         return Asked(waiting, began, budget_s)

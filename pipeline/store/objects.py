@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from config.settings import environment_allows_http
+from config.foreign_variables import environment_allows_http
 from pipeline.errors import ReverieError, StorageUnreachable
 from pipeline.extras import require_extra
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from config.paths import WORKSPACE_HEADER
+from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
 from pipeline.errors import (
     FieldError,
     InvalidField,
@@ -34,7 +34,7 @@ class TeamLink:
         self._server = server
         self._connections = KeptConnections(server.url, ANSWER_S, proxy=_find_proxy(server.url))
 
-    def send(self, method: str, path: str, workspace: str, body: Any = None) -> Any:
+    def send(self, method: str, path: str, workspace: str, body: Any = None, *, is_read_only: bool = False) -> Any:
         """Send one request once and return the JSON of the answer; raise ReverieError for anything but success."""
         name, url = self._server.name, self._server.url
         headers = {
@@ -42,6 +42,7 @@ class TeamLink:
             "Accept": "application/json",
             WORKSPACE_HEADER: workspace,
         }
+        headers |= {READ_ONLY_HEADER: "true"} if is_read_only else {}
         content = None
         if body is not None:
             content = json.dumps(body, ensure_ascii=False).encode()

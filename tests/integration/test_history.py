@@ -114,7 +114,7 @@ def test_an_agent_is_reminded_of_the_remedy_once_per_session(client, container):
 
 
 @pytest.mark.usefixtures("past")
-@pytest.mark.parametrize("setting", ["hook_recall", "hooks", "incognito"])
+@pytest.mark.parametrize("setting", ["hook_recall", "enabled", "incognito"])
 def test_an_agent_is_not_reminded_where_recall_is_off(home, client, setting):
     save_workspace_setting(ConfigFiles(home.paths), "default", setting, setting == "incognito")
     assert fail(client, "new") is None

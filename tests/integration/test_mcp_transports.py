@@ -29,7 +29,7 @@ CALLS = [
     ("goals", {}),
     ("overview", {}),
     ("edit", {"id": "MEMORY", "tags": ["ports"]}),
-    ("timeline", {"kind": "decision", "limit": 5}),
+    ("list", {"kind": "decision", "limit": 5}),
     ("why", {"query": "staging port", "id": "MEMORY"}),
     ("duplicates", {}),
     ("candidates", {"limit": 3}),
@@ -58,7 +58,7 @@ REFUSED = [
     ("history", {"ask": "how"}),
     ("entities", {"id": "nothing"}),
     ("graph", {"around": "nothing"}),
-    ("timeline", {"cursor": "nonsense"}),
+    ("list", {"cursor": "nonsense"}),
 ]
 
 
@@ -104,7 +104,7 @@ def test_every_refusal_reads_alike_in_the_server_and_over_http(servers, memory_i
     for name, arguments in REFUSED:
         first = answer(inside, name, arguments, memory_id)
         assert first == answer(over_http, name, arguments, memory_id), name
-        assert isinstance(first, str) or name in ("get", "goals", "timeline", "graph", "entities", "sessions"), name
+        assert isinstance(first, str) or name in ("get", "goals", "list", "graph", "entities", "sessions"), name
 
 
 def test_a_failure_of_the_server_reads_alike_and_is_recorded(servers, container, monkeypatch):

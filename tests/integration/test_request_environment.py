@@ -148,15 +148,16 @@ def test_status_shows_the_switches_of_the_server(served, tmp_path):
     plain = switches()
     assert plain["incognito"] is False
     # These hold in this shell alone; the server does not know of them.
-    assert switches(REVERIE_CAPTURE="off", REVERIE_READ_ONLY="true", REVERIE_HOOKS="false") == plain
-    # This one travels along.
+    assert switches(REVERIE_CAPTURE="off", REVERIE_ENABLED="false") == plain
+    # These travel along.
     assert switches(REVERIE_INCOGNITO="true") == plain | {"incognito": True}
+    assert switches(REVERIE_READ_ONLY="true") == plain | {"read_only": True}
 
 
 def test_the_headers_of_hooks_are_those_that_the_server_reads():
-    from config.paths import WORKSPACE_HEADER
+    from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
 
-    assert set(hooks.REQUEST_VARIABLES.values()) == {WORKSPACE_HEADER, INCOGNITO_HEADER}
+    assert set(hooks.REQUEST_VARIABLES.values()) == {WORKSPACE_HEADER, INCOGNITO_HEADER, READ_ONLY_HEADER}
 
 
 # A server that a hook starts.

@@ -44,11 +44,11 @@ def test_all_is_on_without_any(client, switch):
 
 
 def test_without_hooks_nothing_is_told_and_nothing_noted(client, switch):
-    switch(hooks=False)
+    switch(enabled=False)
     assert hook(client, "UserPromptSubmit", prompt=PROMPT) == ""
     assert hook(client, "SessionStart", source="startup") == ""
     assert edit(client) == []
-    assert "hooks are off" in reasons(client)
+    assert "Reverie is off here (setting enabled)" in reasons(client)
 
 
 def test_messages_of_the_time_without_hooks_are_not_stored_later(client, container, switch, tmp_path):
@@ -56,7 +56,7 @@ def test_messages_of_the_time_without_hooks_are_not_stored_later(client, contain
     transcript.parent.mkdir(parents=True)
     transcript.touch()
     for said, is_on in (("Builds run at night", True), ("The key hangs at the door", False), ("Port 8123", True)):
-        switch(hooks=is_on, incognito=not is_on)
+        switch(enabled=is_on, incognito=not is_on)
         with transcript.open("a") as lines:
             for role, content in (("user", said), ("assistant", "Noted")):
                 lines.write(json.dumps({"type": role, "message": {"role": role, "content": content}}) + "\n")

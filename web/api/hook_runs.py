@@ -105,7 +105,7 @@ def note_run(call: Call, body: RunBody) -> NotedAnswer:
     if body.event.startswith(MCP_CALL):
         count_mcp_call(body.event.removeprefix(MCP_CALL), body.outcome, body.took_ms / 1000)
     session_id = session_of(body.session_id, call.caller)
-    if not container.agents.sessions.is_off_the_record(workspace, session_id):
+    if not (call.is_read_only or container.agents.sessions.is_off_the_record(workspace, session_id)):
         reason = None if body.reason is None else container.operations.redact(body.reason)
         run = HookRun(
             time.time(),

@@ -112,7 +112,7 @@ class SwitchesAnswer(Answer):
     """The switches that apply to a request like this one, from the settings and the headers of the request."""
 
     workspace: str
-    hooks: bool
+    enabled: bool
     hook_recall: bool
     journal: bool
     capture: Literal["off", "suggest", "on"]

@@ -7,7 +7,7 @@ A command's module is imported when the command runs: `reverie --help` loads non
 from collections.abc import Mapping
 
 from config.file_modes import make_umask_private
-from config.settings import environment_encoding
+from config.foreign_variables import environment_encoding
 from web.cli.command import Entry, Root
 from web.cli.output import adapt_streams
 

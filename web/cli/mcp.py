@@ -14,6 +14,7 @@ from web.cli.state import State, choose_for_folder
 
 if TYPE_CHECKING:
     from web.mcp.bridge import Bridge, Choose, RefusingBridge, TeamBridge
+    from web.mcp.offered_tools import FindSwitches, Switches
     from web.mcp.opening import OpeningLine
 
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     help="Tools to offer: core for the ten most useful, full for all.",
 )
 @click.option("--server", metavar="NAME", help="Use the server of this team instead of the one on this machine.")
+@click.option("--read-only", is_flag=True, help="Offer only tools that read; store nothing from this session.")
 @pass_state
-def mcp(state: State, *, profile: str, server: str | None) -> None:
+def mcp(state: State, *, profile: str, server: str | None, read_only: bool) -> None:
     """Serve an agent over MCP on standard input and output; start Reverie if it is not running."""
     # MCP requires UTF-8, whatever the encoding of the terminal is.
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -35,9 +37,10 @@ def mcp(state: State, *, profile: str, server: str | None) -> None:
     # The host waits for these answers: send them before anything heavy is imported.
     from web.mcp.opening import HostInput, Loading, answer_opening
 
-    loading = Loading(lambda: _load_server(state, profile, server))
+    find_switches = _switches_finder(state, server, is_read_only=read_only)
+    loading = Loading(lambda: _load_server(state, profile, server, find_switches, is_read_only=read_only))
     host = HostInput(sys.stdin.fileno())
-    opening = answer_opening(host, sys.stdout, profile, loading)
+    opening = answer_opening(host, sys.stdout, profile, loading, find_switches)
     if not opening:
         return
     serve, bridge = loading.result()
@@ -45,8 +48,23 @@ def mcp(state: State, *, profile: str, server: str | None) -> None:
     bridge.close()
 
 
+def _switches_finder(state: State, team: str | None, *, is_read_only: bool) -> "FindSwitches":
+    """Return the function that reads the switches of the session's workspace."""
+
+    def find(_request: object) -> "Switches":
+        from web.mcp.local_switches import read_switches, session_switches
+
+        if team is not None:
+            # The settings of its workspace are on the team's server, which checks each call.
+            return session_switches(is_read_only=is_read_only)
+        choose = _workspace_chooser(state)
+        return read_switches(lambda: state.settings, choose, is_read_only=is_read_only)
+
+    return find
+
+
 def _load_server(
-    state: State, profile: str, team: str | None
+    state: State, profile: str, team: str | None, find_switches: "FindSwitches", *, is_read_only: bool
 ) -> "tuple[Callable[[Sequence[OpeningLine]], None], Bridge | TeamBridge | RefusingBridge]":
     """Return the function that serves a host with the SDK, and the bridge to the web server."""
     from config.toml_files import SettingsError
@@ -54,15 +72,21 @@ def _load_server(
 
     bridge: Bridge | TeamBridge | RefusingBridge
     try:
-        bridge = _open_bridge(state) if team is None else _open_team_bridge(state, team)
+        bridge = (
+            _open_bridge(state, is_read_only=is_read_only)
+            if team is None
+            else _open_team_bridge(state, team, is_read_only=is_read_only)
+        )
     except SettingsError as error:
         bridge = RefusingBridge(str(error))
     from config.settings import environment_session
-    from web.mcp.full_tools import PROFILES
+    from web.mcp.full_tools import PROFILES, REVEALED
     from web.mcp.server import always, build_server
     from web.mcp.stdio import serve_stdio
 
-    server = build_server(always(bridge), PROFILES[profile], str(_find_folder() or ""), environment_session())
+    folder, session = str(_find_folder() or ""), environment_session()
+    more = REVEALED if profile == "core" else ()
+    server = build_server(always(bridge), PROFILES[profile], folder, session, find_switches, more)
     return functools.partial(serve_stdio, server), bridge
 
 
@@ -74,12 +98,12 @@ def _find_folder() -> Path | None:
         return None
 
 
-def _open_team_bridge(state: State, name: str) -> "TeamBridge":
+def _open_team_bridge(state: State, name: str, *, is_read_only: bool) -> "TeamBridge":
     from pipeline.services.team_servers import find_team
     from web.mcp.bridge import TeamBridge
 
     team = find_team(state.settings.paths.servers, name)
-    return TeamBridge(team.url, team.token, _workspace_chooser(state))
+    return TeamBridge(team.url, team.token, _workspace_chooser(state), read_only=is_read_only)
 
 
 def _workspace_chooser(state: State) -> "Choose":
@@ -90,12 +114,12 @@ def _workspace_chooser(state: State) -> "Choose":
     return choose
 
 
-def _open_bridge(state: State) -> "Bridge":
+def _open_bridge(state: State, *, is_read_only: bool) -> "Bridge":
     """Return the bridge to the web server; it starts the stack in the background if it is not running."""
     from web.cli.background import launch
     from web.mcp.bridge import Bridge
 
     settings = state.settings
-    bridge = Bridge(settings, _workspace_chooser(state), lambda: launch(settings))
+    bridge = Bridge(settings, _workspace_chooser(state), lambda: launch(settings), read_only=is_read_only)
     bridge.start_in_background()
     return bridge

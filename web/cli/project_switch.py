@@ -9,13 +9,13 @@ from web.cli.command import Command, pass_state
 from web.cli.state import State
 
 # The settings of a project in which Reverie is on. They are inverted while it is off.
-_ON = {"hooks": True, "incognito": False}
+_ON = {"enabled": True, "incognito": False}
 
 
 @click.command(cls=Command)
 @pass_state
 def off(state: State) -> None:
-    """Turn Reverie off in this project: hooks show nothing, and nothing is stored. Its memories stay."""
+    """Turn Reverie off in this project: agents see no memories and no tools, and nothing is stored."""
     _switch(state, on=False)
 
 
@@ -41,5 +41,5 @@ def _switch(state: State, *, on: bool) -> None:
         file, _, _ = save_value(state.settings, choice.workspace, name, str(value is on).lower())
     text = f"Reverie is {'on' if on else 'off'} in {choice.workspace}"
     if not on:
-        text += ": hooks show nothing, and nothing is stored. Turn it on again with `reverie on`."
+        text += ": agents see no memories and no tools, and nothing is stored. Turn it on again with `reverie on`."
     state.show({"workspace": choice.workspace, "on": on, "place": file}, text)

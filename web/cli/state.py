@@ -31,6 +31,7 @@ class State:
     new_workspace: tuple[Path, str] | None = field(default=None, init=False)
     """The folder and the workspace that the command has just created for its project."""
     _claim_reported: bool = field(default=False, init=False)
+    _off_reported: bool = field(default=False, init=False)
 
     @cached_property
     def settings(self) -> "Settings":
@@ -58,7 +59,26 @@ class State:
 
     def client(self, timeout_s: float = 60.0, *, to_write: bool = False) -> "Client":
         """Return a client of the configured server; `to_write` means that the command stores something new."""
-        return self.client_of(self.choice(Path(), to_write=to_write).workspace, timeout_s=timeout_s)
+        workspace = self.choice(Path(), to_write=to_write).workspace
+        self._warn_if_off(workspace)
+        return self.client_of(workspace, timeout_s=timeout_s)
+
+    def _warn_if_off(self, workspace: str) -> None:
+        """Report once that agents see nothing of a workspace; commands of its user still work."""
+        from config.settings import load_settings
+        from config.toml_files import SettingsError
+        from config.workspace_configs import ConfigFiles
+
+        if self._off_reported or self.settings.store_place:
+            return
+        try:
+            is_on = load_settings(own=ConfigFiles(self.settings.paths).read(workspace)).enabled
+        except SettingsError:
+            # The server reports it.
+            return
+        if not is_on:
+            self._off_reported = True
+            click.echo(f"Reverie is off in {workspace} (setting enabled). Turn it on with `reverie on`.", err=True)
 
     def client_of(self, workspace: str, *, timeout_s: float = 60.0) -> "Client":
         """Return a client for a workspace; it restarts a stack that died."""

@@ -80,6 +80,7 @@ def answer_event(
     try:
         event, fields = _read(call, request.get_data(cache=False), host, read, can_ask=can_ask)
         _note_dropped(call, host, event)
+        call = replace(call, is_read_only=call.is_read_only or event.is_read_only)
         if event.name in HANDLERS:
             name = event.name
             workspace = _workspace(call, event, to_write=name in WRITING)
@@ -101,7 +102,7 @@ def answer_event(
     count_hook_event(name, host, run.outcome)
     note_workspace(workspace_and_session[0], acts=False)
     note_memories(run.memory_ids)
-    if answer.is_kept:
+    if answer.is_kept and not call.is_read_only:
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else _empty()

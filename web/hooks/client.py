@@ -53,7 +53,11 @@ HOOK_CLIENT = "reverie-hook"
 # The address in config.toml, with the text that it was parsed from: parsing takes longer than this program.
 ADDRESS_CACHE = "address.cache"
 # Variables that apply to every request of a process, and the headers that carry them.
-REQUEST_VARIABLES = {"REVERIE_WORKSPACE": "X-Reverie-Workspace", "REVERIE_INCOGNITO": "X-Reverie-Incognito"}
+REQUEST_VARIABLES = {
+    "REVERIE_WORKSPACE": "X-Reverie-Workspace",
+    "REVERIE_INCOGNITO": "X-Reverie-Incognito",
+    "REVERIE_READ_ONLY": "X-Reverie-Read-Only",
+}
 
 
 def main() -> int:

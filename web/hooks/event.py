@@ -9,6 +9,7 @@ from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
 from pipeline.records.hooks import SpooledMark
 from pipeline.store.turns import Role
 from web.hooks.event_fields import Fields
+from web.hooks.modes import READ_ONLY_MODES
 
 MOST_SAID, MAX_SAID_CHARS = 200, 200_000
 _ROLES = frozenset(Role)
@@ -39,6 +40,12 @@ class HookEvent:
     can_ask: bool = True
     spooled: SpooledMark | None = None
     host: str = ""
+    mode: str = ""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Return whether the host lets its agent only read and plan: nothing of the session is then stored."""
+        return self.mode.lower() in READ_ONLY_MODES
 
 
 def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
@@ -60,6 +67,7 @@ def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
         dropped=frozenset(reader.dropped),
         can_ask=can_ask,
         host=host,
+        mode=reader.read_text("permission_mode"),
     )
 
 

@@ -23,6 +23,8 @@ _SPELLINGS = {
     "toolArgs": "tool_input",
     "toolResponse": "tool_response",
     "toolResult": "tool_response",
+    "permissionMode": "permission_mode",
+    "composer_mode": "permission_mode",
 }
 # Texts of an event that may be shortened. Half of an id or of a path would name something else.
 _LONG_TEXTS = frozenset(
@@ -40,7 +42,16 @@ _LONG_TEXTS = frozenset(
         "output",
     )
 )
-_NAMES = ("hook_event_name", "cwd", "session_id", "agent_id", "source", "tool_name", "transcript_path")
+_NAMES = (
+    "hook_event_name",
+    "cwd",
+    "session_id",
+    "agent_id",
+    "source",
+    "tool_name",
+    "transcript_path",
+    "permission_mode",
+)
 _TARGETS = frozenset(("command", "cmd", "input", "file_path", "notebook_path", "path"))
 _PARTS = {
     "tool_input": _TARGETS,

@@ -14,8 +14,15 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from config.paths import WORKSPACE_HEADER
-from config.settings import Settings, environment_incognito, environment_with, environment_workspace, load_settings
+from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
+from config.settings import (
+    Settings,
+    environment_incognito,
+    environment_read_only,
+    environment_with,
+    environment_workspace,
+    load_settings,
+)
 from pipeline.errors import UnreadableTranscript
 from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
 from pipeline.services.team_servers import find_team
@@ -91,7 +98,8 @@ def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[st
     """Return the headers of a request about a folder: the token, and the workspace of the project."""
     choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace())
     headers = {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
-    return headers | ({INCOGNITO_HEADER: "true"} if environment_incognito() else {})
+    switches = {INCOGNITO_HEADER: environment_incognito(), READ_ONLY_HEADER: environment_read_only()}
+    return headers | {header: "true" for header, is_on in switches.items() if is_on}
 
 
 def _split_by_workspace(

@@ -9,6 +9,7 @@ from pipeline.errors import UnreadableTranscript
 from pipeline.records.transcripts import TranscriptMark
 from pipeline.text.unfinished_turns import FAILED, INTERRUPTED, USER, find_finished
 from web.hooks.codex_rollout import find_start, read_lines
+from web.hooks.modes import READ_ONLY_MODES
 
 SUFFIX = ".jsonl"
 # The folder of transcripts within Claude Code's own folder.
@@ -73,6 +74,9 @@ def _leads_within(file: Path, target: Path, session_id: str) -> bool:
 def _list_finished(lines: Iterable[str], session_id: str, *, is_answered: bool) -> list[Said]:
     """Return the messages of finished turns."""
     messages: list[Said] = []
+    # The positions of messages in plan mode, which are not stored.
+    planned: set[int] = set()
+    is_planned = False
     prompt: Mapping[str, Any] | None = None
     for entry in (_read_entry(line, session_id) for line in lines):
         if entry is None:
@@ -84,11 +88,14 @@ def _list_finished(lines: Iterable[str], session_id: str, *, is_answered: bool) 
             # A prompt that was interrupted before its answer is left in the file: the next one has the same parent.
             if prompt is not None and prompt.get("parentUuid") == entry.get("parentUuid", ""):
                 messages.append({"role": USER, "content": INTERRUPTED})
-            prompt = entry
-        messages += [] if message is None else [message]
+            prompt, is_planned = entry, entry.get("permissionMode") in READ_ONLY_MODES
+        if message is not None:
+            planned |= {len(messages)} if is_planned else set()
+            messages.append(message)
     if prompt is not None and not is_answered:
         messages.append({"role": USER, "content": INTERRUPTED})
-    return [messages[number] for number in find_finished((item["role"], item["content"]) for item in messages)]
+    finished = find_finished((item["role"], item["content"]) for item in messages)
+    return [messages[number] for number in finished if number not in planned]
 
 
 def _read_entry(line: str, session_id: str) -> Mapping[str, Any] | None:

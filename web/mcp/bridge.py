@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from config.settings import Settings, environment_incognito
+from config.settings import Settings, environment_incognito, environment_read_only
 from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
 from web.client import Client
 from web.contract import MCP
@@ -54,11 +54,13 @@ class Bridge:
         start: Start,
         *,
         deadline_s: float = START_DEADLINE_S,
+        read_only: bool = False,
     ) -> None:
         self.workspace = workspace
         self._settings = settings
         self._start = start
         self._deadline_s = deadline_s
+        self._read_only = read_only
         self._lock = threading.Lock()
         self._probe = Client.from_settings(settings, timeout_s=HEALTH_TIMEOUT_S)
         self._client: Client | None = None
@@ -104,7 +106,7 @@ class Bridge:
         while True:
             client = self._ready()
             try:
-                chosen = self.workspace(to_write=_stores(method, path))
+                chosen = self.workspace(to_write=not self._read_only and _stores(method, path))
                 answer = client.call(method, path, body, query, chosen)
             except ServerUnreachable as error:
                 self._answered_at = float("-inf")
@@ -132,7 +134,9 @@ class Bridge:
             self._answered_at = time.monotonic()
             if self._client is None:
                 # Not earlier: the server creates the token before its first answer.
-                self._client = Client.from_settings(self._settings, self.workspace(), caller=MCP)
+                self._client = Client.from_settings(
+                    self._settings, self.workspace(), caller=MCP, read_only=self._read_only
+                )
             return self._client
 
     def _wait(self) -> None:
@@ -172,13 +176,20 @@ class Bridge:
 class TeamBridge:
     """Calls a team's server for the project of its folder. It starts no stack and stores nothing on this machine."""
 
-    def __init__(self, url: str, token: str, workspace: Choose) -> None:
+    def __init__(self, url: str, token: str, workspace: Choose, *, read_only: bool = False) -> None:
         self._workspace = workspace
-        self._client = Client(url, token, caller=MCP, incognito=environment_incognito())
+        self._read_only = read_only
+        self._client = Client(
+            url,
+            token,
+            caller=MCP,
+            incognito=environment_incognito(),
+            read_only=read_only or environment_read_only(),
+        )
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Send one request; repeat a request that only reads if its answer was lost."""
-        chosen = self._workspace(to_write=True)
+        chosen = self._workspace(to_write=not self._read_only)
         try:
             return self._client.call(method, path, body, query, chosen)
         except AnswerLost:

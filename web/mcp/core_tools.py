@@ -8,6 +8,7 @@ from pipeline.context.quoting import flatten, quote
 from pipeline.errors import NotFound
 from pipeline.records import GoalStatus, Kind
 from pipeline.times import utc_now
+from web.mcp.fact_keys import find_by_key, path_name
 from web.mcp.rendering import (
     ShownIds,
     explain_reason,
@@ -31,6 +32,7 @@ from web.mcp.tool import (
     TEXTS,
     TIME,
     Effect,
+    Reading,
     Server,
     Tool,
     ToolCall,
@@ -97,6 +99,7 @@ def recall(call: ToolCall) -> ToolResult:
 
 def get(call: ToolCall) -> ToolResult:
     """Read one memory."""
+    call = find_by_key(call)
     of_team = call.pick("from")
     # A team's server also accepts the ends of its ids.
     memory_id = segment(call.shown.whole(str(call.arguments["id"]))) if of_team else call.id()
@@ -114,7 +117,7 @@ def remember_batch(call: ToolCall) -> ToolResult:
 
 def set_fact(call: ToolCall) -> ToolResult:
     """Set the value of a fact, or end the current value."""
-    path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
+    path = f"/v1/facts/{path_name(call, 'subject')}/{path_name(call, 'attribute')}"
     # With a schema of type text, a model can only write null as a text.
     if call.arguments["value"] in (None, "null"):
         began = call.pick("valid_from")
@@ -140,7 +143,7 @@ def fact_as_of(call: ToolCall) -> ToolResult:
             query = held | {"subject": call.arguments["subject"], "limit": 100}
             facts = call.server.call("GET", "/v1/facts", query=query)["items"]
         else:
-            path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
+            path = f"/v1/facts/{path_name(call, 'subject')}/{path_name(call, 'attribute')}"
             if call.arguments.get("history"):
                 facts = call.server.call("GET", f"{path}/history")["items"]
             else:
@@ -175,6 +178,7 @@ def lesson_outcome(call: ToolCall) -> ToolResult:
 
 def forget(call: ToolCall) -> ToolResult:
     """Archive or purge a memory."""
+    call = find_by_key(call)
     hard = call.arguments.get("hard") is True
     query = {"hard": "true"} if hard else None
     answer = call.server.call("DELETE", f"/v1/memories/{call.id()}", query=query)
@@ -267,11 +271,6 @@ def _quote_key(fact: Mapping[str, Any]) -> str:
     return quote(f"{fact['subject']} {fact['attribute']}")
 
 
-def _path_name(call: ToolCall, name: str) -> str:
-    # A canonical name has no slash, and a path would be cut at one.
-    return segment(call.arguments[name].replace("/", " "))
-
-
 CORE: tuple[Tool, ...] = (
     Tool(
         "prepare",
@@ -302,10 +301,9 @@ CORE: tuple[Tool, ...] = (
     ),
     Tool(
         "get",
-        "Read one full memory with its details, edges and history.",
+        "Read a full memory or fact with its details, edges and history.",
         get,
-        {"id": ID, "from": text("The memory's team, if shown")},
-        ("id",),
+        {"id": ID, "subject": TEXT, "attribute": TEXT, "from": text("The memory's team, if shown")},
     ),
     Tool(
         "remember_batch",
@@ -353,13 +351,6 @@ CORE: tuple[Tool, ...] = (
         effect=Effect.ADDS,
     ),
     Tool(
-        "fact_as_of",
-        "Read the value of a fact, now or at a time; without attribute all facts of the subject.",
-        fact_as_of,
-        {"subject": TEXT, "attribute": TEXT, "as_of": TIME, "history": FLAG | {"description": "All values"}},
-        ("subject",),
-    ),
-    Tool(
         "goals",
         "List goals (default: unfinished ones). title creates a goal; id changes a goal.",
         goals,
@@ -372,6 +363,7 @@ CORE: tuple[Tool, ...] = (
             "session_id": SESSION,
         },
         effect=Effect.ADDS,
+        reading=Reading("List goals (default: unfinished ones).", ("status", "session_id")),
     ),
     Tool(
         "lesson_outcome",
@@ -383,10 +375,14 @@ CORE: tuple[Tool, ...] = (
     ),
     Tool(
         "forget",
-        "Archive a wrong or outdated memory; it can be restored.",
+        "Archive a wrong or outdated memory or fact; it can be restored.",
         forget,
-        {"id": ID, "hard": FLAG | {"description": "Delete permanently: only if the user asks for it"}},
-        ("id",),
+        {
+            "id": ID,
+            "subject": TEXT,
+            "attribute": TEXT,
+            "hard": FLAG | {"description": "Delete permanently: only if the user asks for it"},
+        },
         effect=Effect.FORGETS,
     ),
     Tool(

@@ -15,8 +15,10 @@ from flask import Flask
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
-from web.mcp.full_tools import PROFILES
+from pipeline.errors import ReverieError
+from web.mcp.full_tools import PROFILES, REVEALED
 from web.mcp.in_process import InProcessServer, Operations
+from web.mcp.offered_tools import Switches
 from web.mcp.rendering import ShownIds
 from web.mcp.server import build_server
 from web.mcp.tool import Server
@@ -35,7 +37,12 @@ class FrontServer:
         self._app = app
         self._operations = operations
         self._manager = StreamableHTTPSessionManager(
-            build_server(self._find_server, PROFILES[profile]),
+            build_server(
+                self._find_server,
+                PROFILES[profile],
+                find_switches=self._find_switches,
+                more=REVEALED if profile == "core" else (),
+            ),
             json_response=True,
             stateless=True,
             # The app has already checked Host and Origin.
@@ -61,5 +68,15 @@ class FrontServer:
 
     def _find_server(self, request: Any) -> tuple[Server, ShownIds]:
         # Nothing is kept between two requests: short ids are looked up.
-        sender = request.scope["wsgi_environ"][SENDER]
-        return InProcessServer(self._app, self._operations, sender), ShownIds()
+        return self._open(request), ShownIds()
+
+    def _open(self, request: Any) -> InProcessServer:
+        return InProcessServer(self._app, self._operations, request.scope["wsgi_environ"][SENDER])
+
+    def _find_switches(self, request: Any) -> Switches:
+        try:
+            answer = self._open(request).call("GET", "/v1/switches")
+        except ReverieError:
+            # A tool call reports why the workspace cannot be used.
+            return Switches()
+        return Switches(answer["enabled"], may_write=answer["write_tools"] and not answer["read_only"])

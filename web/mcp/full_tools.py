@@ -6,7 +6,8 @@ from typing import Any
 from pipeline.context.quoting import ANYBODY, Speaker, flatten, quote
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import EdgeKind, EntityKind, Kind
-from web.mcp.core_tools import CORE, DETAILS
+from web.mcp.core_tools import CORE, DETAILS, fact_as_of
+from web.mcp.offered_tools import MORE_TOOLS
 from web.mcp.rendering import render_edges, render_memories, render_memory, shorten
 from web.mcp.session_tools import SESSION_TOOLS
 from web.mcp.tool import (
@@ -16,7 +17,9 @@ from web.mcp.tool import (
     NUMBER,
     TAGS,
     TEXT,
+    TIME,
     Effect,
+    Reading,
     Tool,
     ToolCall,
     ToolResult,
@@ -56,7 +59,7 @@ def link(call: ToolCall) -> ToolResult:
     return ToolResult(render_edges(answer["items"], call.shown), ids=[edge["id"] for edge in answer["items"]])
 
 
-def timeline(call: ToolCall) -> ToolResult:
+def list_memories(call: ToolCall) -> ToolResult:
     """List memories, newest first."""
     query = call.pick("kind", "session_id", "limit", "cursor")
     if call.arguments.get("archived"):
@@ -233,6 +236,13 @@ def _render_entity(entity: Mapping[str, Any]) -> str:
 
 ADDED_BY_FULL: tuple[Tool, ...] = (
     Tool(
+        "fact_as_of",
+        "Read the value of a fact, now or at a time; without attribute all facts of the subject.",
+        fact_as_of,
+        {"subject": TEXT, "attribute": TEXT, "as_of": TIME, "history": FLAG | {"description": "All values"}},
+        ("subject",),
+    ),
+    Tool(
         "edit",
         "Correct a memory; the old text stays in its history.",
         edit,
@@ -264,9 +274,9 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         effect=Effect.ADDS,
     ),
     Tool(
-        "timeline",
-        "List memories, newest first: of a session, of a kind, or archived ones.",
-        timeline,
+        "list",
+        "Page through memories without a search, newest first: of a kind, of a session, or archived ones.",
+        list_memories,
         {"kind": one_of(Kind), "session_id": TEXT, "archived": FLAG, **PAGE},
     ),
     Tool(
@@ -282,6 +292,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         duplicates,
         {"id": ID, "action": one_of(("merge", "keep")), **PAGE},
         effect=Effect.ADDS,
+        reading=Reading("List possible duplicates.", tuple(PAGE)),
     ),
     Tool(
         "candidates",
@@ -289,6 +300,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         candidates,
         {"id": ID, "action": one_of(("accept", "reject")), **PAGE},
         effect=Effect.ADDS,
+        reading=Reading("List writes that wait for review.", tuple(PAGE)),
     ),
     Tool(
         "audit",
@@ -296,6 +308,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         audit,
         {"undo": ID, **PAGE},
         effect=Effect.ADDS,
+        reading=Reading("List automatic merges, archives and ends of facts.", tuple(PAGE)),
     ),
     Tool(
         "incognito",
@@ -303,6 +316,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         incognito,
         {"session_id": TEXT, "on": FLAG},
         effect=Effect.ADDS,
+        reading=Reading("List the incognito sessions."),
     ),
     Tool(
         "jobs",
@@ -310,6 +324,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         jobs,
         {"run": TEXT},
         effect=Effect.ADDS,
+        reading=Reading("List the maintenance jobs."),
     ),
     Tool("stats", "Counts, sizes and pending work.", stats),
     Tool(
@@ -333,4 +348,6 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
     ),
 )
 
-PROFILES: Mapping[str, tuple[Tool, ...]] = {"core": CORE, "full": (*CORE, *ADDED_BY_FULL, *SESSION_TOOLS)}
+# The tools that `more_tools` reveals in a session with the core profile.
+REVEALED: tuple[Tool, ...] = (*ADDED_BY_FULL, *SESSION_TOOLS)
+PROFILES: Mapping[str, tuple[Tool, ...]] = {"core": (*CORE, MORE_TOOLS), "full": (*CORE, *REVEALED)}

@@ -26,8 +26,10 @@ MOST_HEARD = 8
 CAPABILITIES: dict[str, Any] = {
     "prompts": {"listChanged": False},
     "resources": {"listChanged": False, "subscribe": False},
-    "tools": {"listChanged": False},
+    "tools": {"listChanged": True},
 }
+# Newer versions deliver notifications on a stream that a host opens for them.
+MODERN_CAPABILITIES = CAPABILITIES | {"tools": {"listChanged": False}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def _discovery(request_id: str | int, meta: dict[str, Any], version: str) -> Gre
     if not _is_modern(meta):
         return None
     result = {
-        "capabilities": CAPABILITIES,
+        "capabilities": MODERN_CAPABILITIES,
         "instructions": INSTRUCTIONS,
         "supportedVersions": list(MODERN_VERSIONS),
     } | _signature(version)

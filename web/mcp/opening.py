@@ -4,10 +4,13 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TextIO, TypeVar
+from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 
 from web.mcp.greeting import MOST_HEARD, Greeting, answer_list, greet
 from web.version import VERSION
+
+if TYPE_CHECKING:
+    from web.mcp.offered_tools import FindSwitches
 
 CHUNK = 1 << 16
 
@@ -84,7 +87,9 @@ class Loading(Generic[T]):
             self._error = error
 
 
-def answer_opening(host: HostInput, answers: TextIO, profile: str, loading: Loading[T]) -> list[OpeningLine]:
+def answer_opening(
+    host: HostInput, answers: TextIO, profile: str, loading: Loading[T], find_switches: "FindSwitches | None" = None
+) -> list[OpeningLine]:
     """Answer a host until it sends something other than list requests; return the lines for the SDK.
 
     After the first list the host has the answers that it needs at its start, and the SDK is loaded.
@@ -103,7 +108,7 @@ def answer_opening(host: HostInput, answers: TextIO, profile: str, loading: Load
         elif not host.has_line:
             loading.start()
         if greeting.finished:
-            reply = _list_for(profile, modern=greeting.modern)
+            reply = _list_for(profile, find_switches, modern=greeting.modern)
     return [*heard, *_unanswered(*host.take_rest())]
 
 
@@ -115,10 +120,11 @@ def _greet_first(line: bytes, heard: list[OpeningLine]) -> Greeting | None:
     return greet(line, VERSION, opened=any(previous.answered for previous in heard))
 
 
-def _list_for(profile: str, *, modern: bool) -> Reply:
+def _list_for(profile: str, find_switches: "FindSwitches | None", *, modern: bool) -> Reply:
     # Imported after the answer to the handshake, which the host waits for.
     from web.mcp.catalog import build_catalog
     from web.mcp.full_tools import PROFILES
+    from web.mcp.offered_tools import all_on, offer_tools
 
-    catalog = build_catalog(PROFILES[profile])
+    catalog = build_catalog(offer_tools(PROFILES[profile], (find_switches or all_on)(None)))
     return lambda line, _heard: answer_list(line, VERSION, catalog, modern=modern)

@@ -33,8 +33,9 @@ from web.mcp.catalog import BRIEF, MEMORY, PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
+from web.mcp.offered_tools import FindSwitches, SessionTools, all_on
 from web.mcp.rendering import ShownIds
-from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, find_tool
+from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed
 from web.mcp.tool_runs import call_recorded
 from web.version import VERSION
 
@@ -56,10 +57,18 @@ def always(server: ReverieServer) -> FindServer:
 
 
 def build_server(
-    find_server: FindServer, tools: tuple[Tool, ...], folder: str = "", session: str | None = None
+    find_server: FindServer,
+    tools: tuple[Tool, ...],
+    folder: str = "",
+    session: str | None = None,
+    find_switches: FindSwitches = all_on,
+    more: tuple[Tool, ...] = (),
 ) -> Server[Any]:
-    """Return an MCP server with these tools; `folder` and `session` apply to every call, if they are known."""
-    handlers = Handlers(find_server, tools, folder, session)
+    """Return an MCP server with these tools; `folder` and `session` apply to every call, if they are known.
+
+    `more` are tools that can be called too, and that are listed after the tool `more_tools` was called.
+    """
+    handlers = Handlers(find_server, SessionTools(tools, more, find_switches), folder, session)
     return Server(
         NAME,
         version=VERSION,
@@ -77,28 +86,40 @@ def build_server(
 class Handlers:
     """The handlers of the MCP server. Calls to the web server run in threads."""
 
-    def __init__(self, find_server: FindServer, tools: tuple[Tool, ...], folder: str, session: str | None) -> None:
+    def __init__(
+        self,
+        find_server: FindServer,
+        tools: SessionTools,
+        folder: str,
+        session: str | None,
+    ) -> None:
         self._find_server = find_server
         self._tools = tools
         self._folder = folder
         self._session = session
-        self._catalog = build_catalog(tools)
+        self._catalog = build_catalog(())
 
-    async def list_tools(self, _context: Any, _params: Any) -> ListToolsResult:
-        """List the tools of the profile."""
-        return ListToolsResult.model_validate(self._catalog["tools/list"])
+    async def list_tools(self, context: Any, _params: Any) -> ListToolsResult:
+        """List the tools of the profile that the session may use."""
+        tools = await _in_thread(lambda: self._tools.list_offered(context.request))
+        return ListToolsResult.model_validate(build_catalog(tools)["tools/list"])
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
         """Call a tool; the model gets the error if it fails."""
         try:
-            tool = find_tool(self._tools, params.name)
+            tool = await _in_thread(lambda: self._tools.find(params.name, context.request))
         except InvalidField as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+        except ToolFailed as error:
+            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         try:
             call = self._tool_call(context, params.arguments or {}, params.meta)
             answer = await _in_thread(lambda: call_recorded(tool, call))
         except (ToolFailed, InvalidField) as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+        # A request over HTTP belongs to no session that could be notified.
+        if context.request is None and await _in_thread(self._tools.have_changed):
+            await context.session.send_tool_list_changed()
         return CallToolResult(content=[TextContent(text=answer.text)], _meta=answer.meta)
 
     async def list_resources(self, _context: Any, _params: Any) -> ListResourcesResult:
@@ -123,7 +144,7 @@ class Handlers:
         """Write a prompt."""
         if params.name != REVIEW["name"]:
             raise MCPError(code=INVALID_PARAMS, message=f"There is no such prompt. Use {REVIEW['name']}.")
-        names = {tool.name for tool in self._tools}
+        names = self._tools.names
         text = await self._answer(context, lambda call: review(call, names))
         message = PromptMessage(role="user", content=TextContent(text=text))
         return GetPromptResult(description=REVIEW["description"], messages=[message])

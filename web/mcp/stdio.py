@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
 
 import anyio
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -32,6 +33,11 @@ def serve_stdio(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
     anyio.run(_serve, server, opening)
 
 
+def options_of(server: Server[Any]) -> InitializationOptions:
+    """Return the options of a session over stdio, which is notified when its tools change."""
+    return server.create_initialization_options(NotificationOptions(tools_changed=True))
+
+
 async def _serve(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
     unanswered = UnansweredRequests()
     lines = HostLines((opening_line.line.encode() for opening_line in opening), _take_input(), unanswered)
@@ -39,7 +45,7 @@ async def _serve(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
     async with stdio_server(stdin=cast(Any, lines)) as (read, write):
         lines.refuse_by(write.send)
         answers = Omitting(answered_ids(opening), write, unanswered)
-        await server.run(read, answers, server.create_initialization_options())
+        await server.run(read, answers, options_of(server))
 
 
 def _take_input() -> AsyncIterator[bytes]:

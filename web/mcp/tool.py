@@ -112,6 +112,14 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """The form of a tool that also writes, for sessions that may only read: its description and arguments."""
+
+    description: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A tool; `takes` are the schemas of its arguments.
 
@@ -125,11 +133,22 @@ class Tool:
     required: tuple[str, ...] = ()
     scalars: tuple[str, ...] = ()
     effect: Effect = Effect.READS
+    reading: Reading | None = None
+
+    @property
+    def reading_form(self) -> "Tool | None":
+        """Return the tool for a session that may only read, None if the tool only writes."""
+        if self.effect is Effect.READS:
+            return self
+        if self.reading is None:
+            return None
+        takes = {name: self.takes[name] for name in self.reading.names}
+        return replace(self, description=self.reading.description, takes=takes, required=(), effect=Effect.READS)
 
     @property
     def input_schema(self) -> Schema:
-        """Return the JSON schema of the arguments."""
-        schema: Schema = {"type": "object", "properties": dict(self.takes), "additionalProperties": False}
+        """Return the JSON schema of the arguments; no `additionalProperties`, which Gemini's API refuses."""
+        schema: Schema = {"type": "object", "properties": dict(self.takes)}
         return schema | ({"required": list(self.required)} if self.required else {})
 
 

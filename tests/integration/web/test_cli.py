@@ -45,7 +45,7 @@ QUEUE = {
 }
 SWITCHES = {
     "workspace": "default",
-    "hooks": True,
+    "enabled": True,
     "hook_recall": True,
     "journal": True,
     "capture": "on",
@@ -414,10 +414,10 @@ def test_an_unknown_workspace_is_refused(empty_home, name, said):
 def test_reverie_is_turned_off_and_on_in_a_project(project, tmp_path, monkeypatch):
     assert "Reverie is off" in run("off").stdout
     told = {setting["name"]: setting["value"] for setting in run_json("config")["settings"]}
-    assert (told["hooks"], told["incognito"]) == (False, True)
+    assert (told["enabled"], told["incognito"]) == (False, True)
     assert run_json("on")["on"] is True
     told = {setting["name"]: setting["value"] for setting in run_json("config")["settings"]}
-    assert (told["hooks"], told["incognito"]) == (True, False)
+    assert (told["enabled"], told["incognito"]) == (True, False)
     monkeypatch.chdir(tmp_path)
     assert "is in no Git repository and shares workspace default" in run("off", code=1).stderr
 

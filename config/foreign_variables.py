@@ -1,0 +1,19 @@
+"""Variables of other programs in the environment: object storage and the terminal."""
+
+import os
+from collections.abc import Mapping
+
+# Variables of S3 clients that name a server other than Amazon's.
+S3_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+
+def environment_allows_http(environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether object storage may be used without TLS: only if its endpoint is an http address."""
+    variables = os.environ if environment is None else environment
+    endpoint = next((variables[name] for name in S3_ENDPOINT_VARIABLES if variables.get(name)), "")
+    return endpoint.startswith("http://")
+
+
+def environment_encoding() -> str | None:
+    """Return the terminal encoding that the environment names; Python in isolated mode ignores it."""
+    return os.environ.get("PYTHONIOENCODING", "").partition(":")[0] or None
