@@ -216,7 +216,7 @@ def test_remember_says_what_ignoring_a_lesson_costs(server):
 
 def test_remember_reads_standard_input(server):
     assert run_json("remember", "-", stdin="two\nlines\n") == {"id": ULID, "outcome": "created"}
-    assert server.seen[0][2] == {"content": "two\nlines"}
+    assert server.seen[0][2]["content"] == "two\nlines"
 
 
 def test_remember_tells_what_became_of_the_text(server):
