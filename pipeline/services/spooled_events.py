@@ -29,7 +29,7 @@ def record_spooled_prompt(
     mark: SpooledMark,
 ) -> None:
     """Run the memory commands in a prompt and start its turn, as when it was sent."""
-    if not workspace.settings.hooks or is_host_notice(message):
+    if not workspace.settings.enabled or is_host_notice(message):
         return
     if service.no_save.obey(workspace, session, message, find_own) is not None:
         return
@@ -50,7 +50,7 @@ def record_spooled_action(
     mark: SpooledMark,
 ) -> None:
     """Record an action, given by its tool, arguments and outcome, once and at the time when it was made."""
-    if session.id is None or not (workspace.settings.hooks and workspace.keeps_journal):
+    if session.id is None or not (workspace.settings.enabled and workspace.keeps_journal):
         return
     action = describe_action(session.id, session.agent_id, mark.at, *call, session.cwd)
     if action is not None and is_worth_storing(workspace, action):

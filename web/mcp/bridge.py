@@ -96,7 +96,8 @@ class Bridge:
         try:
             return self._call(method, path, body, query)
         except ServerUnreachable as error:
-            if isinstance(error, AnswerLost) and not has_client_ids(method, path, body):
+            is_perhaps_stored = isinstance(error, AnswerLost) and not has_client_ids(method, path, body)
+            if self._read_only or is_perhaps_stored:
                 raise
             spooled = spool_write(self._settings, method, path, body, self.workspace(to_write=True), MCP)
             raise (spooled or error) from error

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 
 from config.paths import WORKSPACE_HEADER
+from web.hooks.modes import READ_ONLY_MODES
 from web.spool.files import SpooledRequest, SpoolFull, add_request
 from web.spool.privacy import may_spool
 
@@ -17,6 +18,8 @@ RECORDING = frozenset(
         *("BeforeAgent", "AfterTool", "AfterAgent", "PreCompress"),
     )
 )
+# The names of hosts for the mode of a session.
+MODE_FIELDS = ("permission_mode", "permissionMode", "composer_mode")
 
 
 def spool_event(home: str, path: str, event: bytes, variables: Mapping[str, str]) -> bool:
@@ -30,8 +33,10 @@ def spool_event(home: str, path: str, event: bytes, variables: Mapping[str, str]
     name = str(fields.get("hook_event_name") or fields.get("hookEventName") or "")
     if name[:1].upper() + name[1:] not in RECORDING:
         return False
+    if any(str(fields.get(key)).lower() in READ_ONLY_MODES for key in MODE_FIELDS):
+        return False
     sessions = [str(fields[key]) for key in ("session_id", "sessionId", "conversation_id") if fields.get(key)]
-    if not may_spool(home, variables, sessions, is_event=True):
+    if not may_spool(home, variables, sessions):
         return False
     from web.spool.redacted import mask_request
 

@@ -12,32 +12,33 @@ from collections.abc import Iterable, Mapping
 from pipeline.errors import StoreUnavailable
 from pipeline.store.incognito_files import is_any_session_incognito
 
-# In any configuration file, with any value but false.
-_SILENT = re.compile(r"\b(?:incognito|read_only)\b(?![\"']?\s*=\s*false\b)")
-_HOOKS_OFF = re.compile(r"\bhooks\b[\"']?\s*=\s*(?!true\b)")
+# In any configuration file, with any value but false; and the master switch with any value but true.
+_SILENT = re.compile(
+    r"\b(?:incognito|read_only)\b(?![\"']?\s*=\s*false\b)|\benabled\b[\"']?\s*=\s*(?!true\b)"
+)
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 _TRUE = frozenset({"1", "true", "yes", "on"})
 STORE_KEY = "store.key"
 
 
-def may_spool(home: str, variables: Mapping[str, str], sessions: Iterable[str] = (), *, is_event: bool = False) -> bool:
+def may_spool(home: str, variables: Mapping[str, str], sessions: Iterable[str] = ()) -> bool:
     """Return whether a request of some sessions may be written to the disk of this machine."""
     silent = (variables.get(name, "").strip().lower() for name in ("REVERIE_INCOGNITO", "REVERIE_READ_ONLY"))
     if any(value not in _FALSE for value in silent):
         return False
-    if is_event and variables.get("REVERIE_HOOKS", "true").strip().lower() not in _TRUE:
+    if variables.get("REVERIE_ENABLED", "true").strip().lower() not in _TRUE:
         return False
     # Neither an encrypted store nor one on another machine keeps a copy here.
     if os.path.lexists(os.path.join(home, STORE_KEY)) or variables.get("REVERIE_STORE"):
         return False
     try:
         stores = glob.glob(os.path.join(glob.escape(home), "workspaces/*/events.sqlite"))
-        return not (_is_silent_by_file(home, is_event=is_event) or is_any_session_incognito(stores, sessions))
+        return not (_is_silent_by_file(home) or is_any_session_incognito(stores, sessions))
     except (OSError, ValueError, StoreUnavailable):
         return False
 
 
-def _is_silent_by_file(home: str, *, is_event: bool) -> bool:
+def _is_silent_by_file(home: str) -> bool:
     files = [os.path.join(home, "config.toml"), *glob.glob(os.path.join(glob.escape(home), "workspaces/*/config.toml"))]
     for file in files:
         try:
@@ -45,10 +46,6 @@ def _is_silent_by_file(home: str, *, is_event: bool) -> bool:
                 text = stream.read()
         except FileNotFoundError:
             continue
-        if (
-            _SILENT.search(text)
-            or (is_event and _HOOKS_OFF.search(text))
-            or re.search(r"^\s*[\"']?store\b", text, re.MULTILINE)
-        ):
+        if _SILENT.search(text) or re.search(r"^\s*[\"']?store\b", text, re.MULTILINE):
             return True
     return False

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from config.paths import WORKSPACE_HEADER
-from config.settings import Settings, environment_incognito
+from config.settings import Settings, environment_incognito, environment_read_only
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.times import utc_now
 from web.contract import CALLER_HEADER
@@ -98,6 +98,7 @@ def _is_for_here(body: Mapping[str, Any]) -> bool:
 def _variables(settings: Settings) -> dict[str, str]:
     return {
         "REVERIE_INCOGNITO": str(settings.incognito or environment_incognito()),
-        "REVERIE_READ_ONLY": str(settings.read_only),
+        "REVERIE_READ_ONLY": str(settings.read_only or environment_read_only()),
+        "REVERIE_ENABLED": str(settings.enabled),
         "REVERIE_STORE": str(settings.store or ""),
     }
