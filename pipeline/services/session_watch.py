@@ -10,7 +10,7 @@ from pipeline.transcripts.readers import READERS, load_reader
 
 WATCH_S = 180
 # The hooks of these agents deliver what is said.
-WITH_HOOKS = frozenset({"claude-code", "codex", "gemini", "gemini-cli", "qwen-code", "copilot", "copilot-cli"})
+WITH_HOOKS = frozenset({"claude-code", "codex", "gemini", "gemini-cli"})
 
 
 def find_places() -> Places:
