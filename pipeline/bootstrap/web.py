@@ -23,7 +23,6 @@ from pipeline.index.reranker import Reranker, reranker_name
 from pipeline.index.storage import open_storage, shared_models
 from pipeline.lru import LruCache
 from pipeline.recall.contexts import SearchContexts
-from pipeline.recall.read_ahead import ReadAhead
 from pipeline.recall.search import warm
 from pipeline.services.access_log import AccessLog
 from pipeline.services.facts import FactKeyResolver
@@ -78,7 +77,6 @@ class WebContainer:
             self.feedback.report_channel_error,
             objects,
             self._get_reranker if settings.reranker else None,
-            ReadAhead(),
         )
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.last_messages = LastMessages()

@@ -22,7 +22,7 @@ SHARED, SHARED_OF_QUERY = 0.3, 0.4
 LEAST_SHARED = 2
 # Among fewer hits, every word would be common.
 MANY_HITS = 30
-MAX_CACHED_TEXTS = 16_384
+MAX_CACHED_TEXTS = 8192
 
 
 def find_announced_changes(

@@ -20,7 +20,6 @@ from pipeline.recall.channels import ChannelPool
 from pipeline.recall.deadline import StepCosts
 from pipeline.recall.graph import GraphSearch
 from pipeline.recall.intent import QuestionIntents
-from pipeline.recall.read_ahead import ReadAhead
 from pipeline.recall.search_context import DenseSearch, SearchContext
 from pipeline.records.recall import Channel, Step
 from pipeline.store.database import Database
@@ -44,7 +43,6 @@ class SearchContexts:
         report_error: Callable[[Workspace, Channel | Step, Exception], None],
         objects: ObjectStorage | None = None,
         reranker: Callable[[], Reranker] | None = None,
-        read_ahead: ReadAhead | None = None,
     ) -> None:
         self._encoder = encoder
         self._reranker = reranker
@@ -53,7 +51,6 @@ class SearchContexts:
         self._exact_rows = exact_rows
         self._report_error = report_error
         self._channels = ChannelPool()
-        self._read_ahead = read_ahead
         self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
         self._counting = threading.Lock()
         self._intents: QuestionIntents | None = None
@@ -80,15 +77,11 @@ class SearchContexts:
     def close(self) -> None:
         """End all threads."""
         self._channels.close()
-        if self._read_ahead is not None:
-            self._read_ahead.close()
         if self._intents is not None:
             self._intents.close()
 
     def _make(self, workspace: Workspace, database: Database) -> SearchContext:
         on_error = partial(self._report_error, workspace)
-        if self._read_ahead is not None:
-            self._read_ahead.add(workspace.id, database, on_error)
         sessions = SessionMap()
         return SearchContext(
             database,

@@ -34,8 +34,6 @@ _JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values()
 # The first fields of the record, passed by position.
 _OPTIONAL_FIELDS = FIELDS[: len(fields(OptionalFields))]
 _OPTIONAL = len(_OPTIONAL_FIELDS)
-# Above every row number.
-_LAST = 2**62
 _AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
 _ENDS_SO = "substr(id, length(id) - length(?) + 1) = ?"
 # Columns of new memories, and the importance before decay, which no reader needs.
@@ -112,12 +110,6 @@ def contents(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
     return dict(db.execute(f"SELECT seq, content FROM memory WHERE {_AMONG}", (json.dumps(seqs),)))  # noqa: S608 - constant text
 
 
-def list_newest_texts(db: Connection, limit: int, before: int | None) -> dict[int, str]:
-    """Return the texts of the newest unarchived memories below a row number, by row number."""
-    newest = "SELECT seq, content FROM memory WHERE archived_at IS NULL AND seq < ? ORDER BY seq DESC LIMIT ?"
-    return dict(db.execute(newest, (_LAST if before is None else before, limit)))
-
-
 def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:
     """Return the memories with these ids, archived or not."""
     memories_found = select(db, "id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
@@ -136,7 +128,7 @@ def select_one(db: Connection, rest: str, values: Sequence[Any]) -> Memory | Non
 
 def select_newest(db: Connection, clause: str, values: Sequence[Any], limit: int, before: int | None) -> list[Memory]:
     """List memories by a condition, newest first, from below a row number."""
-    below = _LAST if before is None else before
+    below = 2**62 if before is None else before
     return select(db, f"{clause} AND seq < ? ORDER BY seq DESC LIMIT ?", (*values, below, limit))
 
 

@@ -19,7 +19,7 @@ MAX_CHARS = 2000
 # Fewer words do not identify a slot.
 LEAST_WORDS = 2
 # Texts with values take about two kilobytes each, the others almost nothing.
-MAX_CACHED_TEXTS = 16_384
+MAX_CACHED_TEXTS = 8192
 
 _LEXICON: Final = load_lexicon("slots")
 _DIGITS: Final = r"\d[\d.,:]*\d|\d"
