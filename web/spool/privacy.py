@@ -13,9 +13,7 @@ from pipeline.errors import StoreUnavailable
 from pipeline.store.incognito_files import is_any_session_incognito
 
 # In any configuration file, with any value but false; and the master switch with any value but true.
-_SILENT = re.compile(
-    r"\b(?:incognito|read_only)\b(?![\"']?\s*=\s*false\b)|\benabled\b[\"']?\s*=\s*(?!true\b)"
-)
+_SILENT = re.compile(r"\b(?:incognito|read_only)\b(?![\"']?\s*=\s*false\b)|\benabled\b[\"']?\s*=\s*(?!true\b)")
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 _TRUE = frozenset({"1", "true", "yes", "on"})
 STORE_KEY = "store.key"
