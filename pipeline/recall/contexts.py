@@ -82,6 +82,7 @@ class SearchContexts:
 
     def _make(self, workspace: Workspace, database: Database) -> SearchContext:
         on_error = partial(self._report_error, workspace)
+
         sessions = SessionMap()
         return SearchContext(
             database,
