@@ -214,9 +214,9 @@ def list_superseding(db: Connection, seqs: Sequence[int]) -> list[Superseded]:
     # Few memories are superseded: edges are read first, and then only the memories that they connect.
     rows = db.execute(
         """
-        WITH pair (seq, newer) AS MATERIALIZED (
-            SELECT e.to_seq, e.from_seq FROM json_each(?1) g JOIN edge e ON e.to_seq = CAST(g.value AS BIGINT)
-                WHERE e.kind = 'supersedes'
+        WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?1)),
+        pair (seq, newer) AS MATERIALIZED (
+            SELECT e.to_seq, e.from_seq FROM given g JOIN edge e ON e.to_seq = g.seq AND e.kind = 'supersedes'
         )
         SELECT old.seq, new.seq, new.id, new.scope_kind, new.scope_id
             FROM pair p JOIN memory old ON old.seq = p.seq AND old.subject IS NULL

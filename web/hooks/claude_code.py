@@ -85,10 +85,7 @@ def answer_event(
             name = event.name
             workspace = _workspace(call, event, to_write=name in WRITING)
             workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
-            output, answer = _handle_once(call, workspace, event, host, fields)
-            if event.spooled is not None:
-                # No agent waits. A crash may have interrupted the first delivery after its record.
-                output, answer = None, replace(answer, is_kept=answer.is_kept and not event.spooled.is_repeated)
+            output, answer = _handle(call, workspace, event, host, fields)
         else:
             answer = HookAnswer(reason="the event is not handled")
     except Exception as error:
@@ -106,6 +103,15 @@ def answer_event(
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else _empty()
+
+
+def _handle(call: Call, workspace: Workspace, event: HookEvent, host: str, fields: Fields) -> Handled:
+    """Answer an event; for one from the spool, no agent waits."""
+    output, answer = _handle_once(call, workspace, event, host, fields)
+    if event.spooled is None:
+        return output, answer
+    # A crash may have interrupted the first delivery after its record.
+    return None, replace(answer, is_kept=answer.is_kept and not event.spooled.is_repeated)
 
 
 def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, fields: Fields) -> Handled:

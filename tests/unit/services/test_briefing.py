@@ -284,8 +284,8 @@ def test_after_the_deadline_what_was_found_is_told_without_the_steps_left_out(wo
         briefing_module, "Deadline", lambda budget_ms: Deadline(budget_ms, lambda: time.perf_counter() + delay[0])
     )
 
-    def search_slowly(context, query, deadline):
-        found = search(context, query, deadline)
+    def search_slowly(context, query, deadline, scores):
+        found = search(context, query, deadline, scores)
         delay[0] = 100.0
         return found
 

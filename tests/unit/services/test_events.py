@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.jobs.runner import JobRun, Report, run_job
-from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Sensitivity, Viewer
+from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Outcome, Scope, ScopeKind, Sensitivity, Viewer
 from pipeline.records.people import qualified_name, qualified_scope, qualified_viewer
 from pipeline.records.write_policy import WritePolicy
 from pipeline.services import events
@@ -115,8 +115,11 @@ def play(database, model, step):
             session_id=qualified_name(person, session),
             sensitivity=sensitivity,
         )
-        memory_id = accept(database, draft, WritePolicy(author=person)).id
-        model.memories.append(ModelMemory(memory_id, draft.kind, person, scope, sensitivity, session))
+        receipt = accept(database, draft, WritePolicy(author=person))
+        if receipt.outcome is Outcome.REJECTED:
+            assert (person, "s1") in model.incognito
+            return
+        model.memories.append(ModelMemory(receipt.id, draft.kind, person, scope, sensitivity, session))
         model.events.append((model.memories[-1], EventType.WRITTEN))
         return
     living = [memory for memory in model.memories if not memory.purged]

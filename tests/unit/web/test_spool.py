@@ -137,7 +137,7 @@ def test_the_settings_of_a_command_count(tmp_path, settings):
 )
 def test_only_events_that_record_something_wait(tmp_path, event, waits):
     assert spool_event(str(tmp_path), "/hooks/claude-code", json.dumps(event).encode(), {}) is waits
-    (tmp_path / "config.toml").write_text("hooks = false")
+    (tmp_path / "config.toml").write_text("enabled = false")
     assert not spool_event(str(tmp_path), "/hooks/claude-code", json.dumps(event).encode(), {})
     assert len(list_files(str(tmp_path))) == int(waits)
 
