@@ -57,7 +57,8 @@ def write_prompt(user, at):
 
 
 def test_a_prompt_and_its_turn_are_noted(client, container, times, tmp_path):
-    transcript = tmp_path / "s1.jsonl"
+    transcript = tmp_path / ".claude" / "projects" / "slug" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
     records = [
         {"type": role, "uuid": role, "sessionId": "s1", "timestamp": AT, "message": {"role": role, "content": text}}
         for role, text in (("user", "Where does billing listen?"), ("assistant", [{"type": "text", "text": "Here."}]))
