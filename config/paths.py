@@ -169,6 +169,11 @@ class HomePaths:
         return self.root / "outlooks.json"
 
     @property
+    def host_activity(self) -> Path:
+        """Return the folder of files whose times say when each host was last heard and recorded."""
+        return self.root / "host-activity"
+
+    @property
     def spool(self) -> Path:
         """Return the folder of requests that wait for the web server."""
         return self.root / "spool"

@@ -27,8 +27,10 @@ from pipeline.recall.search import warm
 from pipeline.services.access_log import AccessLog
 from pipeline.services.facts import FactKeyResolver
 from pipeline.services.hook_deliveries import HookDeliveries
+from pipeline.services.recording_check import RecordingWatch
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.team import TeamService
+from pipeline.store.host_activity import HostActivity
 from pipeline.store.database import WakeUps, WriterProfile
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
@@ -80,6 +82,8 @@ class WebContainer:
         )
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.last_messages = LastMessages()
+        self.host_activity = HostActivity(settings.paths.host_activity)
+        self.recording = RecordingWatch(partial(self.operations.record_error_once, "hooks"))
         self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
         self._agents: AgentServices | None = None
         self._agents_lock = threading.Lock()

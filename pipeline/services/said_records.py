@@ -38,6 +38,8 @@ class SaidSource:
 
     read: SaidReader
     find_workspace: Callable[[str], Workspace]
+    # Called when everything that was said is stored, or is not to be stored.
+    note_taken: Callable[[], None] = lambda: None
 
 
 # Maximum number of unreadable transcripts to remember, so that each is reported once.
@@ -70,6 +72,7 @@ class SaidRecordStore:
             return
         if failure is not None:
             raise failure
+        source.note_taken()
 
     def _take_new(
         self, workspace: Workspace, session_id: str, source: SaidSource, is_silent: Callable[[Workspace], bool]

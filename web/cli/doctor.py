@@ -95,6 +95,7 @@ def _list_checks_of(state: State, context: "CheckContext", probe: "ServerProbe")
     yield "processes", lambda: checks.check_processes(probe)
     yield "model", lambda: diagnostics.check_model(context)
     yield "hosts", lambda: checks.check_hosts(context)
+    yield "recording", lambda: checks.check_recording(context)
     yield "teams", lambda: checks.check_teams(context)
     yield "store", lambda: diagnostics.check_store(context)
     # With --workspace, only that workspace is checked.

@@ -282,6 +282,20 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
         )
 
 
+def check_recording(context: "CheckContext") -> Iterator[CheckResult]:
+    """Check that what is said in connected agents is recorded."""
+    from pipeline.services.recording_check import describe_problem
+    from web.recording import check_hosts as check_recording_of_hosts
+
+    recordings = check_recording_of_hosts(context.paths)
+    for found in recordings:
+        if found.problem is not None:
+            yield CheckResult("recording", "fail", describe_problem(found), found.remedy or "")
+    if not any(found.problem for found in recordings):
+        names = ", ".join(found.host.name for found in recordings)
+        yield CheckResult("recording", "ok", names or "no agent with hooks is connected")
+
+
 def check_teams(context: "CheckContext") -> Iterator[CheckResult]:
     """Check that each connected team server answers and accepts the token: hooks do not report it."""
     from pipeline.services.team_servers import list_open_workspaces, list_teams

@@ -39,6 +39,7 @@ def status(state: State) -> int:
         "encrypted": state.settings.paths.store_key.exists(),
         "here": _describe_here(state),
         "spool": _describe_spool(state.settings),
+        "hosts": _describe_hosts(state.settings),
         "processes": [
             {"name": p.name, "pid": p.pid, "uptime_s": round(p.uptime_s, 1), "children": p.children}
             for p in list_running(state.settings)
@@ -66,6 +67,35 @@ def _describe_spool(settings: "Settings") -> dict[str, Any]:
     spool = describe_spool(str(settings.paths.root))
     oldest = None if spool.oldest_ns is None else utc_text(datetime.fromtimestamp(spool.oldest_ns / 1e9, UTC))
     return {"waiting": spool.files, "bytes": spool.bytes, "oldest": oldest, "refused": spool.refused}
+
+
+def _describe_hosts(settings: "Settings") -> list[dict[str, Any]]:
+    """Describe when each connected host was last seen, and why it is not recorded, if it is not."""
+    from pipeline.services.recording_check import describe_problem
+    from web.recording import check_hosts
+
+    return [
+        {
+            "name": found.host.name,
+            "prompt": _format_seconds(found.prompt_at),
+            "hook": _format_seconds(found.hook_at),
+            "turn": _format_seconds(found.turn_at),
+            "shown": _format_seconds(found.shown_at),
+            "problem": None if found.problem is None else describe_problem(found),
+            "remedy": found.remedy,
+        }
+        for found in check_hosts(settings.paths)
+    ]
+
+
+def _format_seconds(at: float | None) -> str | None:
+    return None if at is None else utc_text(datetime.fromtimestamp(at, UTC))
+
+
+def _print_hosts(hosts: list[dict[str, Any]]) -> None:
+    for host in hosts:
+        if host["problem"] is not None:
+            click.echo(f"problem  {host['problem']}; {host['remedy']}")
 
 
 def _print_spool(spool: Mapping[str, Any]) -> None:
@@ -125,6 +155,7 @@ def _format_data_directory(report: Mapping[str, Any]) -> str:
 def _print_status(report: dict[str, Any]) -> None:
     for problem in report["problems"]:
         click.echo(f"problem  {plain(problem)}")
+    _print_hosts(report["hosts"])
     _print_spool(report["spool"])
     if not report["processes"] and not report["answers"]:
         click.echo(f"nothing runs on {report['home']}; start Reverie with `reverie up`")

@@ -18,6 +18,7 @@ from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.said_records import SaidRecord, SaidSource
 from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
+from pipeline.store.host_activity import Sign
 from pipeline.store.turns import Role
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
@@ -32,6 +33,7 @@ from web.hooks.tool_outcome import read_outcome
 from web.hooks.transcript_readers import read_host_transcript
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
+from web.recording import check_hosts
 
 api = Api("claude_code")
 
@@ -105,10 +107,23 @@ def answer_event(
     return json_response(said_back) if said_back else _empty()
 
 
+def _note_sign(call: Call, host: str, sign: Sign) -> None:
+    """Note when a host of this machine was heard and recorded. A person of a team has hosts elsewhere."""
+    if call.caller.person is not None:
+        return
+    try:
+        call.container.host_activity.note(host, sign)
+    except OSError as error:
+        call.container.operations.record_error_once("hooks", f"the time of an event cannot be noted: {error}")
+
+
 def _handle(call: Call, workspace: Workspace, event: HookEvent, host: str, fields: Fields) -> Handled:
-    """Answer an event; for one from the spool, no agent waits."""
+    """Answer an event, and note that the host was heard; for an event from the spool, no agent waits."""
     output, answer = _handle_once(call, workspace, event, host, fields)
     if event.spooled is None:
+        _note_sign(call, host, Sign.HOOK)
+        if answer.text:
+            _note_sign(call, host, Sign.SHOWN)
         return output, answer
     # A crash may have interrupted the first delivery after its record.
     return None, replace(answer, is_kept=answer.is_kept and not event.spooled.is_repeated)
@@ -193,7 +208,19 @@ def _read_spooled(call: Call) -> SpooledMark | None:
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    return _context(call.container.agents.sessions.start_session(workspace, _session(call, event), event.source))
+    answer = call.container.agents.sessions.start_session(workspace, _session(call, event), event.source)
+    warning = _take_warning(call)
+    return _context(
+        answer if warning is None else replace(answer, text="\n".join(filter(None, [warning, answer.text])))
+    )
+
+
+def _take_warning(call: Call) -> str | None:
+    """Return what the owner's hosts miss, once a day."""
+    if call.caller.person is not None or call.is_read_only:
+        return None
+    services = call.container
+    return services.recording.take_warning(partial(check_hosts, services.settings.paths))
 
 
 def _context(answer: HookAnswer) -> Handled:
@@ -232,13 +259,17 @@ def _record(call: Call, workspace: Workspace, event: HookEvent, outcome: Outcome
 
 def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     at = None if event.spooled is None else event.spooled.at
-    call.container.agents.sessions.end_turn(workspace, _session(call, event), _said(call, event), at)
+    said = _said(call, event)
+    if said is not None:
+        _note_sign(call, event.host, Sign.TURN_ENDED)
+    call.container.agents.sessions.end_turn(workspace, _session(call, event), said, at)
     return NOTED
 
 
 def _said(call: Call, event: HookEvent) -> SaidSource | None:
     """Return the source of a turn's messages: the event itself, or a transcript."""
     find_workspace = workspace_finder(call, to_write=True)
+    note_taken = partial(_note_sign, call, event.host, Sign.TURN_TAKEN)
     if event.said:
         # With a time, a message is stored once, also if the event is delivered again after a crash.
         at = None if event.spooled is None else event.spooled.at
@@ -252,13 +283,13 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
             )
             for message in event.said
         ]
-        return SaidSource(lambda _mark: (records, None), find_workspace)
+        return SaidSource(lambda _mark: (records, None), find_workspace, note_taken)
     # A person's transcript is on their own machine. A file with that path on this machine is another one.
     if not event.transcript_path or call.caller.person is not None:
         return None
     file = Path(event.transcript_path)
     read = partial(_read_said, event.host, file, event.session_id, is_answered=event.name == "Stop")
-    return SaidSource(read, find_workspace)
+    return SaidSource(read, find_workspace, note_taken)
 
 
 def _read_said(

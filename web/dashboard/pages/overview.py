@@ -1,14 +1,18 @@
 """Overview: memory counts and growth, today's changes, health, usefulness and suggestions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from flask import url_for
 
 from pipeline.services.operations import score_predictions
 from pipeline.services.overview import Overview, read_overview
+from pipeline.services.recording_check import HostRecording, describe_problem
 from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import Section, View, describe_imported, show
 from web.hosts import installed_files
+from web.recording import check_hosts
 
 section = Section("overview")
 
@@ -40,12 +44,20 @@ def home(view: View) -> str:
     )
 
 
+def _list_unrecorded(view: View) -> Sequence[HostRecording]:
+    services = view.container
+    if view.workspace.person_id is not None:
+        return ()
+    return services.recording.list_problems(partial(check_hosts, services.settings.paths))
+
+
 def _hints(view: View, overview: Overview) -> list[Hint]:
     health, waiting = overview.health, overview.decisions
     hints = []
     if view.workspace.settings.incognito:
         text = "This workspace is incognito: Reverie stores nothing in it."
         hints.append(Hint(text, "Open settings", url_for("dashboard.settings_list_all")))
+    hints += [Hint(f"{describe_problem(found).capitalize()}. {found.remedy}.") for found in _list_unrecorded(view)]
     if health.pending and not health.workers:
         hints.append(
             Hint("Memories wait in the queue, but no worker is running. Start the workers:", command="reverie up")
