@@ -30,8 +30,8 @@ from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.recording_check import RecordingWatch
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.team import TeamService
-from pipeline.store.host_activity import HostActivity
 from pipeline.store.database import WakeUps, WriterProfile
+from pipeline.store.host_activity import HostActivity
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
 

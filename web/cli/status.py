@@ -92,8 +92,10 @@ def _format_seconds(at: float | None) -> str | None:
     return None if at is None else utc_text(datetime.fromtimestamp(at, UTC))
 
 
-def _print_hosts(hosts: list[dict[str, Any]]) -> None:
-    for host in hosts:
+def _print_problems(report: Mapping[str, Any]) -> None:
+    for problem in report["problems"]:
+        click.echo(f"problem  {plain(problem)}")
+    for host in report["hosts"]:
         if host["problem"] is not None:
             click.echo(f"problem  {host['problem']}; {host['remedy']}")
 
@@ -153,9 +155,7 @@ def _format_data_directory(report: Mapping[str, Any]) -> str:
 
 
 def _print_status(report: dict[str, Any]) -> None:
-    for problem in report["problems"]:
-        click.echo(f"problem  {plain(problem)}")
-    _print_hosts(report["hosts"])
+    _print_problems(report)
     _print_spool(report["spool"])
     if not report["processes"] and not report["answers"]:
         click.echo(f"nothing runs on {report['home']}; start Reverie with `reverie up`")
