@@ -1,11 +1,12 @@
 """Whether the connected hosts are recorded: for `status`, `doctor`, the overview and the start of a session."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from config.paths import HomePaths
 from pipeline.services.recording_check import ConnectedHost, HostRecording, check_recording
 from pipeline.services.session_watch import find_places
-from pipeline.store.host_activity import HostActivity, Sign
 from web.hosts.hook_entries import EVENTS
 from web.hosts.hosts import BY_NAME
 from web.hosts.installed_files import STATE_FILE, InstalledFile, read_state
@@ -14,7 +15,7 @@ from web.hosts.installed_files import STATE_FILE, InstalledFile, read_state
 TEAM_OPTION = "--server"
 
 
-def list_connected_hosts(root: Path, activity: HostActivity) -> list[ConnectedHost]:
+def list_connected_hosts(root: Path, was_heard: Callable[[str], bool]) -> list[ConnectedHost]:
     """List the hosts whose hooks were set up on this machine, or that a plugin connects and that were heard."""
     records = {file: record for file, record in read_state(root).items() if not _is_of_team(file, record)}
     set_up = {name for record in records.values() for name in record.hosts}
@@ -22,7 +23,7 @@ def list_connected_hosts(root: Path, activity: HostActivity) -> list[ConnectedHo
     return [
         ConnectedHost(name, BY_NAME[name].title, BY_NAME[name].agents, set_up_at if name in set_up else 0.0)
         for name in EVENTS
-        if name in set_up or activity.read(name, Sign.HOOK) is not None
+        if name in set_up or was_heard(name)
     ]
 
 
@@ -37,5 +38,4 @@ def _is_of_team(file: str, record: InstalledFile) -> bool:
 
 def check_hosts(paths: HomePaths) -> list[HostRecording]:
     """Check the recording of every connected host."""
-    activity = HostActivity(paths.host_activity)
-    return check_recording(list_connected_hosts(paths.root, activity), activity, find_places())
+    return check_recording(partial(list_connected_hosts, paths.root), paths.host_activity, find_places())

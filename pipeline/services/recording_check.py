@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 
 from pipeline.errors import ReverieError, UnreadableTranscript
 from pipeline.store.host_activity import HostActivity, Sign
@@ -49,8 +50,15 @@ class HostRecording:
     silent_since: float | None = None
 
 
-def check_recording(hosts: Iterable[ConnectedHost], activity: HostActivity, places: Places) -> list[HostRecording]:
-    """Compare what each host wrote with what its hooks delivered and what was stored."""
+def check_recording(
+    list_hosts: Callable[[Callable[[str], bool]], Iterable[ConnectedHost]], folder: Path, places: Places
+) -> list[HostRecording]:
+    """Compare what each host wrote with what its hooks delivered and what was stored.
+
+    `list_hosts` gets a function that tells whether a hook of a host was ever heard.
+    """
+    activity = HostActivity(folder)
+    hosts = list_hosts(lambda name: activity.read(name, Sign.HOOK) is not None)
     return [_check_host(host, activity, places) for host in hosts]
 
 

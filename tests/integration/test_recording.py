@@ -115,4 +115,4 @@ def test_hooks_of_a_team_are_not_expected_here(container, user, tmp_path):
     settings.write_text('{"hooks": {"Stop": [{"hooks": [{"command": "reverie-hook claude-code --server acme"}]}]}}')
     root = container.settings.paths.root
     write_state(root, {str(settings): InstalledFile(frozenset({"claude-code"}))})
-    assert list_connected_hosts(root, container.host_activity) == []
+    assert list_connected_hosts(root, lambda _name: False) == []

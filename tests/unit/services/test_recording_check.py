@@ -64,7 +64,9 @@ def activity(tmp_path):
 
 @pytest.fixture
 def check(reader, activity, tmp_path):
-    return lambda host=PEN: check_recording([host], activity, SimpleNamespace(home=tmp_path))[0]
+    return lambda host=PEN: check_recording(
+        lambda _was_heard: [host], activity._folder, SimpleNamespace(home=tmp_path)
+    )[0]
 
 
 def set_sign(activity, sign, at):
