@@ -117,7 +117,7 @@ def test_a_new_web_server_opens_no_workspace_before_it_is_asked(container, home)
     restarted.encoders.load = lambda _model: None
     try:
         create_app(restarted)
-        restarted._load(lambda: None)
+        restarted._load(lambda: None, lambda: None)
         assert {target for target in open_files(restarted) if "/default/" not in target} == set()
     finally:
         restarted.close()

@@ -304,7 +304,7 @@ def test_what_is_written_may_be_switched_off_here_too(door, home):
         locked = Door(port, door.token)
         refused = converse(locked, remember)
     assert refused.is_error
-    assert "read-only" in refused.content[0].text
+    assert "read_only is set" in refused.content[0].text
 
 
 def test_who_never_asks_loads_nothing():
