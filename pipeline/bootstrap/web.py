@@ -171,7 +171,10 @@ class WebContainer:
         self.operations.record_error(component, message)
 
     def _load(self, first: Callable[[], object], afterwards: Callable[[], object]) -> None:
-        first()
+        try:
+            first()
+        except Exception as error:  # noqa: BLE001 - the first hook event loads them again, and fails with this error
+            self.operations.record_error("warm-up", f"{type(error).__name__}: {error}")
         # Before the encoder: its imports would make the first lexical answer three times slower.
         usual, model = self.workspace(self.settings.workspace), usual_model(self.settings)
         try:

@@ -110,6 +110,22 @@ def test_what_is_noted_of_many_workspaces_is_written_and_then_forgotten(containe
     assert container.feedback._usage == {}
 
 
+def test_a_failure_of_the_first_load_is_logged_and_the_rest_is_loaded(container):
+    loaded = []
+
+    def fail():
+        raise ImportError("no module of hooks")
+
+    container.encoders.load = loaded.append
+    container._load(fail, lambda: loaded.append("afterwards"))
+    assert loaded[-1] == "afterwards"
+    assert not container.contexts.is_warming
+    with container.operations.opened() as db:
+        assert ("warm-up", "ImportError: no module of hooks") in db.execute(
+            "SELECT component, message FROM error"
+        ).fetchall()
+
+
 @pytest.mark.usefixtures("visited")
 def test_a_new_web_server_opens_no_workspace_before_it_is_asked(container, home):
     container.close()
