@@ -116,3 +116,12 @@ def test_hooks_of_a_team_are_not_expected_here(container, user, tmp_path):
     root = container.settings.paths.root
     write_state(root, {str(settings): InstalledFile(frozenset({"claude-code"}))})
     assert list_connected_hosts(root, lambda _name: False) == []
+
+
+def test_an_incognito_session_is_not_warned(client, container, user):
+    connect(container, user)
+    write_prompt(user, time.time() - DAY_S)
+    container.recording.list_problems(lambda: check_hosts(container.settings.paths))
+    event = {"hook_event_name": "SessionStart", "session_id": "s2", "source": "startup"}
+    assert client.post("/hooks/claude-code", event, headers={"X-Reverie-Incognito": "true"}).get_data() == b""
+    assert "not recording" in post(client, "SessionStart", source="startup").get_data(as_text=True)

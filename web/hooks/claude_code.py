@@ -209,7 +209,8 @@ def _read_spooled(call: Call) -> SpooledMark | None:
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     answer = call.container.agents.sessions.start_session(workspace, _session(call, event), event.source)
-    warning = _take_warning(call)
+    is_silent = not (workspace.settings.enabled and answer.is_kept)
+    warning = None if is_silent else _take_warning(call)
     return _context(
         answer if warning is None else replace(answer, text="\n".join(filter(None, [warning, answer.text])))
     )
