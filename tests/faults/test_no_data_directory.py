@@ -17,6 +17,7 @@ from pipeline.errors import ServerUnreachable
 from web.cli.errors import BROKEN_HOME
 from web.cli.mcp import _load_server
 from web.cli.state import State
+from web.mcp.offered_tools import all_on
 
 CLI = [sys.executable, "-I", "-m", "web.cli"]
 HOOK = [sys.executable, "-I", "-m", "web.hooks.client", "claude-code"]
@@ -121,7 +122,7 @@ def test_a_broken_config_is_said_by_a_tool_too(tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
     with pytest.raises(SettingsError) as refused:
         load_settings()
-    _serve, bridge = _load_server(State(), "core", None)
+    _serve, bridge = _load_server(State(), "core", None, all_on, is_read_only=False)
     with pytest.raises(ServerUnreachable) as said:
         bridge.call("GET", "/v1/stats")
     assert str(said.value) == str(refused.value)
