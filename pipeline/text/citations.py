@@ -144,7 +144,9 @@ def _find_bare(text: str, fenced: list[tuple[int, int]]) -> Iterator[Citation]:
             current = _is_current(text, *constant.span())
             yield Citation(CitationKind.CONSTANT, constant[0], constant[1], constant.start(), constant[2], current)
     for commit in _COMMIT.finditer(text):
-        if re.search(r"\d", commit[1]) and re.search("[a-f]", commit[1], re.IGNORECASE):
+        # Without the sign, digits alone may be a number, and letters alone a word.
+        is_marked = text[commit.start(1) - 1] == "@"
+        if is_marked or (re.search(r"\d", commit[1]) and re.search("[a-f]", commit[1], re.IGNORECASE)):
             yield Citation(CitationKind.COMMIT, commit[1], commit[1].lower(), commit.start(1))
 
 
