@@ -9,6 +9,7 @@ from pipeline.anchors import is_missing, is_stale, locate
 from pipeline.records import Kind, Memory, Scope
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store import broken_citations, edges, meta
+from pipeline.store.broken_citations import BrokenText
 from pipeline.store.visibility import reaches, viewer_within
 
 
@@ -22,9 +23,8 @@ def refresh_staleness(memory: Memory, annotations: Annotations, checkout: str | 
     return replace(annotations, stale=stale, missing=stale is not False and is_missing(anchor))
 
 
-def find_broken(db: Connection, shown: Iterable[Memory]) -> dict[str, tuple[str, ...]]:
-    """Find what memories cite that is no longer true in this machine's checkout, by their ids."""
-    broken = broken_citations.read_all(db)
+def find_broken(broken: Mapping[str, BrokenText], shown: Iterable[Memory]) -> dict[str, tuple[str, ...]]:
+    """Find what memories cite that is no longer true, by their ids; `broken` is what the check found."""
     if not broken:
         return {}
     listed = [(memory, broken[memory.id]) for memory in shown if memory.id in broken]
@@ -47,7 +47,7 @@ def find_annotations(
     newer = find_superseding(db, scopes)
     checkout = meta.get(db, meta.CHECKOUT)
     annotations_by_seq = {}
-    broken = find_broken(db, shown)
+    broken = find_broken(broken_citations.read_all(db), shown)
     for memory in shown:
         by, notes = denied.get(memory.seq, []), broken.get(memory.id, ())
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)

@@ -10,7 +10,7 @@ step that it leaves out as late.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -52,7 +52,8 @@ from pipeline.records.recall import (
     Query,
     Step,
 )
-from pipeline.store import memories, meta
+from pipeline.store import broken_citations, memories, meta
+from pipeline.store.broken_citations import BrokenText
 from pipeline.times import elapsed_ms
 
 # The optional steps after the first pass, cheapest first.
@@ -92,23 +93,22 @@ def search_for(
     now = datetime.now(UTC)
     with context.database.read() as db:
         state, checkout = read_state(db, now), meta.get(db, meta.CHECKOUT)
+        broken = broken_citations.read_all(db)
         query = _widen_viewer(db, query)
         useful = find_useful(db, query)
     known = None if scores is None else scores.find(query.text, state)
     find = partial(_find_answer, context, query, state, now, deadline, build, known)
     answer = context.answers.get((build, state, query, useful), find, deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
-    answered = _refresh_broken(context, answer.hits)
-    hits = tuple(_refresh_staleness(hit, checkout, deadline) for hit in answered)
+    hits = tuple(_refresh_staleness(hit, checkout, deadline) for hit in _refresh_broken(answer.hits, broken))
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
 
 
-def _refresh_broken(context: SearchContext, hits: tuple[Hit, ...]) -> Iterable[Hit]:
-    with context.database.read() as db:
-        broken = find_broken(db, (hit.memory for hit in hits))
-    if not broken and not any(hit.annotations.broken for hit in hits):
+def _refresh_broken(hits: tuple[Hit, ...], broken: Mapping[str, BrokenText]) -> Iterable[Hit]:
+    notes = find_broken(broken, (hit.memory for hit in hits))
+    if not notes and not any(hit.annotations.broken for hit in hits):
         return hits
-    return [replace(hit, annotations=replace(hit.annotations, broken=broken.get(hit.memory.id, ()))) for hit in hits]
+    return [replace(hit, annotations=replace(hit.annotations, broken=notes.get(hit.memory.id, ()))) for hit in hits]
 
 
 def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hit:

@@ -379,14 +379,15 @@ class AgentSessionService:
             self._note(workspace, partial(record, versions=[(memory.seq, version_of(memory)) for memory in shown]))
 
     def _note(self, workspace: Workspace, note: Callable[[Connection], object]) -> None:
-        self._submit(workspace, partial(_write, workspace, note))
+        self._submit(workspace, partial(write_note, workspace, note))
 
     def _submit(self, workspace: Workspace, task: Callable[[], object]) -> None:
         """Run a task in the background, in order."""
         self._feedback.submit_logged("hooks", workspace.id, task)
 
 
-def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
+def write_note(workspace: Workspace, note: Callable[[Connection], object]) -> None:
+    """Write a note in a transaction of its own."""
     with workspace.database.write() as db:
         note(db)
 

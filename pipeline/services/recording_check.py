@@ -55,7 +55,7 @@ def check_recording(
 ) -> list[HostRecording]:
     """Compare what each host wrote with what its hooks delivered and what was stored.
 
-    `list_hosts` gets a function that tells whether a hook of a host was ever heard.
+    `list_hosts` takes a function that returns whether a hook of a host was ever heard.
     """
     activity = HostActivity(folder)
     hosts = list_hosts(lambda name: activity.read(name, Sign.HOOK) is not None)
@@ -133,13 +133,13 @@ Check = Callable[[], list[HostRecording]]
 
 
 class RecordingWatch:
-    """Checks the hosts in the background, and tells a session once a day what is not recorded."""
+    """Check the hosts in the background, and warn a session once a day of hosts that are not recorded."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._lock = threading.Lock()
         self._problems: Sequence[HostRecording] = ()
-        self._checked_at = self._told_at = float("-inf")
+        self._checked_at = self._warned_at = float("-inf")
 
     def list_problems(self, check: Check) -> Sequence[HostRecording]:
         """Return the hosts that are not recorded now."""
@@ -153,9 +153,9 @@ class RecordingWatch:
         now = time.monotonic()
         if now - self._checked_at > REFRESH_S and not self._lock.locked():
             threading.Thread(target=self.list_problems, args=(check,), name="recording-check", daemon=True).start()
-        if not self._problems or now - self._told_at < DAY_S:
+        if not self._problems or now - self._warned_at < DAY_S:
             return None
-        self._told_at = now
+        self._warned_at = now
         lines = [f"- {describe_problem(found)}. Remedy for the user: {found.remedy}." for found in self._problems]
         return "\n".join(["Reverie misses a part of the user's sessions:", *lines])
 

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records.hooks import AgentSession, SpooledMark
-from pipeline.services.agent_sessions import AgentSessionService
+from pipeline.services.agent_sessions import AgentSessionService, write_note
 from pipeline.services.turns import obey
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action
@@ -38,7 +38,7 @@ def record_spooled_prompt(
     obey(workspace, contexts, session, message, mark)
     if session.id is not None and workspace.exists and workspace.notes_sessions:
         begin = partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=mark.at)
-        feedback.submit_logged("hooks", workspace.id, partial(_write, workspace, begin))
+        feedback.submit_logged("hooks", workspace.id, partial(write_note, workspace, begin))
 
 
 def record_spooled_action(
@@ -69,8 +69,3 @@ def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     # A later turn may have started since: its actions must not be summarized twice.
     if (agent_sessions.find_turn_start(db, session_id) or "") < at:
         agent_sessions.begin_turn(db, session_id, cwd, at)
-
-
-def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
-    with workspace.database.write() as db:
-        note(db)

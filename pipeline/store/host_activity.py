@@ -16,7 +16,6 @@ class Sign(StrEnum):
     """What was seen of a host."""
 
     HOOK = "hook"
-    PROMPT = "prompt"
     SHOWN = "shown"
     TURN_ENDED = "turn-ended"
     TURN_TAKEN = "turn-taken"

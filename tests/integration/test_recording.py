@@ -114,7 +114,8 @@ def test_hooks_of_a_team_are_not_expected_here(container, user, tmp_path):
     settings = tmp_path / "settings.json"
     settings.write_text('{"hooks": {"Stop": [{"hooks": [{"command": "reverie-hook claude-code --server acme"}]}]}}')
     root = container.settings.paths.root
-    write_state(root, {str(settings): InstalledFile(frozenset({"claude-code"}))})
+    hosts = InstalledFile(frozenset({"claude-code"}))
+    write_state(root, {str(settings): hosts, str(tmp_path / "CLAUDE.md"): hosts})
     assert list_connected_hosts(root, lambda _name: False) == []
 
 
@@ -125,3 +126,11 @@ def test_an_incognito_session_is_not_warned(client, container, user):
     event = {"hook_event_name": "SessionStart", "session_id": "s2", "source": "startup"}
     assert client.post("/hooks/claude-code", event, headers={"X-Reverie-Incognito": "true"}).get_data() == b""
     assert "not recording" in post(client, "SessionStart", source="startup").get_data(as_text=True)
+
+
+def test_a_server_option_of_another_program_is_no_team(container, tmp_path):
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"command": "reverie-hook claude-code",\n"args": ["--server", "x"]}')
+    write_state(container.settings.paths.root, {str(settings): InstalledFile(frozenset({"claude-code"}))})
+    (host,) = list_connected_hosts(container.settings.paths.root, lambda _name: False)
+    assert host.name == "claude-code"

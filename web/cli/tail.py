@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 KINDS = click.Choice([kind.value for kind in Kind])
 TYPES = ("written", "changed", "superseded", "archived", "restored", "purged", "candidate", "job_done")
 RETRY_MS = 1000
-SHORT_ID = 8
 RESET = "The server no longer has the events after this cursor. List the memories again; new events follow."
 
 
@@ -85,6 +84,8 @@ def print_event(state: State, event: dict[str, Any]) -> None:
         failed = "" if event["ok"] else "  (failed)"
         click.echo(f"{event['at'][:19]}  job_done    {plain(event['job'])}{failed}")
     else:
+        from pipeline.records import SHORT_ID
+
         title = one_line(event.get("title", ""))
         line = (
             f"{event['at'][:19]}  {event['type']:<10}  {event['kind']:<10}  {event['memory_id'][-SHORT_ID:]}  {title}"

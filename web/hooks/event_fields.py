@@ -24,7 +24,6 @@ _SPELLINGS = {
     "toolResponse": "tool_response",
     "toolResult": "tool_response",
     "permissionMode": "permission_mode",
-    "composer_mode": "permission_mode",
 }
 # Texts of an event that may be shortened. Half of an id or of a path would name something else.
 _LONG_TEXTS = frozenset(

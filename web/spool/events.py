@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from config.paths import WORKSPACE_HEADER
+from web.hooks.event_fields import unify_fields
 from web.hooks.modes import READ_ONLY_MODES
+from web.json_text import ReadObject
 from web.spool.files import SpooledRequest, SpoolFull, add_request
 from web.spool.privacy import may_spool
 
@@ -19,8 +21,6 @@ RECORDING = frozenset(
         *("BeforeAgent", "AfterTool", "AfterAgent", "PreCompress"),
     )
 )
-# The names of hosts for the mode of a session.
-MODE_FIELDS = ("permission_mode", "permissionMode", "composer_mode")
 
 
 def spool_event(home: str, path: str, event: bytes, variables: Mapping[str, str]) -> bool:
@@ -28,8 +28,8 @@ def spool_event(home: str, path: str, event: bytes, variables: Mapping[str, str]
     fields = _read_recording(event)
     if fields is None:
         return False
-    sessions = [str(fields[key]) for key in ("session_id", "sessionId", "conversation_id") if fields.get(key)]
-    if not may_spool(home, variables, sessions):
+    session = unify_fields(ReadObject(fields)).fields.get("session_id")
+    if not may_spool(home, variables, () if session is None else (str(session),)):
         return False
     from web.spool.redacted import mask_request
 
@@ -49,7 +49,9 @@ def _read_recording(event: bytes) -> dict[str, Any] | None:
         fields = json.loads(event)
     except ValueError:
         return None
-    if not isinstance(fields, dict) or any(str(fields.get(key)).lower() in READ_ONLY_MODES for key in MODE_FIELDS):
+    if not isinstance(fields, dict):
         return None
-    name = str(fields.get("hook_event_name") or fields.get("hookEventName") or "")
-    return fields if name[:1].upper() + name[1:] in RECORDING else None
+    known = unify_fields(ReadObject(fields)).fields
+    name, mode = (str(known.get(key, "")) for key in ("hook_event_name", "permission_mode"))
+    is_recording = name[:1].upper() + name[1:] in RECORDING and mode.lower() not in READ_ONLY_MODES
+    return fields if is_recording else None
