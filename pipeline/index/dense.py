@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -177,9 +177,10 @@ class MemoryVectors:
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """Passage vectors in their table."""
+    """Passage vectors in their table, and those that a search has read."""
 
     table: VectorTable
+    known: dict[int, Vector] = field(default_factory=dict)
 
     def cosines(self, query: Vector, limit: int, only: Sequence[int] | None) -> Floats:
         """Return the cosines of the nearest memories by row number; the others have none."""
@@ -191,12 +192,15 @@ class StoredVectors:
 
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros if there is none."""
-        rows = self.table.vectors(seqs.tolist())
-        row_by_seq = {int(seq): number for number, seq in reversed(list(enumerate(rows.seqs)))}
-        vectors = np.zeros((len(seqs), self.table.dimension), np.float32)
-        for number, seq in enumerate(seqs.tolist()):
-            if seq in row_by_seq:
-                vectors[number] = rows.matrix[row_by_seq[seq]]
+        listed = seqs.tolist()
+        if missing := [seq for seq in listed if seq not in self.known]:
+            self.known.update(dict.fromkeys(missing, np.zeros(self.table.dimension, np.float32)))
+            rows = self.table.vectors(missing)
+            # The first passage of a memory comes last, and remains.
+            self.known.update(zip(rows.seqs[::-1].tolist(), rows.matrix[::-1], strict=True))
+        vectors = np.zeros((len(listed), self.table.dimension), np.float32)
+        for number, seq in enumerate(listed):
+            vectors[number] = self.known[seq]
         return vectors
 
 

@@ -97,28 +97,27 @@ def walk(find_links: FindLinks, starts: Seqs, shares: Floats, hops: int = HOPS, 
     that the last one visited most.
     """
     reached = Visited(starts, np.diag(shares.astype(np.float64)))
-    moves: list[Mass] = []
+    moves: list[Visited] = []
     for _ in range(hops):
-        if moves:
-            reached = _drop_unvisited(moves[-1])
         most = np.sort(np.argsort(-reached.mass.sum(axis=0), kind="stable")[:limit])
-        moves.append(spread(find_links(reached.memories[most]), reached.memories[most], reached.mass[:, most]))
-    total = np.zeros((len(starts), max((moved.shape[1] for moved in moves), default=0)))
+        memories = reached.memories[most]
+        reached = spread(find_links(memories), memories, reached.mass[:, most])
+        moves.append(reached)
+    visited = np.unique(np.concatenate([NO_ROWS, *(moved.memories for moved in moves)]))
+    total = np.zeros((len(starts), len(visited)))
     for hop, moved in enumerate(moves, 1):
-        total[:, : moved.shape[1]] += moved * DAMPING ** (2 * hop)
-    return _drop_unvisited(total)
+        total[:, np.searchsorted(visited, moved.memories)] += moved.mass * DAMPING ** (2 * hop)
+    return Visited(visited, total)
 
 
-def _drop_unvisited(mass: Mass) -> Visited:
-    memories = np.flatnonzero(mass.sum(axis=0))
-    return Visited(memories, mass[:, memories])
+def spread(links: Links, memories: Seqs, mass: Mass) -> Visited:
+    """Move the mass of memories, in row order, along their links; return the memories that get some of it.
 
-
-def spread(links: Links, memories: Seqs, mass: Mass) -> Mass:
-    """Move the mass of memories, in row order, along their links; return the mass by row number."""
-    size, count = int(links.memories.max(initial=-1)) + 1, len(links.weights)
-    if not size or not len(memories):
-        return np.zeros((len(mass), size))
+    Its arrays are as long as the links: those of a step do not grow with the workspace.
+    """
+    count = len(links.weights)
+    if not len(links.memories) or not len(memories):
+        return Visited(NO_ROWS, np.zeros((len(mass), 0)))
     at = np.searchsorted(memories, links.memories).clip(max=len(memories) - 1)
     leaves = memories[at] == links.memories
     at, numbers = at[leaves], links.numbers[leaves]
@@ -126,7 +125,10 @@ def spread(links: Links, memories: Seqs, mass: Mass) -> Mass:
     shares = weights / np.maximum(np.bincount(at, weights, len(memories)), 1e-9)[at]
     sizes = np.maximum(np.bincount(links.numbers, minlength=count), 1)
     on_links = (np.bincount(numbers, row[at] * shares, count) / sizes for row in mass)
-    return np.array([np.bincount(links.memories, values[links.numbers], size) for values in on_links])
+    reached, position = np.unique(links.memories, return_inverse=True)
+    moved = np.array([np.bincount(position, values[links.numbers], len(reached)) for values in on_links])
+    gets_some = moved.any(axis=0)
+    return Visited(reached[gets_some], moved[:, gets_some])
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,10 @@ class RankingFeatures:
 
     def are_among(self, kinds: Collection[Kind]) -> NDArray[np.bool_]:
         """Return for each row number whether its memory is of one of the kinds."""
-        return np.isin(self._kinds, [KIND_NUMBERS[kind] for kind in kinds])
+        is_among = np.zeros(len(KIND_NUMBERS) + 1, np.bool_)
+        is_among[[KIND_NUMBERS[kind] for kind in kinds]] = True
+        # A look-up is several times faster than `isin` over every memory.
+        return is_among[self._kinds]
 
     def are_answered(self, seqs: Seqs, neighbours: Seqs) -> NDArray[np.bool_]:
         """Return for each memory whether its neighbor (0 for none) comes from another speaker."""

@@ -264,8 +264,10 @@ def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[F
     if dense is None:
         nothing = np.zeros(len(seqs), np.float32)
         return np.ones(len(seqs), np.bool_), nothing, nothing
+    # It reads the vectors of all candidates at once, where these are not in memory.
+    in_context = dense.in_context(seqs, before, after)
     unembedded = ~dense.embedded(seqs) | flag_members(seqs, candidates.outdated)
-    scores = dense.of(seqs), dense.in_context(seqs, before, after)
+    scores = dense.of(seqs), in_context
     closeness, context = (np.where(unembedded, 0, dense.closeness(score)).astype(np.float32) for score in scores)
     return unembedded, closeness, context
 

@@ -1,19 +1,23 @@
 """Activities of software work that a text names in any of its languages, and whether a message only asks."""
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from pipeline.text.lexicon import Lexicon, load_lexicon
+from pipeline.text.lexicon import load_lexicon
 
 KEPT = 4096
+_WORD = re.compile(r"\w+")
+_FIRST_WORD = re.compile(r"([^\W_]+)(\*?)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 @lru_cache(KEPT)
 def list_activities(text: str) -> frozenset[str]:
     """Return the activities that a text names, such as push, release or migrate."""
-    return frozenset(activity for activity, words in _load_activities().items() if words.search(text))
+    return frozenset(_load_activities().find(text))
 
 
 def asks_information(message: str) -> bool:
@@ -38,22 +42,62 @@ def _load_occasions() -> tuple[re.Pattern[str], ...]:
     # After a preposition, the first word is the occasion; a clause ends with a punctuation mark.
     ends = {"prepositions": r"([^\s,.;:]+)", "conjunctions": r"([^,.;:]+)"}
     return tuple(
-        re.compile(rf"{_compile(lists, name).pattern}\s+{articles}{end}", re.IGNORECASE) for name, end in ends.items()
+        re.compile(rf"{_compile(lists.words(name)).pattern}\s+{articles}{end}", re.IGNORECASE)
+        for name, end in ends.items()
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ActivityWords:
+    """The words that name an activity, each with the activity, and with the phrase that it begins, or nothing.
+
+    Looking words up is several times faster than searching for one expression per activity. `beginnings` lists the
+    beginnings of words by their first two letters, `others` what begins with no word, such as `.env`.
+    """
+
+    words: Mapping[str, list[tuple[str, str]]]
+    beginnings: Mapping[str, list[tuple[str, str, str]]]
+    others: list[tuple[str, str]]
+
+    def find(self, text: str) -> Iterator[str]:
+        """Yield the activities that a text names; one may come more than once."""
+        for activity, phrase in self._list_possible(text.casefold()):
+            if not phrase or _compile((phrase,)).search(text):
+                yield activity
+
+    def _list_possible(self, folded: str) -> Iterator[tuple[str, str]]:
+        yield from ((activity, symbol) for activity, symbol in self.others if symbol in folded)
+        for word in frozenset(_WORD.findall(folded)):
+            yield from self.words.get(word, ())
+            for beginning, activity, phrase in self.beginnings.get(word[:2], ()):
+                if word.startswith(beginning):
+                    yield activity, phrase
+
+
 @cache
-def _load_activities() -> Mapping[str, re.Pattern[str]]:
+def _load_activities() -> ActivityWords:
     lists = load_lexicon("activities").table("activities")
-    return {activity: _compile(lists, activity) for activity in lists.entries}
+    words, beginnings, others = defaultdict(list), defaultdict(list), []
+    for activity in lists.entries:
+        for entry in lists.words(activity):
+            if (first := _FIRST_WORD.match(entry)) is None:
+                others.append((activity, entry))
+                continue
+            word, phrase = first[1].casefold(), "" if first[0] == entry else entry
+            if first[2]:
+                beginnings[word[:2]].append((word, activity, phrase))
+            else:
+                words[word].append((activity, phrase))
+    return ActivityWords(dict(words), dict(beginnings), others)
 
 
 @cache
 def _load_questions() -> tuple[re.Pattern[str], re.Pattern[str]]:
     lists = load_lexicon("activities").table("questions")
-    return _compile(lists, "begin"), _compile(lists, "anywhere")
+    return _compile(lists.words("begin")), _compile(lists.words("anywhere"))
 
 
-def _compile(lists: Lexicon, name: str) -> re.Pattern[str]:
-    words = (re.escape(word).replace("_", r"\s+").replace(r"\*", r"\w*") for word in lists.words(name))
+@cache
+def _compile(entries: tuple[str, ...]) -> re.Pattern[str]:
+    words = (re.escape(entry).replace("_", r"\s+").replace(r"\*", r"\w*") for entry in entries)
     return re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE)
