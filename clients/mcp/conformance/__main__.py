@@ -1,7 +1,8 @@
 """Run the MCP conformance suite against `/mcp` of a running stack, and against `reverie mcp` over stdio.
 
 Arguments: the `reverie` command; REVERIE_HOME and REVERIE_PORT name the stack. Each transport has a file of expected
-failures: a listed scenario that passes fails the run, and so does one that fails and is not listed.
+failures: a listed scenario that passes fails the run, and so does one that fails and is not listed. Newer versions of
+the suite than the one in package.json do not run on Node 20.
 """
 
 import json

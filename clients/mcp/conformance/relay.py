@@ -8,6 +8,7 @@ import http.client
 import json
 import queue
 import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Callable
@@ -187,8 +188,17 @@ def relay_to_stdio(command: list[str], names: Names) -> tuple[type[Relay], Calla
     return ToStdio, end
 
 
+class RelayServer(ThreadingHTTPServer):
+    """A server that ignores connections which the suite closes in the middle of a stream."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report every other error."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def serve(handler: type[Relay]) -> ThreadingHTTPServer:
     """Serve a relay on a free port in threads."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = RelayServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
