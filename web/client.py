@@ -125,10 +125,10 @@ class Client:
             raise TokenRefused(f"{self.url} does not accept the token in {self._token.file}. {HOW_TO_RESTART}")
         return read_answer(answer, self.url)
 
-    def stream(self, path: str, query: Mapping[str, Any]) -> Iterator[Block]:
+    def stream(self, path: str, query: Mapping[str, Any], workspace: str | None = None) -> Iterator[Block]:
         """Yield the blocks of a stream of events until it ends; raise ReverieError for any other answer."""
         target = f"{path}?{urlencode(_check_query(_without_empty(query)))}"
-        headers = {"Accept": "text/event-stream", WORKSPACE_HEADER: self.workspace, **self._caller}
+        headers = {"Accept": "text/event-stream", WORKSPACE_HEADER: workspace or self.workspace, **self._caller}
         if token := self._current_token():
             headers["Authorization"] = f"Bearer {token}"
         try:

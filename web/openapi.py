@@ -33,6 +33,8 @@ MEANING = {
     401: "Missing or wrong token",
     403: "Foreign Host or Origin, or the caller has no permission",
     404: "Not found",
+    405: "Not offered without a session",
+    406: "The Accept header does not name the media type",
     409: "Conflict",
     412: "The memory is not in the state that If-Match names",
     413: "Body too large",

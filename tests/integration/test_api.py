@@ -33,6 +33,7 @@ MAKES = {
     ("POST", "/hooks/qwen-code"),
     ("POST", "/hooks/copilot"),
     ("POST", "/mcp"),
+    ("GET", "/mcp"),
     # The switches of a workspace apply before anything is written there.
     ("GET", "/v1/switches"),
     ("POST", "/v1/hook-runs"),

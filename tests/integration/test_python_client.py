@@ -44,6 +44,7 @@ LEFT_OUT = {
     "POST /hooks/qwen-code",
     "POST /hooks/copilot",
     "POST /mcp",
+    "GET /mcp",
     "GET /v1/journal",
     "GET /v1/switches",
     "GET /v1/hook-runs",

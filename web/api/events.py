@@ -95,10 +95,7 @@ def watch_events(call: Call, query: EventsQuery) -> Response:
     reader = Reader(
         partial(read_events, workspace, wanted=wanted), cursor, call.workspace_id, note_later(call.container.access_log)
     )
-    response = Response(reader.stream(_streams_of(call.container), _watch_access(call)), mimetype=MEDIA_TYPE)
-    # Otherwise nginx collects the events of a stream before it forwards them.
-    response.headers["X-Accel-Buffering"] = "no"
-    return response
+    return stream_response(reader.stream(streams_of(call.container), watch_access(call)))
 
 
 class Reader:
@@ -173,7 +170,15 @@ def _find_cursor(call: Call, query: EventsQuery) -> Cursor | None:
     return None if query.after is None else parse_cursor(query.after, "after")
 
 
-def _streams_of(container: WebContainer) -> Streams:
+def stream_response(blocks: Iterable[bytes]) -> Response:
+    """Return the response of a stream of server-sent events."""
+    response = Response(blocks, mimetype=MEDIA_TYPE)
+    # Otherwise nginx collects the events of a stream before it forwards them.
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+def streams_of(container: WebContainer) -> Streams:
     """Return the limits of the running app. They leave most threads free, in addition to those of the dashboard."""
     known: Streams = current_app.extensions.setdefault(
         EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 4), container.stopping)
@@ -181,7 +186,7 @@ def _streams_of(container: WebContainer) -> Streams:
     return known
 
 
-def _watch_access(call: Call) -> Callable[[], bool]:
+def watch_access(call: Call) -> Callable[[], bool]:
     """Return a function that checks whether the caller still has access."""
     services, caller, token = call.container, call.caller, call.container.token
 

@@ -82,11 +82,13 @@ def _load_server(
     from config.settings import environment_session
     from web.mcp.full_tools import PROFILES, REVEALED
     from web.mcp.server import always, build_server
+    from web.mcp.session_notifier import SessionNotifier
     from web.mcp.stdio import serve_stdio
 
     folder, session = str(_find_folder() or ""), environment_session()
     more = REVEALED if profile == "core" else ()
-    server = build_server(always(bridge), PROFILES[profile], folder, session, find_switches, more)
+    notifier = SessionNotifier(bridge.events)
+    server = build_server(always(bridge), PROFILES[profile], folder, session, find_switches, more, notifier)
     return functools.partial(serve_stdio, server), bridge
 
 

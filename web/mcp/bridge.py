@@ -3,11 +3,12 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from config.settings import Settings, environment_incognito, environment_read_only
 from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
+from pipeline.http.event_stream import Block
 from web.client import Client
 from web.contract import MCP
 from web.spool.writes import add_client_ids, has_client_ids, spool_write
@@ -20,6 +21,7 @@ FRESH_S = 2.0
 
 # POST requests that only read: they are repeated if their answer was lost.
 READS = frozenset({"/v1/recall", "/v1/recall/why", "/v1/prepare", "/v1/hook-runs"})
+EVENTS = "/v1/events"
 NEW = frozenset({"/v1/memories", "/v1/memories/batch", "/v1/goals"})
 # Imported memories of a project belong to its own workspace.
 TAKEN_IN = ("/v1/facts/", "/v1/sources/")
@@ -121,6 +123,16 @@ class Bridge:
                 self._answered_at = time.monotonic()
                 return answer
 
+    def events(self, after: str | None) -> Iterator[Block]:
+        """Yield the events of the folder's workspace during one connection.
+
+        Only the first connection starts a stack that is down: its user may have stopped it since.
+        """
+        if after is None:
+            self._ready()
+        with Client.from_settings(self._settings, self.workspace(), caller=MCP, read_only=self._read_only) as client:
+            yield from client.stream(EVENTS, {"after": after})
+
     def close(self) -> None:
         """Close every connection; a started stack keeps running."""
         self._probe.close()
@@ -198,6 +210,10 @@ class TeamBridge:
                 raise
         return self._client.call(method, path, body, query, chosen)
 
+    def events(self, after: str | None) -> Iterator[Block]:
+        """Yield the events of the project during one connection."""
+        return self._client.stream(EVENTS, {"after": after}, self._workspace())
+
     def close(self) -> None:
         """Close every connection."""
         self._client.close()
@@ -212,6 +228,11 @@ class RefusingBridge:
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Raise ServerUnreachable with the reason."""
         del method, path, body, query
+        raise ServerUnreachable(self._problem)
+
+    def events(self, after: str | None) -> Iterator[Block]:
+        """Raise ServerUnreachable with the reason."""
+        del after
         raise ServerUnreachable(self._problem)
 
     def close(self) -> None:

@@ -24,11 +24,11 @@ REVIEW: dict[str, Any] = {
 }
 
 
-def build_catalog(tools: Iterable[Tool]) -> Mapping[str, dict[str, Any]]:
-    """Return the result of each list request."""
+def build_catalog(tools: Iterable[Tool], *, is_enabled: bool = True) -> Mapping[str, dict[str, Any]]:
+    """Return the result of each list request. If Reverie is turned off, there are no resources."""
     return {
         "tools/list": {"tools": [describe_tool(tool) for tool in tools]},
         "prompts/list": {"prompts": [REVIEW]},
-        "resources/list": {"resources": [BRIEF]},
-        "resources/templates/list": {"resourceTemplates": [MEMORY]},
+        "resources/list": {"resources": [BRIEF] if is_enabled else []},
+        "resources/templates/list": {"resourceTemplates": [MEMORY] if is_enabled else []},
     }

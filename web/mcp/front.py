@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, cast
 
+import anyio.to_thread
 from a2wsgi import ASGIMiddleware
 from flask import Flask
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -17,17 +18,48 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from pipeline.errors import ReverieError
 from web.mcp.full_tools import PROFILES, REVEALED
+from web.mcp.http_sessions import Subscriber
 from web.mcp.in_process import InProcessServer, Operations
-from web.mcp.offered_tools import Switches
+from web.mcp.offered_tools import SessionTools, Switches
 from web.mcp.rendering import ShownIds
 from web.mcp.server import build_server
 from web.mcp.tool import Server
 
 # The key in the WSGI environment under which the route stores the Sender.
 SENDER = "reverie.sender"
+# The key under which it stores the Subscriber.
+SUBSCRIBER = "reverie.subscriber"
 
 # The SDK logs a line per request.
 logging.getLogger("mcp").setLevel(logging.WARNING)
+
+
+class SessionSubscriptions:
+    """Records what the sessions of requests subscribe to. They get their notifications on a separate stream."""
+
+    # A stream of newer versions would occupy the event loop.
+    listen = None
+
+    def follow_lists(self, tools: SessionTools) -> None:
+        """Do nothing: a stream compares the lists of its session."""
+
+    async def subscribe(self, context: Any, uri: str) -> None:
+        """Add a resource to the session of a request; raise NotFound without one."""
+        subscriber = _find_subscriber(context)
+        session = subscriber.require_session()
+        await anyio.to_thread.run_sync(lambda: session.subscribe(uri, subscriber.find_end))
+
+    async def unsubscribe(self, context: Any, uri: str) -> None:
+        """Remove a resource from the session of a request; raise NotFound without one."""
+        _find_subscriber(context).require_session().unsubscribe(uri)
+
+    async def send_changed_lists(self, session: Any) -> None:
+        """Do nothing: a request belongs to no connection that could be notified."""
+
+
+def _find_subscriber(context: Any) -> Subscriber:
+    subscriber: Subscriber = context.request.scope["wsgi_environ"][SUBSCRIBER]
+    return subscriber
 
 
 class FrontServer:
@@ -42,6 +74,7 @@ class FrontServer:
                 PROFILES[profile],
                 find_switches=self._find_switches,
                 more=REVEALED if profile == "core" else (),
+                notifier=SessionSubscriptions(),
             ),
             json_response=True,
             stateless=True,

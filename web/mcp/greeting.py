@@ -25,11 +25,11 @@ METHOD_NOT_FOUND = -32601
 MOST_HEARD = 8
 CAPABILITIES: dict[str, Any] = {
     "prompts": {"listChanged": False},
-    "resources": {"listChanged": False, "subscribe": False},
+    "resources": {"listChanged": True, "subscribe": True},
     "tools": {"listChanged": True},
 }
-# Newer versions deliver notifications on a stream that a host opens for them.
-MODERN_CAPABILITIES = CAPABILITIES | {"tools": {"listChanged": False}}
+# A host of a newer version opens a stream for all notifications, and the SDK announces all of them.
+MODERN_CAPABILITIES = CAPABILITIES | {"prompts": {"listChanged": True}}
 
 
 @dataclass(frozen=True, slots=True)

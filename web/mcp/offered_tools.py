@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.errors import READ_ONLY_SESSION, InvalidField
 from web.mcp.tool import Tool, ToolCall, ToolFailed, ToolResult, find_tool
@@ -21,6 +21,13 @@ class Switches:
     is_enabled: bool = True
     may_write: bool = True
     is_read_only_session: bool = False
+
+
+class ChangedLists(NamedTuple):
+    """Whether the lists of tools and of resources have changed."""
+
+    tools: bool
+    resources: bool
 
 
 # Returns the switches of a request; over stdio there is no request.
@@ -82,6 +89,7 @@ class SessionTools:
         self._find_switches = find_switches
         self._is_revealed = False
         self._listed: tuple[Tool, ...] | None = None
+        self._had_resources: bool | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -95,6 +103,15 @@ class SessionTools:
         )
         self._listed = offered
         return offered
+
+    def is_enabled(self, request: Any) -> bool:
+        """Return whether Reverie is on. If it is off, there are no resources."""
+        return self._find_switches(request).is_enabled
+
+    def lists_resources(self, request: Any) -> bool:
+        """Return whether to list resources now."""
+        self._had_resources = self.is_enabled(request)
+        return self._had_resources
 
     def find(self, name: str, request: Any) -> Tool:
         """Return a tool to run; raise ToolFailed if a switch turns it off, InvalidField for an unknown name."""
@@ -110,10 +127,13 @@ class SessionTools:
                 raise ToolFailed(explain_missing(switches)) from None
             raise
 
-    def have_changed(self) -> bool:
-        """Return whether the tools differ from those that were listed last; true once per change."""
-        before = self._listed
-        return self.list_offered(None) != before and before is not None
+    def find_changed_lists(self) -> ChangedLists:
+        """Return which lists of a session differ from those that were sent last; each change is reported once."""
+        tools, had_resources = self._listed, self._had_resources
+        return ChangedLists(
+            self.list_offered(None) != tools and tools is not None,
+            self.lists_resources(None) != had_resources and had_resources is not None,
+        )
 
     def _reveal(self, tools: tuple[Tool, ...], *, is_session: bool) -> Tool:
         def run(_call: ToolCall) -> ToolResult:

@@ -126,5 +126,6 @@ def _list_for(profile: str, find_switches: "FindSwitches | None", *, modern: boo
     from web.mcp.full_tools import PROFILES
     from web.mcp.offered_tools import all_on, offer_tools
 
-    catalog = build_catalog(offer_tools(PROFILES[profile], (find_switches or all_on)(None)))
+    switches = (find_switches or all_on)(None)
+    catalog = build_catalog(offer_tools(PROFILES[profile], switches), is_enabled=switches.is_enabled)
     return lambda line, _heard: answer_list(line, VERSION, catalog, modern=modern)

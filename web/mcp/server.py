@@ -1,19 +1,19 @@
 """The tools, resources and prompts on the SDK's low-level server."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
-from urllib.parse import unquote
+from typing import Any, Protocol, TypeVar
 
 import anyio.to_thread
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    EmptyResult,
     GetPromptRequestParams,
     GetPromptResult,
     ListPromptsResult,
@@ -23,23 +23,28 @@ from mcp_types import (
     PromptMessage,
     ReadResourceRequestParams,
     ReadResourceResult,
+    ServerCapabilities,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
     TextContent,
     TextResourceContents,
+    UnsubscribeRequestParams,
 )
 
 from pipeline.errors import InvalidField, NotFound, ReverieError
 from pipeline.records import MAX_SESSION_ID_CHARS
-from web.mcp.catalog import BRIEF, MEMORY, PLAIN, REVIEW, build_catalog
+from web.mcp.catalog import PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
-from web.mcp.offered_tools import FindSwitches, SessionTools, all_on
+from web.mcp.offered_tools import IS_OFF, FindSwitches, SessionTools, all_on
 from web.mcp.rendering import ShownIds
+from web.mcp.session_notifier import SessionNotifier
+from web.mcp.subscriptions import find_memory_id
 from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed
 from web.mcp.tool_runs import call_recorded
 from web.version import VERSION
-
-_BEFORE_ID = "reverie://memory/"
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +53,38 @@ Answer = TypeVar("Answer")
 
 # Returns the server for the tools of a request, and the ids shown to its caller. Over stdio there is no request.
 FindServer = Callable[[Any], tuple[ReverieServer, ShownIds]]
+
+
+class Notifier(Protocol):
+    """Sends the notifications of sessions."""
+
+    @property
+    def listen(self) -> Callable[[Any, SubscriptionsListenRequestParams], Awaitable[SubscriptionsListenResult]] | None:
+        """Return the handler of the streams of newer versions, None if there is none."""
+
+    def follow_lists(self, tools: SessionTools) -> None:
+        """Set the tools of the sessions."""
+
+    async def subscribe(self, context: Any, uri: str) -> None:
+        """Notify a session of changes of a resource."""
+
+    async def unsubscribe(self, context: Any, uri: str) -> None:
+        """Stop notifying a session of changes of a resource."""
+
+    async def send_changed_lists(self, session: Any) -> None:
+        """Notify a session of lists that have changed."""
+
+
+class NotifyingServer(Server[Any]):
+    """A server whose sessions are notified when its lists change."""
+
+    def get_capabilities(
+        self, notification_options: NotificationOptions | None = None, *arguments: Any, **options: Any
+    ) -> ServerCapabilities:
+        """Return the capabilities, for every transport."""
+        del notification_options
+        changing = NotificationOptions(tools_changed=True, resources_changed=True)
+        return super().get_capabilities(changing, *arguments, **options)
 
 
 def always(server: ReverieServer) -> FindServer:
@@ -63,13 +100,17 @@ def build_server(
     session: str | None = None,
     find_switches: FindSwitches = all_on,
     more: tuple[Tool, ...] = (),
+    notifier: Notifier | None = None,
 ) -> Server[Any]:
     """Return an MCP server with these tools; `folder` and `session` apply to every call, if they are known.
 
     `more` are tools that can be called too, and that are listed after the tool `more_tools` was called.
     """
-    handlers = Handlers(find_server, SessionTools(tools, more, find_switches), folder, session)
-    return Server(
+    notifier = notifier or SessionNotifier()
+    session_tools = SessionTools(tools, more, find_switches)
+    notifier.follow_lists(session_tools)
+    handlers = Handlers(find_server, session_tools, folder, session, notifier)
+    return NotifyingServer(
         NAME,
         version=VERSION,
         instructions=INSTRUCTIONS,
@@ -78,6 +119,9 @@ def build_server(
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
+        on_subscribe_resource=handlers.subscribe,
+        on_unsubscribe_resource=handlers.unsubscribe,
+        on_subscriptions_listen=notifier.listen,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
     )
@@ -92,8 +136,10 @@ class Handlers:
         tools: SessionTools,
         folder: str,
         session: str | None,
+        notifier: Notifier,
     ) -> None:
         self._find_server = find_server
+        self._notifier = notifier
         self._tools = tools
         self._folder = folder
         self._session = session
@@ -117,24 +163,41 @@ class Handlers:
             answer = await _in_thread(lambda: call_recorded(tool, call))
         except (ToolFailed, InvalidField) as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-        # A request over HTTP belongs to no session that could be notified.
-        if context.request is None and await _in_thread(self._tools.have_changed):
-            await context.session.send_tool_list_changed()
+        await self._notifier.send_changed_lists(context.session)
         return CallToolResult(content=[TextContent(text=answer.text)], _meta=answer.meta)
 
-    async def list_resources(self, _context: Any, _params: Any) -> ListResourcesResult:
+    async def list_resources(self, context: Any, _params: Any) -> ListResourcesResult:
         """List the resources."""
-        return ListResourcesResult.model_validate(self._catalog["resources/list"])
+        is_enabled = await _in_thread(lambda: self._tools.lists_resources(context.request))
+        return ListResourcesResult.model_validate(build_catalog((), is_enabled=is_enabled)["resources/list"])
 
-    async def list_templates(self, _context: Any, _params: Any) -> ListResourceTemplatesResult:
+    async def list_templates(self, context: Any, _params: Any) -> ListResourceTemplatesResult:
         """List the kinds of resources."""
-        return ListResourceTemplatesResult.model_validate(self._catalog["resources/templates/list"])
+        is_enabled = await _in_thread(lambda: self._tools.is_enabled(context.request))
+        catalog = build_catalog((), is_enabled=is_enabled)
+        return ListResourceTemplatesResult.model_validate(catalog["resources/templates/list"])
 
     async def read_resource(self, context: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Read a resource."""
         uri = str(params.uri)
-        text = await self._answer(context, lambda call: read_resource(call, uri))
+        text = await self._answer(context, lambda call: read_resource(call, uri), {"uri": uri})
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=PLAIN, text=text)])
+
+    async def subscribe(self, context: Any, params: SubscribeRequestParams) -> EmptyResult:
+        """Subscribe to a resource."""
+        try:
+            await self._notifier.subscribe(context, str(params.uri))
+        except (NotFound, InvalidField) as error:
+            raise MCPError(code=INVALID_PARAMS, message=str(error), data={"uri": str(params.uri)}) from error
+        return EmptyResult()
+
+    async def unsubscribe(self, context: Any, params: UnsubscribeRequestParams) -> EmptyResult:
+        """Unsubscribe from a resource."""
+        try:
+            await self._notifier.unsubscribe(context, str(params.uri))
+        except NotFound as error:
+            raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+        return EmptyResult()
 
     async def list_prompts(self, _context: Any, _params: Any) -> ListPromptsResult:
         """List the prompts."""
@@ -149,12 +212,14 @@ class Handlers:
         message = PromptMessage(role="user", content=TextContent(text=text))
         return GetPromptResult(description=REVIEW["description"], messages=[message])
 
-    async def _answer(self, context: Any, tell: Callable[[ToolCall], str]) -> str:
+    async def _answer(self, context: Any, tell: Callable[[ToolCall], str], about: Any = None) -> str:
+        if not await _in_thread(lambda: self._tools.is_enabled(context.request)):
+            raise MCPError(code=INVALID_PARAMS, message=IS_OFF)
         try:
             call = self._tool_call(context, {})
             return await _in_thread(lambda: tell(call))
         except (NotFound, InvalidField) as error:
-            raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+            raise MCPError(code=INVALID_PARAMS, message=str(error), data=about) from error
         except ReverieError as error:
             raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
 
@@ -187,11 +252,10 @@ def _user_agent(request: Any) -> str:
 
 def read_resource(call: ToolCall, uri: str) -> str:
     """Return the text of a resource; raise NotFound if it does not exist."""
-    if uri == BRIEF["uri"]:
+    memory_id = find_memory_id(uri)
+    if memory_id is None:
         return render_brief(collect_brief(call.server, call.viewer()), call.shown, call.now)
-    if uri.startswith(_BEFORE_ID) and len(uri) > len(_BEFORE_ID):
-        return get(replace(call, arguments={"id": unquote(uri.removeprefix(_BEFORE_ID))})).text
-    raise NotFound(f"There is no such resource. Use {BRIEF['uri']} or {MEMORY['uriTemplate']}.")
+    return get(replace(call, arguments={"id": memory_id})).text
 
 
 def review(call: ToolCall, tools: Collection[str]) -> str:
