@@ -330,6 +330,8 @@ HANDLERS: dict[str, Callable[[Call, Workspace, HookEvent], Handled]] = {
     "PostToolUseFailure": _after_failure,
     "Stop": _stop,
     "SubagentStop": _nothing,
+    # A call of the model after a tool.
+    "PreInvocation": _nothing,
     "PreCompact": _flush,
     "SessionEnd": _end,
 }
