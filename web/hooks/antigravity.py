@@ -3,6 +3,7 @@
 Its events have no names and no prompt. Their fields differ, and the prompt is in the log of the conversation.
 """
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -67,9 +68,10 @@ def _find_name(event: Fields) -> str:
 
 def _find_log(path: str) -> Path:
     """Return the complete log of a conversation, which is also imported, if there is one."""
-    log = Path(path).expanduser()
-    complete = log.with_name(FULL)
-    return complete if log.name == CUT and complete.is_file() else log
+    with suppress(RuntimeError):
+        path = str(Path(path).expanduser())
+    log = Path(path)
+    return complete if log.name == CUT and (complete := log.with_name(FULL)).is_file() else log
 
 
 def write_antigravity(output: Fields) -> Fields:

@@ -65,7 +65,8 @@ def remove_entries(text: str, entries: Sequence[HostEntry], undo: EntryUndo | No
         return RemovedEntries(text, bare=False)
     key, container = _find_member(_compose(text), name)
     lines = _find_lines(text, container, entry.key)
-    assert key is not None and lines is not None
+    assert key is not None
+    assert lines is not None
     start, end = lines
     if len(members) == 1 and (undo is None or entry.place in undo.created):
         after = cut(text, key.start_mark.index, len(text[:end].rstrip("\r\n")))

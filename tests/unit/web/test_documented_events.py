@@ -140,8 +140,8 @@ def test_a_turn_of_antigravity_is_read_once_with_its_times_and_without_the_numbe
     file = log(3)
     messages, mark = read_host_transcript("antigravity", file, SESSION, None)
     assert [(message["role"], message["content"], message["at"]) for message in messages] == [
-        ("user", "Which port does staging use?", "2026-11-01T10:00:00Z"),
-        ("assistant", "Port 8123.", "2026-11-01T10:01:00Z"),
+        ("user", "Which port does staging use?", "2026-11-01T10:00:00.000Z"),
+        ("assistant", "Port 8123.", "2026-11-01T10:01:00.000Z"),
     ]
     assert all("id" not in message for message in messages)
     assert read_host_transcript("antigravity", file, SESSION, mark) == ([], mark)

@@ -80,7 +80,15 @@ def test_the_entry_of_somebody_else_stays():
 
 @pytest.mark.parametrize(
     "text",
-    ["extensions: {a: {cmd: x}}\n", "{extensions: }\n", "- a\n", "a: [\n", "extensions: [x]\n", "a: 1\n---\nb: 2\n", "\ufeffa: 1\n"],
+    [
+        "extensions: {a: {cmd: x}}\n",
+        "{extensions: }\n",
+        "- a\n",
+        "a: [\n",
+        "extensions: [x]\n",
+        "a: 1\n---\nb: 2\n",
+        "\ufeffa: 1\n",
+    ],
 )
 def test_a_text_in_another_form_is_not_touched(text):
     with pytest.raises(CannotEdit):
@@ -89,5 +97,7 @@ def test_a_text_in_another_form_is_not_touched(text):
 
 def test_every_value_is_written_so_that_yaml_reads_it_back():
     value = VALUE | {"cmd": 'C:\\a "b"\\reverie', "envs": {"REVERIE_HOME": "/srv/ann's: #memory"}}
-    text = yaml_edits.add_entries("", [JsonMember(("extensions",), "reverie", value, is_our_extension)], EntryUndo()).text
+    text = yaml_edits.add_entries(
+        "", [JsonMember(("extensions",), "reverie", value, is_our_extension)], EntryUndo()
+    ).text
     assert json.loads(json.dumps(yaml.safe_load(text))) == {"extensions": {"reverie": value}}
