@@ -10,7 +10,7 @@ from pathlib import Path
 from flask import Response
 
 from pipeline.transcripts.antigravity import CUT, FULL, TOOLS
-from pipeline.transcripts.fields import as_claude_call, as_mapping
+from pipeline.transcripts.fields import as_claude_call
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
@@ -47,7 +47,7 @@ def read_antigravity(event: Fields, *, is_local: bool) -> Fields:
     if isinstance(folders, list) and folders:
         read["cwd"] = folders[0]
     if name == BEFORE_TOOL:
-        call = as_mapping(event["toolCall"])
+        call = event["toolCall"] if isinstance(event["toolCall"], dict) else {}
         read["tool_name"], read["tool_input"] = as_claude_call(call.get("name"), call.get("args"), TOOLS)
     if isinstance(path, str) and isinstance(session_id, str) and is_local:
         log = _find_log(path)
