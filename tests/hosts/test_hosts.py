@@ -93,8 +93,8 @@ def test_without_hooks_the_rules_bring_the_memory_into_the_second_request(machin
     chars = len(json.dumps(compose_rules(None))), len(json.dumps(ours))
     assert first.text.count("## Memory: Reverie") == 1
     # What a host without hooks pays for the memory in each request.
-    assert chars[0] < 900, chars
-    assert chars[1] < 8_000, chars
+    assert chars[0] < 700, chars
+    assert chars[1] < 6_500, chars
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
