@@ -211,14 +211,14 @@ def _render_host(host: Host, versions: Mapping[str, str]) -> tuple[str, ...]:
     answers = (
         bool(events),
         True,
-        not {"UserPromptSubmit", "BeforeAgent"}.isdisjoint(events),
+        not {"UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt", "PreInvocation"}.isdisjoint(events),
         # Codex has a program for the end of a turn instead of a hook.
         not {"Stop", "AfterAgent"}.isdisjoint(events) or host.name == CODEX,
         any(agent in READERS for agent in host.agents),
         "SessionStart" in events,
     )
     marks = ("✓" if answer else "–" for answer in answers)
-    return (f"`{host.name}`", *marks, versions[host.package] if host.package else "never run")
+    return (f"`{host.name}`", *marks, versions[host.package] if host.package else "configuration only")
 
 
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {

@@ -135,6 +135,7 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.transcripts.codex_records.read_json": "reads a record, and no store",
     "pipeline.transcripts.codex_records.read_spoken_text": "reads a record, and no store",
     "pipeline.transcripts.codex_records.read_success": "reads a record, and no store",
+    "pipeline.transcripts.fields.as_claude_call": "record to record",
     "pipeline.transcripts.log_lines.digest_before": "reads a log, and no store",
     "pipeline.write.fields.check_tag": "text to text",
     "pipeline.write.fields.resolve_scope": "record to record",

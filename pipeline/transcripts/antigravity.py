@@ -13,7 +13,8 @@ from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 AGENT = "antigravity"
-FULL, CUT = "transcript_full.jsonl", "transcript.jsonl"
+FULL = "transcript_full.jsonl"
+CUT = "transcript.jsonl"
 TOOLS = {
     "run_command": "Bash",
     "write_to_file": "Write",

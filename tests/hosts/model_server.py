@@ -6,7 +6,7 @@ Anthropic's Messages, OpenAI's Responses and Chat Completions, and Gemini's stre
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -102,11 +102,15 @@ def _tool_names(tool: dict[str, Any]) -> list[str]:
     return [tool.get("name") or tool.get("function", {}).get("name") or tool.get("type", "")]
 
 
+# An answer, or a model that reads the request.
+Step = Turn | Callable[[ModelRequest], Turn]
+
+
 class ModelServer:
     """Serves on a free port of loopback; a context."""
 
     def __init__(self) -> None:
-        self.script: list[Turn] = []
+        self.script: list[Step] = []
         self.requests: list[ModelRequest] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -128,7 +132,7 @@ class ModelServer:
         self._thread.join()
         self._server.server_close()
 
-    def expect(self, *script: Turn) -> None:
+    def expect(self, *script: Step) -> None:
         """Answer the next steps so, and forget the requests so far."""
         with self._lock:
             self.script, self.requests = list(script), []
@@ -142,7 +146,8 @@ class ModelServer:
             return Say("A title")
         with self._lock:
             self.requests.append(request)
-            return self.script.pop(0) if self.script else Say()
+            step = self.script.pop(0) if self.script else Say()
+        return step(request) if callable(step) else step
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         model = self

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.hosts.conftest import HOSTS, list_complaints
 from tests.hosts.model_server import Call, Say
 from tests.support.stack import wait_until
+from web.hosts.host import compose_rules
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -70,6 +72,29 @@ def test_without_hooks_the_first_request_says_to_prepare_first(machine, name):
     first = machine.model.requests[0]
     assert "Call this first with each new request" in json.dumps(first.body["tools"])
     assert "`prepare`" in first.text
+
+
+def follow_rules(request):
+    """Call the tool that the rules name, if the model is given them."""
+    return Call("prepare", {"message": QUESTION}) if "Call `prepare` with the task's text" in request.text else Say()
+
+
+def test_without_hooks_the_rules_bring_the_memory_into_the_second_request(machine):
+    machine.install("opencode")
+    for plugins in (machine.home / ".config" / "opencode").glob("plugin*"):
+        shutil.rmtree(plugins)
+    machine.remember(PORT_FACT)
+    machine.model.expect(follow_rules, Say())
+    machine.ask(QUESTION)
+    first, second = machine.model.requests
+    assert "port 8443" not in first.text
+    assert "port 8443" in "".join(second.results)
+    ours = [tool for tool in first.body["tools"] if tool["function"]["name"].startswith("reverie")]
+    chars = len(json.dumps(compose_rules(None))), len(json.dumps(ours))
+    assert first.text.count("## Memory: Reverie") == 1
+    # What a host without hooks pays for the memory in each request.
+    assert chars[0] < 700, chars
+    assert chars[1] < 6_500, chars
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)

@@ -32,6 +32,8 @@ MAKES = {
     ("POST", "/hooks/gemini"),
     ("POST", "/hooks/qwen-code"),
     ("POST", "/hooks/copilot"),
+    ("POST", "/hooks/cursor"),
+    ("POST", "/hooks/antigravity"),
     ("POST", "/mcp"),
     ("GET", "/mcp"),
     # The switches of a workspace apply before anything is written there.

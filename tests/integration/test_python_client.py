@@ -43,6 +43,8 @@ LEFT_OUT = {
     "POST /hooks/gemini",
     "POST /hooks/qwen-code",
     "POST /hooks/copilot",
+    "POST /hooks/cursor",
+    "POST /hooks/antigravity",
     "POST /mcp",
     "GET /mcp",
     "GET /v1/journal",

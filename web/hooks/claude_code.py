@@ -322,6 +322,11 @@ def _nothing(_call: Call, _workspace: Workspace, _event: HookEvent) -> Handled:
     return NOTED
 
 
+def _skip(_call: Call, _workspace: Workspace, _event: HookEvent) -> Handled:
+    """Accept a call of the model that follows no prompt: one comes after each tool."""
+    return None, HookAnswer(reason="no prompt came before it", is_kept=False)
+
+
 HANDLERS: dict[str, Callable[[Call, Workspace, HookEvent], Handled]] = {
     "UserPromptSubmit": _prompt,
     "SessionStart": _session_start,
@@ -330,6 +335,7 @@ HANDLERS: dict[str, Callable[[Call, Workspace, HookEvent], Handled]] = {
     "PostToolUseFailure": _after_failure,
     "Stop": _stop,
     "SubagentStop": _nothing,
+    "PreInvocation": _skip,
     "PreCompact": _flush,
     "SessionEnd": _end,
 }

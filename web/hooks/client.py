@@ -40,7 +40,11 @@ SETTINGS = {
     "gemini": ("", ".gemini", "settings.json"),
     "qwen-code": ("QWEN_HOME", ".qwen", "settings.json"),
     "copilot": ("COPILOT_HOME", ".copilot", "settings.json"),
+    "cursor": ("", ".cursor", "hooks.json"),
+    "antigravity": ("", ".gemini/config", "hooks.json"),
 }
+# These hosts read JSON from each hook.
+ANSWERED = frozenset(("antigravity",))
 # A plugin starts the client with this option: if the setup configured the same hook, the event arrives twice.
 PLUGIN = "--plugin"
 # The name of a team's server to ask instead of the data directory's own server.
@@ -66,6 +70,8 @@ def main() -> int:
         body = _answer(sys.argv[1:])
     except Exception:  # noqa: BLE001 - no error of the memory may disturb the agent
         body = b""
+    if not body.startswith(b"{") and sys.argv[1:2] and sys.argv[1] in ANSWERED:
+        body = b"{}"
     if body.startswith(b"{"):
         sys.stdout.buffer.write(body)
         sys.stdout.buffer.flush()
@@ -77,7 +83,7 @@ def _answer(words: list[str]) -> bytes:
         return _ask_team(words)
     event = read_event()
     name = words[0] if words and words[0] in SETTINGS else "claude-code"
-    if PLUGIN in words and _is_set_up(name):
+    if _yields(words, name, event):
         return b""
     variables = {**os.environ, **read_variables(words)}
     variables["REVERIE_HOME"] = home = find_data_directory(variables)
@@ -138,7 +144,17 @@ def _ask_team(words: list[str]) -> bytes:
     name, variables = words[words.index(SERVER_OPTION) + 1], read_variables(words)
     if words[0] == HEADERS:
         return describe_headers(name, variables)
+    if _yields(words, words[0], event):
+        return b""
     return answer(words[0], name, variables, event)
+
+
+def _yields(words: list[str], name: str, event: bytes) -> bool:
+    """Return whether a hook that the setup wrote delivers the same event."""
+    if PLUGIN in words:
+        return _is_set_up(name)
+    # Cursor also runs the hooks of Claude Code.
+    return name == "claude-code" and b'"cursor_version"' in event and _is_set_up("cursor")
 
 
 def _is_set_up(name: str) -> bool:
@@ -150,7 +166,7 @@ def _is_set_up(name: str) -> bool:
 
 
 def _is_prompt(event: bytes) -> bool:
-    return b'"UserPromptSubmit"' in event or b'"BeforeAgent"' in event
+    return any(name in event for name in (b'"UserPromptSubmit"', b'"BeforeAgent"', b'"beforeSubmitPrompt"'))
 
 
 def read_variables(words: list[str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ from pipeline.services.team_servers import find_team
 from pipeline.services.workspaces import choose_workspace
 from pipeline.team.servers import TeamServer, is_unresponsive, let_rest
 from web.contract import INCOGNITO_HEADER
-from web.hooks.event_fields import shorten_event
+from web.hooks.event_fields import shorten_event, unify_fields
 from web.hooks.event_size import LONGEST_EVENT
 from web.json_text import read_object
 
@@ -58,7 +58,7 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     server = find_team(settings.paths.servers, name)
     if is_unresponsive(settings.paths.servers, name):
         return b""
-    fields = read_object(event).fields
+    fields = unify_fields(read_object(event)).fields
     cwd = fields.get("cwd")
     folder = cwd if isinstance(cwd, str) and cwd else str(Path.cwd())
     requests = _split_by_workspace(

@@ -7,7 +7,7 @@ from pipeline.records.transcripts import TranscriptMark
 from web.hooks.transcript import Said, read_transcript
 
 # By host, the reader of its sessions. Other hosts write Claude Code's format.
-READERS: Mapping[str, str] = {"qwen-code": "qwen-code", "copilot": "copilot-cli"}
+READERS: Mapping[str, str] = {"qwen-code": "qwen-code", "copilot": "copilot-cli", "antigravity": "antigravity"}
 
 
 def read_host_transcript(

@@ -25,12 +25,20 @@ class JsonMember:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedHooks(JsonMember):
+    """The handlers of all events under one name."""
+
+
+@dataclass(frozen=True, slots=True)
 class HookEntry:
-    """A handler of a Claude Code event, in its own group of the event's array."""
+    """A handler of an event, in its own group of the event's array; `head` starts a file that is created for it."""
 
     event: str
     handler: Mapping[str, Any]
     is_ours: Recogniser
+    is_flat: bool = False
+    """The array contains handlers instead of groups of handlers."""
+    head: str = ""
 
     @property
     def place(self) -> KeyPath:

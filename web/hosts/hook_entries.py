@@ -6,18 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from web.hooks.client import HOOK_CLIENT, SERVER_OPTION, VARIABLE_OPTIONS
-from web.hosts.entries import HookEntry
+from web.hosts.entries import HookEntry, NamedHooks
 from web.hosts.environment import HostEnvironment, Installation
+from web.hosts.host import NAME
 
 # Longer than the client's own limits. A prompt may have to wait until the stack has started. All SessionEnd hooks of
 # Claude Code share 1.5 s.
 TIMEOUT_S = 3
-TIMEOUTS_S = {"UserPromptSubmit": 6, "BeforeAgent": 6, "SessionEnd": 1}
+TIMEOUTS_S = {"UserPromptSubmit": 6, "BeforeAgent": 6, "beforeSubmitPrompt": 6, "SessionEnd": 1}
 CLAUDE_CODE = "claude-code"
 CODEX = "codex"
 GEMINI = "gemini"
 QWEN_CODE = "qwen-code"
 COPILOT = "copilot"
+CURSOR = "cursor"
+ANTIGRAVITY = "antigravity"
+# Cursor reads a project's hooks only with this version.
+CURSOR_HEAD = '{\n  "version": 1\n}\n'
 
 _CLAUDE_CODE_EVENTS = (
     "SessionStart",
@@ -36,6 +41,18 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     # Codex's other events do not say whether a tool failed; its notification does.
     CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse"),
     GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
+    CURSOR: (
+        "sessionStart",
+        "beforeSubmitPrompt",
+        "preToolUse",
+        "postToolUse",
+        "postToolUseFailure",
+        "preCompact",
+        "stop",
+        "sessionEnd",
+    ),
+    # The event after a tool does not name the tool.
+    ANTIGRAVITY: ("PreInvocation", "PreToolUse", "Stop"),
 }
 
 # Earlier versions of Reverie wrote these: the URL that received events, and a client per event.
@@ -54,17 +71,30 @@ _FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_HOOKS_PATH}")
 
 def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> tuple[HookEntry, ...]:
     """Return the handlers for a host's events."""
-    words = [reverie.program(host_env, HOOK_CLIENT), host, *reverie.options(host_env)]
-    handler: dict[str, Any] = {"type": "command", "command": _command_line(words, host_env)}
+    handler = _describe_handler(host, host_env, reverie)
+    is_flat, head = host == CURSOR, CURSOR_HEAD if host == CURSOR else ""
     if host in (GEMINI, QWEN_CODE):
         # `/hooks` lists the handler under this name, and `/hooks disable reverie` turns it off.
-        handler = {"name": "reverie"} | handler
+        handler = {"name": NAME} | handler
     entries = []
     for event in EVENTS[host]:
         seconds = TIMEOUTS_S.get(event, TIMEOUT_S)
         timeout = seconds * 1000 if host == GEMINI else seconds
-        entries.append(HookEntry(event, handler | {"timeout": timeout}, is_our_hook))
+        entries.append(HookEntry(event, handler | {"timeout": timeout}, is_our_hook, is_flat, head))
     return tuple(entries)
+
+
+def _describe_handler(host: str, host_env: HostEnvironment, reverie: Installation) -> dict[str, Any]:
+    words = [reverie.program(host_env, HOOK_CLIENT), host, *reverie.options(host_env)]
+    return {"type": "command", "command": _command_line(words, host_env)}
+
+
+def describe_named_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> NamedHooks:
+    """Return the handlers for the events of a host that groups them by name."""
+    handler = _describe_handler(host, host_env, reverie) | {"timeout": TIMEOUT_S}
+    tools = {event for event in EVENTS[host] if event.endswith("ToolUse")}
+    value = {event: [{"matcher": "*", "hooks": [handler]} if event in tools else handler] for event in EVENTS[host]}
+    return NamedHooks((), NAME, value, is_our_named_hooks)
 
 
 def list_http_hooks() -> tuple[HookEntry, ...]:
@@ -76,6 +106,15 @@ def is_our_hook(value: Any) -> bool:
     """Return whether an event handler is Reverie's, of this version or an earlier one."""
     command = value.get("command")
     return (isinstance(command, str) and _CLIENT_AT_END.search(command) is not None) or is_http_hook(value)
+
+
+def is_our_named_hooks(value: Any) -> bool:
+    """Return whether handlers under a name are Reverie's."""
+    events = value.values() if isinstance(value, Mapping) else ()
+    groups = [group for event in events if isinstance(event, list) for group in event if isinstance(group, Mapping)]
+    inner = [handlers for group in groups if isinstance(handlers := group.get("hooks"), list)]
+    handlers = [*groups, *(handler for group in inner for handler in group if isinstance(handler, Mapping))]
+    return any(map(is_our_hook, handlers))
 
 
 def is_http_hook(value: Any) -> bool:

@@ -2,10 +2,28 @@
 
 from collections.abc import Mapping
 
-from web.hosts import claude_code, codex, copilot, cursor, gemini, opencode, qwen_code, vscode, windsurf, zed
+from web.hosts import (
+    amp,
+    antigravity,
+    claude_code,
+    codex,
+    copilot,
+    cursor,
+    gemini,
+    goose,
+    kiro,
+    opencode,
+    qwen_code,
+    roo_code,
+    vscode,
+    windsurf,
+    zed,
+)
 from web.hosts.host import Host
 
-HOSTS: tuple[Host, ...] = tuple(
-    module.HOST for module in (claude_code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen_code, copilot)
+_MODULES = (
+    *(claude_code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen_code, copilot),
+    *(antigravity, goose, amp, roo_code, kiro),
 )
+HOSTS: tuple[Host, ...] = tuple(module.HOST for module in _MODULES)
 BY_NAME: Mapping[str, Host] = {host.name: host for host in HOSTS}

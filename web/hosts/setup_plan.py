@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from web.hosts import installed_files, json_edits, rules_block, toml_edits
-from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HostEntry, RemovedEntries, RulesBlock
+from web.hosts import installed_files, json_edits, rules_block, toml_edits, yaml_edits
+from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HookEntry, HostEntry, RemovedEntries, RulesBlock
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.host import Host, Target
 from web.hosts.installed_files import InstalledFile, InstallState, read_state, write_state
@@ -18,13 +18,18 @@ HostTarget = tuple[str, Target]
 ADD: Mapping[str, Callable[[str | None, Sequence[HostEntry], EntryUndo], AddedEntries]] = {
     "json": json_edits.add_entries,
     "toml": toml_edits.add_entries,
+    "yaml": yaml_edits.add_entries,
     "block": rules_block.add_entries,
 }
 REMOVE: Mapping[str, Callable[[str, Sequence[HostEntry], EntryUndo | None], RemovedEntries]] = {
     "json": json_edits.remove_entries,
     "toml": toml_edits.remove_entries,
+    "yaml": yaml_edits.remove_entries,
     "block": rules_block.remove_entries,
 }
+
+
+SUFFIXES: Mapping[str, tuple[str, ...]] = {"json": (".json", ".jsonc"), "toml": (".toml",), "yaml": (".yaml",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +123,8 @@ def _with_recorded(
 
 
 def _reads(target: Target, file: Path) -> bool:
-    suffixes = {"json": (".json", ".jsonc"), "toml": (".toml",)}.get(target.format)
-    return file.suffix not in (".json", ".jsonc", ".toml") if suffixes is None else file.suffix in suffixes
+    known = {suffix for suffixes in SUFFIXES.values() for suffix in suffixes}
+    return file.suffix in SUFFIXES.get(target.format, ()) or (target.format == "block" and file.suffix not in known)
 
 
 def _group_by_file(uses: Iterable[HostTarget]) -> dict[Path, list[HostTarget]]:
@@ -198,7 +203,8 @@ def _plan_removal(
         removed = REMOVE[target.format](text, target.all_entries, undo)
         text, bare = removed.text, bare or removed.bare
     made = record is not None and record.created
-    has_head = any(isinstance(entry, RulesBlock) and entry.head for _, target in uses for entry in target.entries)
+    entries = (entry for _, target in uses for entry in target.entries)
+    has_head = any(isinstance(entry, RulesBlock | HookEntry) and entry.head for entry in entries)
     if bare and (made or has_head):
         folders = () if record is None else record.folders
         return FileChange(path, _host_names(uses), before, None, folders=folders)

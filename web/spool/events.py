@@ -18,7 +18,7 @@ from web.spool.privacy import may_spool
 RECORDING = frozenset(
     (
         *("UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd", "PreCompact"),
-        *("BeforeAgent", "AfterTool", "AfterAgent", "PreCompress"),
+        *("BeforeAgent", "AfterTool", "AfterAgent", "PreCompress", "BeforeSubmitPrompt"),
     )
 )
 

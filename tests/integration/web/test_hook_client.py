@@ -81,7 +81,7 @@ def answer(tmp_path, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("name", ["UserPromptSubmit", "BeforeAgent"])
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt"])
 @pytest.mark.parametrize("refusals", [1, 2, 30])
 def test_the_prompt_that_starts_the_stack_waits_for_its_answer(answer, name, refusals):
     body, started, tried = answer(name, refusals=refusals)
@@ -144,15 +144,35 @@ def test_whatever_it_is_given_it_says_nothing(tmp_path, event):
         ("gemini", ".gemini/settings.json"),
         ("qwen-code", ".qwen/settings.json"),
         ("copilot", ".copilot/settings.json"),
+        ("cursor", ".cursor/hooks.json"),
+        ("antigravity", ".gemini/config/hooks.json"),
     ],
 )
 def test_a_plugin_yields_to_what_the_setup_has_written(tmp_path, host, file):
     place = tmp_path / file
-    place.parent.mkdir()
+    place.parent.mkdir(parents=True)
     place.write_text('{"command": "/opt/bin/reverie-hook"}')
     assert run_client(tmp_path, host, "--plugin").returncode == 0
     # It would have asked for the stack.
     assert not (tmp_path / ".reverie").exists()
+
+
+def test_a_hook_of_claude_code_that_cursor_runs_yields_to_cursor_s_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    event = b'{"hook_event_name": "beforeSubmitPrompt", "cursor_version": "3.20.17"}'
+    assert not client._yields(["claude-code"], "claude-code", event)
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "hooks.json").write_text('{"command": "/opt/bin/reverie-hook cursor"}')
+    assert client._yields(["claude-code"], "claude-code", event)
+    assert not client._yields(["cursor"], "cursor", event)
+    assert not client._yields(["claude-code"], "claude-code", b'{"hook_event_name": "UserPromptSubmit"}')
+
+
+def test_a_host_that_reads_json_from_each_hook_gets_an_empty_object(tmp_path):
+    (tmp_path / "config.toml").write_text('port = "none"\n')
+    words = [sys.executable, str(CLIENT), "antigravity", "--home", str(tmp_path)]
+    done = subprocess.run(words, input=b"{}", capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"{}", b"")
 
 
 def write_event(process, event):

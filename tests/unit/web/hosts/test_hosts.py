@@ -62,7 +62,9 @@ def test_a_variable_that_names_the_usual_folder_moves_what_lies_beside_it(sandbo
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
 def test_a_host_is_found_by_its_folder_or_its_program(sandbox, host):
     assert not host.is_found(sandbox.host_env)
-    assert host.is_found(replace(sandbox.host_env, which=lambda name: "/usr/bin/x" if name in host.programs else None))
+    on_path = replace(sandbox.host_env, which=lambda name: "/usr/bin/x" if name in host.programs else None)
+    # An extension of an editor is no program.
+    assert host.is_found(on_path) == bool(host.programs)
     host.folder(sandbox.host_env).mkdir(parents=True)
     assert host.is_found(sandbox.host_env)
 

@@ -26,7 +26,7 @@ def write_file(path, text):
 def test_a_plan_changes_nothing(sandbox):
     write_file(sandbox.home / ".cursor" / "mcp.json", "{}")
     before = sandbox.files()
-    assert [change.action for change in sandbox.plan("cursor")] == ["change"]
+    assert [change.action for change in sandbox.plan("cursor")] == ["create", "change"]
     assert sandbox.files() == before
     assert not sandbox.state.exists()
 
@@ -48,10 +48,10 @@ def test_a_file_that_changed_after_the_look_at_it_is_left_alone(sandbox, monkeyp
     plan = sandbox.plan("cursor")
     file.write_text('{"late": 1}')
     monkeypatch.setattr(sandbox, "plan", lambda *_hosts, **_options: plan)
-    [change] = sandbox.setup("cursor")
+    [_hooks, change] = sandbox.setup("cursor")
     assert change.error == "it changed during the setup; run the setup again"
     assert file.read_text() == '{"late": 1}'
-    assert installed_files.read_state(sandbox.state) == {}
+    assert str(file) not in installed_files.read_state(sandbox.state)
 
 
 def test_what_was_set_up_goes_though_others_have_changed_the_file(sandbox):
@@ -202,7 +202,7 @@ def test_a_symbolic_link_is_written_through(sandbox):
 def test_a_folder_that_cannot_be_written_is_an_error_of_that_file(sandbox):
     file = write_file(sandbox.home / ".cursor" / "mcp.json", "{}")
     file.parent.chmod(0o500)
-    [change] = sandbox.setup("cursor")
+    [_hooks, change] = sandbox.setup("cursor")
     file.parent.chmod(0o700)
     assert change.error == "it cannot be written: Permission denied"
     assert installed_files.read_state(sandbox.state) == {}
@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sand
     monkeypatch.setattr(sandbox, "plan", lambda *_hosts, **_options: plan)
     monkeypatch.setattr("web.hosts.setup_plan.write_state", lambda *_: None)
     monkeypatch.setattr("os.fsync", full)
-    [change] = sandbox.setup("cursor")
+    [_hooks, change] = sandbox.setup("cursor")
     assert change.error == "it cannot be written: No space left on device"
     assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
     assert file.read_text() == "{}"
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sand
 
 def test_a_project_is_told_when_its_files_name_programs_of_this_machine(sandbox):
     host_env = sandbox.in_project(sandbox.host_env)
-    [server, _rules] = sandbox.setup("cursor", host_env=host_env)
+    [_hooks, server, _rules] = sandbox.setup("cursor", host_env=host_env)
     assert any("programs of this machine" in remark for remark in server.remarks)
-    [server, _rules] = sandbox.setup("cursor", host_env=sandbox.in_project())
+    [_hooks, server, _rules] = sandbox.setup("cursor", host_env=sandbox.in_project())
     assert server.remarks == ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from web.hosts.environment import RemoteServer
-from web.hosts.hook_entries import EVENTS, is_our_hook
+from web.hosts.hook_entries import EVENTS, is_our_hook, is_our_named_hooks
 from web.hosts.hosts import HOSTS
 from web.hosts.team_entries import is_remote
 
@@ -56,6 +56,9 @@ def test_claude_code_asks_the_server_with_headers_that_a_program_finds(team):
         ("qwen-code", ".qwen/settings.json", "mcpServers", {}),
         ("copilot", ".copilot/mcp-config.json", "mcpServers", {"type": "local", "tools": ["*"]}),
         ("zed", ".config/zed/settings.json", "context_servers", {"source": "custom"}),
+        ("antigravity", ".gemini/config/mcp_config.json", "mcpServers", {}),
+        ("amp", ".config/amp/settings.json", "amp.mcpServers", {}),
+        ("kiro", ".kiro/settings/mcp.json", "mcpServers", {}),
     ],
 )
 def test_a_host_whose_headers_are_the_same_in_every_project_starts_the_bridge(team, host, file, place, more):
@@ -90,6 +93,25 @@ def test_hooks_name_the_server_and_are_known_again(team, host, file):
     command = f"{team.reverie.bin}/reverie-hook {host} --server memory.acme.example"
     assert {handler["command"] for handler in handlers.values()} == {command}
     assert all(map(is_our_hook, handlers.values()))
+
+
+def test_cursor_s_hooks_name_the_server_and_stand_in_no_groups(team):
+    team.setup("cursor")
+    written = read(team.home / ".cursor" / "hooks.json")
+    command = f"{team.reverie.bin}/reverie-hook cursor --server memory.acme.example"
+    assert (written["version"], set(written["hooks"])) == (1, set(EVENTS["cursor"]))
+    assert {handler["command"] for [handler] in written["hooks"].values()} == {command}
+
+
+def test_antigravity_has_no_hooks_of_a_server_that_cannot_read_its_logs(team):
+    own, remote = replace(team.reverie, server=None), team.reverie
+    team.reverie = own
+    team.setup("antigravity")
+    hooks = team.home / ".gemini" / "config" / "hooks.json"
+    assert is_our_named_hooks(read(hooks)["reverie"])
+    team.reverie = remote
+    team.setup("antigravity")
+    assert not hooks.exists()
 
 
 HEADERS = {WORKSPACE: "shop-1a2b3c4d"}
