@@ -3,11 +3,11 @@
 from flask import Flask
 
 from pipeline.bootstrap.web import WebContainer
-from web.hooks import claude_code, codex, copilot, gemini, qwen_code
+from web.hooks import claude_code, codex, copilot, gemini, opencode, pi, qwen_code
 from web.lazy_app import enter_apis, prepare_app
 from web.metrics import Metrics
 
-HOOK_APIS = (claude_code.api, codex.api, copilot.api, gemini.api, qwen_code.api)
+HOOK_APIS = (claude_code.api, codex.api, copilot.api, gemini.api, qwen_code.api, opencode.api, pi.api)
 
 
 def create_hook_app(container: WebContainer, metrics: Metrics) -> Flask:

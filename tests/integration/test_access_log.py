@@ -232,6 +232,8 @@ READING = {
     "POST /hooks/gemini": "the same of another host",
     "POST /hooks/qwen-code": "the same of another host",
     "POST /hooks/copilot": "the same of another host",
+    "POST /hooks/opencode": "the same of another host",
+    "POST /hooks/pi": "the same of another host",
     "POST /v1/hook-runs": "a note in the journal that a tool was called",
     "POST /mcp": "carries tool calls, and each is a request with an entry of its own",
 }

@@ -32,6 +32,8 @@ MAKES = {
     ("POST", "/hooks/gemini"),
     ("POST", "/hooks/qwen-code"),
     ("POST", "/hooks/copilot"),
+    ("POST", "/hooks/opencode"),
+    ("POST", "/hooks/pi"),
     ("POST", "/mcp"),
     # The switches of a workspace apply before anything is written there.
     ("GET", "/v1/switches"),

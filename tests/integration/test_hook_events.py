@@ -61,7 +61,7 @@ def list_exceptions(client):
 @given(
     name=st.sampled_from(sorted(HANDLERS)) | anything,
     fields=st.dictionaries(st.sampled_from([*FIELDS, "tool_name", "tool_input", "sessionId"]), anything),
-    host=st.sampled_from(["claude-code", "codex", "gemini", "qwen-code", "copilot"]),
+    host=st.sampled_from(["claude-code", "codex", "gemini", "qwen-code", "copilot", "opencode", "pi"]),
 )
 def test_no_value_in_any_field_is_an_error(guarded, name, fields, host):
     send(guarded, {"hook_event_name": name} | fields, host)

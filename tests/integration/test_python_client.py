@@ -43,6 +43,8 @@ LEFT_OUT = {
     "POST /hooks/gemini",
     "POST /hooks/qwen-code",
     "POST /hooks/copilot",
+    "POST /hooks/opencode",
+    "POST /hooks/pi",
     "POST /mcp",
     "GET /v1/journal",
     "GET /v1/switches",

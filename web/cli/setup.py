@@ -23,7 +23,19 @@ if TYPE_CHECKING:
     from web.hosts.host import Host
     from web.hosts.setup_plan import FileChange
 
-HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode", "qwen-code", "copilot")
+HOSTS = (
+    "claude-code",
+    "codex",
+    "cursor",
+    "vscode",
+    "windsurf",
+    "gemini",
+    "zed",
+    "opencode",
+    "qwen-code",
+    "copilot",
+    "pi",
+)
 HIDDEN = "•••"
 VERSION_TIMEOUT_S = 5
 EXPERIMENT = (
@@ -85,7 +97,7 @@ def setup(
     """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST; import its sessions.
 
     Without a HOST, connect all agents that are installed, and import the sessions of all agents. HOST is one of
-    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot.
+    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, pi.
     """
     _check_asking(state, asks=not (yes or dry_run))
     settings = state.settings

@@ -40,6 +40,8 @@ SETTINGS = {
     "gemini": ("", ".gemini", "settings.json"),
     "qwen-code": ("QWEN_HOME", ".qwen", "settings.json"),
     "copilot": ("COPILOT_HOME", ".copilot", "settings.json"),
+    "pi": ("PI_CODING_AGENT_DIR", ".pi/agent", "extensions/reverie.js"),
+    "opencode": ("", ".config/opencode", "plugin/reverie.js"),
 }
 # A plugin starts the client with this option: if the setup configured the same hook, the event arrives twice.
 PLUGIN = "--plugin"

@@ -18,6 +18,8 @@ CODEX = "codex"
 GEMINI = "gemini"
 QWEN_CODE = "qwen-code"
 COPILOT = "copilot"
+OPENCODE = "opencode"
+PI = "pi"
 
 _CLAUDE_CODE_EVENTS = (
     "SessionStart",
@@ -35,6 +37,8 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     COPILOT: _CLAUDE_CODE_EVENTS,
     # Codex's other events do not say whether a tool failed; its notification does.
     CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse"),
+    PI: _CLAUDE_CODE_EVENTS,
+    OPENCODE: ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop"),
     GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
 }
 

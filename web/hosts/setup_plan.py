@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from web.hosts import installed_files, json_edits, rules_block, toml_edits
-from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HostEntry, RemovedEntries, RulesBlock
+from web.hosts import installed_files, json_edits, plugin_file, rules_block, toml_edits
+from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HostEntry, PluginFile, RemovedEntries, RulesBlock
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.host import Host, Target
 from web.hosts.installed_files import InstalledFile, InstallState, read_state, write_state
@@ -19,12 +19,16 @@ ADD: Mapping[str, Callable[[str | None, Sequence[HostEntry], EntryUndo], AddedEn
     "json": json_edits.add_entries,
     "toml": toml_edits.add_entries,
     "block": rules_block.add_entries,
+    "plugin": plugin_file.add_entries,
 }
 REMOVE: Mapping[str, Callable[[str, Sequence[HostEntry], EntryUndo | None], RemovedEntries]] = {
     "json": json_edits.remove_entries,
     "toml": toml_edits.remove_entries,
     "block": rules_block.remove_entries,
+    "plugin": plugin_file.remove_entries,
 }
+# Of other files than rules, whose names hosts choose freely.
+SUFFIXES: Mapping[str, tuple[str, ...]] = {"json": (".json", ".jsonc"), "toml": (".toml",), "plugin": (".js",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +122,9 @@ def _with_recorded(
 
 
 def _reads(target: Target, file: Path) -> bool:
-    suffixes = {"json": (".json", ".jsonc"), "toml": (".toml",)}.get(target.format)
-    return file.suffix not in (".json", ".jsonc", ".toml") if suffixes is None else file.suffix in suffixes
+    return file.suffix in SUFFIXES.get(target.format, ()) or (
+        target.format == "block" and not any(file.suffix in suffixes for suffixes in SUFFIXES.values())
+    )
 
 
 def _group_by_file(uses: Iterable[HostTarget]) -> dict[Path, list[HostTarget]]:
@@ -198,12 +203,16 @@ def _plan_removal(
         removed = REMOVE[target.format](text, target.all_entries, undo)
         text, bare = removed.text, bare or removed.bare
     made = record is not None and record.created
-    has_head = any(isinstance(entry, RulesBlock) and entry.head for _, target in uses for entry in target.entries)
-    if bare and (made or has_head):
+    is_whole = any(_is_whole_file(entry) for _, target in uses for entry in target.entries)
+    if bare and (made or is_whole):
         folders = () if record is None else record.folders
         return FileChange(path, _host_names(uses), before, None, folders=folders)
     mode = None if record is None else record.mode
     return FileChange(path, _host_names(uses), before, text.encode(), mode)
+
+
+def _is_whole_file(entry: HostEntry) -> bool:
+    return isinstance(entry, PluginFile) or (isinstance(entry, RulesBlock) and bool(entry.head))
 
 
 def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:

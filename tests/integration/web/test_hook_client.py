@@ -144,11 +144,13 @@ def test_whatever_it_is_given_it_says_nothing(tmp_path, event):
         ("gemini", ".gemini/settings.json"),
         ("qwen-code", ".qwen/settings.json"),
         ("copilot", ".copilot/settings.json"),
+        ("opencode", ".config/opencode/plugin/reverie.js"),
+        ("pi", ".pi/agent/extensions/reverie.js"),
     ],
 )
 def test_a_plugin_yields_to_what_the_setup_has_written(tmp_path, host, file):
     place = tmp_path / file
-    place.parent.mkdir()
+    place.parent.mkdir(parents=True)
     place.write_text('{"command": "/opt/bin/reverie-hook"}')
     assert run_client(tmp_path, host, "--plugin").returncode == 0
     # It would have asked for the stack.
