@@ -3,11 +3,12 @@
 from flask import Flask
 
 from pipeline.bootstrap.web import WebContainer
-from web.hooks import antigravity, claude_code, codex, copilot, cursor, gemini, qwen_code
+from web.hooks import antigravity, claude_code, codex, copilot, cursor, gemini, opencode, pi, qwen_code
 from web.lazy_app import enter_apis, prepare_app
 from web.metrics import Metrics
 
-HOOK_APIS = (antigravity.api, claude_code.api, codex.api, copilot.api, cursor.api, gemini.api, qwen_code.api)
+_MODULES = (antigravity, claude_code, codex, copilot, cursor, gemini, opencode, pi, qwen_code)
+HOOK_APIS = tuple(module.api for module in _MODULES)
 
 
 def create_hook_app(container: WebContainer, metrics: Metrics) -> Flask:

@@ -14,7 +14,7 @@ from web.hosts.hosts import BY_NAME
 from web.hosts.installed_files import STATE_FILE, InstalledFile, read_state
 
 # The command of a hook that sends its events to a team's server instead of this machine's.
-_OF_TEAM = re.compile(rf"{re.escape(HOOK_CLIENT)}[^\n]{{0,200}}?\s{re.escape(SERVER_OPTION)}\s")
+_OF_TEAM = re.compile(rf"{re.escape(HOOK_CLIENT)}[^\n]{{0,200}}?[\s\"]{re.escape(SERVER_OPTION)}[\s\"]")
 
 
 def list_connected_hosts(root: Path, was_heard: Callable[[str], bool]) -> list[ConnectedHost]:

@@ -167,7 +167,7 @@ def _start_log(agent: str, row: Mapping[str, Any]) -> "_OpencodeLog":
     return _OpencodeLog(head, as_text(revert.get("messageID")))
 
 
-def _unquote(text: str) -> str:
+def unquote_prompt(text: str) -> str:
     """Return a message without the quotes that `opencode run` puts around a prompt of several words."""
     inner = text[1:-1]
     return inner if text == f'"{inner}"' and '"' not in inner else text
@@ -192,7 +192,7 @@ class _OpencodeLog(SessionLog):
         elif kind == "text" and (part.get("synthetic") or part.get("ignored")):
             self.left_out[LeftOut.INJECTED] += 1
         elif kind == "text":
-            self.say(Role.USER if is_person else Role.ASSISTANT, _unquote(as_text(part.get("text"))), at, key)
+            self.say(Role.USER if is_person else Role.ASSISTANT, unquote_prompt(as_text(part.get("text"))), at, key)
         elif kind == "tool":
             self._take_call(key, part, as_mapping(part.get("state")), at)
         elif kind == "reasoning":

@@ -55,6 +55,12 @@ def record_call(log: SessionLog, key: str, name: str, arguments: Any, at: Any) -
         log.call(f"{key}#{number}" if number else key, call.tool, call.arguments, at, call.replaced)
 
 
+def translate_call(name: str, arguments: Any) -> tuple[str, dict[str, Any]]:
+    """Return Claude Code's name of a tool and its arguments; of a patch, those of the first file."""
+    call = next(_translate(name, arguments), _Call(name, {}))
+    return call.tool, {**call.arguments, **({"old_string": call.replaced} if call.replaced else {})}
+
+
 def record_result(log: SessionLog, key: str, *, ok: bool | None, output: str = "", exit_code: Any = None) -> None:
     """Add a call with its result; a command that ends with another code than 0 failed."""
     use = log.calls.get(key)

@@ -68,7 +68,14 @@ def _opencode(machine: "Machine", url: str) -> dict[str, str]:
     options = {"baseURL": f"{url}/v1", "apiKey": "made-up"}
     local = {"npm": "@ai-sdk/openai-compatible", "name": "local", "options": options, "models": {"m": {"name": "m"}}}
     machine.write(".config/opencode/opencode.json", json.dumps({"provider": {"local": local}, "model": "local/m"}))
-    return {}
+    # With a plugin, it waits until npm has given up fetching the types of plugins.
+    return {"npm_config_fetch_retries": "0"}
+
+
+def _pi(machine: "Machine", url: str) -> dict[str, str]:
+    local = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "made-up", "models": [{"id": "m"}]}
+    machine.write(".pi/agent/models.json", json.dumps({"providers": {"local": local}}))
+    return {"PI_OFFLINE": "1"}
 
 
 def _qwen(machine: "Machine", url: str) -> dict[str, str]:
@@ -88,9 +95,10 @@ HOSTS = {
     "claude-code": Host("claude", _claude, CLAUDE, ("-c",)),
     "codex": Host("codex", _codex, CODEX, ("resume", "--last")),
     "gemini": Host("gemini", _gemini, ("--yolo", "-p")),
-    "opencode": Host("opencode", _opencode, ("run",)),
+    "opencode": Host("opencode", _opencode, ("run",), ("-c",)),
     "qwen-code": Host("qwen", _qwen, ("--yolo", "-p")),
     "copilot": Host("copilot", _copilot, ("--allow-all-tools", "-p")),
+    "pi": Host("pi", _pi, ("--provider", "local", "--model", "m", "-p"), ("-c",)),
 }
 
 
@@ -150,8 +158,8 @@ class Machine:
         """Start the host on a prompt; `again` goes on with its last session."""
         host = HOSTS[self.name]
         extra = host.again if again else ()
-        # Codex has a command for it, Claude Code an option.
-        words = (*host.ask, *extra) if host.program == "codex" else (*extra, *host.ask)
+        # Codex has a command for it, opencode an option of a command, and the others an option.
+        words = (*host.ask, *extra) if host.program in ("codex", "opencode") else (*extra, *host.ask)
         process = subprocess.Popen(
             [host.program, *words, prompt],
             cwd=self.project,

@@ -23,6 +23,7 @@ SHELLS = {
     "opencode": lambda command: Call("bash", {"command": command, "description": "x"}),
     "qwen-code": lambda command: Call("run_shell_command", {"command": command, "is_background": False}),
     "copilot-cli": lambda command: Call("bash", {"command": command, "description": "x"}),
+    "pi": lambda command: Call("bash", {"command": command}),
     "cline": lambda command: Call("run_commands", {"commands": [command]}),
 }
 
@@ -107,6 +108,7 @@ def script(agent):
         ("opencode", "opencode"),
         ("qwen-code", "qwen-code"),
         ("copilot", "copilot-cli"),
+        ("pi", "pi"),
     ],
 )
 def test_a_session_with_reverie_is_read_without_what_reverie_showed(machine, name, agent):
@@ -115,7 +117,7 @@ def test_a_session_with_reverie_is_read_without_what_reverie_showed(machine, nam
     machine.model.expect(*script(agent))
     machine.ask(PROMPT)
     mark_as_typed(machine.home)
-    assert "port 8443" in machine.model.requests[0].text or name == "opencode"
+    assert "port 8443" in machine.model.requests[0].text
     entries = read_entries(machine, agent)
     check_entries(entries)
     assert "8443" not in repr(entries)

@@ -34,6 +34,8 @@ MAKES = {
     ("POST", "/hooks/copilot"),
     ("POST", "/hooks/cursor"),
     ("POST", "/hooks/antigravity"),
+    ("POST", "/hooks/opencode"),
+    ("POST", "/hooks/pi"),
     ("POST", "/mcp"),
     ("GET", "/mcp"),
     # The switches of a workspace apply before anything is written there.

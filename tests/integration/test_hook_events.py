@@ -12,6 +12,7 @@ from tests.fakes.in_process import fast_settings, flush_notes, open_web
 from tests.unit.web.test_json_text import anything
 from web.app import create_app
 from web.hooks.claude_code import HANDLERS
+from web.hosts.hook_entries import EVENTS
 
 CRITICAL = {"kind": "lesson", "details": {"severity": "critical"}}
 PUSH = "git push --force origin main"
@@ -61,7 +62,7 @@ def list_exceptions(client):
 @given(
     name=st.sampled_from(sorted(HANDLERS)) | anything,
     fields=st.dictionaries(st.sampled_from([*FIELDS, "tool_name", "tool_input", "sessionId"]), anything),
-    host=st.sampled_from(["claude-code", "codex", "gemini", "qwen-code", "copilot", "cursor", "antigravity"]),
+    host=st.sampled_from(sorted(EVENTS)),
 )
 def test_no_value_in_any_field_is_an_error(guarded, name, fields, host):
     send(guarded, {"hook_event_name": name} | fields, host)

@@ -45,6 +45,8 @@ LEFT_OUT = {
     "POST /hooks/copilot",
     "POST /hooks/cursor",
     "POST /hooks/antigravity",
+    "POST /hooks/opencode",
+    "POST /hooks/pi",
     "POST /mcp",
     "GET /mcp",
     "GET /v1/journal",

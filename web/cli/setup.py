@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from web.hosts.setup_plan import FileChange
 
 HOSTS = (
-    *("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode", "qwen-code", "copilot"),
+    *("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode", "qwen-code", "copilot", "pi"),
     *("antigravity", "goose", "amp", "roo-code", "kiro"),
 )
 HIDDEN = "•••"
@@ -88,8 +88,8 @@ def setup(
     """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST; import its sessions.
 
     Without a HOST, connect all agents that are installed, and import the sessions of all agents. HOST is one of
-    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, antigravity, goose, amp,
-    roo-code, kiro.
+    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, pi, antigravity, goose,
+    amp, roo-code, kiro.
     """
     _check_asking(state, asks=not (yes or dry_run))
     settings = state.settings

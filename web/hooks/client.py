@@ -42,6 +42,8 @@ SETTINGS = {
     "copilot": ("COPILOT_HOME", ".copilot", "settings.json"),
     "cursor": ("", ".cursor", "hooks.json"),
     "antigravity": ("", ".gemini/config", "hooks.json"),
+    "pi": ("PI_CODING_AGENT_DIR", ".pi/agent", "extensions/reverie.js"),
+    "opencode": ("", ".config/opencode", "plugin/reverie.js"),
 }
 # These hosts read JSON from each hook.
 ANSWERED = frozenset(("antigravity",))

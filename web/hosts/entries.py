@@ -77,7 +77,14 @@ class RulesBlock:
     head: str = ""
 
 
-HostEntry = JsonMember | HookEntry | TomlKey | TomlTable | RulesBlock
+@dataclass(frozen=True, slots=True)
+class PluginFile:
+    """A file of a host's plugin, which contains nothing else."""
+
+    body: str
+
+
+HostEntry = JsonMember | HookEntry | TomlKey | TomlTable | RulesBlock | PluginFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,15 @@ from web.hooks.client import SERVER_OPTION
 CODEX_NOTIFY_CLIENT = "reverie-codex-notify"
 MAIN = "reverie"
 # Variables that move a host's configuration folder.
-HOST_VARIABLES = ("APPDATA", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "XDG_CONFIG_HOME")
+HOST_VARIABLES = (
+    "APPDATA",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "PI_CODING_AGENT_DIR",
+    "QWEN_HOME",
+    "XDG_CONFIG_HOME",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ CURSOR = "cursor"
 ANTIGRAVITY = "antigravity"
 # Cursor reads a project's hooks only with this version.
 CURSOR_HEAD = '{\n  "version": 1\n}\n'
+OPENCODE = "opencode"
+PI = "pi"
 
 _CLAUDE_CODE_EVENTS = (
     "SessionStart",
@@ -40,6 +42,8 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     COPILOT: _CLAUDE_CODE_EVENTS,
     # Codex's other events do not say whether a tool failed; its notification does.
     CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse"),
+    PI: _CLAUDE_CODE_EVENTS,
+    OPENCODE: ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop"),
     GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
     CURSOR: (
         "sessionStart",

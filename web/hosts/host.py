@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
-from web.hosts.entries import HookEntry, HostEntry, JsonMember, NamedHooks, RulesBlock, TomlTable
+from web.hosts.entries import HookEntry, HostEntry, JsonMember, NamedHooks, PluginFile, RulesBlock, TomlTable
 from web.hosts.environment import MAIN, HostEnvironment, Installation, RemoteServer
 from web.hosts.team_entries import is_remote
 
@@ -24,7 +24,7 @@ This project has a memory on {place}, reached through the MCP server `reverie`.
 """
 
 CONNECTIONS: Mapping[str, tuple[type, ...]] = {
-    "hooks": (HookEntry, NamedHooks),
+    "hooks": (HookEntry, NamedHooks, PluginFile),
     "tools": (JsonMember, TomlTable),
     "rules": (RulesBlock,),
 }
@@ -35,7 +35,7 @@ class Target:
     """A file of a host, and the entries that setup writes into it."""
 
     path: Path
-    format: Literal["json", "toml", "yaml", "block"]
+    format: Literal["json", "toml", "yaml", "block", "plugin"]
     entries: tuple[HostEntry, ...]
     remarks: tuple[str, ...] = ()
     obsolete: tuple[HostEntry, ...] = ()

@@ -13,6 +13,7 @@ from web.hosts import (
     goose,
     kiro,
     opencode,
+    pi,
     qwen_code,
     roo_code,
     vscode,
@@ -22,7 +23,7 @@ from web.hosts import (
 from web.hosts.host import Host
 
 _MODULES = (
-    *(claude_code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen_code, copilot),
+    *(claude_code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen_code, copilot, pi),
     *(antigravity, goose, amp, roo_code, kiro),
 )
 HOSTS: tuple[Host, ...] = tuple(module.HOST for module in _MODULES)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from web.hosts.claude_code import claude_folder
 from web.hosts.environment import MAIN, HostEnvironment, Installation
+from web.hosts.hook_entries import OPENCODE
 from web.hosts.host import Host, Target, find_existing, mcp_target, project_server, rules_target
+from web.hosts.plugin_file import plugin_target
 from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
 
@@ -32,7 +34,9 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
         # The host reads Claude Code's rules if it has no rules file.
         rules = claude
     settings = find_existing(folder, ("opencode.jsonc", "opencode.json"), "opencode.json")
-    return [mcp_target(settings, "mcp", server), rules_target(reverie, rules)]
+    plugins = folder if host_env.project is None else folder / ".opencode"
+    plugin = plugin_target(OPENCODE, host_env, reverie, plugins / "plugin" / "reverie.js")
+    return [plugin, mcp_target(settings, "mcp", server), rules_target(reverie, rules)]
 
 
-HOST = Host("opencode", "opencode", ("opencode",), find_folder, list_targets, package="opencode-ai")
+HOST = Host(OPENCODE, "opencode", ("opencode",), find_folder, list_targets, package="opencode-ai")

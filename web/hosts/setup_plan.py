@@ -7,8 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from web.hosts import installed_files, json_edits, rules_block, toml_edits, yaml_edits
-from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HookEntry, HostEntry, RemovedEntries, RulesBlock
+from web.hosts import installed_files, json_edits, plugin_file, rules_block, toml_edits, yaml_edits
+from web.hosts.entries import (
+    AddedEntries,
+    CannotEdit,
+    EntryUndo,
+    HookEntry,
+    HostEntry,
+    PluginFile,
+    RemovedEntries,
+    RulesBlock,
+)
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.host import Host, Target
 from web.hosts.installed_files import InstalledFile, InstallState, read_state, write_state
@@ -20,16 +29,22 @@ ADD: Mapping[str, Callable[[str | None, Sequence[HostEntry], EntryUndo], AddedEn
     "toml": toml_edits.add_entries,
     "yaml": yaml_edits.add_entries,
     "block": rules_block.add_entries,
+    "plugin": plugin_file.add_entries,
 }
 REMOVE: Mapping[str, Callable[[str, Sequence[HostEntry], EntryUndo | None], RemovedEntries]] = {
     "json": json_edits.remove_entries,
     "toml": toml_edits.remove_entries,
     "yaml": yaml_edits.remove_entries,
     "block": rules_block.remove_entries,
+    "plugin": plugin_file.remove_entries,
 }
-
-
-SUFFIXES: Mapping[str, tuple[str, ...]] = {"json": (".json", ".jsonc"), "toml": (".toml",), "yaml": (".yaml",)}
+# Of other files than rules, whose names hosts choose freely.
+SUFFIXES: Mapping[str, tuple[str, ...]] = {
+    "json": (".json", ".jsonc"),
+    "toml": (".toml",),
+    "yaml": (".yaml",),
+    "plugin": (".js",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +218,16 @@ def _plan_removal(
         removed = REMOVE[target.format](text, target.all_entries, undo)
         text, bare = removed.text, bare or removed.bare
     made = record is not None and record.created
-    entries = (entry for _, target in uses for entry in target.entries)
-    has_head = any(isinstance(entry, RulesBlock | HookEntry) and entry.head for entry in entries)
-    if bare and (made or has_head):
+    is_whole = any(_is_whole_file(entry) for _, target in uses for entry in target.entries)
+    if bare and (made or is_whole):
         folders = () if record is None else record.folders
         return FileChange(path, _host_names(uses), before, None, folders=folders)
     mode = None if record is None else record.mode
     return FileChange(path, _host_names(uses), before, text.encode(), mode)
+
+
+def _is_whole_file(entry: HostEntry) -> bool:
+    return isinstance(entry, PluginFile) or (isinstance(entry, RulesBlock | HookEntry) and bool(entry.head))
 
 
 def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:

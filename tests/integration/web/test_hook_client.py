@@ -146,6 +146,8 @@ def test_whatever_it_is_given_it_says_nothing(tmp_path, event):
         ("copilot", ".copilot/settings.json"),
         ("cursor", ".cursor/hooks.json"),
         ("antigravity", ".gemini/config/hooks.json"),
+        ("opencode", ".config/opencode/plugin/reverie.js"),
+        ("pi", ".pi/agent/extensions/reverie.js"),
     ],
 )
 def test_a_plugin_yields_to_what_the_setup_has_written(tmp_path, host, file):

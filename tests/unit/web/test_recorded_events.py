@@ -1,4 +1,4 @@
-"""What Qwen Code and Copilot CLI sent to hooks and wrote to their logs, read as events of Claude Code."""
+"""What hosts and their plugins sent to hooks, and what hosts wrote to their logs, read as events of Claude Code."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,8 @@ from pipeline.errors import UnreadableTranscript
 from web.hooks.copilot import read_copilot
 from web.hooks.event import read_event
 from web.hooks.event_fields import unify_fields
+from web.hooks.opencode import read_opencode
+from web.hooks.plugin_events import translate_tool
 from web.hooks.qwen_code import read_qwen
 from web.hooks.tool_outcome import read_outcome
 from web.hooks.transcript_readers import read_host_transcript
@@ -17,7 +19,9 @@ from web.json_text import read_object
 RECORDS = Path(__file__).parents[2] / "data" / "host_records"
 PROMPT, ANSWER = "Which port does staging use?", "Done here."
 COMMANDS = ["touch made.txt", "false && ls missing-file"]
-READ = {"qwen-code": read_qwen, "copilot": read_copilot}
+READ = {"qwen-code": read_qwen, "copilot": read_copilot, "opencode": read_opencode, "pi": translate_tool}
+# Hosts whose plugins send what was said.
+PLUGINS = ("opencode", "pi")
 LOGS = {
     "qwen-code": ("qwen-code-chat.jsonl", "projects/-home-dev-project/chats/{id}.jsonl"),
     "copilot": ("copilot-log.jsonl", "session-state/{id}/events.jsonl"),
@@ -71,6 +75,26 @@ def test_a_shell_command_is_read_with_its_result(host):
     outcomes = [read_outcome(event, failed=event.name == "PostToolUseFailure") for event in tools]
     assert [outcome.ok for outcome in outcomes] == [True, False]
     assert outcomes[1].exit_code == 1
+
+
+@pytest.mark.parametrize("host", PLUGINS)
+def test_a_plugin_sends_what_was_said_with_the_ids_of_the_host(host):
+    [said] = [event.said for event in list_events(host) if event.name == "Stop"]
+    assert [(message["role"], message["content"]) for message in said] == [("user", PROMPT), ("assistant", ANSWER)]
+    assert all(message["id"] and message["at"] for message in said)
+
+
+@pytest.mark.parametrize("tool", ["reverie_remember_batch", "mcp__reverie__remember_batch"])
+def test_reverie_s_own_tools_are_known_in_opencode(tool):
+    arguments = {"items": []}
+    event = read_opencode({"tool_name": tool, "tool_input": arguments})
+    assert (event["tool_name"], event["tool_input"]) == ("mcp__reverie__remember_batch", arguments)
+
+
+def test_a_patch_is_an_edit_of_its_first_file():
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+new\n*** End Patch"
+    event = read_opencode({"tool_name": "apply_patch", "tool_input": {"patchText": patch}})
+    assert (event["tool_name"], event["tool_input"]) == ("Edit", {"file_path": "src/a.py", "old_string": "old"})
 
 
 @pytest.mark.parametrize("host", LOGS)

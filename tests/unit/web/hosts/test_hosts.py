@@ -48,7 +48,12 @@ def test_variables_move_folders(sandbox):
     moved = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "XDG_CONFIG_HOME": "/g", "APPDATA": "not/absolute"}
     assert paths(sandbox, "claude-code", environment=moved) == ["/c/settings.json", "/c/.claude.json", "/c/CLAUDE.md"]
     assert paths(sandbox, "codex", environment=moved) == ["/x/hooks.json", "/x/config.toml", "/x/AGENTS.md"]
-    assert paths(sandbox, "opencode", environment=moved)[0] == "/g/opencode/opencode.json"
+    assert paths(sandbox, "opencode", environment=moved)[:2] == [
+        "/g/opencode/plugin/reverie.js",
+        "/g/opencode/opencode.json",
+    ]
+    pi = ["/p/extensions/reverie.js", "/p/mcp.json", "/p/AGENTS.md"]
+    assert paths(sandbox, "pi", environment={"PI_CODING_AGENT_DIR": "/p"}) == pi
     assert paths(sandbox, "vscode", environment=moved, platform="win32")[0].startswith("/home/ann/AppData/Roaming/")
 
 
