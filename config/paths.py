@@ -22,6 +22,9 @@ PERSONAL_WORKSPACE = "me"
 WORKSPACES = "workspaces"
 SNAPSHOTS = "snapshots"
 STORE_KEY = "store.key"
+# The files of the spool: a waiting request, a request whose delivery was started, and the folder of refused requests.
+# After a crash, parts of a started request may have been carried out.
+SPOOL_ENDING, SPOOL_BEGUN, SPOOL_REFUSED = ".json", ".begun.json", "refused"
 
 
 def personal_workspace_of(person_id: str | None) -> str:

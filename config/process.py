@@ -27,6 +27,8 @@ PARENT_CHECK_S = 0.5
 LOOK_S = 0.5
 # Exit code (EX_UNAVAILABLE of sysexits.h) if another process has the role or the port: a restart cannot help.
 EXIT_IN_USE = 69
+# The role of commands that replace files. Sessions of `reverie mcp --standalone` do not start meanwhile.
+STANDALONE = "standalone"
 
 
 def process_owner() -> str:

@@ -5,6 +5,7 @@ Output is limited in bytes and time; what lies beyond the limits is unknown.
 
 import re
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -18,6 +19,8 @@ MAX_SECONDS = 60.0
 MOST_NAMES = 100
 MOST_LINES = 50
 _COMMIT = "\x01"
+# The line before the names of the files that differ between two trees.
+_TREES = re.compile(r"([0-9a-f]{40,64}) [0-9a-f]{40,64}\n")
 _FORMAT = "--format=%x01%H %cs"
 _QUIET = ("--no-color", "--no-show-signature", "--no-notes", "--no-ext-diff", "--no-textconv")
 # Texts about the code, and generated files.
@@ -96,6 +99,39 @@ def read_manifest_lines(git: Git, names: Collection[str], manifests: Collection[
     return _collect(git, sorted(names)[:MOST_NAMES], ("HEAD", "--", *(f":(glob)**/{name}" for name in manifests)))
 
 
+def read_changed_since(git: Git, commits: Collection[str], names: Collection[str]) -> dict[str, frozenset[str]]:
+    """Read which of some files changed between each commit and HEAD; commits that the repository lacks are left out.
+
+    A name is a path or its last parts; a commit may be abbreviated. Git runs three times, however many commits there
+    are. Raises TooMuchHistory beyond the limits.
+    """
+    trees, head = _find_trees(git, commits), git.answer("rev-parse", "HEAD^{tree}")
+    wanted, tree = frozenset(names), ""
+    changed: dict[str, set[str]] = {tree: set() for tree in trees.values()}
+    pairs = "".join(f"{tree} {head}\n" for tree in changed)
+    for piece in _read_pieces(git, "diff-tree", "--stdin", "-r", "-z", "--name-only", "--no-renames", stdin=pairs):
+        path = piece
+        while (header := _TREES.match(path)) is not None:
+            tree, path = header[1], path[header.end() :]
+        parts = path.split("/")
+        endings = ("/".join(parts[start:]) for start in range(len(parts)))
+        # The name of a file may look like the line with two trees.
+        changed.get(tree, set()).update(ending for ending in endings if ending in wanted)
+    return {commit: frozenset(changed[tree]) for commit, tree in trees.items()}
+
+
+def _find_trees(git: Git, commits: Collection[str]) -> dict[str, str]:
+    """Return the tree of each commit that the repository has."""
+    lines = _read_pieces(git, "log", *_QUIET, "--format=%H %T", "--all", "HEAD", "--", separator=b"\n")
+    known = sorted((commit, tree) for commit, _, tree in (line.partition(" ") for line in lines))
+    trees: dict[str, str] = {}
+    for commit in commits:
+        place = bisect_left(known, (commit, ""))
+        if place < len(known) and known[place][0].startswith(commit):
+            trees[commit] = known[place][1]
+    return trees
+
+
 def _collect(git: Git, names: Collection[str], chosen: tuple[str, ...]) -> dict[str, list[Line]]:
     lines: dict[str, list[Line]] = {name: [] for name in names}
     word = re.compile(rf"(?<![\w])(?:{'|'.join(map(re.escape, names))})(?![\w])")
@@ -123,10 +159,10 @@ def _read_lines(git: Git, chosen: tuple[str, ...]) -> Iterator[Line]:
             yield Line(change, path, text[0] == "+", text[1:], added)
 
 
-def _read_pieces(git: Git, *arguments: str, separator: bytes = b"\0") -> Iterator[str]:
+def _read_pieces(git: Git, *arguments: str, separator: bytes = b"\0", stdin: str = "") -> Iterator[str]:
     deadline = time.monotonic() + MAX_SECONDS
     size, rest = 0, b""
-    with git.output(*arguments) as stream:
+    with git.output(*arguments, stdin=stdin) as stream:
         while block := stream.read(1 << 18):
             size += len(block)
             if size > MAX_BYTES or time.monotonic() > deadline:

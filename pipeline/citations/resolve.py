@@ -18,6 +18,7 @@ from pipeline.citations.history import (
     TooMuchHistory,
     is_manifest_of,
     read_changed_lines,
+    read_changed_since,
     read_ended_paths,
     read_manifest_lines,
 )
@@ -27,7 +28,6 @@ from pipeline.identity.git import Git
 from pipeline.text.citations import Citation, CitationKind, is_file_name
 
 RULE_FILES = frozenset({"MEMORY.md", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md"})
-QUIET_DIFF = ("--no-color", "--no-ext-diff", "--no-textconv")
 _MANIFESTS = {"make": MAKEFILES, "script": PACKAGES, "entry": PROJECTS}
 _NAMED_IN_CODE = (CitationKind.SYMBOL, CitationKind.CONSTANT)
 
@@ -49,17 +49,32 @@ def list_rule_files(root: Path) -> list[str]:
     return sorted(path for path in tree.paths if PurePosixPath(path).name in RULE_FILES and tree.has_on_disk(path))
 
 
-def find_changed_since(root: Path, commit: str, findings: Sequence[Finding]) -> tuple[str, ...] | None:
-    """Return the cited files that changed after a commit; None if the repository lacks the commit."""
-    git = Git(root)
-    if not git.has_commits() or not Tree(root, git).find_commits([commit]):
-        return None
+def find_changed_since(
+    root: Path, commits: Sequence[Sequence[str]], findings: Sequence[Sequence[Finding]]
+) -> list[dict[str, tuple[str, ...] | None]]:
+    """Return for each text the cited files that changed after each of its commits.
+
+    None stands for a commit that the repository lacks. Without an answer of git within its limits, no commit is named.
+    """
+    wanted = {commit for of_text in commits for commit in of_text}
+    cited = [
+        [item.citation.name for item in of_text if item.citation.kind is CitationKind.PATH] for of_text in findings
+    ]
     try:
-        changed, _ = git.list_paths("diff", "--name-only", "--no-renames", *QUIET_DIFF, "-z", commit, "HEAD", "--")
+        names = {name for of_text in cited for name in of_text}
+        changed = read_changed_since(Git(root), wanted, names) if wanted else {}
+    except TooMuchHistory:
+        return [{} for _ in commits]
     except InvalidField:
-        return None
-    paths = [finding.citation.name for finding in findings if finding.citation.kind is CitationKind.PATH]
-    return tuple(name for name in paths if any(f"/{path}".endswith(f"/{name}") for path in changed))
+        # A repository without commits.
+        changed = {}
+    return [
+        {
+            commit: tuple(name for name in names if name in changed[commit]) if commit in changed else None
+            for commit in of_text
+        }
+        for of_text, names in zip(commits, cited, strict=True)
+    ]
 
 
 class _Resolver:

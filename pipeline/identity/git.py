@@ -92,12 +92,15 @@ class Git:
         return [os.fsdecode(name) for name in done.stdout.split(b"\0")[:-1]], _CLOSED.findall(os.fsdecode(done.stderr))
 
     @contextmanager
-    def output(self, *arguments: str) -> Iterator[IO[bytes]]:
+    def output(self, *arguments: str, stdin: str = "") -> Iterator[IO[bytes]]:
         """Yield a command's output as a stream; raise InvalidField if it fails or takes too long."""
-        with tempfile.TemporaryFile() as complaints:
+        # In a file: a pipe would have to be written while the output is read.
+        with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile() as lines:
+            lines.write(stdin.encode())
+            lines.seek(0)
             process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
                 [*self._command, *arguments],
-                stdin=subprocess.DEVNULL,
+                stdin=lines,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
                 env=self._environment,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs import snapshot
+from pipeline.services.spool_purge import scrub_spool
 from pipeline.store import hook_runs, memories, purges, refusals
 from pipeline.store.purges import UnfinishedPurge
 from pipeline.store.refusals import RefusedBy
@@ -97,7 +98,10 @@ def _list_quotation_steps(workspace: Workspace, unfinished: Sequence[UnfinishedP
     def quotes(workspace_id: str | None, text: str) -> bool:
         return (here if workspace_id == workspace.id else anywhere).quotes(text)
 
-    steps: list[Step] = [partial(snapshot.delete_matching_texts_of_store, workspace.database, here.quotes)]
+    # First, so that the other steps find what was delivered before.
+    waiting = workspace.home_settings.paths.spool
+    steps: list[Step] = [partial(scrub_spool, waiting, lambda name, text: quotes(name or workspace.id, text))]
+    steps.append(partial(snapshot.delete_matching_texts_of_store, workspace.database, here.quotes))
     if of_person:
         steps.append(partial(_forget_said_everywhere, workspace, QuotationFinder(of_person)))
     steps.append(partial(_purge_journal, workspace, ids, quotes))

@@ -64,12 +64,11 @@ def check_memories(root: Path, memories: Sequence[Mapping[str, Any]]) -> list[Ch
 
 def _check(root: Path, sources: Sequence[str], texts: Sequence[str], *, are_files: bool = False) -> list[CheckedText]:
     found = resolve_citations(root, [find_citations(text) for text in texts], are_files=are_files)
-    checked = []
-    for source, text, findings in zip(sources, texts, found, strict=True):
-        commits = find_verified_commits(text)
-        verified = {commit: find_changed_since(root, commit, findings) for commit in commits}
-        checked.append(CheckedText(source, text, tuple(findings), verified))
-    return checked
+    verified = find_changed_since(root, [find_verified_commits(text) for text in texts], found)
+    return [
+        CheckedText(source, text, tuple(findings), changed)
+        for source, text, findings, changed in zip(sources, texts, found, verified, strict=True)
+    ]
 
 
 def _expand(root: Path, path: Path) -> list[Path]:

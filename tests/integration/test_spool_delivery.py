@@ -3,14 +3,17 @@
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
+from config.paths import SPOOL_BEGUN, WORKSPACE_HEADER
 from pipeline.errors import StoreUnavailable
 from pipeline.store import agent_sessions
 from web.app import create_app
 from web.spool import delivery as module
 from web.spool.delivery import SpoolDelivery
 from web.spool.events import spool_event
-from web.spool.files import BEGUN, SpooledRequest, add_request, describe_spool, list_files
+from web.spool.files import SpooledRequest, add_request, describe_spool, list_files
+from web.spool.lanes import FIRST_PAUSE_S, LONGEST_PAUSE_S
 from web.spool.writes import add_client_ids, spool_write
 
 
@@ -20,7 +23,8 @@ class Spool:
     def __init__(self, container):
         self.container = container
         self.home = str(container.settings.paths.root)
-        self.delivery = SpoolDelivery(container, create_app(container))
+        self.now = 0.0
+        self.delivery = SpoolDelivery(container, create_app(container), lambda: self.now)
 
     def write(self, **body):
         sent = add_client_ids("POST", "/v1/memories", body)
@@ -32,6 +36,8 @@ class Spool:
         assert spool_event(self.home, f"/hooks/{host}", json.dumps(event).encode(), {})
 
     def deliver(self):
+        """Deliver everything that can be delivered after every pause is over."""
+        self.now += LONGEST_PAUSE_S
         return self.delivery.deliver_all()
 
     def deliver_again(self, monkeypatch):
@@ -39,7 +45,7 @@ class Spool:
         with monkeypatch.context() as patch:
             patch.setattr(self.delivery, "_remove", lambda _file: None)
             self.deliver()
-        assert all(file.endswith(BEGUN) for file in list_files(self.home))
+        assert all(file.endswith(SPOOL_BEGUN) for file in list_files(self.home))
         # A new process knows no earlier delivery.
         self.container.hook_deliveries = type(self.container.hook_deliveries)()
         self.deliver()
@@ -152,7 +158,7 @@ def test_a_damaged_file_does_not_stop_the_others(spool, client):
 
 
 def test_a_busy_store_keeps_the_order(spool, client, monkeypatch):
-    ids = [spool.write(content=f"text {number}") for number in range(2)]
+    ids = [spool.write(content=f"text {number}", session_id="s1") for number in range(2)]
     spool.event(hook_event_name="UserPromptSubmit", prompt="remember this: staging uses port 9000")
     waiting = list_files(spool.home)
 
@@ -170,6 +176,105 @@ def test_a_busy_store_keeps_the_order(spool, client, monkeypatch):
         assert list_files(spool.home) == waiting[2:]
     assert spool.deliver() == 1
     assert {memory["id"] for memory in list_memories(client)} > set(ids)
+
+
+def answer(monkeypatch, choose_status):
+    """Answer each request by a function of it instead of running it; return the contents of the sent ones."""
+    sent = []
+
+    def send(_self, request, _file, **_rest):
+        sent.append(request.body["content"])
+        return choose_status(request), "database is locked"
+
+    monkeypatch.setattr(module.SpoolDelivery, "_send", send)
+    return sent
+
+
+def put(spool, content, workspace="default", **body):
+    headers = {WORKSPACE_HEADER: workspace}
+    add_request(spool.home, SpooledRequest("POST", "/v1/memories", headers, {"content": content, **body}))
+
+
+def test_a_request_that_must_wait_holds_up_only_its_session_and_its_workspace(spool, monkeypatch):
+    put(spool, "1", "damaged")
+    put(spool, "2", "damaged", session_id="s1")
+    put(spool, "3", "sound")
+    put(spool, "4", "sound", session_id="s1")
+    put(spool, "5", "third")
+    sent = answer(monkeypatch, lambda request: 503 if request.headers[WORKSPACE_HEADER] == "damaged" else 201)
+    # The fourth belongs to the session of the second.
+    assert (spool.deliver(), sent) == (2, ["1", "3", "5"])
+    sent.clear()
+    assert (spool.deliver(), sent) == (0, ["1"])
+    sent.clear()
+    answered = answer(monkeypatch, lambda _request: 201)
+    assert (spool.deliver(), answered) == (3, ["1", "2", "4"])
+
+
+def test_a_pass_ends_after_some_requests_that_must_wait(spool, monkeypatch):
+    count = 3 * module.MOST_WAITING
+    for number in range(count):
+        put(spool, str(number), f"w{number}")
+    sent = answer(monkeypatch, lambda request: 201 if request.body["content"] == str(count - 1) else 503)
+    spool.delivery.deliver_all()
+    assert sent == [str(number) for number in range(module.MOST_WAITING)]
+    # Those wait longer and longer, so the turn comes to the others.
+    while str(count - 1) not in sent:
+        spool.now += FIRST_PAUSE_S
+        before = len(sent)
+        spool.delivery.deliver_all()
+        assert len(sent) - before <= module.MOST_WAITING + 1
+        assert spool.now < LONGEST_PAUSE_S
+    assert len(list_files(spool.home)) == count - 1
+
+
+@pytest.mark.parametrize("status", [401, 408, 429])
+def test_a_refusal_that_every_request_would_get_ends_the_pass(spool, monkeypatch, status):
+    for number in range(3):
+        put(spool, str(number), f"w{number}")
+    sent = answer(monkeypatch, lambda _request: status)
+    assert (spool.deliver(), sent) == (0, ["0"])
+    # It is tried again in the next pass.
+    assert (spool.delivery.deliver_all(), sent) == (0, ["0", "0"])
+
+
+def test_a_request_that_waits_for_long_is_logged_once(spool, monkeypatch):
+    put(spool, "1", "damaged")
+    answer(monkeypatch, lambda _request: 503)
+    for _ in range(12):
+        spool.deliver()
+    assert len([error for error in spool.errors() if "again and again" in error]) == 1
+    assert len(list_files(spool.home)) == 1
+
+
+@pytest.mark.files
+@settings(suppress_health_check=list(HealthCheck), max_examples=30)
+@given(
+    requests=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["", "s1", "s2"])), max_size=8),
+    statuses=st.lists(st.sampled_from([201, 201, 503, 500, 429]), max_size=40),
+)
+def test_requests_of_a_session_and_of_a_workspace_keep_their_order(container, requests, statuses):
+    container.settings.paths.spool.mkdir(exist_ok=True)
+    spool, answers = Spool(container), iter(statuses)
+    for number, (workspace, session) in enumerate(requests):
+        put(spool, str(number), workspace, **({"session_id": session} if session else {}))
+    arrived = []
+
+    def choose_status(request):
+        status = next(answers, 201)
+        if status == 201:
+            arrived.append(int(request.body["content"]))
+        return status
+
+    with pytest.MonkeyPatch.context() as patch:
+        answer(patch, choose_status)
+        while list_files(spool.home):
+            spool.deliver()
+    for lane in ("a", "b", "s1", "s2"):
+        of_lane = [number for number in arrived if lane in requests[number]]
+        assert of_lane == sorted(of_lane)
+    # An unexpected error is repeated, and five of them move a request aside.
+    assert len(arrived) == len(set(arrived))
 
 
 def test_an_unexpected_error_is_refused_after_some_attempts(spool, client, monkeypatch):

@@ -88,8 +88,8 @@ def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
 
 def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]]:
     """Return the address of the server on this machine, and the headers of requests to it."""
-    from config.paths import WORKSPACE_HEADER
-    from config.settings import environment_incognito, environment_workspace
+    from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
+    from config.settings import environment_incognito, environment_read_only, environment_workspace
     from web.contract import INCOGNITO_HEADER
 
     headers = {"Authorization": f"Bearer {settings.paths.token_file.read_text(encoding='ascii').strip()}"}
@@ -99,6 +99,8 @@ def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]
         headers[WORKSPACE_HEADER] = named
     if environment_incognito():
         headers[INCOGNITO_HEADER] = "true"
+    if environment_read_only():
+        headers[READ_ONLY_HEADER] = "true"
     return settings.url, headers
 
 

@@ -11,6 +11,7 @@ from pipeline.errors import ExtraMissing, ReverieError
 from pipeline.records import CheckResult
 from web.cli.command import Command, pass_state
 from web.cli.errors import explain_file_error
+from web.cli.local_store import refuse_read_only
 from web.cli.render import plain
 from web.cli.state import State
 
@@ -29,6 +30,8 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @pass_state
 def doctor(state: State, *, fix: bool) -> int:
     """Check the installation, settings, data directory, server, model and workspaces. Exit with 1 if a check fails."""
+    if fix:
+        refuse_read_only()
     results: list[dict[str, Any]] = []
     for check in _list_checks(state):
         for outcome, done in _run_check(check, fix=fix):

@@ -60,7 +60,7 @@ def export(state: State, file: Path, form: str | None, passphrase_file: Path | N
     if phrase is not None and form != "bundle":
         raise click.BadParameter("Only a bundle can be encrypted. Add --format bundle.", param_hint="--passphrase-file")
     paths = state.settings.paths
-    with open_home(state) as home, show_waiting("writing", quiet=state.json):
+    with open_home(state, only_reads=True) as home, show_waiting("writing", quiet=state.json):
         workspaces = home.databases.ids() if everything else [state.workspace]
         if form == "bundle":
             counts = exporting.export_bundle(paths, home.stores, target, workspaces, phrase).memories

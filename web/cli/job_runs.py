@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from web.cli.local_store import refuse_read_only
 from web.cli.render import plain
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class JobResult:
 
 @contextmanager
 def open_worker(settings: "Settings") -> Iterator["WorkerContainer"]:
-    """Open what jobs need, and close it afterwards."""
+    """Open what jobs need, and close it afterwards; raise ReadOnly in a read-only session."""
+    refuse_read_only()
     from pipeline.bootstrap.worker import WorkerContainer
 
     worker = WorkerContainer(settings)

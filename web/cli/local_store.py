@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pipeline.errors import Conflict
+from pipeline.errors import Conflict, ReadOnly
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -15,9 +15,24 @@ if TYPE_CHECKING:
     from pipeline.enums import Stage
 
 
+def refuse_read_only() -> None:
+    """Raise ReadOnly in a read-only session: a command that opens the files asks no server, which would refuse it."""
+    from config.settings import environment_read_only
+
+    if environment_read_only():
+        raise ReadOnly(
+            "Nothing was changed: this session is read-only (REVERIE_READ_ONLY). Unset the variable to run the command."
+        )
+
+
 @contextmanager
-def open_home(state: State) -> Iterator["CommandContainer"]:
-    """Open the data directory for a command; afterwards wake the workers for the work that it created."""
+def open_home(state: State, *, only_reads: bool = False) -> Iterator["CommandContainer"]:
+    """Open the data directory for a command; afterwards wake the workers for the work that it created.
+
+    Unless the command `only_reads`, it is refused in a read-only session.
+    """
+    if not only_reads:
+        refuse_read_only()
     from pipeline.bootstrap.command import CommandContainer
 
     woken: set[tuple[str, str]] = set()
@@ -50,21 +65,33 @@ def require_files(settings: "Settings", action: str) -> None:
 
 @contextmanager
 def nothing_runs(settings: "Settings", action: str) -> Iterator[None]:
-    """Keep the stack from starting during an action, such as "encrypt"; raise Conflict if it is running."""
-    from config.process import Role
+    """Keep every server from starting during an action, such as "encrypt"; raise Conflict if one is running."""
+    from config.process import STANDALONE, Role
     from web.cli.processes import list_running, supervisor_role
 
+    refuse_read_only()
     settings.paths.ensure()
     running = list_running(settings)
     if running:
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in running)
         raise Conflict(f"Cannot {action} while Reverie is running. Stop it with `reverie down`: {names}.")
     taken = []
+    roles = ("web", "scheduler", STANDALONE)
     try:
-        for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in ("web", "scheduler"))):
+        for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in roles)):
             role.take()
             taken.append(role)
+        _require_no_sessions(settings, action)
         yield
     finally:
         for role in taken:
             role.release()
+
+
+def _require_no_sessions(settings: "Settings", action: str) -> None:
+    """Raise Conflict if an agent's session uses the files directly; no other one starts meanwhile."""
+    from web.cli.processes import find_standalone
+
+    sessions = ", ".join(str(process.pid) for process in find_standalone(settings))
+    if sessions:
+        raise Conflict(f"Cannot {action} while agents use `reverie mcp --standalone`. End them first: pid {sessions}.")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from web.mcp.bridge import Bridge, Choose, RefusingBridge, TeamBridge
     from web.mcp.offered_tools import FindSwitches, Switches
     from web.mcp.opening import OpeningLine
+    from web.mcp.standalone import StandaloneServer
+
+    Opened = Bridge | TeamBridge | RefusingBridge | StandaloneServer
 
 
 @click.command("mcp", cls=Command)
@@ -28,9 +31,12 @@ if TYPE_CHECKING:
 )
 @click.option("--server", metavar="NAME", help="Use the server of this team instead of the one on this machine.")
 @click.option("--read-only", is_flag=True, help="Offer only tools that read; store nothing from this session.")
+@click.option("--standalone", is_flag=True, help="Open the files directly: start no server, and open no port.")
 @pass_state
-def mcp(state: State, *, profile: str, server: str | None, read_only: bool) -> None:
+def mcp(state: State, *, profile: str, server: str | None, read_only: bool, standalone: bool) -> None:
     """Serve an agent over MCP on standard input and output; start Reverie if it is not running."""
+    if standalone and server is not None:
+        raise click.UsageError("--standalone excludes --server: the memory of a team is on its server.")
     # MCP requires UTF-8, whatever the encoding of the terminal is.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
@@ -38,7 +44,8 @@ def mcp(state: State, *, profile: str, server: str | None, read_only: bool) -> N
     from web.mcp.opening import HostInput, Loading, answer_opening
 
     find_switches = _switches_finder(state, server, is_read_only=read_only)
-    loading = Loading(lambda: _load_server(state, profile, server, find_switches, is_read_only=read_only))
+    open_server = functools.partial(_open_server, state, server, is_read_only=read_only, is_standalone=standalone)
+    loading = Loading(lambda: _load_server(profile, open_server, find_switches))
     host = HostInput(sys.stdin.fileno())
     opening = answer_opening(host, sys.stdout, profile, loading, find_switches)
     if not opening:
@@ -64,21 +71,10 @@ def _switches_finder(state: State, team: str | None, *, is_read_only: bool) -> "
 
 
 def _load_server(
-    state: State, profile: str, team: str | None, find_switches: "FindSwitches", *, is_read_only: bool
-) -> "tuple[Callable[[Sequence[OpeningLine]], None], Bridge | TeamBridge | RefusingBridge]":
-    """Return the function that serves a host with the SDK, and the bridge to the web server."""
-    from config.toml_files import SettingsError
-    from web.mcp.bridge import RefusingBridge
-
-    bridge: Bridge | TeamBridge | RefusingBridge
-    try:
-        bridge = (
-            _open_bridge(state, is_read_only=is_read_only)
-            if team is None
-            else _open_team_bridge(state, team, is_read_only=is_read_only)
-        )
-    except SettingsError as error:
-        bridge = RefusingBridge(str(error))
+    profile: str, open_server: "Callable[[], Opened]", find_switches: "FindSwitches"
+) -> "tuple[Callable[[Sequence[OpeningLine]], None], Opened]":
+    """Return the function that serves a host with the SDK, and the server of its tools."""
+    bridge = open_server()
     from config.settings import environment_session
     from web.mcp.full_tools import PROFILES, REVEALED
     from web.mcp.server import always, build_server
@@ -90,6 +86,21 @@ def _load_server(
     notifier = SessionNotifier(bridge.events)
     server = build_server(always(bridge), PROFILES[profile], folder, session, find_switches, more, notifier)
     return functools.partial(serve_stdio, server), bridge
+
+
+def _open_server(state: State, team: str | None, *, is_read_only: bool, is_standalone: bool) -> "Opened":
+    """Return the server of the tools: a bridge to a web server, or this process."""
+    from config.toml_files import SettingsError
+    from web.mcp.bridge import RefusingBridge
+
+    try:
+        if is_standalone:
+            return _open_standalone(state, is_read_only=is_read_only)
+        if team is not None:
+            return _open_team_bridge(state, team, is_read_only=is_read_only)
+        return _open_bridge(state, is_read_only=is_read_only)
+    except SettingsError as error:
+        return RefusingBridge(str(error))
 
 
 def _find_folder() -> Path | None:
@@ -114,6 +125,20 @@ def _workspace_chooser(state: State) -> "Choose":
         return choose_for_folder(_find_folder(), state.settings, state.named_workspace, to_write=to_write).workspace
 
     return choose
+
+
+def _open_standalone(state: State, *, is_read_only: bool) -> "StandaloneServer | RefusingBridge":
+    """Return the server in this process, or one that tells the host why the data directory cannot be used."""
+    from pipeline.errors import ReverieError
+    from web.mcp.bridge import RefusingBridge
+    from web.mcp.standalone import open_standalone, prepare_process
+
+    settings = state.settings
+    prepare_process(settings)
+    try:
+        return open_standalone(settings, _workspace_chooser(state), read_only=is_read_only)
+    except (ReverieError, OSError) as error:
+        return RefusingBridge(f"Cannot open {settings.paths.root}: {error}")
 
 
 def _open_bridge(state: State, *, is_read_only: bool) -> "Bridge":

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from config.data_directory import NoDataDirectory, find_data_directory
-from config.process import Role
+from config.process import STANDALONE, Role
 from config.settings import Settings
 
 SUPERVISOR = "supervisor"
@@ -68,6 +68,18 @@ def list_running(settings: Settings) -> list[Running]:
     return sorted((p for p in running if p.lives()), key=lambda p: (_ORDER.index(p.name), p.pid))
 
 
+def find_standalone(settings: Settings) -> list[psutil.Process]:
+    """Find the sessions of agents that use the files of a data directory directly."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            command = process.cmdline()
+            is_session = _is_python(command) and "mcp" in command and f"--{STANDALONE}" in command
+            if is_session and _find_directory(process) == settings.paths.root:
+                found.append(process)
+    return found
+
+
 def find_directory_of_process(process: psutil.Process) -> Path | None:
     """Return the data directory of a process of Reverie; None for other programs and other users' processes."""
     try:
@@ -121,13 +133,17 @@ def _find_stack(directory: Path) -> Iterator[Running]:
 
 def _name(command: Sequence[str]) -> str | None:
     """Return the name of the process that a command line starts: a Python with one of our modules or our queue."""
-    if not command or "python" not in Path(command[0]).name.lower():
+    if not _is_python(command):
         return None
     if _QUEUE in command[1:]:
         return "worker"
     if "-m" not in command[:-1]:
         return None
     return _MODULES.get(command[command.index("-m") + 1])
+
+
+def _is_python(command: Sequence[str]) -> bool:
+    return bool(command) and "python" in Path(command[0]).name.lower()
 
 
 def _find_directory(process: psutil.Process) -> Path | None:

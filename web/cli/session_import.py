@@ -47,7 +47,7 @@ def sessions(state: State, agents: tuple[str, ...], since: str | None, project: 
     from web.cli.local_store import open_home
 
     chosen = ImportOptions(agents, since, project, dry_run)
-    with open_home(state) as container, _show_progress(quiet=state.json or dry_run) as on_progress:
+    with open_home(state, only_reads=dry_run) as container, _show_progress(quiet=state.json or dry_run) as on_progress:
         try:
             summary = import_sessions(
                 container.settings, container.stores.transcripts, container.workspace, chosen, on_progress

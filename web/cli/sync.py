@@ -143,7 +143,7 @@ def _describe(status: "RemoteStatus") -> dict[str, Any]:
 @pass_state
 def status(state: State) -> None:
     """Show each remote: changes to send and to receive, time of the last sync, size and problems."""
-    with open_home(state) as home:
+    with open_home(state, only_reads=True) as home:
         remotes = [_describe(remote) for remote in home.sync.look()]
     state.show(remotes, lambda: _print_remotes(remotes))
 
@@ -175,7 +175,7 @@ def _print_remotes(remotes: list[dict[str, Any]]) -> None:
 @pass_state
 def log(state: State, limit: int) -> None:
     """List the exchanges with other machines, newest first, and the changes that were quarantined."""
-    with open_home(state) as home:
+    with open_home(state, only_reads=True) as home:
         events = [{"at": event.at, "remote": event.remote, "says": event.says} for event in home.sync.events(limit)]
         quarantined = [
             {
@@ -208,7 +208,7 @@ def conflicts(state: State, number: int | None) -> None:
     """List fields that two machines changed at the same time: the current and the overwritten value."""
     from pipeline.errors import NotFound
 
-    with open_home(state) as home:
+    with open_home(state, only_reads=number is None) as home:
         records = home.sync.conflicts(state.workspace)
         if number is not None:
             if number > len(records):
@@ -259,7 +259,7 @@ def repair(state: State, name: str | None) -> None:
 @pass_state
 def devices(state: State) -> None:
     """List the devices that share this memory."""
-    with open_home(state) as home:
+    with open_home(state, only_reads=True) as home:
         items = [
             {
                 "name": device.name,

@@ -117,7 +117,7 @@ def list_(state: State) -> None:
     """List accounts with their roles, and their tokens with the time of the last use."""
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with open_home(state, only_reads=True) as home:
         records = people.list_people(home.people)
 
     def show() -> None:

@@ -109,7 +109,7 @@ class Bridge:
         while True:
             client = self._ready()
             try:
-                chosen = self.workspace(to_write=not self._read_only and _stores(method, path))
+                chosen = self.workspace(to_write=not self._read_only and stores_memory(method, path))
                 answer = client.call(method, path, body, query, chosen)
             except ServerUnreachable as error:
                 self._answered_at = float("-inf")
@@ -243,6 +243,6 @@ def _reads(method: str, path: str) -> bool:
     return method == "GET" or path in READS
 
 
-def _stores(method: str, path: str) -> bool:
+def stores_memory(method: str, path: str) -> bool:
     """Return whether a request stores a new memory. A change goes to the workspace of the memory."""
     return (method == "POST" and path in NEW) or (method == "PUT" and path.startswith(TAKEN_IN))

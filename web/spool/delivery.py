@@ -1,51 +1,65 @@
-"""Deliver the spool from the web server: the oldest request first, each through the app like an HTTP request."""
+"""Deliver the spool from the web server: the oldest request first, each through the app like an HTTP request.
+
+Requests of one session, and writes to one workspace, keep their order. Others pass a request that must wait.
+"""
 
 import json
 import logging
 import threading
 import time
+from collections.abc import Callable
+from enum import Enum, auto
 from http import HTTPStatus
 from pathlib import Path
 
+from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_REFUSED
 from pipeline.bootstrap.web import WebContainer
 from web.connections import Wsgi
 from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER
-from web.spool.files import (
-    BEGUN,
-    ENDING,
-    MOST_REFUSED,
-    REFUSED,
-    SpooledRequest,
-    list_files,
-    read_request,
-    sync_folder,
-    time_of,
-)
+from web.spool.files import MOST_REFUSED, SpooledRequest, list_files, read_request, sync_folder, time_of
+from web.spool.lanes import LONGEST_PAUSE_S, Lanes, find_lanes
 
 LOOK_EVERY_S = 2.0
 # A request that fails with an unexpected error is refused after so many attempts.
 MOST_ATTEMPTS = 5
+# A pass over the spool ends after so many requests that must wait: each may have waited for a lock.
+MOST_WAITING = 10
 WRITTEN_WITHIN_S = 30.0
 # An incomplete file of a killed program is deleted after this time.
 DRAFT_AGE_S = 3600.0
 COMPONENT = "spool"
-# Refusals that end: the token was renewed, the server is busy, or the request timed out.
-_TEMPORARY = frozenset(
-    (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
-)
+# Refusals of any request that end: the token was renewed, the server is busy, or the request timed out.
+_OF_ALL = frozenset((HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS))
+# Also those of a workspace: its store is locked, full or damaged.
+_TEMPORARY = _OF_ALL | {HTTPStatus.SERVICE_UNAVAILABLE}
 
 log = logging.getLogger(__name__)
+
+
+class _Outcome(Enum):
+    """What became of a request: it left the spool, it waits for an earlier one, or it was refused temporarily.
+
+    After `STOPS`, every other request would be refused, too.
+    """
+
+    LEFT = auto()
+    BEHIND = auto()
+    WAITS = auto()
+    STOPS = auto()
 
 
 class SpoolDelivery:
     """Delivers the waiting requests of a data directory in a thread of its web server."""
 
-    def __init__(self, container: WebContainer, app: Wsgi) -> None:
+    def __init__(self, container: WebContainer, app: Wsgi, clock: Callable[[], float] = time.monotonic) -> None:
         self._container = container
         self._app = app
         self._home = str(container.settings.paths.root)
         self._folder = container.settings.paths.spool
         self._attempts: dict[str, int] = {}
+        self._lanes = Lanes(clock)
+        # The lanes of waiting requests, so that each file is not read in every pass.
+        self._lanes_of_file: dict[str, frozenset[str]] = {}
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
 
     def start(self) -> None:
@@ -68,42 +82,75 @@ class SpoolDelivery:
             stopping.wait(LOOK_EVERY_S)
 
     def deliver_all(self) -> int:
-        """Deliver the waiting requests in order until one must wait longer; return the number of delivered requests."""
-        delivered = 0
-        for file in list_files(self._home):
-            if self._container.stopping.is_set() or not self._deliver(file):
+        """Deliver each request that waits for no other one, in order; return the number of requests that left."""
+        left = waiting = 0
+        files = list_files(self._home)
+        self._lanes.start_pass()
+        for gone in self._lanes_of_file.keys() - files:
+            del self._lanes_of_file[gone]
+        for file in files:
+            if self._container.stopping.is_set() or waiting == MOST_WAITING:
                 break
-            delivered += 1
-        return delivered
+            outcome = self._deliver(file)
+            left += outcome is _Outcome.LEFT
+            waiting += outcome is _Outcome.WAITS
+            if outcome is _Outcome.STOPS:
+                break
+        return left
 
-    def _deliver(self, file: str) -> bool:
-        """Deliver one request; return whether the next one may follow."""
+    def _deliver(self, file: str) -> _Outcome:
+        """Deliver a request unless an earlier one of its session or workspace waits."""
         try:
-            request = read_request(self._home, file)
+            if file not in self._lanes_of_file:
+                self._lanes_of_file[file] = find_lanes(read_request(self._home, file))
+            lanes = self._lanes_of_file[file]
+            if self._lanes.is_blocked(lanes):
+                self._lanes.block(lanes)
+                return _Outcome.BEHIND
+            # After a crash, the name says that this request was started before.
+            is_repeated, begun = file.endswith(SPOOL_BEGUN), _name_begun(file)
+            if not is_repeated:
+                (self._folder / file).replace(self._folder / begun)
+                sync_folder(str(self._folder))
+            # Again: a purge may have changed a file that was not started yet.
+            request = read_request(self._home, begun)
+        except FileNotFoundError:
+            # A purge has deleted it.
+            return _Outcome.LEFT
         except ValueError as error:
             self._refuse(file, f"{file}: {error}")
-            return True
-        # After a crash, the name says that this request was started before.
-        is_repeated, begun = file.endswith(BEGUN), f"{file.removesuffix(BEGUN).removesuffix(ENDING)}{BEGUN}"
-        if not is_repeated:
-            (self._folder / file).replace(self._folder / begun)
-            sync_folder(str(self._folder))
+            return _Outcome.LEFT
+        outcome = self._settle(request, file, begun, is_repeated=is_repeated)
+        if outcome is _Outcome.LEFT:
+            self._lanes.resume(lanes)
+        elif outcome is _Outcome.WAITS:
+            self._pause(lanes, request)
+        return outcome
+
+    def _settle(self, request: SpooledRequest, file: str, begun: str, *, is_repeated: bool) -> _Outcome:
+        """Send a request whose delivery was started, and remove it, move it aside or keep it by the answer."""
         status, detail = self._send(request, begun, is_repeated=is_repeated)
         if status < HTTPStatus.BAD_REQUEST:
             # Hook events are recorded in the background: the file stays until they are written.
             self._container.feedback.submit(lambda: None).result(timeout=WRITTEN_WITHIN_S)
             self._remove(begun)
-            return True
+            return _Outcome.LEFT
         self._attempts[begun] = self._attempts.get(begun, 0) + 1
         is_lasting = status < HTTPStatus.INTERNAL_SERVER_ERROR or self._attempts[begun] >= MOST_ATTEMPTS
         if status not in _TEMPORARY and is_lasting:
             self._refuse(begun, f"{request.method} {request.path}: HTTP {status}: {detail}")
-            return True
+            return _Outcome.LEFT
         if not is_repeated and status in _TEMPORARY:
             # Nothing of it was carried out.
             (self._folder / begun).replace(self._folder / file)
             self._attempts.pop(begun)
-        return False
+        return _Outcome.STOPS if status in _OF_ALL else _Outcome.WAITS
+
+    def _pause(self, lanes: frozenset[str], request: SpooledRequest) -> None:
+        if self._lanes.pause(lanes) == LONGEST_PAUSE_S:
+            self._container.operations.record_error_once(
+                COMPONENT, f"{request.method} {request.path} in the spool is refused again and again; see its workspace"
+            )
 
     def _send(self, request: SpooledRequest, file: str, *, is_repeated: bool) -> tuple[int, str]:
         """Run a request in the app as the owner of the data directory; return the status and the error."""
@@ -129,7 +176,7 @@ class SpoolDelivery:
 
     def _refuse(self, file: str, reason: str) -> None:
         """Log a request that can never be delivered, and move it aside."""
-        folder = self._folder / REFUSED
+        folder = self._folder / SPOOL_REFUSED
         folder.mkdir(mode=0o700, exist_ok=True)
         (self._folder / file).replace(folder / file)
         sync_folder(str(self._folder))
@@ -145,11 +192,15 @@ class SpoolDelivery:
 
     def _remove_drafts(self) -> None:
         try:
-            drafts = [path for path in self._folder.glob(".*") if _is_old(path)]
+            drafts = [path for path in self._folder.glob(f".*{SPOOL_ENDING}") if _is_old(path)]
         except OSError:
             return
         for draft in drafts:
             draft.unlink(missing_ok=True)
+
+
+def _name_begun(file: str) -> str:
+    return f"{file.removesuffix(SPOOL_BEGUN).removesuffix(SPOOL_ENDING)}{SPOOL_BEGUN}"
 
 
 def _is_old(path: Path) -> bool:

@@ -12,14 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-FOLDER, REFUSED = "spool", "refused"
+from config.paths import SPOOL_ENDING, SPOOL_REFUSED
+
+FOLDER = "spool"
 MOST_FILES = 1000
 MOST_BYTES = 16 * 1024 * 1024
 # Refused requests are kept for a person to read, the newest of them.
 MOST_REFUSED = 100
-ENDING = ".json"
-# A file whose delivery was started. After a crash, parts of the request may have been carried out.
-BEGUN = ".begun.json"
 
 
 class SpoolFull(Exception):
@@ -59,7 +58,7 @@ def add_request(home: str, request: SpooledRequest) -> str:
             "Start the server with `reverie up`; it delivers them."
         )
     name = f"{time.time_ns():020d}-{os.urandom(5).hex()}"
-    _write(folder, f"{name}{ENDING}", data)
+    _write(folder, f"{name}{SPOOL_ENDING}", data)
     return name
 
 
@@ -102,7 +101,7 @@ def describe_spool(home: str) -> SpoolState:
     folder = os.path.join(home, FOLDER)
     files = _scan(folder)
     oldest = min((time_of(name) for name, _ in files), default=None)
-    refused = len(_scan(os.path.join(folder, REFUSED)))
+    refused = len(_scan(os.path.join(folder, SPOOL_REFUSED)))
     return SpoolState(len(files), sum(size for _, size in files), oldest, refused)
 
 
@@ -111,7 +110,7 @@ def _scan(folder: str) -> list[tuple[str, int]]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.endswith(ENDING) and entry.name[:20].isdigit():
+                if entry.name.endswith(SPOOL_ENDING) and entry.name[:20].isdigit():
                     # A file that was delivered during the scan has no size.
                     with suppress(FileNotFoundError):
                         found.append((entry.name, entry.stat().st_size))

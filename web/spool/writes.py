@@ -44,7 +44,7 @@ def add_client_ids(method: str, path: str, body: Any) -> Any:
 
 def has_client_ids(method: str, path: str, body: Any) -> bool:
     """Return whether a request may be sent again although its first answer was lost."""
-    items = list(_items(body)) if method == "POST" and path in (MEMORIES, BATCH) else []
+    items = list(list_items(body)) if method == "POST" and path in (MEMORIES, BATCH) else []
     return bool(items) and all("id" in item for item in items)
 
 
@@ -58,7 +58,7 @@ def spool_write(
     can_wait = (method == "POST" and path in (MEMORIES, BATCH, GOALS)) or (method == "PUT" and path.startswith(FACTS))
     if not (can_wait and isinstance(body, Mapping) and _is_for_here(body)):
         return None
-    sessions = [str(item["session_id"]) for item in _items(body) if item.get("session_id")]
+    sessions = [str(item["session_id"]) for item in list_items(body) if item.get("session_id")]
     home = str(settings.paths.root)
     if not may_spool(home, _variables(settings), sessions):
         return None
@@ -78,13 +78,13 @@ def _add_time(path: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a body that says when it was written: it may arrive much later."""
     now = utc_now()
     if path == BATCH:
-        return {**body, "items": [{"occurred_at": now, **item} for item in _items(body)]}
+        return {**body, "items": [{"occurred_at": now, **item} for item in list_items(body)]}
     if path == MEMORIES:
         return {"occurred_at": now, **body}
     return {"valid_from": now, **body} if path.startswith(FACTS) else dict(body)
 
 
-def _items(body: Any) -> Iterator[Mapping[str, Any]]:
+def list_items(body: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the memories of a body."""
     if isinstance(body, Mapping):
         items = body.get("items", [body])

@@ -1,5 +1,6 @@
 """Citations are resolved against real checkouts and histories."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,50 @@ def test_a_folder_without_commits_has_no_history(repository: Repository) -> None
 def test_files_that_changed_after_a_verification(repository: Repository) -> None:
     verified = repository.commit(**{"a/one.py": "1", "a/two.py": "2"})
     repository.commit(**{"a/one.py": "3"})
-    (findings,) = resolve_citations(repository.root, [find_citations("`a/one.py` and `a/two.py`")])
-    assert find_changed_since(repository.root, verified, findings) == ("a/one.py",)
-    assert find_changed_since(repository.root, "1234567abc", findings) is None
+    findings = resolve_citations(repository.root, [find_citations("`one.py`, `a/two.py`"), find_citations("`a/`")])
+    commits = [[verified[:9], "1234567abc"], [verified]]
+    assert find_changed_since(repository.root, commits, findings) == [
+        {verified[:9]: ("one.py",), "1234567abc": None},
+        {verified: ()},
+    ]
+
+
+def test_a_repository_without_commits_has_no_verified_commit(repository: Repository) -> None:
+    assert find_changed_since(repository.root, [["1234567abc"]], [[]]) == [{"1234567abc": None}]
+
+
+def test_commits_with_the_same_files_have_the_same_changes(repository: Repository) -> None:
+    first = repository.commit(**{"a.py": "1"})
+    repository.commit(**{"a.py": "2"})
+    again = repository.commit(**{"a.py": "1"})
+    repository.commit(**{"a.py": "3", "odd\nname.py": ""})
+    findings = resolve_citations(repository.root, [find_citations("`a.py`")])
+    found = find_changed_since(repository.root, [[first, again]], findings)
+    assert found == [{first: ("a.py",), again: ("a.py",)}]
+
+
+@pytest.mark.parametrize("count", [1, 60])
+def test_the_number_of_processes_does_not_grow_with_the_verified_commits(
+    repository: Repository, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = [repository.commit(**{"a.py": str(number)}) for number in range(count + 1)]
+    findings = resolve_citations(repository.root, [find_citations("`a.py`")] * count)
+    started = []
+    popen = subprocess.Popen
+
+    def start(command: list[str], *arguments: object, **options: object) -> object:
+        started.append(command)
+        return popen(command, *arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    found = find_changed_since(repository.root, [[commit] for commit in commits[:-1]], findings)
+    assert found == [{commit: ("a.py",)} for commit in commits[:-1]]
+    assert len(started) == 3
+
+
+def test_beyond_the_limits_nothing_is_said(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    verified = repository.commit(**{"a.py": "1"})
+    repository.commit(**{"a.py": "2"})
+    findings = resolve_citations(repository.root, [find_citations("`a.py`")])
+    monkeypatch.setattr("pipeline.citations.history.MAX_BYTES", 10)
+    assert find_changed_since(repository.root, [[verified]], findings) == [{}]
