@@ -25,6 +25,7 @@ _PATCH = ("-p", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv", 
 _COMMIT = b"\x01"
 # The starts of reflog entries of commits that were made on the checked-out branch.
 _OWN_COMMITS = ("commit", "cherry-pick", "am:", "revert")
+_CHECKOUT = "checkout: moving from "
 _RENAMED = "Branch: renamed refs/heads/"
 
 
@@ -154,12 +155,22 @@ class _Inspection:
             return any(says.startswith(_OWN_COMMITS) for commit, says in _list_until(made, self._known.settled))
         if last != self._known.branch.head:
             return True
-        return any(commit == last and says.startswith(_OWN_COMMITS) for commit, says in self._read_reflog("HEAD"))
+        return self._committed_here()
+
+    def _committed_here(self) -> bool:
+        """Return whether a commit was made while the branch was checked out, as far as HEAD's log says."""
+        checked_out = ""
+        for _, says in reversed(self._read_reflog("HEAD")):
+            if says.startswith(_CHECKOUT):
+                checked_out = says.rpartition(" ")[2]
+            elif checked_out == self._name and says.startswith(_OWN_COMMITS):
+                return True
+        return False
 
     def _find_last_tip(self) -> str | None:
         """Return the commit of a deleted branch when it was left last, as far as HEAD's log says."""
         entries = self._read_reflog("HEAD")
-        left = f"checkout: moving from {self._name} to "
+        left = f"{_CHECKOUT}{self._name} to "
         return next((before[0] for (_, says), before in pairwise(entries) if says.startswith(left)), None)
 
     def _find_new_name(self) -> str | None:

@@ -37,7 +37,7 @@ def find_side_branch(folder: Path) -> SideBranch | None:
         repository = open_repository(root)
         name = _find_checked_out(repository)
         default = None if name is None else find_default_branch(repository)
-    except (InvalidField, UnreadableFile):
+    except (InvalidField, UnreadableFile, OSError, RuntimeError):
         return None
     if name is None or default is None or name == default or not is_usable_name(name):
         return None

@@ -71,6 +71,8 @@ def copy_commits(repository: BranchedRepository, name: str = FEATURE) -> None:
 def merge_on_a_code_host(repository: BranchedRepository, name: str = FEATURE) -> None:
     """Squash on a remote, and fetch: the default branch here is behind."""
     remote = repository.root.parent / "remote"
+    # Its default branch is the one that is checked out here.
+    repository.switch(repository.default)
     repository.git("clone", "--quiet", "--bare", str(repository.root), str(remote))
     repository.git("remote", "add", "origin", str(remote))
     repository.git("fetch", "--quiet", "origin")

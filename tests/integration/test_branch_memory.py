@@ -1,6 +1,7 @@
 """What is learned on a git branch is shown on that branch, through hooks, API and tools, until the branch is merged."""
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from werkzeug.datastructures import Headers
@@ -18,7 +19,7 @@ from web.mcp.in_process import InProcessServer, Operations, Sender
 
 TEXT = "The login form posts to the endpoint sessions"
 PROMPT = "Which endpoint does the login form post to?"
-EDIT = {"tool_name": "Edit", "tool_input": {"file_path": "/project/login.py", "old_string": "a", "new_string": "b"}}
+COMMIT = {"tool_name": "Bash", "tool_input": {"command": "git commit -m 'Post the login form to sessions'"}}
 
 
 @pytest.fixture
@@ -77,9 +78,11 @@ def test_a_memory_of_a_branch_is_shown_there_until_it_is_merged(caller, project,
     assert (memory["scope"], memory["branch"]) == ({"kind": "branch", "id": FEATURE}, FEATURE)
     digest_all(worker, caller.workspace)
 
+    sessions = count()
+
     def shown():
         prepared = caller.client.post("/v1/prepare", {"message": PROMPT, "cwd": str(project.root)}).get_json()["text"]
-        prompted = caller.hook("UserPromptSubmit", "another", prompt=PROMPT)
+        prompted = caller.hook("UserPromptSubmit", f"s{next(sessions)}", prompt=PROMPT)
         return [bool(caller.find()), TEXT in prepared, TEXT in prompted]
 
     assert shown() == [True, True, True]
@@ -122,7 +125,7 @@ def test_what_a_turn_did_on_a_branch_is_kept_for_it(caller, project, container, 
     caller.write("Something of the repository")
     project.start()
     caller.hook("UserPromptSubmit", prompt="Change the form")
-    caller.hook("PostToolUse", tool_response={}, **EDIT)
+    caller.hook("PostToolUse", tool_response={"stdout": ""}, **COMMIT)
     caller.hook("Stop")
     flush_notes(container)
     items = caller.client.get("/v1/memories?scope=branch:feature/login", workspace=caller.workspace).get_json()["items"]

@@ -84,7 +84,8 @@ class State:
         """Return a client for a workspace; it restarts a stack that died."""
         from web.client import Client
 
-        folder = str(find_working_folder() or "")
+        # The branch of this folder has nothing to do with another workspace.
+        folder = "" if self.named_workspace else str(find_working_folder() or "")
         return Client.from_settings(self.settings, workspace, timeout_s=timeout_s, revive=self._revive, folder=folder)
 
     def _revive(self) -> bool:
