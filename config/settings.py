@@ -121,9 +121,6 @@ class Settings:
     llm_daily_tokens: int = declare(
         50_000, "Maximum number of tokens that the jobs of a workspace may use per day (UTC).", least=0
     )
-    busy_timeout_ms: int = declare(
-        5000, "Milliseconds that a write waits for another writer before it answers 503.", least=10, most=60000
-    )
     lease_s: int = declare(
         120, "Seconds after which an unfinished work item goes to another worker.", least=2, most=3600
     )
@@ -181,6 +178,9 @@ class Settings:
         help="Send users' messages, and the agent's answer before each, to `llm_url`, so that the model extracts the "
         "lasting statements. Otherwise capture sends nothing.",
     )
+    branch_memory: Literal["off", "on"] = declare(
+        "off", "Keep what agents learn on a git branch for that branch until it is merged.", choices=("off", "on")
+    )
     personal: bool = declare(default=True, help="Remember facts about you and use them in all workspaces.")
     write_tools: bool = declare(default=True, help="Let agents store and change memories with MCP tools.")
     read_only: bool = declare(default=False, help="Reject every change to memories; recall still works.")
@@ -220,7 +220,7 @@ WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "lesson_holdout", "review"),
         *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
-        *("read_only", "trace", "sessions_mb"),
+        *("read_only", "trace", "sessions_mb", "branch_memory"),
     }
 )
 
@@ -230,7 +230,7 @@ SWITCHES = (
     *("write_tools", "read_only", "incognito", "trace"),
 )
 
-RENAMED = {"hooks": "enabled"}  # Former names, which are refused.
+FORMER = {"hooks": "was renamed: set enabled instead", "busy_timeout_ms": "was removed: delete this line"}  # Refused.
 
 # A file cannot say where it is itself, and a secret in a file is copied and shown more easily than in a variable.
 ENVIRONMENT_ONLY = ("home", "store", "llm_api_key", "oidc_client_secret")
@@ -372,8 +372,8 @@ def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:
         if name in SETTINGS:
             continue
         variable = f"{ENVIRONMENT_PREFIX}{name.upper()}" if origin == "environment" else name
-        if name in RENAMED:
-            raise SettingsError(f"{origin}: {variable} was renamed: set {RENAMED[name]} instead")
+        if name in FORMER:
+            raise SettingsError(f"{origin}: {variable} {FORMER[name]}")
         import difflib
 
         near = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.5)

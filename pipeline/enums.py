@@ -70,6 +70,7 @@ class ScopeKind(StrEnum):
     AGENT = "agent"
     SESSION = "session"
     TASK = "task"
+    BRANCH = "branch"
 
 
 class EdgeKind(StrEnum):

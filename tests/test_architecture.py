@@ -98,7 +98,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.citations": LEAVES | TEXT | {"pipeline.identity"},
     # Decides about quoting for every door to an agent, also for the one that must be there in an instant.
     "pipeline.context.quoting": LEAVES,
-    "pipeline.jobs": VERBS | {"pipeline.citations", "pipeline.identity.repository"},
+    "pipeline.jobs": VERBS | {"pipeline.citations", "pipeline.identity"},
     "pipeline.capture": VERBS | {"pipeline.jobs"},
     "pipeline.ingest": VERBS | {"pipeline.identity"},
     "pipeline.transcripts": STORE | TEXT,
@@ -114,6 +114,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # What an entry point may import although it is no data, each with its reason.
 SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
+    "pipeline.identity.branches.find_side_branch": "reads a folder's branch, and no store",
     "pipeline.identity.repository.branch_of_folder": "reads a folder's branch, and no store",
     "pipeline.index.encoders.usual_model": "settings to text",
     "pipeline.recall.query.parse_query": "text to record",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 from werkzeug.datastructures import Headers
 
@@ -14,12 +15,13 @@ from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER, is_workspace_id
 from config.settings import SETTINGS
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import MalformedRequest
+from pipeline.identity.branches import find_side_branch
 from pipeline.records import OWNED
 from pipeline.records.people import Caller, Role
 from pipeline.services.workspaces import choose_workspace, note_claim
 from pipeline.workspace import Workspace
 from web.access import Need, may_enter, may_write, require
-from web.contract import CALLER_HEADER, INCOGNITO_HEADER, MCP
+from web.contract import CALLER_HEADER, FOLDER_HEADER, INCOGNITO_HEADER, MCP
 
 DEFAULT_WORKSPACE = "default"
 
@@ -66,6 +68,7 @@ class Call:
         self.require(need, workspace_id)
         workspace = workspace_of_caller(self.container, self.caller, workspace_id)
         workspace = workspace.as_read_only() if self.is_read_only else workspace
+        workspace = workspace.on_branch(self.caller.branch)
         return workspace.as_incognito() if self.is_incognito else workspace
 
     def may_enter(self, workspace_id: str) -> bool:
@@ -87,7 +90,24 @@ def create_call(container: WebContainer, request: EndpointRequest, expected: fro
     is_incognito = _read_switch(request.headers, "incognito", INCOGNITO_HEADER)
     is_read_only = _read_switch(request.headers, "read_only", READ_ONLY_HEADER)
     caller = replace(request.caller, is_agent=request.headers.get(CALLER_HEADER) == MCP)
-    return Call(container, workspace_id, caller, request.headers, expected, is_incognito, is_read_only)
+    call = Call(container, workspace_id, caller, request.headers, expected, is_incognito, is_read_only)
+    folder = request.headers.get(FOLDER_HEADER, "")
+    return locate_call(call, container.workspace(workspace_id), unquote(folder)) if folder else call
+
+
+def locate_call(call: Call, workspace: Workspace, folder: str) -> Call:
+    """Return a call that comes from the branch of a folder, if the workspace keeps memories for branches."""
+    path = Path(folder)
+    if call.caller.person is not None or not path.is_absolute() or not workspace.has_branch_memory:
+        return call
+    return replace(call, caller=replace(call.caller, branch=find_side_branch(path)))
+
+
+def enter_folder(call: Call, folder: str, *, to_write: bool = False) -> tuple[Call, Workspace]:
+    """Return the workspace of a folder, and the call as it comes from the folder's branch."""
+    workspace = workspace_of_folder(call, folder, to_write=to_write)
+    call = locate_call(call, workspace, folder)
+    return call, workspace.on_branch(call.caller.branch)
 
 
 def _workspace_of_header(headers: Headers, header: str) -> str | None:

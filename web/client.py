@@ -1,6 +1,7 @@
 """The client of the HTTP API for commands, tools and the supervisor."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Self
@@ -18,7 +19,7 @@ from pipeline.errors import (
 from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 from pipeline.http.event_stream import Block, read_blocks
 from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
-from web.contract import CALLER_HEADER, INCOGNITO_HEADER
+from web.contract import CALLER_HEADER, FOLDER_HEADER, INCOGNITO_HEADER
 from web.own_server import OwnServerCheck
 
 ANSWER_TIMEOUT_S = 60.0
@@ -47,6 +48,7 @@ class Client:
         caller: str | None = None,
         incognito: bool = False,
         read_only: bool = False,
+        folder: str = "",
     ) -> None:
         self.url = url.rstrip("/")
         self.workspace = workspace
@@ -56,6 +58,8 @@ class Client:
             self._caller[INCOGNITO_HEADER] = "true"
         if read_only:
             self._caller[READ_ONLY_HEADER] = "true"
+        if folder:
+            self._caller[FOLDER_HEADER] = quote(os.fsencode(folder))
         # The data directory's token is only for its own server, and another program may have the port.
         check = None
         if isinstance(token, CurrentToken):
@@ -75,8 +79,9 @@ class Client:
         revive: Callable[[], bool] | None = None,
         caller: str | None = None,
         read_only: bool = False,
+        folder: str = "",
     ) -> Self:
-        """Return a client of the server and the workspace in the settings; `workspace` overrides the latter."""
+        """Return a client of the server and workspace in the settings or of `workspace`, for calls from `folder`."""
         # Only a server creates the token: a client must not create a data directory.
         token = CurrentToken(settings.paths.token_file)
         named = workspace or settings.workspace
@@ -89,6 +94,7 @@ class Client:
             caller=caller,
             incognito=environment_incognito(),
             read_only=read_only or environment_read_only(),
+            folder=folder,
         )
 
     def __enter__(self) -> Self:

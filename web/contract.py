@@ -4,6 +4,8 @@
 INCOGNITO_HEADER = "X-Reverie-Incognito"
 # The kind of caller. The tools of an agent name themselves, because their writes can be turned off.
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
+# The folder that a request comes from, percent-encoded: its branch may have memories of its own.
+FOLDER_HEADER = "X-Reverie-Folder"
 # How many milliseconds the client of a hook waits for the answer to a prompt that came while the server was down.
 WAIT_HEADER = "X-Reverie-Wait"
 # A request from the spool: when it was sent, in nanoseconds since 1970, and SPOOLED_AGAIN if its delivery was started

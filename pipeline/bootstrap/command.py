@@ -15,7 +15,7 @@ class CommandContainer:
 
     def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_no_worker) -> None:
         self.settings = settings
-        self.stores = open_stores(settings, WriterProfile("FULL", 0, settings.busy_timeout_ms), mask, on_commit)
+        self.stores = open_stores(settings, WriterProfile("FULL", 0), mask, on_commit)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
         self._settings = WorkspaceSettings(settings, self.stores)

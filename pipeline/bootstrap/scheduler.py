@@ -19,7 +19,7 @@ class SchedulerContainer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.stores = open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), mask)
+        self.stores = open_stores(settings, WriterProfile("NORMAL", 0), mask)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.jobs = list_clocked_jobs(settings)
         self.sync_clock = SyncClock(self.stores.peers, self.databases)

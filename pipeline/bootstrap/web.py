@@ -60,7 +60,7 @@ class WebContainer:
         settings.paths.token()
         self._token = CurrentToken(settings.paths.token_file)
         self.notify = notify
-        profile = WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
+        profile = WriterProfile("FULL", CHECKPOINT_PAGES)
         self.stores = open_stores(settings, profile, mask, notify)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people

@@ -76,7 +76,7 @@ class WorkerContainer:
         settings.paths.ensure()
         self.settings = settings
         self.process = process_owner()
-        profile = WriterProfile("NORMAL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
+        profile = WriterProfile("NORMAL", CHECKPOINT_PAGES)
         self.stores = open_stores(settings, profile, mask, on_commit)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.workspace_settings = WorkspaceSettings(settings, self.stores)

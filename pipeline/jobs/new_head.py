@@ -1,17 +1,17 @@
-"""Request the check of memories when another commit is checked out."""
+"""Request the jobs that compare memories with the repository when another commit is checked out."""
 
 from pathlib import Path
 from sqlite3 import Connection
 
 from pipeline.anchors import find_checkout
 from pipeline.identity.repository import head_of_folder
-from pipeline.store import meta, runs
+from pipeline.store import branches, meta, runs
 
 CHECK_JOB = "check"
 
 
 def note_checkout(db: Connection, folder: str, at: str) -> None:
-    """Record the checkout that contains a folder; at a new commit, request the check of what memories cite."""
+    """Record the checkout that contains a folder; at a new commit, request the jobs that read the repository."""
     checkout = find_checkout(folder)
     if checkout is None:
         return
@@ -20,3 +20,5 @@ def note_checkout(db: Connection, folder: str, at: str) -> None:
     if head is not None and head != meta.get(db, meta.SEEN_HEAD):
         meta.put(db, meta.SEEN_HEAD, head)
         runs.request(db, CHECK_JOB, at)
+        if branches.list_branches_with_memories(db):
+            runs.request(db, branches.JOB, at)

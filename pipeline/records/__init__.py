@@ -80,6 +80,7 @@ class Viewer:
     everything: bool = False
     person: str | None = None
     only_normal: bool = False
+    branch: str | None = None
 
     @property
     def personal(self) -> Scope:

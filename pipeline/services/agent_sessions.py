@@ -42,14 +42,7 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.jobs.new_head import note_checkout
 from pipeline.recall.contexts import SearchContexts
-from pipeline.records import (
-    MAX_SESSION_ID_CHARS,
-    OWNED,
-    Kind,
-    Memory,
-    Viewer,
-    list_session_names,
-)
+from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Kind, Memory, Viewer, list_session_names
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
@@ -63,6 +56,7 @@ from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_te
 from pipeline.services.turns import obey
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
+from pipeline.store.branches import note_session
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
@@ -195,6 +189,8 @@ class AgentSessionService:
             # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
+            if workspace.has_branch_memory:
+                self._note(workspace, partial(note_session, session_id=session.id, branch=workspace.branch))
 
     def _note_briefing(
         self,

@@ -65,7 +65,7 @@ class CheckContext:
     @contextmanager
     def open_stores(self) -> Iterator[Stores]:
         """Open the stores without creating any."""
-        profile = WriterProfile("NORMAL", 0, self.settings.busy_timeout_ms)
+        profile = WriterProfile("NORMAL", 0)
         stores = open_stores(self.settings, profile, lambda text: redact(text).text)
         try:
             yield stores

@@ -98,7 +98,7 @@ def list_snapshots(settings: Settings, workspace_id: str) -> list[SnapshotSummar
 def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
     """Take a snapshot now without blocking writers; raise NotFound for an unknown workspace."""
     paths, objects = settings.paths.workspace(workspace_id), open_storage(settings)
-    with closing(open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), str)) as stores:
+    with closing(open_stores(settings, WriterProfile("NORMAL", 0), str)) as stores:
         shared = None
         if settings.store.reveal():
             shared = shared_snapshots(settings, paths, database := stores.databases.get(workspace_id), objects)

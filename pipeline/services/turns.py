@@ -87,7 +87,7 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
     """Return the capture settings of a workspace; with invalid settings, capture is off."""
     own = settings.get(workspace_id)
     return CaptureSettings(
-        WritePolicy(review=own.review, suggest=own.capture == "suggest"),
+        WritePolicy(review=own.review, suggest=own.capture == "suggest", follows_sessions=own.branch_memory == "on"),
         is_on=settings.captures(workspace_id),
         personal=own.personal,
     )

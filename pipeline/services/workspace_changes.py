@@ -84,7 +84,7 @@ def merge_workspaces(settings: Settings, workspace_id: str, target: str) -> Bund
     file = paths.root / f".merge-{secrets.token_hex(4)}.bundle"
     # The copy must not be readable without the key of an encrypted data directory.
     phrase = secrets.token_urlsafe(32) if paths.store_key.is_file() else None
-    stores = open_stores(settings, WriterProfile("FULL", 0, settings.busy_timeout_ms), str)
+    stores = open_stores(settings, WriterProfile("FULL", 0), str)
     try:
         export_bundle(paths, stores, file, [workspace_id], phrase)
         merged = import_bundle(paths, stores, file, phrase, target=target)

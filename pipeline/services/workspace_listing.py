@@ -41,7 +41,7 @@ def _opened(settings: Settings) -> Iterator["Stores"]:
     from pipeline.store.database import WriterProfile
     from pipeline.store.stores import open_stores
 
-    stores = open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), str)
+    stores = open_stores(settings, WriterProfile("NORMAL", 0), str)
     try:
         yield stores
     finally:

@@ -17,6 +17,10 @@ from pipeline.store.write_connection import WriteConnection
 StoreState = tuple[FileState, FileState]
 
 
+# Milliseconds that a write waits for another writer before it fails as busy.
+BUSY_TIMEOUT_MS = 5000
+
+
 @dataclass(frozen=True, slots=True)
 class WriterProfile:
     """A process's commit mode.
@@ -28,7 +32,7 @@ class WriterProfile:
 
     synchronous: Literal["FULL", "NORMAL"]
     checkpoint_pages: int
-    busy_timeout_ms: int
+    busy_timeout_ms: int = BUSY_TIMEOUT_MS
 
 
 # The work that a commit has for the workers: a stage, or None for other work.

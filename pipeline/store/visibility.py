@@ -84,7 +84,8 @@ def named_by_condition(column: str, person: str | None) -> str:
 
 def visible_to_condition(person: str | None) -> str:
     """Return the condition that excludes other people's private memories, like `is_open_to`."""
-    return f"(scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.TASK}') OR {named_by_condition('scope_id', person)})"
+    everyones = ", ".join(f"'{kind}'" for kind in ScopeKind if kind not in PRIVATE)
+    return f"(scope_kind IN ({everyones}) OR {named_by_condition('scope_id', person)})"
 
 
 def owned_condition(criteria: Filter) -> tuple[str, list[Any]]:
@@ -114,8 +115,10 @@ def is_allowed_by_filter(scope: Scope, criteria: Filter) -> bool:
     """Return whether the filter allows a memory of a scope, like `condition`."""
     if criteria.scope is not None:
         return scope == criteria.scope
-    # A query for a single session counts as coming from that session.
-    return reaches(scope, replace(criteria.viewer, session=criteria.viewer.session or criteria.session_id))
+    viewer = criteria.viewer
+    # A query for a single session or branch counts as coming from there.
+    owners = {"session": viewer.session or criteria.session_id, "branch": viewer.branch or criteria.branch}
+    return reaches(scope, replace(viewer, **owners))
 
 
 def reach_condition(viewer: Viewer) -> tuple[str, list[Any]]:
@@ -130,7 +133,8 @@ def viewer_within(scope: Scope, person: str | None = None) -> Viewer:
     """
     named = {str(kind): scope.id if kind is scope.kind else None for kind in ScopeKind}
     whose = owner_of(scope.id) or person
-    return Viewer(named["user"], named["agent"], named["session"], named["task"], person=whose)
+    owners = named["user"], named["agent"], named["session"], named["task"]
+    return Viewer(*owners, person=whose, branch=named["branch"])
 
 
 def _reach(criteria: Filter) -> tuple[str, list[Any]]:
@@ -142,9 +146,10 @@ def _reach(criteria: Filter) -> tuple[str, list[Any]]:
     owners = {
         ScopeKind.USER: viewer.user,
         ScopeKind.AGENT: viewer.agent,
-        # A query for a single session counts as coming from that session.
+        # A query for a single session or branch counts as coming from there.
         ScopeKind.SESSION: viewer.session or criteria.session_id,
         ScopeKind.TASK: viewer.task,
+        ScopeKind.BRANCH: viewer.branch or criteria.branch,
     }
     # Owners have no empty names: an empty column means no owner.
     named = {kind: owner for kind, owner in owners.items() if owner}

@@ -33,7 +33,7 @@ _TAG = re.compile(r"tag:[a-z0-9-]{1,50}")
 _DETAIL = re.compile(r"details\.[a-z_]{1,40}")
 _OPERATION = re.compile(r"[0-9a-f]{32}")
 # Memories of one session or task stay on their machine.
-TRAVELLING_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT)
+TRAVELLING_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT, ScopeKind.BRANCH)
 MAX_NAME_CHARS = 200
 # Length of a name with its person as a prefix; of a scope, also with its kind.
 MAX_OWNED_CHARS = MAX_SESSION_ID_CHARS + 64

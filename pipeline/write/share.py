@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from pipeline.errors import Conflict
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Scope, ScopeKind
 from pipeline.records.digestion import DIGESTION
-from pipeline.records.people import PRIVATE, owner_of
+from pipeline.records.people import owner_of
 from pipeline.store import (
     arcs,
     audit,
@@ -81,7 +81,7 @@ def withdraw(database: Database, memory_id: str, *, is_copy: bool) -> tuple[Memo
         _release_merged(db, memory, scope, now)
         if is_copy or _says_it_too(db, memory, scope):
             archive_memory(db, get_existing(db, memory.id), now)
-        gone = _rescope(db, get_existing(db, memory.id), scope, None, now)
+        gone = rescope(db, get_existing(db, memory.id), scope, None, now)
         history.add(db, memory.seq, now, WITHDRAWN, None, {})
         for act in audit.of(db, memory.id, 100):
             if act.action is AuditAction.SHARE and act.undone_at is None:
@@ -101,13 +101,21 @@ def _open(db: Connection, memory: Memory, before: Scope, by: str | None) -> None
         raise Conflict("This memory is already shared.")
     if memory.scope.kind is ScopeKind.WORKSPACE:
         raise Conflict("All users of the workspace can already see this memory.")
-    if memory.scope.kind not in PRIVATE:
+    if memory.scope.kind is ScopeKind.TASK:
         raise Conflict("Cannot share a task's memory: everyone who works on the task can already see it.")
     if memory.key is not None and facts.history(db, memory.key, Scope()):
         raise Conflict("The workspace already has a value of this fact. Set the new value there.")
-    _rescope(db, memory, Scope(), f"{before.kind}:{before.id or ''}", now)
-    history.add(db, memory.seq, now, SHARED, None, {})
-    audit.add(db, now, by or OWNER, AuditAction.SHARE, memory.id)
+    open_to_workspace(db, memory, before, by, now)
+
+
+def open_to_workspace(db: Connection, memory: Memory, before: Scope, by: str | None, at: str) -> None:
+    """Make a memory visible in the workspace within a transaction; `before` is the scope to which an undo returns it.
+
+    Raises Conflict if an active memory of the workspace has exactly this text.
+    """
+    rescope(db, memory, Scope(), f"{before.kind}:{before.id or ''}", at)
+    history.add(db, memory.seq, at, SHARED, None, {} if memory.branch is None else {"branch": memory.branch})
+    audit.add(db, at, by or OWNER, AuditAction.SHARE, memory.id)
 
 
 def _take_copy(db: Connection, memory: Memory) -> None:
@@ -137,12 +145,18 @@ def _says_it_too(db: Connection, memory: Memory, scope: Scope) -> bool:
     return memory.key is None and memories.find_active_text(db, scope, memory.content_hash) is not None
 
 
-def _rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | None, now: str) -> list[str]:
+def rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | None, now: str) -> list[str]:
+    """Change the scope of a memory within a transaction; return the ids of the derived memories that were deleted.
+
+    Raises Conflict if an active memory of that scope has exactly this text.
+    """
     if memory.archived_at is None and memory.key is None:
         same = memories.find_active_text(db, scope, memory.content_hash)
         if same is not None and same.seq != memory.seq:
             raise Conflict(f"An active memory of that scope has exactly this text: {same.id}")
     sharing.rescope(db, memory.seq, scope, shared_from, now)
+    if ScopeKind.BRANCH in (memory.scope.kind, scope.kind):
+        memories.update(db, memory.seq, {"branch": scope.id if scope.kind is ScopeKind.BRANCH else None}, now)
     changes.append(db, changes.EDIT, [memory.id])
     return follow_scope(db, memory, get_existing(db, memory.id))
 

@@ -1,11 +1,13 @@
 """The HTTP API as a whole: who may enter, how errors look, what the server says of itself."""
 
 import sqlite3
-from dataclasses import replace
+from functools import partial
 
 import pytest
 from openapi_spec_validator import validate
 
+from pipeline.bootstrap import web as bootstrap
+from pipeline.store.database import WriterProfile
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import open_web
 from web.app import create_app
@@ -179,12 +181,12 @@ def test_a_body_over_the_limit_is_too_large(shared):
     assert answer.status_code == 413
 
 
-def test_a_store_that_another_process_holds_is_busy(home):
-    settings = replace(home, busy_timeout_ms=10)
-    container = open_web(settings)
+def test_a_store_that_another_process_holds_is_busy(home, monkeypatch):
+    monkeypatch.setattr(bootstrap, "WriterProfile", partial(WriterProfile, busy_timeout_ms=10))
+    container = open_web(home)
     client = CheckedClient(create_app(container), container.token)
     written = client.write("A memory from before")
-    other = sqlite3.connect(settings.paths.workspace("default").events, isolation_level=None)
+    other = sqlite3.connect(home.paths.workspace("default").events, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
         for method, path, body in (

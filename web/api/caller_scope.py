@@ -34,7 +34,8 @@ def viewer_of(viewer: Viewer, caller: Caller) -> Viewer:
     An agent sees no private memories.
     """
     _require_self(viewer.user, caller, "viewer.user")
-    return replace(qualified_viewer(caller.person_id, viewer), only_normal=caller.is_agent)
+    branch = None if caller.branch is None else caller.branch.name
+    return replace(qualified_viewer(caller.person_id, viewer), only_normal=caller.is_agent, branch=branch)
 
 
 def list_readable(memories: Iterable[Memory], caller: Caller) -> list[Memory]:

@@ -4,13 +4,12 @@ import functools
 import io
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from web.cli.command import Command, pass_state
-from web.cli.state import State, choose_for_folder
+from web.cli.state import State, choose_for_folder, find_working_folder
 
 if TYPE_CHECKING:
     from web.mcp.bridge import Bridge, Choose, RefusingBridge, TeamBridge
@@ -81,7 +80,7 @@ def _load_server(
     from web.mcp.session_notifier import SessionNotifier
     from web.mcp.stdio import serve_stdio
 
-    folder, session = str(_find_folder() or ""), environment_session()
+    folder, session = str(find_working_folder() or ""), environment_session()
     more = REVEALED if profile == "core" else ()
     notifier = SessionNotifier(bridge.events)
     server = build_server(always(bridge), PROFILES[profile], folder, session, find_switches, more, notifier)
@@ -103,14 +102,6 @@ def _open_server(state: State, team: str | None, *, is_read_only: bool, is_stand
         return RefusingBridge(str(error))
 
 
-def _find_folder() -> Path | None:
-    """Return the working folder of the host, None if it was deleted."""
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        return None
-
-
 def _open_team_bridge(state: State, name: str, *, is_read_only: bool) -> "TeamBridge":
     from pipeline.services.team_servers import find_team
     from web.mcp.bridge import TeamBridge
@@ -122,7 +113,9 @@ def _open_team_bridge(state: State, name: str, *, is_read_only: bool) -> "TeamBr
 def _workspace_chooser(state: State) -> "Choose":
     # As for hooks, an invalid `.reverie.toml` is ignored: an agent could not correct it.
     def choose(*, to_write: bool = False) -> str:
-        return choose_for_folder(_find_folder(), state.settings, state.named_workspace, to_write=to_write).workspace
+        return choose_for_folder(
+            find_working_folder(), state.settings, state.named_workspace, to_write=to_write
+        ).workspace
 
     return choose
 
@@ -146,7 +139,9 @@ def _open_bridge(state: State, *, is_read_only: bool) -> "Bridge":
     from web.cli.background import launch
     from web.mcp.bridge import Bridge
 
-    settings = state.settings
-    bridge = Bridge(settings, _workspace_chooser(state), lambda: launch(settings), read_only=is_read_only)
+    settings, folder = state.settings, str(find_working_folder() or "")
+    bridge = Bridge(
+        settings, _workspace_chooser(state), lambda: launch(settings), read_only=is_read_only, folder=folder
+    )
     bridge.start_in_background()
     return bridge

@@ -84,7 +84,9 @@ class State:
         """Return a client for a workspace; it restarts a stack that died."""
         from web.client import Client
 
-        return Client.from_settings(self.settings, workspace, timeout_s=timeout_s, revive=self._revive)
+        # The branch of this folder has nothing to do with another workspace.
+        folder = "" if self.named_workspace else str(find_working_folder() or "")
+        return Client.from_settings(self.settings, workspace, timeout_s=timeout_s, revive=self._revive, folder=folder)
 
     def _revive(self) -> bool:
         from web.cli.background import revive
@@ -187,6 +189,14 @@ def empty_page() -> dict[str, Any]:
 
 def _choose_of(others: list[str]) -> str:
     return f"Other workspaces: {', '.join(others)}; choose one with `-w ID`."
+
+
+def find_working_folder() -> Path | None:
+    """Return the working folder, None if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def choose_for_folder(

@@ -54,7 +54,7 @@ def join(state: State, code: str) -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice([ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT]),
+    type=click.Choice([ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT, ScopeKind.BRANCH]),
     help="Only sync memories of this scope. Can be repeated.  [default: workspace and user]",
 )
 @click.option("--open", "is_open", is_flag=True, help="Write unencrypted, but signed data.")

@@ -24,7 +24,7 @@ from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
-from web.call import Call, workspace_finder, workspace_of_folder
+from web.call import Call, enter_folder, workspace_finder, workspace_of_folder
 from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
@@ -85,7 +85,7 @@ def answer_event(
         call = replace(call, is_read_only=call.is_read_only or event.is_read_only)
         if event.name in HANDLERS:
             name = event.name
-            workspace = _workspace(call, event, to_write=name in WRITING)
+            call, workspace = enter_folder(call, event.cwd, to_write=name in WRITING)
             workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
             output, answer = _handle(call, workspace, event, host, fields)
         else:
@@ -346,7 +346,9 @@ def _workspace(call: Call, event: HookEvent, *, to_write: bool = False) -> Works
 
 
 def _session(call: Call, event: HookEvent) -> AgentSession:
-    return identify_session(event.session_id, event.agent_id, event.cwd, call.caller.person_id)
+    session = identify_session(event.session_id, event.agent_id, event.cwd, call.caller.person_id)
+    branch = call.caller.branch
+    return session if branch is None else session.on_branch(branch.name)
 
 
 def _note(call: Call, message: str) -> str:

@@ -57,8 +57,10 @@ class Bridge:
         *,
         deadline_s: float = START_DEADLINE_S,
         read_only: bool = False,
+        folder: str = "",
     ) -> None:
         self.workspace = workspace
+        self._folder = folder
         self._settings = settings
         self._start = start
         self._deadline_s = deadline_s
@@ -148,7 +150,7 @@ class Bridge:
             if self._client is None:
                 # Not earlier: the server creates the token before its first answer.
                 self._client = Client.from_settings(
-                    self._settings, self.workspace(), caller=MCP, read_only=self._read_only
+                    self._settings, self.workspace(), caller=MCP, read_only=self._read_only, folder=self._folder
                 )
             return self._client
 
