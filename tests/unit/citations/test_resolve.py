@@ -61,6 +61,13 @@ def test_a_name_that_the_repository_never_defined_is_not_judged(repository: Repo
     assert {state for _, state, _ in states} == {State.UNKNOWN}
 
 
+def test_a_name_of_the_standard_library_is_not_judged_by_a_definition_here(repository: Repository) -> None:
+    repository.commit(**{"a.py": "def total_ordering(cls):\n    return cls\n", "b.py": ""})
+    repository.commit(**{"a.py": "pass\n"})
+    assert repository.states("Use `functools.total_ordering`.") == [("functools.total_ordering", State.UNKNOWN, None)]
+    assert repository.states("Use `a.total_ordering`.") == [("a.total_ordering", State.GONE, None)]
+
+
 def test_targets_of_make_and_scripts_of_packages(repository: Repository) -> None:
     repository.commit(Makefile="test: deps\n\tpytest\nlint:\n\truff\n", **{"package.json": '{"scripts": {"dev": "x"}}'})
     repository.commit(Makefile="test: deps\n\tpytest\n")
