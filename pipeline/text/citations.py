@@ -34,7 +34,7 @@ _VERIFIED = re.compile(r"\bverified[ :]+(?:at )?@`?([0-9a-f]{7,40})(?![\w-])", r
 # Extensions that are rather parts of a name: `os.path`, `config.get`.
 _FILE_EXTENSIONS = frozenset(
     """
-    bash c cc cfg conf cpp cs css csv cts cxx dart env ex exs gif go gradle graphql h hpp html ico ini ipynb java jpeg
+    bash c cc cfg conf cpp cs css csv cts cxx dart env ex exs gif go gradle graphql h hpp html ico in ini ipynb java jpeg
     jpg js json jsonl jsx kt kts less lock lua m md mdx mjs mk ml mm mts pdf php pl png proto ps1 py pyi pyx rb rs rst
     sass scala scss sh sql svelte svg swift tf toml ts tsx txt vue webp xml yaml yml zig zsh
     """.split()  # noqa: SIM905 - readable as words
@@ -46,9 +46,19 @@ _NOT_CURRENT = re.compile(
     r"|moved?|formerly|previously|used to|was|were|had|old|legacy|deprecated|obsolete|gone|instead|not|never|nor"
     r"|don't|doesn't|isn't|missing|lacks?|earlier|will|would|should|could|might|may"
     r"|create[sd]?|add(?:s|ed)?|plan(?:s|ned)?|todo|e\.g|example|examples|for instance|such as|"
-    r"generate[sd]?|generates|writes?|written|output|outputs|produces?|suppose|imagine|placeholder|proposed?|split|merged?)\b|→|->",
+    r"generate[sd]?|generates|writes?|written|output|outputs|produces?|suppose|imagine|placeholder|proposed?|split|merged?"
+    r"|lived|existed|became|g[eo]ts? rid of|ceased?|any ?more|there (?:is|are) no|your|their)\b|→|->",
     re.IGNORECASE,
 )
+# A statement about a version of the project: it may concern an earlier one.
+_DATED = re.compile(
+    r"\b(?:before|until|till|up to|prior to|since|in|with|as of|from|after|versions?|releases?)[ ]+(?:[a-z]\w*[ ]+)?"
+    r"v?\d+(?:\.\d+)+(?!\w|[ ]*(?:%|[mµn]?s\b|[kmg]i?b\b|seconds?\b|minutes?\b|hours?\b))"
+    r"|\b(?:before|until|till|prior to|versions?|releases?)[ ]+(?:[a-z]\w*[ ]+)?v?\d+\b|\bin [a-z]\w* v?\d+,",
+    re.IGNORECASE,
+)
+# What follows a name that did something: `parse_all` read the file.
+_DID = re.compile(r"[`*\])]*[ ]+\w+ed[ ]+(?:the|an?|all|every|each|its|their)\b")
 # The heading of a part about the past.
 _PAST_HEADING = re.compile(r"\b(removed|deprecated|changelog|history|archived?|obsolete)\b", re.IGNORECASE)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)$", re.MULTILINE)
@@ -213,7 +223,8 @@ def _is_current(page: _Page, start: int, end: int) -> bool:
     opening = before[-1].end() if before else max(0, start - 400)
     sentence = text[opening:start] + " " + text[end : after.start() if after else end + 400]
     stated = f"{sentence} {_find_introduction(text, start) or ''}"
-    return _NOT_CURRENT.search(re.sub(r"`[^`\n]*`", " ", stated)) is None
+    plain = re.sub(r"`[^`\n]*`", " ", stated)
+    return not (_NOT_CURRENT.search(plain) or _DATED.search(plain) or _DID.match(text, end))
 
 
 def _find_introduction(text: str, start: int) -> str | None:

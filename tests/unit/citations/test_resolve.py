@@ -88,6 +88,12 @@ def test_commits_dangle_in_files_only(repository: Repository) -> None:
     [
         "We removed `shop/cart.py`.",
         "The cart will be in `shop/cart.py`.",
+        "In shop 7, carts are in shop/cart.py.",
+        "Before 2.0 carts go through `shop/cart.py`.",
+        "Release 3.1 gets rid of `shop/cart.py`.",
+        "`shop/cart.py` computed the total.",
+        "Since March there is no shop/cart.py.",
+        "Your carts are in `shop/cart.py`.",
         "`shop/cart.py` → `shop/basket.py`",
         "For example `shop/cart.py`.",
         "```\nshop/cart.py\n```",
@@ -100,6 +106,20 @@ def test_statements_about_the_past_and_examples_are_not_judged(repository: Repos
     repository.commit(**{"shop/cart.py": "A = 1\n", "shop/keep.py": ""})
     repository.commit(**{"shop/cart.py": None})
     assert {state for _, state, _ in repository.states(text, are_files=True)} <= {State.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Carts expire after 1.5 s, see `shop/cart.py`.",
+        "`shop/cart.py` is limited by the settings.",
+        "Run the checks before each commit with `shop/cart.py`.",
+    ],
+)
+def test_durations_and_conditions_are_no_statements_about_the_past(repository: Repository, text: str) -> None:
+    repository.commit(**{"shop/cart.py": "A = 1\n", "shop/keep.py": ""})
+    repository.commit(**{"shop/cart.py": None})
+    assert [state for _, state, _ in repository.states(text)] == [State.GONE]
 
 
 def test_paths_outside_of_the_checkout_are_not_looked_at(repository: Repository, tmp_path: Path) -> None:
