@@ -34,9 +34,9 @@ _VERIFIED = re.compile(r"\bverified[ :]+(?:at )?@`?([0-9a-f]{7,40})(?![\w-])", r
 # Extensions that are rather parts of a name: `os.path`, `config.get`.
 _FILE_EXTENSIONS = frozenset(
     """
-    bash c cc cfg conf cpp cs css csv cts cxx dart env ex exs gif go gradle graphql h hpp html ico in ini ipynb java jpeg
-    jpg js json jsonl jsx kt kts less lock lua m md mdx mjs mk ml mm mts pdf php pl png proto ps1 py pyi pyx rb rs rst
-    sass scala scss sh sql svelte svg swift tf toml ts tsx txt vue webp xml yaml yml zig zsh
+    bash c cc cfg conf cpp cs css csv cts cxx dart env ex exs gif go gradle graphql h hpp html ico in ini ipynb java
+    jpeg jpg js json jsonl jsx kt kts less lock lua m md mdx mjs mk ml mm mts pdf php pl png proto ps1 py pyi pyx rb rs
+    rst sass scala scss sh sql svelte svg swift tf toml ts tsx txt vue webp xml yaml yml zig zsh
     """.split()  # noqa: SIM905 - readable as words
 )
 # A statement about the past, a plan or an example: what it cites need not exist.
@@ -47,7 +47,8 @@ _NOT_CURRENT = re.compile(
     r"|don't|doesn't|isn't|missing|lacks?|earlier|will|would|should|could|might|may"
     r"|create[sd]?|add(?:s|ed)?|plan(?:s|ned)?|todo|e\.g|example|examples|for instance|such as|"
     r"generate[sd]?|generates|writes?|written|output|outputs|produces?|suppose|imagine|placeholder|proposed?|split|merged?"
-    r"|lived|existed|became|g[eo]ts? rid of|ceased?|any ?more|there (?:is|are) no|your|their)\b|→|->",
+    r"|lived|existed|became|g[eo]ts? rid of|ceased?|any ?more|there (?:is|are) no|my|your|their"
+    r"|originally|initially|at first|went|came|began|broke|hid|gave|grew|fell|took|threw|ran|did|(?:re)?wrote)\b|→|->",
     re.IGNORECASE,
 )
 # A statement about a version of the project: it may concern an earlier one.
@@ -57,8 +58,16 @@ _DATED = re.compile(
     r"|\b(?:before|until|till|prior to|versions?|releases?)[ ]+(?:[a-z]\w*[ ]+)?v?\d+\b|\bin [a-z]\w* v?\d+,",
     re.IGNORECASE,
 )
-# What follows a name that did something: `parse_all` read the file.
-_DID = re.compile(r"[`*\])]*[ ]+\w+ed[ ]+(?:the|an?|all|every|each|its|their)\b")
+# Replaces a citation or a code span in a sentence.
+_MARK = "\0"
+# A verb in the past tense, and words before a participle: "parsed the file", but "is parsed", "limited by".
+_PAST_VERB = re.compile(
+    r"\b\w+[^\We]ed(?=[ ]*(?:[.,;!?]|\Z|\0)|[ ]+(?:the|an?|all|every|each|its|no|into|to|until|out|away)\b)",
+    re.IGNORECASE,
+)
+_AUXILIARY = re.compile(
+    r"\b(?:is|are|be|been|being|gets?|has|have|as|if|when|once)\b(?:[ ]+[\w-]+){0,3}[ ]*\Z", re.IGNORECASE
+)
 # The heading of a part about the past.
 _PAST_HEADING = re.compile(r"\b(removed|deprecated|changelog|history|archived?|obsolete)\b", re.IGNORECASE)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)$", re.MULTILINE)
@@ -221,10 +230,15 @@ def _is_current(page: _Page, start: int, end: int) -> bool:
     before = list(_SENTENCE_END.finditer(text, max(0, start - 400), start))
     after = _SENTENCE_END.search(text, end, end + 400)
     opening = before[-1].end() if before else max(0, start - 400)
-    sentence = text[opening:start] + " " + text[end : after.start() if after else end + 400]
+    sentence = text[opening:start] + f" {_MARK} " + text[end : after.start() if after else end + 400]
     stated = f"{sentence} {_find_introduction(text, start) or ''}"
-    plain = re.sub(r"`[^`\n]*`", " ", stated)
-    return not (_NOT_CURRENT.search(plain) or _DATED.search(plain) or _DID.match(text, end))
+    plain = re.sub(r"`[^`\n]*`", f" {_MARK} ", stated)
+    return not (_NOT_CURRENT.search(plain) or _DATED.search(plain) or _has_past_verb(plain))
+
+
+def _has_past_verb(sentence: str) -> bool:
+    verbs = _PAST_VERB.finditer(sentence)
+    return any(_AUXILIARY.search(sentence, max(0, verb.start() - 80), verb.start()) is None for verb in verbs)
 
 
 def _find_introduction(text: str, start: int) -> str | None:

@@ -92,6 +92,9 @@ def test_commits_dangle_in_files_only(repository: Repository) -> None:
         "Before 2.0 carts go through `shop/cart.py`.",
         "Release 3.1 gets rid of `shop/cart.py`.",
         "`shop/cart.py` computed the total.",
+        "The first release shipped `shop/cart.py`.",
+        "Carts disappeared, and shop/cart.py with them.",
+        "At first the total is in `shop/cart.py`.",
         "Since March there is no shop/cart.py.",
         "Your carts are in `shop/cart.py`.",
         "`shop/cart.py` → `shop/basket.py`",
@@ -113,6 +116,8 @@ def test_statements_about_the_past_and_examples_are_not_judged(repository: Repos
     [
         "Carts expire after 1.5 s, see `shop/cart.py`.",
         "`shop/cart.py` is limited by the settings.",
+        "The total is always computed, see `shop/cart.py`.",
+        "Totals computed by carts need `shop/cart.py`.",
         "Run the checks before each commit with `shop/cart.py`.",
     ],
 )
