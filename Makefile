@@ -166,6 +166,10 @@ bench-footprint: $(STAMP) ## Measure memory, start and idle use of the whole sta
 bench-workspaces: $(STAMP) ## Measure a thousand workspaces, visited at random by eight clients (ARGS="--workspaces 100")
 	$(BIN)/python -m tests.benchmarks.workspaces $(ARGS)
 
+.PHONY: bench-citations
+bench-citations: $(STAMP) ## Judge labelled citations over the histories of this repository and of two libraries from PyPI
+	$(BIN)/python -m tests.benchmarks.citations $(ARGS)
+
 .PHONY: bench-dashboard
 bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memories (ARGS="--memories 10000")
 	$(BIN)/python -m tests.benchmarks.dashboard $(ARGS)

@@ -5,6 +5,7 @@ was in this repository and is gone or different, or if a rule file cites what th
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -122,7 +123,15 @@ class _Resolver:
     def _resolve_symbol(self, citation: Citation) -> Finding:
         if citation.name in self._present_words:
             return Finding(citation, State.HOLDS)
+        if self._is_of_standard_library(citation):
+            return Finding(citation, State.UNKNOWN)
         return self._find_end(citation, self._changed_lines.get(citation.name, []))
+
+    def _is_of_standard_library(self, citation: Citation) -> bool:
+        """Return whether a name is qualified by a module of Python that the repository does not have."""
+        module, dot, _ = citation.text.partition(".")
+        is_standard = bool(dot) and module in sys.stdlib_module_names
+        return is_standard and not (self._tree.has_path(f"{module}.py") or self._tree.has_path(f"{module}/"))
 
     def _find_end(self, citation: Citation, lines: Sequence[Line]) -> Finding:
         """Return since when a name that the code lacks is gone: it must have been defined there."""

@@ -4,9 +4,11 @@ Only marked or unmistakable forms count: a word that is perhaps no citation is l
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import itemgetter
 
 MOST_CITATIONS = 400
 _SPAN = re.compile(r"(?<!`)`([^`\n]{2,200})`(?!`)")
@@ -32,9 +34,9 @@ _VERIFIED = re.compile(r"\bverified[ :]+(?:at )?@`?([0-9a-f]{7,40})(?![\w-])", r
 # Extensions that are rather parts of a name: `os.path`, `config.get`.
 _FILE_EXTENSIONS = frozenset(
     """
-    bash c cc cfg conf cpp cs css csv cts cxx dart env ex exs go gradle graphql h hpp html ini ipynb java js json jsonl
-    jsx kt kts less lock lua m md mdx mjs mk ml mm mts php pl proto ps1 py pyi pyx rb rs rst sass scala scss sh sql
-    svelte svg swift tf toml ts tsx txt vue xml yaml yml zig zsh
+    bash c cc cfg conf cpp cs css csv cts cxx dart env ex exs gif go gradle graphql h hpp html ico in ini ipynb java
+    jpeg jpg js json jsonl jsx kt kts less lock lua m md mdx mjs mk ml mm mts pdf php pl png proto ps1 py pyi pyx rb rs
+    rst sass scala scss sh sql svelte svg swift tf toml ts tsx txt vue webp xml yaml yml zig zsh
     """.split()  # noqa: SIM905 - readable as words
 )
 # A statement about the past, a plan or an example: what it cites need not exist.
@@ -44,13 +46,40 @@ _NOT_CURRENT = re.compile(
     r"|moved?|formerly|previously|used to|was|were|had|old|legacy|deprecated|obsolete|gone|instead|not|never|nor"
     r"|don't|doesn't|isn't|missing|lacks?|earlier|will|would|should|could|might|may"
     r"|create[sd]?|add(?:s|ed)?|plan(?:s|ned)?|todo|e\.g|example|examples|for instance|such as|"
-    r"generate[sd]?|generates|writes?|written|output|outputs|produces?|suppose|imagine|placeholder|proposed?|split|merged?)\b|→|->",
+    r"generate[sd]?|generates|writes?|written|output|outputs|produces?|suppose|imagine|placeholder|proposed?|split|merged?"
+    r"|lived|existed|became|g[eo]ts? rid of|ceased?|any ?more|there (?:is|are) no|my|your|their"
+    r"|originally|initially|at first|went|came|began|broke|hid|gave|grew|fell|took|threw|ran|did|(?:re)?wrote)\b|→|->",
     re.IGNORECASE,
+)
+# A statement about a version of the project: it may concern an earlier one.
+_DATED = re.compile(
+    r"\b(?:before|until|till|up to|prior to|since|in|with|as of|from|after|versions?|releases?)[ ]+(?:[a-z]\w*[ ]+)?"
+    r"v?\d+(?:\.\d+)+(?!\w|[ ]*(?:%|[mµn]?s\b|[kmg]i?b\b|seconds?\b|minutes?\b|hours?\b))"
+    r"|\b(?:before|until|till|prior to|versions?|releases?)[ ]+(?:[a-z]\w*[ ]+)?v?\d+\b|\bin [a-z]\w* v?\d+,",
+    re.IGNORECASE,
+)
+# Replaces a citation or a code span in a sentence.
+_MARK = "\0"
+# A verb in the past tense, and words before a participle: "parsed the file", but "is parsed", "limited by".
+_PAST_VERB = re.compile(
+    r"\b\w+[^\We]ed(?=[ ]*(?:[.,;!?]|\Z|\0)|[ ]+(?:the|an?|all|every|each|its|no|into|to|until|out|away)\b)",
+    re.IGNORECASE,
+)
+_AUXILIARY = re.compile(
+    r"\b(?:is|are|be|been|being|gets?|has|have|as|if|when|once)\b(?:[ ]+[\w-]+){0,3}[ ]*\Z", re.IGNORECASE
 )
 # The heading of a part about the past.
 _PAST_HEADING = re.compile(r"\b(removed|deprecated|changelog|history|archived?|obsolete)\b", re.IGNORECASE)
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.*)$", re.MULTILINE)
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)")
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)$", re.MULTILINE)
+_BULLET = re.compile(r"[ \t]*[-*+][ \t]")
+_IN_LIST = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]|[ \t]+\S|[ \t]*$")
+# What comes between a name and its explanation in a list.
+_EXPLAINED = re.compile(r"\W{0,4}(?::|[-–—=](?=\s))")
+# The place between the text of a link and its target.
+_LINK = "]("
+LONGEST_LIST = 4000
+DEEPEST_HEADING = 6
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)|\n[ \t]*(?:```|~~~)[^\n]*(?:\n|\Z)")
 
 
 class CitationKind(StrEnum):
@@ -83,10 +112,20 @@ class Citation:
         return self.start + len(self.text)
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A text, the places of its code blocks, and those of its parts about the past."""
+
+    text: str
+    fenced: tuple[tuple[int, int], ...]
+    past: tuple[tuple[int, int], ...]
+
+
 def find_citations(text: str) -> tuple[Citation, ...]:
     """Return the citations of a text in their order, without repetitions."""
-    fenced = [found.span() for found in _FENCE.finditer(text)]
-    found = [*_find_marked(text, fenced), *_find_bare(text, fenced)]
+    fenced = tuple(found.span() for found in _FENCE.finditer(text))
+    page = _Page(text, fenced, tuple(_find_past_parts(text, fenced)))
+    found = [*_find_marked(page), *_find_bare(page)]
     first: dict[tuple[CitationKind, str, str | None], Citation] = {}
     for citation in sorted(found, key=lambda citation: citation.start):
         key = (citation.kind, citation.name, citation.value)
@@ -105,15 +144,34 @@ def is_file_name(name: str) -> bool:
     return name.rpartition("/")[2].rpartition(".")[2] in _FILE_EXTENSIONS
 
 
-def _find_marked(text: str, fenced: list[tuple[int, int]]) -> Iterator[Citation]:
-    for span in _SPAN.finditer(text):
-        if _is_within(span.start(), fenced):
+def _find_past_parts(text: str, fenced: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the places of the parts under a heading about the past, with the headings below it."""
+    past: tuple[int, int] | None = None
+    for heading in _HEADING.finditer(text):
+        if _is_within(heading.start(), fenced):
             continue
-        current = _is_current(text, span.start(), span.end())
+        level, name = len(heading[1]), heading[2].strip()
+        if past is not None and level <= past[1]:
+            yield past[0], heading.start()
+            past = None
+        if past is None and _PAST_HEADING.search(name):
+            # The title of a text says more about its project than about its parts.
+            is_title = level == 1 and not _PAST_HEADING.fullmatch(name)
+            past = heading.start(), DEEPEST_HEADING if is_title else level
+    if past is not None:
+        yield past[0], len(text)
+
+
+def _find_marked(page: _Page) -> Iterator[Citation]:
+    for span in _SPAN.finditer(page.text):
+        if _is_within(span.start(), page.fenced):
+            continue
         inner = span[1].strip()
         start = span.start(1) + span[1].index(inner)
-        if citation := _read_marked(inner, start, is_current=current):
-            yield citation
+        citation = _read_marked(inner, start, is_current=_is_current(page, span.start(), span.end()))
+        if citation is not None:
+            names_only = citation.kind is CitationKind.SYMBOL and _is_listed_alone(page.text, *span.span())
+            yield replace(citation, is_current=False) if names_only else citation
 
 
 def _read_marked(inner: str, start: int, *, is_current: bool) -> Citation | None:
@@ -133,15 +191,17 @@ def _read_marked(inner: str, start: int, *, is_current: bool) -> Citation | None
     return None
 
 
-def _find_bare(text: str, fenced: list[tuple[int, int]]) -> Iterator[Citation]:
+def _find_bare(page: _Page) -> Iterator[Citation]:
     """Yield citations that need no marks: paths of files, constants with a value, and commits."""
+    text = page.text
     for path in _BARE_PATH.finditer(text):
-        if not _is_within(path.start(), fenced) and is_file_name(path[0]) and ".." not in path[0]:
-            current = _is_current(text, *path.span())
+        if not _is_within(path.start(), page.fenced) and is_file_name(path[0]) and ".." not in path[0]:
+            # The target of a link must exist, whatever its sentence states.
+            current = text.endswith(_LINK, 0, path.start()) or _is_current(page, *path.span())
             yield Citation(CitationKind.PATH, path[0], path[0].removeprefix("./"), path.start(), is_current=current)
     for constant in _CONSTANT.finditer(text):
-        if not _is_within(constant.start(), fenced):
-            current = _is_current(text, *constant.span())
+        if not _is_within(constant.start(), page.fenced):
+            current = _is_current(page, *constant.span())
             yield Citation(CitationKind.CONSTANT, constant[0], constant[1], constant.start(), constant[2], current)
     for commit in _COMMIT.finditer(text):
         # Without the sign, digits alone may be a number, and letters alone a word.
@@ -156,17 +216,44 @@ def _is_code_name(name: str) -> bool:
     return len(stem) >= 4 and ("_" in stem or re.search("[a-z][A-Z]", stem) is not None) and not stem.isdigit()
 
 
-def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
-    return any(start <= place < end for start, end in spans)
+def _is_within(offset: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Return whether a place is in one of the spans, which are in order and do not overlap."""
+    number = bisect_right(spans, offset, key=itemgetter(0))
+    return number > 0 and offset < spans[number - 1][1]
 
 
-def _is_current(text: str, start: int, end: int) -> bool:
-    """Return whether the sentence around a citation states the present."""
+def _is_current(page: _Page, start: int, end: int) -> bool:
+    """Return whether the sentence around a citation, and the introduction of its list, state the present."""
+    if _is_within(start, page.past):
+        return False
+    text = page.text
     before = list(_SENTENCE_END.finditer(text, max(0, start - 400), start))
     after = _SENTENCE_END.search(text, end, end + 400)
     opening = before[-1].end() if before else max(0, start - 400)
-    heading = text.rfind("\n#", 0, start)
-    if (found := _HEADING.match(text, heading + 1)) and _PAST_HEADING.search(found[1]):
-        return False
-    sentence = text[opening:start] + " " + text[end : after.start() if after else end + 400]
-    return _NOT_CURRENT.search(re.sub(r"`[^`\n]*`", " ", sentence)) is None
+    sentence = text[opening:start] + f" {_MARK} " + text[end : after.start() if after else end + 400]
+    stated = f"{sentence} {_find_introduction(text, start) or ''}"
+    plain = re.sub(r"`[^`\n]*`", f" {_MARK} ", stated)
+    return not (_NOT_CURRENT.search(plain) or _DATED.search(plain) or _has_past_verb(plain))
+
+
+def _has_past_verb(sentence: str) -> bool:
+    verbs = _PAST_VERB.finditer(sentence)
+    return any(_AUXILIARY.search(sentence, max(0, verb.start() - 80), verb.start()) is None for verb in verbs)
+
+
+def _find_introduction(text: str, start: int) -> str | None:
+    """Return the line that introduces the list around a place, None if the text starts with the list."""
+    opening = max(0, start - LONGEST_LIST)
+    *earlier, line = text[opening:start].split("\n")
+    if not line or not _IN_LIST.match(line):
+        return ""
+    outside = next((other for other in reversed(earlier) if not _IN_LIST.match(other)), None)
+    if outside is None:
+        return None if opening == 0 else ""
+    return outside if outside.rstrip(" \t*_").endswith(":") else ""
+
+
+def _is_listed_alone(text: str, start: int, end: int) -> bool:
+    """Return whether a name is in a list without heading and introduction: it may list what was removed."""
+    is_bullet = _BULLET.match(text) is not None
+    return is_bullet and _find_introduction(text, start) is None and not _EXPLAINED.match(text, end)

@@ -31,6 +31,38 @@ def test_files_are_checked_without_a_server(home, repository):
     assert "notes.md:2: shop/limits.py: not in the repository" in run("check", "notes.md", code=1).stdout
 
 
+@pytest.mark.parametrize("name", ["MEMORY.md", "CLAUDE.md", "AGENTS.md"])
+def test_each_kind_of_citation_in_a_rule_file_is_resolved(home, repository, name):
+    repository.write("Makefile", "test:\n\tpytest\nlint:\n\truff\n")
+    repository.write("shop/prices.py", "def sum_prices(items):\n    return 0\n")
+    held = repository.commit()[:10]
+    repository.write("CLAUDE.md", "")
+    repository.write(
+        name,
+        f"""# Rules
+- Carts are in `shop/cart.py`, kept in `shop/keep.py`.
+- Prices: `sum_prices()`.
+- A cart is limited by `MAX_ITEMS = 50`.
+- Run `make lint` and `make test`.
+- Checked in commit {held} and commit 1234567abc.
+""",
+    )
+    repository.write("Makefile", "test:\n\tpytest\n")
+    repository.write("shop/limits.py", "MAX_ITEMS = 80\n")
+    changed = repository.commit(**{"shop/cart.py": None, "shop/prices.py": "def add_prices(items):\n    return 0\n"})[
+        :10
+    ]
+    lines = run("check", "--files", code=1).stdout.splitlines()
+    assert lines[:-1] == [
+        f"{name}:2: shop/cart.py: no longer true since {changed}",
+        f"{name}:3: sum_prices(): no longer true since {changed}, now add_prices",
+        f"{name}:4: MAX_ITEMS: no longer true since {changed}, now 80",
+        f"{name}:5: make lint: no longer true since {changed}",
+        f"{name}:6: 1234567abc: not in the repository",
+    ]
+    assert "5 broken, 3 valid, 0 unknown" in lines[-1]
+
+
 def test_json_lists_each_broken_citation(home, repository):
     commit = repository.commit(**{"shop/cart.py": None})
     (item,) = json.loads(run("check", "--json", "--files", code=1).stdout)["items"]

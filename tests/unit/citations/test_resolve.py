@@ -62,6 +62,13 @@ def test_a_name_that_the_repository_never_defined_is_not_judged(repository: Repo
     assert {state for _, state, _ in states} == {State.UNKNOWN}
 
 
+def test_a_name_of_the_standard_library_is_not_judged_by_a_definition_here(repository: Repository) -> None:
+    repository.commit(**{"a.py": "def total_ordering(cls):\n    return cls\n", "b.py": ""})
+    repository.commit(**{"a.py": "pass\n"})
+    assert repository.states("Use `functools.total_ordering`.") == [("functools.total_ordering", State.UNKNOWN, None)]
+    assert repository.states("Use `a.total_ordering`.") == [("a.total_ordering", State.GONE, None)]
+
+
 def test_targets_of_make_and_scripts_of_packages(repository: Repository) -> None:
     repository.commit(Makefile="test: deps\n\tpytest\nlint:\n\truff\n", **{"package.json": '{"scripts": {"dev": "x"}}'})
     repository.commit(Makefile="test: deps\n\tpytest\n")
@@ -82,6 +89,15 @@ def test_commits_dangle_in_files_only(repository: Repository) -> None:
     [
         "We removed `shop/cart.py`.",
         "The cart will be in `shop/cart.py`.",
+        "In shop 7, carts are in shop/cart.py.",
+        "Before 2.0 carts go through `shop/cart.py`.",
+        "Release 3.1 gets rid of `shop/cart.py`.",
+        "`shop/cart.py` computed the total.",
+        "The first release shipped `shop/cart.py`.",
+        "Carts disappeared, and shop/cart.py with them.",
+        "At first the total is in `shop/cart.py`.",
+        "Since March there is no shop/cart.py.",
+        "Your carts are in `shop/cart.py`.",
         "`shop/cart.py` → `shop/basket.py`",
         "For example `shop/cart.py`.",
         "```\nshop/cart.py\n```",
@@ -94,6 +110,22 @@ def test_statements_about_the_past_and_examples_are_not_judged(repository: Repos
     repository.commit(**{"shop/cart.py": "A = 1\n", "shop/keep.py": ""})
     repository.commit(**{"shop/cart.py": None})
     assert {state for _, state, _ in repository.states(text, are_files=True)} <= {State.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Carts expire after 1.5 s, see `shop/cart.py`.",
+        "`shop/cart.py` is limited by the settings.",
+        "The total is always computed, see `shop/cart.py`.",
+        "Totals computed by carts need `shop/cart.py`.",
+        "Run the checks before each commit with `shop/cart.py`.",
+    ],
+)
+def test_durations_and_conditions_are_no_statements_about_the_past(repository: Repository, text: str) -> None:
+    repository.commit(**{"shop/cart.py": "A = 1\n", "shop/keep.py": ""})
+    repository.commit(**{"shop/cart.py": None})
+    assert [state for _, state, _ in repository.states(text)] == [State.GONE]
 
 
 def test_paths_outside_of_the_checkout_are_not_looked_at(repository: Repository, tmp_path: Path) -> None:
