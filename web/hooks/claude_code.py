@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flask import Response, request
 
-from pipeline.errors import StoreUnavailable
+from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.records.people import personal_scope
 from pipeline.records.transcripts import TranscriptMark
@@ -25,7 +25,7 @@ from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
 from web.call import Call, workspace_finder, workspace_of_folder
-from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
+from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
@@ -34,6 +34,7 @@ from web.hooks.transcript_readers import read_host_transcript
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 from web.recording import check_hosts
+from web.version import BUILD
 
 api = Api("claude_code")
 
@@ -79,6 +80,12 @@ def answer_event(
     problem: str | None = None
     workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
     answer = HookAnswer()
+    if PROBE_HEADER in call.headers:
+        try:
+            call = _enter_probe(call)
+        except NotFound:
+            # A leftover variable: an event of no probe must not be mistaken for one of a session.
+            return _empty()
     try:
         event, fields = _read(call, request.get_data(cache=False), host, read, can_ask=can_ask)
         _note_dropped(call, host, event)
@@ -104,7 +111,16 @@ def answer_event(
     if answer.is_kept and not call.is_read_only:
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
-    return json_response(said_back) if said_back else _empty()
+    response = json_response(said_back) if said_back else _empty()
+    response.headers[BUILD_HEADER] = BUILD
+    return response
+
+
+def _enter_probe(call: Call) -> Call:
+    """Return the call with the scratch container of its probe; raise NotFound if no such probe of the owner runs."""
+    if call.caller.person is not None:
+        raise NotFound("Only the owner can probe hooks.")
+    return replace(call, container=call.container.probes.find(call.headers[PROBE_HEADER]))
 
 
 def _note_sign(call: Call, host: str, sign: Sign) -> None:

@@ -47,7 +47,7 @@ def test_a_start_that_was_just_tried_is_not_tried_at_the_next_step(tmp_path, sta
 
 
 def test_while_somebody_starts_the_stack_nobody_else_does(tmp_path, started):
-    held = client._take_lock(str(tmp_path), client.START_LOCK)
+    held = client.take_lock(str(tmp_path), client.START_LOCK)
     assert client.is_starting(str(tmp_path))
     client.start(str(tmp_path), {})
     os.close(held)
