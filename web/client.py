@@ -175,14 +175,6 @@ class Client:
         """Return why a memory is or is not among the results of a recall."""
         return self._object("POST", "/v1/recall/why", question)
 
-    def begin_probe(self) -> dict[str, Any]:
-        """Start a probe of hooks and return its id."""
-        return self._object("POST", "/v1/hook-probes")
-
-    def end_probe(self, probe_id: str, host: str) -> dict[str, Any]:
-        """End a probe and return what arrived of the events of a host."""
-        return self._object("DELETE", _build_path("hook-probes", probe_id), query={"host": host})
-
     def incognito(self) -> dict[str, Any]:
         """Return the incognito sessions."""
         return self._object("GET", "/v1/incognito")

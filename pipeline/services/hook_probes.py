@@ -1,6 +1,7 @@
 """What the server received and stored in a probe of hooks."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pipeline.errors import ReverieError
@@ -42,9 +43,12 @@ def find_write_problem(workspace: Workspace) -> str | None:
     if not workspace.exists:
         return None
     try:
-        with workspace.database.write():
-            raise _RolledBack
-    except _RolledBack:
-        return None
+        with suppress(_RolledBack), workspace.database.write():
+            _roll_back()
     except ReverieError as error:
         return str(error)
+    return None
+
+
+def _roll_back() -> None:
+    raise _RolledBack

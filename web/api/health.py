@@ -40,7 +40,8 @@ class HealthQuery(QueryString):
 class HealthAnswer(Answer):
     """The version of the server, whether it can encode queries yet, and how long it has been idle.
 
-    `build` changes with each installation of the same version. `proof` answers a `nonce`: the HMAC-SHA256, by the data directory's token, of the nonce, the data directory and the
+    `build` changes with each installation, also of the same version.
+    `proof` answers a `nonce`: the HMAC-SHA256, by the data directory's token, of the nonce, the data directory and the
     address of the connection. It is null for clients of other machines.
     """
 

@@ -138,8 +138,10 @@ def check_server(server: ServerProbe) -> Iterator[CheckResult]:
     if isinstance(health, dict):
         problem = find_skew(health)
         hint = "restart it: `reverie down`, `reverie up`"
-        yield CheckResult("server", "warn", f"{url} {problem}", hint) if problem else CheckResult(
-            "server", "ok", f"{url} answers"
+        yield (
+            CheckResult("server", "warn", f"{url} {problem}", hint)
+            if problem
+            else CheckResult("server", "ok", f"{url} answers")
         )
         for says in describe_skews(str(server.settings.paths.root), str(health["build"])):
             yield CheckResult("versions", "warn", says)

@@ -40,6 +40,7 @@ FOLDER_VARIABLES = {
     "gemini": ("GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"),
     "qwen-code": ("QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
 }
+PROBES = "/v1/hook-probes"
 HOW_TO_RESTART = "restart Reverie: `reverie down`, then `reverie up --daemon`"
 
 
@@ -129,7 +130,7 @@ def probe_hooks(client: Client, commands: Sequence[HookCommand]) -> list[Step]:
     """Run the hooks of one host, and return the steps, the first failed one last."""
     host, by_event = commands[0].host, {command.event: command for command in commands}
     code = f"heartbeat-{secrets.token_hex(4)}"
-    begun = client.begin_probe()
+    begun = client.call("POST", PROBES)
     runner: _HookRunner | None = None
     try:
         with tempfile.TemporaryDirectory(prefix="reverie-probe-") as folder:
@@ -137,7 +138,7 @@ def probe_hooks(client: Client, commands: Sequence[HookCommand]) -> list[Step]:
             for step, event in _list_events(by_event, code):
                 runner.run(step, by_event[event["hook_event_name"]], event)
     finally:
-        report = client.end_probe(begun["id"], host)
+        report = client.call("DELETE", f"{PROBES}/{begun['id']}", query={"host": host})
     return list(_judge(runner, report, code, begun["problem"]))
 
 

@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -99,11 +100,9 @@ def _wait_for_answer(answers: "SimpleQueue[bytes]", request: Mapping[str, Any], 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     assert process.stdin is not None
-    try:
+    # It may have ended with unread input.
+    with suppress(OSError):
         process.stdin.close()
-    except OSError:
-        # It ended with unread input.
-        pass
     try:
         process.wait(END_WITHIN_S)
     except subprocess.TimeoutExpired:

@@ -75,17 +75,25 @@ def answer_event(
 
     Errors go to the error log, and the answer is then empty.
     """
-    name, began = UNREAD, time.perf_counter()
-    output: Fields | None = None
-    problem: str | None = None
-    workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
-    answer = HookAnswer()
     if PROBE_HEADER in call.headers:
         try:
             call = _enter_probe(call)
         except NotFound:
             # A leftover variable: an event of no probe must not be mistaken for one of a session.
             return _empty()
+    response = _answer(call, host, read, write, can_ask=can_ask)
+    response.headers[BUILD_HEADER] = BUILD
+    return response
+
+
+def _answer(
+    call: Call, host: str, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool
+) -> Response:
+    name, began = UNREAD, time.perf_counter()
+    output: Fields | None = None
+    problem: str | None = None
+    workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
+    answer = HookAnswer()
     try:
         event, fields = _read(call, request.get_data(cache=False), host, read, can_ask=can_ask)
         _note_dropped(call, host, event)
@@ -111,9 +119,7 @@ def answer_event(
     if answer.is_kept and not call.is_read_only:
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
-    response = json_response(said_back) if said_back else _empty()
-    response.headers[BUILD_HEADER] = BUILD
-    return response
+    return json_response(said_back) if said_back else _empty()
 
 
 def _enter_probe(call: Call) -> Call:

@@ -239,7 +239,7 @@ def post_event(
     With `variables`, a server that runs other code than this client is restarted or noted.
     """
     # Imported on demand: a refused connection does not need it.
-    from web.server_proof import identify_build, read_content_length, read_header, remaining_s
+    from web.server_proof import identify_build, read_content_length, read_header
 
     if is_left_alone(home, host, port):
         return b""
@@ -254,13 +254,7 @@ def post_event(
             f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n{headers}\r\n"
         )
         connection.sendall(head.encode("latin-1") + event)
-        answer = b""
-        while True:
-            connection.settimeout(remaining_s(deadline))
-            more = connection.recv(CHUNK)
-            if not more:
-                break
-            answer += more
+        answer = _receive(connection, deadline)
     finally:
         connection.close()
     head_read, _, body = answer.partition(b"\r\n\r\n")
@@ -272,6 +266,19 @@ def post_event(
 
         heal_skew(home, read_header(head_read, BUILD_HEADER), build, variables)
     return body
+
+
+def _receive(connection: _socket.socket, deadline: float) -> bytes:
+    """Return everything that the server sends until it closes the connection."""
+    from web.server_proof import remaining_s
+
+    answer = b""
+    while True:
+        connection.settimeout(remaining_s(deadline))
+        more = connection.recv(CHUNK)
+        if not more:
+            return answer
+        answer += more
 
 
 def _is_own_server(connection: _socket.socket, host: str, port: int, home: str, deadline: float) -> bool:

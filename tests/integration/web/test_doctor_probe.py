@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.command_line import remember, run, run_json, serve_app
+from tests.fakes.command_line import remember, run, serve_app
 from tests.fakes.in_process import flush_notes
 from web.cli import hook_probe, mcp_probe, processes
 from web.hooks import claude_code
@@ -60,7 +60,7 @@ def programs(tmp_path, monkeypatch):
 
     for name, module in (("reverie-hook", "web.hooks.client"), ("reverie", "web.cli")):
         command = shlex.join([sys.executable, "-m", module])
-        write(name, f"#!/bin/sh\nPYTHONPATH={shlex.quote(str(Path(__file__).parents[3]))} exec {command} \"$@\"\n")
+        write(name, f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(Path(__file__).parents[3]))} exec {command} "$@"\n')
     monkeypatch.setattr(environment, "programs_folder", lambda: folder)
     return write
 
@@ -151,7 +151,9 @@ def settings_file(user):
 def test_a_hook_that_fails_is_named_with_the_reason(connected, programs, user, program, says):
     programs("reverie-hook", program)
     file = settings_file(user)
-    file.write_text(file.read_text().replace('"timeout": 3', '"timeout": 0.3').replace('"timeout": 6', '"timeout": 0.3'))
+    file.write_text(
+        file.read_text().replace('"timeout": 3', '"timeout": 0.3').replace('"timeout": 6', '"timeout": 0.3')
+    )
     found = probe()["hook probe", "Claude Code"]
     assert (found["state"], says in found["says"]) == ("fail", True), found
     assert "`reverie" in found["hint"]

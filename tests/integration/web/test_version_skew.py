@@ -150,6 +150,8 @@ def test_up_does_nothing_if_there_is_nothing_to_replace(home, monkeypatch):
     ("build", "says"), [(OLDER, "an earlier installation"), (OTHER, "another installation"), (None, "an earlier")]
 )
 def test_doctor_names_the_difference(home, monkeypatch, build, says):
-    monkeypatch.setattr("web.client.Client.health", lambda _client: {"version": VERSION, "encoder": "ready", "build": build})
+    monkeypatch.setattr(
+        "web.client.Client.health", lambda _client: {"version": VERSION, "encoder": "ready", "build": build}
+    )
     found = run_doctor()["server"]
     assert (found["state"], says in found["says"]) == ("warn", True)

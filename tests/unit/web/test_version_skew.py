@@ -2,6 +2,8 @@
 
 import os
 import sys
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -47,7 +49,9 @@ def clock(monkeypatch):
 def started(monkeypatch):
     """The commands that were started instead of running."""
     commands = []
-    monkeypatch.setattr(detached, "start_detached", lambda command, variables, **_: commands.append((command, variables)))
+    monkeypatch.setattr(
+        detached, "start_detached", lambda command, variables, **_: commands.append((command, variables))
+    )
     return commands
 
 
@@ -73,7 +77,7 @@ def test_a_server_of_another_installation_is_noted_and_left(tmp_path, clock, sta
     assert heal_skew(str(tmp_path), OTHER, NEW, {}) == ""
     assert started == []
     [says] = describe_skews(str(tmp_path), OTHER)
-    program = os.path.join(os.path.dirname(sys.executable), "reverie")
+    program = Path(sys.executable).parent / "reverie"
     assert f"`{program} up --daemon`" in says
     assert describe_skews(str(tmp_path), NEW) == []
 
@@ -116,7 +120,7 @@ def test_no_sequence_of_builds_makes_a_loop(meetings):
             elif done == NOTED:
                 notes.append((clock.now, server, build))
     assert all(server[:12] == build[:12] for _, server, build in restarts)
-    assert all(later[0] - earlier[0] >= RESTART_S for earlier, later in zip(restarts, restarts[1:], strict=False))
+    assert all(later[0] - earlier[0] >= RESTART_S for earlier, later in pairwise(restarts))
     acts = sorted(restarts + notes)
     for number, (at, *pair) in enumerate(acts):
         recent = [other for other in acts[:number] if at - other[0] < PAIR_S]
