@@ -174,7 +174,7 @@ def test_hooks_of_another_server_are_not_run(connected, user, option, says, tmp_
     for groups in document["hooks"].values():
         for group in groups:
             for handler in group["hooks"]:
-                words = [word for word in shlex.split(handler["command"])]
+                words = shlex.split(handler["command"])
                 words[words.index(option) + 1] = other
                 handler["command"] = shlex.join(words)
     file.write_text(json.dumps(document))
