@@ -7,7 +7,8 @@ file of the user's is opened for them, so that nothing has to be removed from th
 import secrets
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # A probe that its command did not end is removed after this time.
 LONGEST_PROBE_S = 120.0
 ID_BYTES = 8
+# A hook gives up long before this.
+LONGEST_EVENT_S = 10.0
 # Longer than an agent would wait: a probe tells a slow machine from broken hooks.
 HOOK_BUDGET_MS = 2000
 
@@ -37,7 +40,8 @@ class ProbeContainers:
     def __init__(self, settings: Settings, create: Callable[[Settings], "WebContainer"]) -> None:
         self._settings = settings
         self._create = create
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._users = 0
         self._probe: _Probe | None = None
 
     def begin(self) -> str:
@@ -55,16 +59,29 @@ class ProbeContainers:
             self._probe = _Probe(probe_id, container, timer)
             return probe_id
 
-    def find(self, probe_id: str) -> "WebContainer":
-        """Return the container of a probe; raise NotFound if the probe has ended."""
+    @contextmanager
+    def entered(self, probe_id: str) -> Iterator["WebContainer"]:
+        """Use the container of a probe; raise NotFound if the probe has ended. Its end waits for all users."""
         with self._lock:
-            if self._probe is None or self._probe.id != probe_id:
-                raise NotFound("There is no such probe; it has ended.")
-            return self._probe.container
+            container = self._find(probe_id)
+            self._users += 1
+        try:
+            yield container
+        finally:
+            with self._lock:
+                self._users -= 1
+                self._lock.notify_all()
+
+    def wait_for_users(self, probe_id: str) -> "WebContainer":
+        """Return the container of a probe once its events are handled; raise NotFound if the probe has ended."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self._users, LONGEST_EVENT_S)
+            return self._find(probe_id)
 
     def end(self, probe_id: str) -> None:
         """Remove the container and the files of a probe; do nothing if it has ended."""
         with self._lock:
+            self._lock.wait_for(lambda: not self._users, LONGEST_EVENT_S)
             if self._probe is not None and self._probe.id == probe_id:
                 self._remove()
 
@@ -73,6 +90,11 @@ class ProbeContainers:
         with self._lock:
             if self._probe is not None:
                 self._remove()
+
+    def _find(self, probe_id: str) -> "WebContainer":
+        if self._probe is None or self._probe.id != probe_id:
+            raise NotFound("There is no such probe; it has ended.")
+        return self._probe.container
 
     def _open(self, probe_id: str) -> "WebContainer":
         try:

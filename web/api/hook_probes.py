@@ -69,7 +69,7 @@ def begin_probe(call: Call) -> ProbeAnswer:
 )
 def end_probe(call: Call, query: ProbeQuery, probe_id: str) -> ProbeReport:
     """End a probe, and return what arrived."""
-    scratch = call.container.probes.find(probe_id)
+    scratch = call.container.probes.wait_for_users(probe_id)
     try:
         workspaces = [scratch.workspace(name) for name in scratch.databases.ids()]
         # This also waits until everything is written.

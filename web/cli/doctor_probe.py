@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from config.settings import Settings, environment_with
 from pipeline.errors import ReverieError
 from pipeline.records import CheckResult
-from web.cli.doctor_checks import HEALTH_TIMEOUT_S, ServerProbe, find_skew
+from web.cli.doctor_checks import ServerProbe, find_skew
 from web.cli.hook_probe import EVENTS_OF_STEP, HOW_TO_RESTART, STORE, Step, find_command_problem, probe_hooks
 from web.cli.mcp_probe import count_tools
 from web.client import Client
@@ -39,6 +39,8 @@ SILENT = {
     "hook_recall": (False, "`reverie config set hook_recall true` turns it on"),
 }
 HEADERS_WITHIN_S = 10.0
+# The start of a probe opens a store; its end waits for events that are still handled.
+PROBE_TIMEOUT_S = 30.0
 
 
 def list_probes(state: "State", server: ServerProbe) -> Iterator[Check]:
@@ -78,7 +80,7 @@ def _find_silence(state: "State", server: ServerProbe) -> tuple[str, str] | None
 
 
 def _open_client(state: "State") -> Client:
-    return Client.from_settings(state.settings, state.workspace, timeout_s=HEALTH_TIMEOUT_S)
+    return Client.from_settings(state.settings, state.workspace, timeout_s=PROBE_TIMEOUT_S)
 
 
 def _check_hooks(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from config.data_directory import NoDataDirectory, find_data_directory
+from config.operating_system import kill_group, new_process_group
 from config.settings import Settings, environment_with
 from config.toml_files import SettingsError
 from pipeline.errors import ReverieError
@@ -56,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """A hook that ran: its exit code (None after a timeout), its output, and how long it took."""
+    """A hook that ran: its exit code (None after a timeout), its output and errors, and how long it took."""
 
     code: int | None
     output: bytes
@@ -88,23 +89,31 @@ class _HookRunner:
         variables = environment_with({PROBE_VARIABLE: self.probe_id})
         variables |= dict.fromkeys(FOLDER_VARIABLES.get(self.host, ()), self.folder)
         sent, began = json.dumps({"cwd": self.folder, **event}).encode(), time.perf_counter()
-        code, output, errors = None, b"", f"it did not end within {command.timeout_s:g} s"
         try:
-            done = subprocess.run(  # noqa: S603 - the command that the host runs, without a shell
+            with subprocess.Popen(  # noqa: S603 - the command that the host runs, without a shell
                 list(command.words),
-                input=sent,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 env=variables,
                 cwd=self.folder,
-                capture_output=True,
-                timeout=command.timeout_s,
-                check=False,
-            )
-            code, output, errors = done.returncode, done.stdout, done.stderr.decode(errors="replace")
-        except subprocess.TimeoutExpired:
-            pass
+                **new_process_group(),
+            ) as process:
+                code, output, errors = _wait_for_end(process, sent, command.timeout_s)
         except OSError as error:
-            code, errors = -1, str(error)
+            code, output, errors = -1, b"", str(error)
         return _Ran(code, output, errors, (time.perf_counter() - began) * 1000)
+
+
+def _wait_for_end(process: "subprocess.Popen[bytes]", sent: bytes, timeout_s: float) -> tuple[int | None, bytes, str]:
+    """Return exit code, output and errors of a hook; end it, with what it has started, if it takes too long."""
+    try:
+        output, errors = process.communicate(sent, timeout_s)
+    except subprocess.TimeoutExpired:
+        kill_group(process.pid)
+        process.communicate()
+        return None, b"", f"it did not end within {timeout_s:g} s"
+    return process.returncode, output, errors.decode(errors="replace")
 
 
 def find_command_problem(commands: Sequence[HookCommand], settings: Settings) -> tuple[str, str] | None:

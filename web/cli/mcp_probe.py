@@ -10,6 +10,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from config.operating_system import kill_group, new_process_group
 from config.settings import environment_with
 from pipeline.errors import ReverieError
 from web.hosts.configured_commands import ServerCommand
@@ -44,18 +45,22 @@ def count_tools(command: ServerCommand, folder: Path) -> int:
             stderr=subprocess.DEVNULL,
             env=environment_with(command.variables),
             cwd=folder,
+            **new_process_group(),
         )
     except OSError as error:
         raise NoTools(f"{command.words[0]} cannot be started: {error.strerror}") from error
-    try:
-        return _ask_for_tools(process)
-    finally:
-        _end(process)
-
-
-def _ask_for_tools(process: "subprocess.Popen[bytes]") -> int:
     answers: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read_lines, args=(process, answers), daemon=True).start()
+    reader = threading.Thread(target=_read_lines, args=(process, answers), daemon=True)
+    reader.start()
+    with process:
+        try:
+            return _ask_for_tools(process, answers)
+        finally:
+            _end(process)
+            reader.join()
+
+
+def _ask_for_tools(process: "subprocess.Popen[bytes]", answers: "SimpleQueue[bytes]") -> int:
     deadline = time.monotonic() + WITHIN_S
     assert process.stdin is not None
     for request in _REQUESTS:
@@ -103,8 +108,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     # It may have ended with unread input.
     with suppress(OSError):
         process.stdin.close()
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(END_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    # Also what it has started: that may hold its output open.
+    kill_group(process.pid)

@@ -75,13 +75,8 @@ def answer_event(
 
     Errors go to the error log, and the answer is then empty.
     """
-    if PROBE_HEADER in call.headers:
-        try:
-            call = _enter_probe(call)
-        except NotFound:
-            # A leftover variable: an event of no probe must not be mistaken for one of a session.
-            return _empty()
-    response = _answer(call, host, read, write, can_ask=can_ask)
+    answer = partial(_answer, host=host, read=read, write=write, can_ask=can_ask)
+    response = _answer_probe(call, answer) if PROBE_HEADER in call.headers else answer(call)
     response.headers[BUILD_HEADER] = BUILD
     return response
 
@@ -122,11 +117,16 @@ def _answer(
     return json_response(said_back) if said_back else _empty()
 
 
-def _enter_probe(call: Call) -> Call:
-    """Return the call with the scratch container of its probe; raise NotFound if no such probe of the owner runs."""
+def _answer_probe(call: Call, answer: Callable[[Call], Response]) -> Response:
+    """Answer an event of a probe in its scratch container; nothing if no such probe of the owner runs."""
     if call.caller.person is not None:
-        raise NotFound("Only the owner can probe hooks.")
-    return replace(call, container=call.container.probes.find(call.headers[PROBE_HEADER]))
+        return _empty()
+    try:
+        with call.container.probes.entered(call.headers[PROBE_HEADER]) as scratch:
+            return answer(replace(call, container=scratch))
+    except NotFound:
+        # A leftover variable: an event of no probe must not be mistaken for one of a session.
+        return _empty()
 
 
 def _note_sign(call: Call, host: str, sign: Sign) -> None:

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.errors import ServerUnreachable
-from tests.fakes.command_line import run, run_json, serve_app
+from tests.fakes.command_line import run, serve_app
 from web import detached
 from web.cli import cli, processes, replacement
 from web.cli.processes import Running
@@ -71,7 +71,10 @@ def test_another_installation_is_reported_with_the_command(send, home, monkeypat
     report = {"version": VERSION, "encoder": "ready", "build": OTHER, "uptime_s": 1.0, "idle_s": 1.0}
     monkeypatch.setattr("web.client.Client.health", lambda _client: report)
     assert "up --daemon" in run_doctor()["versions"]["says"]
-    assert any("up --daemon" in problem for problem in run_json("status")["server"]["problems"])
+    assert any(
+        "up --daemon" in problem
+        for problem in json.loads(CliRunner().invoke(cli, ["--json", "status"]).stdout)["server"]["problems"]
+    )
 
 
 def run_doctor():
