@@ -53,7 +53,7 @@ class ProbeQuery(bodies.QueryString):
     )
 )
 def begin_probe(call: Call) -> ProbeAnswer:
-    """Start a probe of hooks. Events with its id leave no trace."""
+    """Start a probe of hooks."""
     return ProbeAnswer(id=call.container.probes.begin(), problem=find_write_problem(call.workspace))
 
 

@@ -239,7 +239,7 @@ def post_event(
     With `variables`, a server that runs other code than this client is restarted or noted.
     """
     # Imported on demand: a refused connection does not need it.
-    from web.server_proof import identify_build, read_content_length, read_header
+    from web.server_proof import read_content_length
 
     if is_left_alone(home, host, port):
         return b""
@@ -261,11 +261,20 @@ def post_event(
     # Discard an incomplete answer.
     if head_read[9:12] != b"200" or len(body) != read_content_length(head_read):
         return b""
-    if variables is not None and (build := identify_build()).encode() not in head_read:
+    if variables is not None:
+        _compare_builds(home, head_read, variables)
+    return body
+
+
+def _compare_builds(home: str, head: bytes, variables: dict[str, str]) -> None:
+    """Restart or note a server that runs other code than this client."""
+    from web.server_proof import identify_build, read_header
+
+    build = identify_build()
+    if build.encode() not in head:
         from web.hooks.version_skew import heal_skew
 
-        heal_skew(home, read_header(head_read, BUILD_HEADER), build, variables)
-    return body
+        heal_skew(home, read_header(head, BUILD_HEADER), build, variables)
 
 
 def _receive(connection: _socket.socket, deadline: float) -> bytes:
