@@ -98,9 +98,10 @@ def _wait_for_answer(answers: "SimpleQueue[bytes]", request: Mapping[str, Any], 
         except ValueError as error:
             raise NoTools(f"it answered {request['method']} with something other than JSON") from error
         if isinstance(message, dict) and message.get("id") == request["id"]:
-            if not isinstance(message.get("result"), dict):
+            result = message.get("result")
+            if not isinstance(result, dict):
                 raise NoTools(f"it refused {request['method']}: {message.get('error')}")
-            return message["result"]
+            return result
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -110,7 +110,9 @@ def _read_timeout_s(timeout: Any) -> float:
 def _read_server(value: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
     command = value.get("command")
     words = list(command) if isinstance(command, list) else [command, *(value.get("args") or ())]
-    variables = next((value[key] for key in ENVIRONMENT_KEYS if isinstance(value.get(key), dict)), {})
+    variables: Mapping[str, Any] = next(
+        (value[key] for key in ENVIRONMENT_KEYS if isinstance(value.get(key), dict)), {}
+    )
     return [str(word) for word in words], {str(name): str(text) for name, text in variables.items()}
 
 
