@@ -62,7 +62,7 @@ def answer(tmp_path, monkeypatch):
     def run(name, *, refusals, starts=True):
         started, tried = [], []
 
-        def post(_host, _port, _path, _home, _event, deadline, headers):
+        def post(_host, _port, _path, _home, _event, deadline, headers, _variables):
             tried.append((deadline - time.monotonic(), headers))
             if refusals is None or len(tried) <= refusals:
                 raise ConnectionRefusedError
