@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from config.settings import NO_SECRET, Settings
 from pipeline.errors import Conflict, NotFound
+from pipeline.recall.search import warm
 
 if TYPE_CHECKING:
     from pipeline.bootstrap.web import WebContainer
@@ -76,7 +77,10 @@ class ProbeContainers:
         """Return the container of a probe once its events are handled; raise NotFound if the probe has ended."""
         with self._lock:
             self._lock.wait_for(lambda: not self._users, LONGEST_EVENT_S)
-            return self._find(probe_id)
+            container = self._find(probe_id)
+        # What events leave to be written is written in order.
+        container.feedback.submit(lambda: None).result(LONGEST_EVENT_S)
+        return container
 
     def end(self, probe_id: str) -> None:
         """Remove the container and the files of a probe; do nothing if it has ended."""
@@ -101,7 +105,9 @@ class ProbeContainers:
             container = self._create(self._scratch_settings(probe_id))
             # A hook waits less than a second; this is the longest part of the first event.
             container.load_agents()
-            container.workspace(container.settings.workspace).create()
+            workspace = container.workspace(container.settings.workspace)
+            workspace.create()
+            warm(container.contexts.get(workspace))
         except BaseException:
             self._remove_files()
             raise

@@ -72,7 +72,6 @@ def end_probe(call: Call, query: ProbeQuery, probe_id: str) -> ProbeReport:
     scratch = call.container.probes.wait_for_users(probe_id)
     try:
         workspaces = [scratch.workspace(name) for name in scratch.databases.ids()]
-        # This also waits until everything is written.
         runs = scratch.agents.hook_runs.page(MOST_RUNS, None).items
         return report_probe(runs, workspaces, scratch.host_activity, query.host)
     finally:

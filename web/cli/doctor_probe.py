@@ -188,14 +188,12 @@ def _check_server(host: str, found: Sequence[Found], server: ServerProbe) -> Ite
             says = f"{title}: not probed: no server answers"
             yield CheckResult(MCP, "warn", says, "start it with `reverie up --daemon`")
             continue
-        began = time.perf_counter()
         try:
             with tempfile.TemporaryDirectory(prefix="reverie-probe-") as folder:
-                tools = count_tools(command, Path(folder))
+                tools, took_ms = count_tools(command, Path(folder))
         except ReverieError as error:
             hint = f"`reverie setup {host}` writes the entry again; `reverie logs errors` may have the reason"
             yield CheckResult(MCP, "fail", f"{title}: `{' '.join(command.words)}`: {error}", hint)
             continue
-        took_ms = (time.perf_counter() - began) * 1000
         says = f"{title}: {tools} tools in {took_ms:.0f} ms" if tools else f"{title}: no tools, because enabled is off"
         yield CheckResult(MCP, "ok", says)

@@ -24,8 +24,9 @@ from web.client import Client
 from web.hooks.client import PROBE_VARIABLE, address, read_variables
 from web.hosts.configured_commands import HookCommand
 
-# A busy machine may be slower than a hook waits, so an event without an answer is sent again.
-ATTEMPTS = 3
+# A busy machine, or a server that loads at its first prompt, may be slower than a hook waits: an event without an
+# answer is sent again after each of these times.
+PAUSES_S = (0.0, 0.5, 1.0, 2.0)
 MOST_ERROR_CHARS = 200
 # The events of hosts that the probe sends, by step, with the names of all hosts.
 START, STORE, RECALL, TURN = "session start", "store", "recall", "turn"
@@ -77,7 +78,8 @@ class _HookRunner:
     def run(self, step: str, command: HookCommand, event: Mapping[str, Any]) -> _Ran:
         """Run a command with an event on its standard input, again if it answers nothing although it should."""
         runs = self.started.setdefault(step, [])
-        for attempt in range(ATTEMPTS):
+        for attempt, pause_s in enumerate(PAUSES_S):
+            time.sleep(pause_s)
             # The server takes the same event of the same session for a second delivery, and answers nothing.
             session = f"reverie-{self.probe_id}-{step.replace(' ', '-')}-{attempt}"
             runs.append(self._run_once(command, {**event, "session_id": session}))

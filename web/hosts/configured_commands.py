@@ -110,10 +110,9 @@ def _read_timeout_s(timeout: Any) -> float:
 def _read_server(value: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
     command = value.get("command")
     words = list(command) if isinstance(command, list) else [command, *(value.get("args") or ())]
-    variables: Mapping[str, Any] = next(
-        (value[key] for key in ENVIRONMENT_KEYS if isinstance(value.get(key), dict)), {}
-    )
-    return [str(word) for word in words], {str(name): str(text) for name, text in variables.items()}
+    found = [value[key] for key in ENVIRONMENT_KEYS if isinstance(value.get(key), dict)]
+    variables = {str(name): str(text) for entry in found[:1] for name, text in entry.items()}
+    return [str(word) for word in words], variables
 
 
 def _walk(value: Any) -> Iterator[dict[str, Any]]:
