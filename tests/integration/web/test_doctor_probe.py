@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pipeline.team.servers import TeamServer, write_server
 from tests.fakes.command_line import remember, run, serve_app
 from tests.fakes.in_process import flush_notes
 from web.cli import cli, hook_probe, mcp_probe, processes
@@ -332,3 +333,36 @@ def test_a_slow_machine_gets_more_than_one_attempt(connected, monkeypatch):
     monkeypatch.setattr(hook_probe, "PAUSES_S", (0.0, 0.0))
     assert probe()["hook probe", "Claude Code"]["state"] == "ok"
     assert len(late) == 1
+
+
+@pytest.fixture
+def of_team(connected, user):
+    """Let the hooks of Claude Code send to the server of a team."""
+    file = settings_file(user)
+    document = json.loads(file.read_text())
+    for handler in (handler for groups in document["hooks"].values() for group in groups for handler in group["hooks"]):
+        words = shlex.split(handler["command"])
+        handler["command"] = shlex.join([*words[:2], "--server", "acme", *words[2:]])
+    file.write_text(json.dumps(document))
+    return connected
+
+
+def test_a_team_is_asked_without_an_event(of_team, home, monkeypatch):
+    write_server(home.paths.servers, TeamServer("acme", "http://127.0.0.1:1", "rvp_" + "x" * 43))
+    asked = []
+    monkeypatch.setattr(
+        "pipeline.services.team_servers.list_open_workspaces", lambda server: asked.append(server.name) or frozenset()
+    )
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], "no event was sent" in found["says"]) == ("ok", True), found
+    assert set(asked) == {"acme"}
+    assert of_team.agents.hook_runs.page(10, None).items == []
+
+
+def test_a_team_that_does_not_answer_or_is_unknown_is_a_failure(of_team, home):
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], "does not know this team" in found["says"]) == ("fail", True), found
+    write_server(home.paths.servers, TeamServer("acme", "http://127.0.0.1:1", "rvp_" + "x" * 43))
+    found = probe()["hook probe", "Claude Code"]
+    assert found["state"] == "fail"
+    assert "`reverie team add`" in found["hint"]
