@@ -6,7 +6,7 @@ can a program that forwards the question to the server at another port.
 
 An agent waits for the hook client, which imports this module at each step: it imports only what costs next to nothing.
 """
-# ruff: noqa: PTH116, PTH118, PTH123 - pathlib alone takes longer than a hook's question
+# ruff: noqa: PTH116, PTH118, PTH120, PTH123 - pathlib alone takes longer than a hook's question
 
 import _socket
 import os
@@ -88,6 +88,15 @@ def compute_proof(token: str, nonce: str, home: str, address: str) -> str:
     return _digest(key.translate(OUTER_PAD) + _digest(key.translate(INNER_PAD) + message)).hex()
 
 
+def identify_build() -> str:
+    """Return a name of the installed code: a hash of its folder, and the time of its installation; "" if it is gone."""
+    try:
+        installed_at = os.stat(__file__).st_mtime_ns
+    except OSError:
+        return ""
+    return f"{_digest(os.path.dirname(__file__).encode(errors='surrogateescape'))[:6].hex()}-{installed_at:x}"
+
+
 def format_address(address: tuple[object, ...]) -> str:
     """Return the address of a socket as both its ends write it."""
     return f"{address[0]} {address[1]}"
@@ -95,11 +104,18 @@ def format_address(address: tuple[object, ...]) -> str:
 
 def read_content_length(head: bytes) -> int:
     """Return the length of the body from the head of an answer, -1 if the head has none."""
+    value = read_header(head, "Content-Length")
+    return int(value) if value.isdecimal() else -1
+
+
+def read_header(head: bytes, name: str) -> str:
+    """Return the first value of a header from the head of an answer, "" if the head has none."""
+    sought = name.lower().encode()
     for line in head.split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            return int(value) if value.strip().isdigit() else -1
-    return -1
+        found, _, value = line.partition(b":")
+        if found.strip().lower() == sought:
+            return value.strip().decode("latin-1")
+    return ""
 
 
 def remaining_s(deadline: float) -> float:

@@ -2,4 +2,8 @@
 
 from importlib.metadata import version
 
+from web.server_proof import identify_build
+
 VERSION = version("reverie")
+# Of the code that this process has loaded: an upgrade replaces the files under a running server.
+BUILD = identify_build()

@@ -16,7 +16,7 @@ from web.connections import LOCAL_ADDRESS
 from web.endpoint import Api, Endpoint
 from web.listener import find_listener
 from web.server_proof import compute_proof, format_address
-from web.version import VERSION
+from web.version import BUILD, VERSION
 
 api = Api("health")
 
@@ -40,12 +40,14 @@ class HealthQuery(QueryString):
 class HealthAnswer(Answer):
     """The version of the server, whether it can encode queries yet, and how long it has been idle.
 
+    `build` changes with each installation, also of the same version.
     `proof` answers a `nonce`: the HMAC-SHA256, by the data directory's token, of the nonce, the data directory and the
     address of the connection. It is null for clients of other machines.
     """
 
     status: Literal["ok"] = "ok"
     version: str = VERSION
+    build: str = BUILD
     encoder: EncoderState
     uptime_s: Milliseconds
     idle_s: Milliseconds

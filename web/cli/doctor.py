@@ -27,13 +27,14 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair the problems that need no decision from you.")
+@click.option("--probe", is_flag=True, help="Also run the hooks and MCP servers of connected agents; store nothing.")
 @pass_state
-def doctor(state: State, *, fix: bool) -> int:
+def doctor(state: State, *, fix: bool, probe: bool) -> int:
     """Check the installation, settings, data directory, server, model and workspaces. Exit with 1 if a check fails."""
     if fix:
         refuse_read_only()
     results: list[dict[str, Any]] = []
-    for check in _list_checks(state):
+    for check in _list_checks(state, probes=probe):
         for outcome, done in _run_check(check, fix=fix):
             results.append(
                 {
@@ -58,7 +59,7 @@ def doctor(state: State, *, fix: bool) -> int:
     return 1 if failed else 0
 
 
-def _list_checks(state: State) -> Iterator[Check]:
+def _list_checks(state: State, *, probes: bool) -> Iterator[Check]:
     """Yield the checks; each may rely on the ones before it."""
     from config.settings import UnknownDataDirectory
     from config.toml_files import SettingsError
@@ -82,6 +83,10 @@ def _list_checks(state: State) -> Iterator[Check]:
     where = str(file) if file.exists() else "all at their defaults, or from the environment"
     yield "settings", lambda: [CheckResult("settings", "ok", where)]
     yield from _list_checks_of(state, context, probe)
+    if probes:
+        from web.cli.doctor_probe import list_probes
+
+        yield from list_probes(state, probe)
 
 
 def _list_checks_of(state: State, context: "CheckContext", probe: "ServerProbe") -> Iterator[Check]:

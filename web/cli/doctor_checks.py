@@ -4,7 +4,7 @@ import importlib.util
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from importlib.metadata import distributions
 from pathlib import Path
@@ -16,6 +16,7 @@ from pipeline.errors import ReverieError, ServerUnreachable, WrongServer
 from pipeline.extras import EXTRAS, install_command, list_missing
 from pipeline.records import CheckResult
 from web.client import Client, TokenRefused
+from web.hooks.version_skew import UNKNOWN as BUILD_BEFORE, describe_skews, is_same_installation
 from web.own_server import describe_unproven, remove_unproven
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class ServerProbe:
         try:
             with Client.from_settings(self.settings, timeout_s=HEALTH_TIMEOUT_S) as client:
                 health = client.health()
-                return {name: health[name] for name in ("version", "encoder")}
+                return {name: health.get(name) for name in ("version", "encoder", "build")}
         except ReverieError as error:
             return error
 
@@ -133,17 +134,17 @@ def _is_cuda(name: str) -> bool:
 
 def check_server(server: ServerProbe) -> Iterator[CheckResult]:
     """Check that our server answers at its address, or could start there."""
-    from web.version import VERSION
-
     url, health = server.settings.url, server.health
     if isinstance(health, dict):
-        if health["version"] != VERSION:
-            hint = "restart it: `reverie down`, `reverie up`"
-            yield CheckResult(
-                "server", "warn", f"{url} runs version {health['version']}, but {VERSION} is installed", hint
-            )
-        else:
-            yield CheckResult("server", "ok", f"{url} answers")
+        problem = find_skew(health)
+        hint = "restart it: `reverie down`, `reverie up`"
+        yield (
+            CheckResult("server", "warn", f"{url} {problem}", hint)
+            if problem
+            else CheckResult("server", "ok", f"{url} answers")
+        )
+        for says in describe_skews(str(server.settings.paths.root), str(health["build"])):
+            yield CheckResult("versions", "warn", says)
     elif isinstance(health, ServerUnreachable) and _can_listen(server.settings):
         yield CheckResult(
             "server", "warn", f"nothing runs at {url}; the port is free", "start Reverie with `reverie up`"
@@ -156,6 +157,19 @@ def check_server(server: ServerProbe) -> Iterator[CheckResult]:
     yield from _check_hooks(server.settings.paths)
     if server.settings.is_exposed:
         yield _check_exposure(server.settings)
+
+
+def find_skew(health: Mapping[str, Any]) -> str | None:
+    """Return how the code of the running server differs from the code of this command, None if it does not."""
+    from web.version import BUILD, VERSION
+
+    if health["version"] != VERSION:
+        return f"runs version {health['version']}, but {VERSION} is installed"
+    build = health["build"] or BUILD_BEFORE
+    if build == BUILD:
+        return None
+    is_older = build == BUILD_BEFORE or is_same_installation(build, BUILD)
+    return "runs the code of an earlier installation" if is_older else "runs another installation of Reverie"
 
 
 def _check_hooks(paths: HomePaths) -> Iterator[CheckResult]:

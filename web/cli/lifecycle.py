@@ -32,9 +32,15 @@ class DaemonFailed(ReverieError):
 
 @click.command(cls=Command)
 @click.option("--daemon", is_flag=True, help="Start in the background and return once the server answers.")
+@click.option("--replace", is_flag=True, hidden=True, help="Stop an older version in the background first.")
 @pass_state
-def up(state: State, *, daemon: bool) -> None:
+def up(state: State, *, daemon: bool, replace: bool) -> None:
     """Start Reverie in the foreground; Ctrl-C or SIGTERM stops it."""
+    if replace:
+        from web.cli.replacement import stop_older_stack
+
+        if not stop_older_stack(state.settings):
+            return
     code = _run_stack(state.settings, daemon=daemon)
     if daemon:
         _start_daemon(state)

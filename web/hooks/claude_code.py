@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flask import Response, request
 
-from pipeline.errors import StoreUnavailable
+from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.records.people import personal_scope
 from pipeline.records.transcripts import TranscriptMark
@@ -25,7 +25,7 @@ from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
 from web.call import Call, enter_folder, workspace_finder, workspace_of_folder
-from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
+from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
@@ -34,6 +34,7 @@ from web.hooks.transcript_readers import read_host_transcript
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 from web.recording import check_hosts
+from web.version import BUILD
 
 api = Api("claude_code")
 
@@ -74,6 +75,15 @@ def answer_event(
 
     Errors go to the error log, and the answer is then empty.
     """
+    answer = partial(_answer, host=host, read=read, write=write, can_ask=can_ask)
+    response = _answer_probe(call, answer) if PROBE_HEADER in call.headers else answer(call)
+    response.headers[BUILD_HEADER] = BUILD
+    return response
+
+
+def _answer(
+    call: Call, host: str, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool
+) -> Response:
     name, began = UNREAD, time.perf_counter()
     output: Fields | None = None
     problem: str | None = None
@@ -105,6 +115,18 @@ def answer_event(
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else _empty()
+
+
+def _answer_probe(call: Call, answer: Callable[[Call], Response]) -> Response:
+    """Answer an event of a probe in its scratch container; nothing if no such probe of the owner runs."""
+    if call.caller.person is not None:
+        return _empty()
+    try:
+        with call.container.probes.entered(call.headers[PROBE_HEADER]) as scratch:
+            return answer(replace(call, container=scratch))
+    except NotFound:
+        # A leftover variable: an event of no probe must not be mistaken for one of a session.
+        return _empty()
 
 
 def _note_sign(call: Call, host: str, sign: Sign) -> None:

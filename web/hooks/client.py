@@ -13,7 +13,7 @@ import time
 from itertools import pairwise
 
 from config.data_directory import find_data_directory
-from web.contract import WAIT_HEADER
+from web.contract import BUILD_HEADER, PROBE_HEADER, WAIT_HEADER
 from web.hooks.event_size import LONGEST_EVENT
 
 # Together less than the six seconds that a prompt's hook may take. An early start leaves more time for the answer.
@@ -58,11 +58,14 @@ HEADERS = "headers"
 HOOK_CLIENT = "reverie-hook"
 # The address in config.toml, with the text that it was parsed from: parsing takes longer than this program.
 ADDRESS_CACHE = "address.cache"
+# `reverie doctor --probe` sets it; such an event neither starts the stack nor waits in the spool.
+PROBE_VARIABLE = "REVERIE_PROBE"
 # Variables that apply to every request of a process, and the headers that carry them.
 REQUEST_VARIABLES = {
     "REVERIE_WORKSPACE": "X-Reverie-Workspace",
     "REVERIE_INCOGNITO": "X-Reverie-Incognito",
     "REVERIE_READ_ONLY": "X-Reverie-Read-Only",
+    PROBE_VARIABLE: PROBE_HEADER,
 }
 
 
@@ -99,8 +102,10 @@ def _answer(words: list[str]) -> bytes:
             deadline = began + START_WITHIN_S + WITHIN_S
             sent_headers += f"{WAIT_HEADER}: {max(0, int((deadline - now - RETURN_S) * 1000))}\r\n"
         try:
-            return post_event(host, port, f"/hooks/{name}", home, event, deadline, sent_headers)
+            return post_event(host, port, f"/hooks/{name}", home, event, deadline, sent_headers, variables)
         except ConnectionRefusedError:
+            if PROBE_VARIABLE in variables:
+                return b""
             if not is_starting(home):
                 # After a start, this means that it failed.
                 if waited:
@@ -236,13 +241,23 @@ def _write_text(home: str, name: str, text: str) -> None:
         return
 
 
-def post_event(host: str, port: int, path: str, home: str, event: bytes, deadline: float, headers: str = "") -> bytes:
+def post_event(
+    host: str,
+    port: int,
+    path: str,
+    home: str,
+    event: bytes,
+    deadline: float,
+    headers: str = "",
+    variables: dict[str, str] | None = None,
+) -> bytes:
     """Return the body of a successful answer, else nothing; raise OSError if there is no answer in time.
 
     A program that does not prove to be the server of the data directory gets no event, and is skipped for a while.
+    With `variables`, a server that runs other code than this client is restarted or noted.
     """
     # Imported on demand: a refused connection does not need it.
-    from web.server_proof import read_content_length, remaining_s
+    from web.server_proof import read_content_length
 
     if is_left_alone(home, host, port):
         return b""
@@ -257,18 +272,40 @@ def post_event(host: str, port: int, path: str, home: str, event: bytes, deadlin
             f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n{headers}\r\n"
         )
         connection.sendall(head.encode("latin-1") + event)
-        answer = b""
-        while True:
-            connection.settimeout(remaining_s(deadline))
-            more = connection.recv(CHUNK)
-            if not more:
-                break
-            answer += more
+        answer = _receive(connection, deadline)
     finally:
         connection.close()
     head_read, _, body = answer.partition(b"\r\n\r\n")
     # Discard an incomplete answer.
-    return body if head_read[9:12] == b"200" and len(body) == read_content_length(head_read) else b""
+    if head_read[9:12] != b"200" or len(body) != read_content_length(head_read):
+        return b""
+    if variables is not None:
+        _compare_builds(home, head_read, variables)
+    return body
+
+
+def _compare_builds(home: str, head: bytes, variables: dict[str, str]) -> None:
+    """Restart or note a server that runs other code than this client."""
+    from web.server_proof import identify_build, read_header
+
+    build = identify_build()
+    if build.encode() not in head:
+        from web.hooks.version_skew import heal_skew
+
+        heal_skew(home, read_header(head, BUILD_HEADER), build, variables)
+
+
+def _receive(connection: _socket.socket, deadline: float) -> bytes:
+    """Return everything that the server sends until it closes the connection."""
+    from web.server_proof import remaining_s
+
+    answer = b""
+    while True:
+        connection.settimeout(remaining_s(deadline))
+        more = connection.recv(CHUNK)
+        if not more:
+            return answer
+        answer += more
 
 
 def _is_own_server(connection: _socket.socket, host: str, port: int, home: str, deadline: float) -> bool:
@@ -323,7 +360,7 @@ def is_starting(home: str) -> bool:
 
 def start(home: str, variables: dict[str, str]) -> None:
     """Start the stack in the background, without waiting for it."""
-    lock = _take_lock(home, START_LOCK)
+    lock = take_lock(home, START_LOCK)
     if lock is None:
         return
     last = os.read(lock, 32)
@@ -338,14 +375,14 @@ def start(home: str, variables: dict[str, str]) -> None:
 
 
 def _is_locked(home: str, name: str) -> bool:
-    lock = _take_lock(home, name)
+    lock = take_lock(home, name)
     if lock is None:
         return True
     os.close(lock)
     return False
 
 
-def _take_lock(home: str, name: str) -> int | None:
+def take_lock(home: str, name: str) -> int | None:
     """Return a descriptor that keeps a lock as long as it is open, None if another process has the lock."""
     os.makedirs(home, mode=0o700, exist_ok=True)
     descriptor = os.open(os.path.join(home, name), os.O_RDWR | os.O_CREAT, 0o600)

@@ -47,7 +47,7 @@ def test_a_start_that_was_just_tried_is_not_tried_at_the_next_step(tmp_path, sta
 
 
 def test_while_somebody_starts_the_stack_nobody_else_does(tmp_path, started):
-    held = client._take_lock(str(tmp_path), client.START_LOCK)
+    held = client.take_lock(str(tmp_path), client.START_LOCK)
     assert client.is_starting(str(tmp_path))
     client.start(str(tmp_path), {})
     os.close(held)
@@ -62,7 +62,7 @@ def answer(tmp_path, monkeypatch):
     def run(name, *, refusals, starts=True):
         started, tried = [], []
 
-        def post(_host, _port, _path, _home, _event, deadline, headers):
+        def post(_host, _port, _path, _home, _event, deadline, headers, _variables):
             tried.append((deadline - time.monotonic(), headers))
             if refusals is None or len(tried) <= refusals:
                 raise ConnectionRefusedError

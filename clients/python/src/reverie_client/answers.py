@@ -15,6 +15,7 @@ class Health:
     encoder: str
     uptime_s: float
     idle_s: float
+    build: str = ""
     proof: str | None = None
 
 

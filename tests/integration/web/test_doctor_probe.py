@@ -1,0 +1,368 @@
+"""`reverie doctor --probe` runs the hooks and MCP servers that setup has written, and leaves no trace."""
+
+import contextlib
+import json
+import os
+import shlex
+import sqlite3
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline.team.servers import TeamServer, write_server
+from tests.fakes.command_line import remember, run, serve_app
+from tests.fakes.in_process import flush_notes
+from web.cli import cli, hook_probe, mcp_probe, processes
+from web.hooks import claude_code
+from web.hosts import configured_commands, environment
+from web.hosts.hook_entries import EVENTS
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.files]
+
+HOSTS = tuple(EVENTS)
+STEPS = {
+    "claude-code": ("session start", "store", "recall", "turn"),
+    "codex": ("session start", "store", "recall"),
+    "gemini": ("session start", "store", "recall", "turn"),
+    "qwen-code": ("session start", "store", "recall", "turn"),
+    "copilot": ("session start", "store", "recall", "turn"),
+}
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path, monkeypatch):
+    """A user with a home folder, programs and a temporary folder of their own."""
+    folder = tmp_path / "user"
+    (folder / "tmp").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name in environment.HOST_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(processes, "list_running", lambda _settings: [])
+    monkeypatch.setattr("pipeline.index.encoder.is_compiled", lambda _model, _models: True)
+    return folder
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """The folder of the programs that setup writes into the files of hosts; returns a function that writes one."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+
+    def write(name, text):
+        file = folder / name
+        file.write_text(text)
+        file.chmod(0o755)
+        return file
+
+    root = str(Path(__file__).parents[3])
+    write("reverie", f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {root!r})\nfrom web.cli import cli\ncli()\n")
+    # On a busy machine, the client and its host wait longer.
+    patient = f"import sys\nsys.path.insert(0, {root!r})\nfrom web.hooks import client\nclient.WITHIN_S = 30.0\n"
+    write("reverie-hook", f"#!{sys.executable}\n{patient}sys.exit(client.main())\n")
+    monkeypatch.setattr(configured_commands, "_read_timeout_s", lambda _timeout: 60.0)
+    monkeypatch.setattr(mcp_probe, "WITHIN_S", 60.0)
+    monkeypatch.setattr("web.cli.doctor_probe.PROBE_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(environment, "programs_folder", lambda: folder)
+    return write
+
+
+@pytest.fixture
+def server(container, monkeypatch):
+    with serve_app(container) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        yield container
+
+
+@pytest.fixture
+def connected(server, programs):
+    """A server, and Claude Code connected to it."""
+    run("setup", "claude-code", "--yes", "--no-import")
+    return server
+
+
+def run_doctor(*options):
+    """Run the command and return its exit code and report."""
+    done = CliRunner().invoke(cli, ["--json", "doctor", *options])
+    return done.exit_code, json.loads(done.stdout)
+
+
+def probe():
+    """Run the probe and return its results by check and title."""
+    code, report = run_doctor("--probe")
+    results = [check for check in report["checks"] if "probe" in check["check"]]
+    failed = any(check["state"] == "fail" for check in results)
+    assert code == (1 if report["failed"] else 0)
+    assert not failed or code == 1
+    return {(check["check"], check["says"].partition(":")[0]): check for check in results}
+
+
+def read_tree(folder):
+    """Return the content of every file, by rows for databases, and the times of all but the logs of databases."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.suffix == ".sqlite":
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                found[name] = list(db.iterdump())
+        elif path.is_file() and not name.endswith(("-wal", "-shm", ".opening")):
+            found[name] = (path.read_bytes(), path.stat().st_mtime_ns)
+        elif path.is_dir():
+            found[name] = "folder"
+    return found
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_probe_stores_recalls_and_leaves_nothing(server, programs, host, user, home):
+    remember("The staging database listens on port 6543")
+    run("setup", host, "--yes", "--no-import")
+    # Other checks of doctor open the journal.
+    run_doctor()
+    flush_notes(server)
+    before = read_tree(home.home), read_tree(user)
+    results = probe()
+    flush_notes(server)
+    after = read_tree(home.home), read_tree(user)
+    (title,) = {title for _, title in results}
+    assert results["hook probe", title]["state"] == "ok", results
+    for step in STEPS[host]:
+        assert f"{step} " in results["hook probe", title]["says"]
+    assert results["MCP probe", title]["state"] == "ok", results
+    assert " tools in " in results["MCP probe", title]["says"]
+    for found, expected in zip(after, before, strict=True):
+        assert {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)} == set()
+
+
+def test_no_program_of_a_host_is_started(connected, programs, user, monkeypatch):
+    marker = user / "started"
+    for name in ("claude", "codex", "gemini"):
+        programs(name, f"#!/bin/sh\ntouch {marker}\n")
+    monkeypatch.setenv("PATH", f"{user.parent / 'programs'}:{os.environ['PATH']}")
+    assert probe()["hook probe", "Claude Code"]["state"] == "ok"
+    assert not marker.exists()
+
+
+def settings_file(user):
+    return user / ".claude" / "settings.json"
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("#!/bin/sh\ncat > /dev/null\n", "its event did not reach the server"),
+        ("#!/bin/sh\necho boom >&2\nexit 3\n", "ended with exit code 3: boom"),
+        ("#!/bin/sh\nexec sleep 60\n", "did not end in time"),
+    ],
+)
+def test_a_hook_that_fails_is_named_with_the_reason(connected, programs, monkeypatch, program, says):
+    programs("reverie-hook", program)
+    monkeypatch.setattr(configured_commands, "_read_timeout_s", lambda _timeout: 0.3 if "sleep" in program else 60.0)
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], says in found["says"]) == ("fail", True), found
+    assert "`reverie" in found["hint"]
+
+
+def test_a_program_that_is_gone_is_named(connected, user):
+    (user.parent / "programs" / "reverie-hook").unlink()
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], "does not exist" in found["says"]) == ("fail", True)
+    assert found["hint"] == "`reverie setup claude-code` writes the hooks again"
+
+
+@pytest.mark.parametrize(("option", "says"), [("--home", "another data directory"), ("--port", "another address")])
+def test_hooks_of_another_server_are_not_run(connected, user, option, says, tmp_path):
+    file = settings_file(user)
+    other = {"--home": str(tmp_path / "other"), "--port": "1"}[option]
+    document = json.loads(file.read_text())
+    for groups in document["hooks"].values():
+        for group in groups:
+            for handler in group["hooks"]:
+                words = shlex.split(handler["command"])
+                words[words.index(option) + 1] = other
+                handler["command"] = shlex.join(words)
+    file.write_text(json.dumps(document))
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], says in found["says"]) == ("fail", True), found
+
+
+def test_a_file_that_cannot_be_read_is_named(connected, user):
+    settings_file(user).write_text('{"hooks": ')
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], "is not valid JSON" in found["says"]) == ("fail", True)
+
+
+def test_hooks_that_were_removed_are_missed(connected, user):
+    settings_file(user).write_text("{}")
+    assert "no hooks are configured" in probe()["hook probe", "Claude Code"]["says"]
+
+
+def test_a_memory_that_is_not_stored_is_a_failure_with_the_servers_reason(connected, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setitem(claude_code.HANDLERS, "UserPromptSubmit", fail)
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], "the disk is full" in found["says"]) == ("fail", True), found
+    assert "store failed" in found["says"]
+    assert "session start" in found["says"]
+
+
+def test_a_workspace_that_accepts_no_writes_is_a_failure(connected, monkeypatch):
+    monkeypatch.setattr("web.api.hook_probes.find_write_problem", lambda _workspace: "the store is locked")
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], "the store is locked" in found["says"]) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("enabled", False), ("incognito", True), ("read_only", True), ("hook_recall", False)]
+)
+def test_a_switch_that_silences_hooks_is_said(home, programs, monkeypatch, setting, value):
+    from tests.fakes.in_process import open_web
+
+    text = home.paths.config.read_text()
+    home.paths.config.write_text(f"{text}{setting} = {str(value).lower()}\n")
+    from config.settings import load_settings
+
+    container = open_web(load_settings())
+    with serve_app(container) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        run("setup", "claude-code", "--yes", "--no-import")
+        found = probe()["hook probe", "Claude Code"]
+    container.close()
+    assert (found["state"], f"{setting} is {str(value).lower()}" in found["says"]) == ("warn", True), found
+    assert "`reverie " in found["hint"]
+
+
+def test_a_session_that_stores_nothing_is_said(connected, monkeypatch):
+    monkeypatch.setenv("REVERIE_READ_ONLY", "true")
+    assert "read_only is true" in probe()["hook probe", "Claude Code"]["says"]
+
+
+def test_without_a_server_nothing_is_started(home, programs, monkeypatch):
+    run("setup", "claude-code", "--yes", "--no-import")
+    monkeypatch.setattr("web.cli.background.launch", lambda _settings: pytest.fail("it started a stack"))
+    before = sorted(path.name for path in home.home.iterdir())
+    results = probe()
+    assert {check["state"] for check in results.values()} == {"warn"}
+    assert "not probed: no server answers" in results["MCP probe", "Claude Code"]["says"]
+    assert sorted(path.name for path in home.home.iterdir()) == before
+
+
+def test_without_a_connected_agent_it_says_so(server):
+    (found,) = probe().values()
+    assert "no agent was connected" in found["says"]
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("#!/bin/sh\ncat > /dev/null\n", "did not answer initialize within"),
+        ("#!/bin/sh\nexit 1\n", "ended"),
+        ("#!/bin/sh\necho no\nsleep 5\n", "something other than JSON"),
+        ('#!/bin/sh\necho \'{"id": 1, "error": {"message": "no"}}\'\nsleep 5\n', "refused initialize"),
+    ],
+)
+def test_an_mcp_server_that_fails_is_named(connected, programs, program, says, monkeypatch):
+    monkeypatch.setattr(mcp_probe, "WITHIN_S", 0.5)
+    monkeypatch.setattr(mcp_probe, "END_WITHIN_S", 0.2)
+    programs("reverie", program)
+    found = probe()["MCP probe", "Claude Code"]
+    assert (found["state"], says in found["says"]) == ("fail", True), found
+    assert "`reverie setup claude-code`" in found["hint"]
+
+
+def test_an_event_of_no_probe_is_neither_answered_nor_recorded(client, container):
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Remember that: tea is at four"}
+    answer = client.post("/hooks/claude-code", event, headers={"X-Reverie-Probe": "0123456789abcdef"})
+    assert (answer.status_code, answer.get_data()) == (200, b"")
+    flush_notes(container)
+    assert container.agents.hook_runs.page(10, None).items == []
+    assert container.databases.ids() == []
+
+
+def test_one_probe_runs_at_a_time_and_its_end_removes_its_files(client, container):
+    begun = client.post("/v1/hook-probes").get_json()
+    assert client.post("/v1/hook-probes").status_code == 409
+    assert [path.name for path in container.settings.paths.probes.iterdir()] == [begun["id"]]
+    report = client.delete(f"/v1/hook-probes/{begun['id']}?host=codex").get_json()
+    assert report == {"events": [], "memories": 0, "is_turn_stored": False}
+    assert client.delete(f"/v1/hook-probes/{begun['id']}").status_code == 404
+    assert not container.settings.paths.probes.exists()
+
+
+def test_a_probe_that_is_not_ended_is_removed(client, container, monkeypatch):
+    client.post("/v1/hook-probes")
+    container.probes.close()
+    assert not container.settings.paths.probes.exists()
+    leftover = container.settings.paths.probes / "killed" / "workspaces"
+    leftover.mkdir(parents=True)
+    begun = client.post("/v1/hook-probes").get_json()
+    assert not leftover.exists()
+    container.probes.end(begun["id"])
+
+
+def test_a_hook_of_a_probe_neither_starts_the_stack_nor_waits_in_the_spool(home, monkeypatch):
+    from web.hooks import client
+
+    monkeypatch.setenv("REVERIE_PROBE", "0123456789abcdef")
+    monkeypatch.setattr(client, "start", lambda *_: pytest.fail("it started the stack"))
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Remember that: tea is at four"}
+    monkeypatch.setattr(client, "read_event", lambda: json.dumps(event).encode())
+    monkeypatch.setenv("REVERIE_PORT", "1")
+    assert client._answer(["claude-code"]) == b""
+    assert not home.paths.spool.exists()
+
+
+def test_a_slow_machine_gets_more_than_one_attempt(connected, monkeypatch):
+    run_once = hook_probe._HookRunner._run_once
+    late = []
+
+    def run_late(self, command, event):
+        ran = run_once(self, command, event)
+        if event["hook_event_name"] == "UserPromptSubmit" and not late:
+            late.append(ran)
+            return hook_probe._Ran(0, b"", "", 1.0)
+        return ran
+
+    monkeypatch.setattr(hook_probe._HookRunner, "_run_once", run_late)
+    monkeypatch.setattr(hook_probe, "PAUSES_S", (0.0, 0.0))
+    assert probe()["hook probe", "Claude Code"]["state"] == "ok"
+    assert len(late) == 1
+
+
+@pytest.fixture
+def of_team(connected, user):
+    """Let the hooks of Claude Code send to the server of a team."""
+    file = settings_file(user)
+    document = json.loads(file.read_text())
+    for handler in (handler for groups in document["hooks"].values() for group in groups for handler in group["hooks"]):
+        words = shlex.split(handler["command"])
+        handler["command"] = shlex.join([*words[:2], "--server", "acme", *words[2:]])
+    file.write_text(json.dumps(document))
+    return connected
+
+
+def test_a_team_is_asked_without_an_event(of_team, home, monkeypatch):
+    write_server(home.paths.servers, TeamServer("acme", "http://127.0.0.1:1", "rvp_" + "x" * 43))
+    asked = []
+    monkeypatch.setattr(
+        "pipeline.services.team_servers.list_open_workspaces", lambda server: asked.append(server.name) or frozenset()
+    )
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], "no event was sent" in found["says"]) == ("ok", True), found
+    assert set(asked) == {"acme"}
+    assert of_team.agents.hook_runs.page(10, None).items == []
+
+
+def test_a_team_that_does_not_answer_or_is_unknown_is_a_failure(of_team, home):
+    found = probe()["hook probe", "Claude Code"]
+    assert (found["state"], "does not know this team" in found["says"]) == ("fail", True), found
+    write_server(home.paths.servers, TeamServer("acme", "http://127.0.0.1:1", "rvp_" + "x" * 43))
+    found = probe()["hook probe", "Claude Code"]
+    assert found["state"] == "fail"
+    assert "`reverie team add`" in found["hint"]

@@ -1,0 +1,158 @@
+"""A hook client and a server with different code: the event is answered, and the older server is replaced."""
+
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline.errors import ServerUnreachable
+from tests.fakes.command_line import run, serve_app
+from web import detached
+from web.cli import cli, processes, replacement
+from web.cli.processes import Running
+from web.hooks import claude_code, client
+from web.hooks.version_skew import SKEW, list_skews
+from web.version import BUILD, VERSION
+
+FOLDER = BUILD.partition("-")[0]
+OLDER, OTHER = f"{FOLDER}-1", "0123456789ab-1"
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    monkeypatch.setattr(client, "WITHIN_S", 20.0)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    commands = []
+    monkeypatch.setattr(detached, "start_detached", lambda command, *_, **__: commands.append(command))
+    return commands
+
+
+@pytest.fixture
+def send(container, home, monkeypatch):
+    """Let the hook client send an event to the server; returns the answer."""
+    with serve_app(container) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+
+        def post(prompt, session="s1"):
+            event = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": "", "prompt": prompt}
+            monkeypatch.setattr(client, "read_event", lambda: json.dumps(event).encode())
+            return client._answer(["claude-code"])
+
+        yield post
+
+
+def test_equal_builds_import_and_write_nothing(send, home, monkeypatch):
+    monkeypatch.delitem(sys.modules, "web.hooks.version_skew")
+    assert b"dark mode" in send("Remember that: dark mode is the default of the shop")
+    assert "web.hooks.version_skew" not in sys.modules
+    assert not (home.home / SKEW).exists()
+
+
+@pytest.mark.parametrize("build", [OLDER, ""])
+def test_an_older_server_answers_and_is_then_replaced_once(send, home, monkeypatch, started, build):
+    monkeypatch.setattr(claude_code, "BUILD", build)
+    assert b"dark mode" in send("Remember that: dark mode is the default of the shop")
+    for number in range(3):
+        send("Remember that: dark mode is the default of the shop", f"s{number}")
+    assert [command[-3:] for command in started] == [["up", "--daemon", "--replace"]]
+    assert len(list_skews(str(home.home))) == 1
+
+
+def test_another_installation_is_reported_with_the_command(send, home, monkeypatch, started):
+    monkeypatch.setattr(claude_code, "BUILD", OTHER)
+    send("Remember that: dark mode is the default of the shop")
+    assert started == []
+    [(_, _, build, server, _)] = list_skews(str(home.home))
+    assert (build, server) == (BUILD, OTHER)
+    report = {"version": VERSION, "encoder": "ready", "build": OTHER, "uptime_s": 1.0, "idle_s": 1.0}
+    monkeypatch.setattr("web.client.Client.health", lambda _client: report)
+    assert "up --daemon" in run_doctor()["versions"]["says"]
+    status = json.loads(CliRunner().invoke(cli, ["--json", "status"]).stdout)
+    assert any("up --daemon" in problem for problem in status["problems"])
+
+
+def run_doctor():
+    found = CliRunner().invoke(cli, ["--json", "doctor"])
+    return {check["check"]: check for check in json.loads(found.stdout)["checks"]}
+
+
+class Process:
+    """A supervisor of a test."""
+
+    def __init__(self, words, terminal=None):
+        self._words, self._terminal, self.pid = words, terminal, 1
+
+    def terminal(self):
+        return self._terminal
+
+    def cmdline(self):
+        return self._words
+
+
+BACKGROUND = [sys.executable, "-u", "-I", "-m", "web.cli", "up"]
+
+
+@pytest.fixture
+def stack(monkeypatch, home):
+    """A stack with a supervisor, which `stop_all` stops; returns what was stopped."""
+    state = {"running": [], "stopped": [], "older": True}
+    monkeypatch.setattr(replacement, "list_running", lambda _settings: list(state["running"]))
+    monkeypatch.setattr(replacement, "_runs_other_code", lambda _settings: state["older"])
+
+    def stop(_settings):
+        state["stopped"], state["running"] = state["running"], []
+
+    monkeypatch.setattr(replacement, "stop_all", stop)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("words", "terminal", "older", "stops"),
+    [
+        (BACKGROUND, None, True, True),
+        (BACKGROUND, None, False, False),
+        (BACKGROUND, "/dev/pts/1", True, False),
+        ([sys.executable, "/opt/bin/reverie", "serve"], None, True, False),
+        (["/opt/other/bin/python", *BACKGROUND[1:]], None, True, False),
+        ([], None, True, False),
+    ],
+)
+def test_only_an_older_stack_in_the_background_is_replaced(stack, home, words, terminal, older, stops):
+    stack["running"] = [Running(processes.SUPERVISOR, Process(words, terminal))]
+    stack["older"] = older
+    assert replacement.stop_older_stack(home) is stops
+    assert bool(stack["stopped"]) is stops
+
+
+def test_without_a_supervisor_nothing_is_stopped(stack, home):
+    stack["running"] = [Running("web", Process(BACKGROUND))]
+    assert replacement.stop_older_stack(home) is False
+
+
+def test_a_server_that_does_not_answer_is_left(home, monkeypatch):
+    def refuse(_client):
+        raise ServerUnreachable("stopping")
+
+    monkeypatch.setattr("web.client.Client.health", refuse)
+    assert replacement._runs_other_code(home) is False
+
+
+def test_up_does_nothing_if_there_is_nothing_to_replace(home, monkeypatch):
+    monkeypatch.setattr("web.cli.lifecycle._run_stack", lambda *_, **__: pytest.fail("it started"))
+    monkeypatch.setattr(replacement, "list_running", lambda _settings: [])
+    run("up", "--daemon", "--replace")
+
+
+@pytest.mark.parametrize(
+    ("build", "says"), [(OLDER, "an earlier installation"), (OTHER, "another installation"), (None, "an earlier")]
+)
+def test_doctor_names_the_difference(home, monkeypatch, build, says):
+    monkeypatch.setattr(
+        "web.client.Client.health", lambda _client: {"version": VERSION, "encoder": "ready", "build": build}
+    )
+    found = run_doctor()["server"]
+    assert (found["state"], says in found["says"]) == ("warn", True)
