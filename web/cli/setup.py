@@ -24,7 +24,19 @@ if TYPE_CHECKING:
     from web.hosts.setup_plan import FileChange
 
 HOSTS = (
-    *("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode", "qwen-code", "copilot", "pi"),
+    *(
+        "claude-code",
+        "codex",
+        "cursor",
+        "vscode",
+        "windsurf",
+        "gemini",
+        "zed",
+        "opencode",
+        "qwen-code",
+        "copilot",
+        "pi",
+    ),
     *("antigravity", "goose", "amp", "roo-code", "kiro"),
 )
 HIDDEN = "•••"
