@@ -138,6 +138,8 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.transcripts.codex_records.read_success": "reads a record, and no store",
     "pipeline.transcripts.fields.as_claude_call": "record to record",
     "pipeline.transcripts.log_lines.digest_before": "reads a log, and no store",
+    "pipeline.transcripts.opencode.unquote_prompt": "reads a text, and no store",
+    "pipeline.transcripts.tool_names.translate_call": "reads a call, and no store",
     "pipeline.write.fields.check_tag": "text to text",
     "pipeline.write.fields.resolve_scope": "record to record",
     "pipeline.write.fact_placement.fact_key": "text to text",
