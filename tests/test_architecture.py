@@ -180,6 +180,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("no_save", "turns"): "the other messages of a client are stored",
     ("overview", "snapshots"): "the overview shows the last snapshot",
     ("past_decisions", "session_search"): "what sessions decided is found by what was said in them",
+    ("purges", "spool_purge"): "a purge searches the requests that wait",
     ("review", "bridges"): "undoing an audited removal uses the bridge again",
     ("review", "sharing"): "undoing a share withdraws the memory",
     ("said_records", "distill"): "the end of a turn proposes lessons",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--server", metavar="NAME", help="Use the server of this team instead of the one on this machine.")
 @click.option("--read-only", is_flag=True, help="Offer only tools that read; store nothing from this session.")
-@click.option("--standalone", is_flag=True, help="Open the files directly: start no server, and open no port.")
+@click.option("--standalone", is_flag=True, help="Use the files directly, without a server or port.")
 @pass_state
 def mcp(state: State, *, profile: str, server: str | None, read_only: bool, standalone: bool) -> None:
     """Serve an agent over MCP on standard input and output; start Reverie if it is not running."""

@@ -1,12 +1,12 @@
 """Citations are resolved against real checkouts and histories."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from pipeline.citations.findings import State
 from pipeline.citations.resolve import find_changed_since, resolve_citations
+from pipeline.identity import git
 from pipeline.text.citations import find_citations
 from tests.fakes.cited_repository import Repository
 
@@ -183,13 +183,13 @@ def test_the_number_of_processes_does_not_grow_with_the_verified_commits(
     commits = [repository.commit(**{"a.py": str(number)}) for number in range(count + 1)]
     findings = resolve_citations(repository.root, [find_citations("`a.py`")] * count)
     started = []
-    popen = subprocess.Popen
+    popen = git.subprocess.Popen
 
     def start(command: list[str], *arguments: object, **options: object) -> object:
         started.append(command)
         return popen(command, *arguments, **options)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(subprocess, "Popen", start)
+    monkeypatch.setattr(git.subprocess, "Popen", start)
     found = find_changed_since(repository.root, [[commit] for commit in commits[:-1]], findings)
     assert found == [{commit: ("a.py",)} for commit in commits[:-1]]
     assert len(started) == 3
