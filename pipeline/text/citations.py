@@ -77,7 +77,7 @@ _IN_LIST = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]|[ \t]+\S|[ \t]*$")
 _EXPLAINED = re.compile(r"\W{0,4}(?::|[-–—=](?=\s))")
 # The place between the text of a link and its target.
 _LINK = "]("
-LONGEST_LIST = 4000
+LONGEST_LIST = 2000
 DEEPEST_HEADING = 6
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)|\n[ \t]*(?:```|~~~)[^\n]*(?:\n|\Z)")
 

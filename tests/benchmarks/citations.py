@@ -1,4 +1,4 @@
-"""Measure how the check of citations agrees with labels, over this repository's history and those of two libraries.
+"""Measure how the check of citations agrees with labels, over this repository's history and those of libraries.
 
 Run by `make bench-citations`, which needs the package index: pip downloads the pinned releases of each library, and
 each release becomes a commit. The exit code is 1 if a precision misses its aim.
