@@ -254,7 +254,7 @@ def post_event(
     """Return the body of a successful answer, else nothing; raise OSError if there is no answer in time.
 
     A program that does not prove to be the server of the data directory gets no event, and is skipped for a while.
-    With `variables`, a server that runs other code than this client is restarted or noted.
+    With `variables`, the code of the server is compared.
     """
     # Imported on demand: a refused connection does not need it.
     from web.server_proof import read_content_length
@@ -276,9 +276,8 @@ def post_event(
     finally:
         connection.close()
     head_read, _, body = answer.partition(b"\r\n\r\n")
-    # Discard an incomplete answer.
     if head_read[9:12] != b"200" or len(body) != read_content_length(head_read):
-        return b""
+        return b""  # An error, or an incomplete answer.
     if variables is not None:
         _compare_builds(home, head_read, variables)
     return body
