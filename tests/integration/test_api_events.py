@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import add_person
+from tests.support.event_streams import read_fields
 from tests.support.sockets import serving
 from web.api import events
 from web.app import create_app
@@ -38,11 +39,8 @@ class Reader:
 
     def read_block(self):
         """Return (event, data) of the next block, (None, None) for one without an event; None at the end."""
-        fields = {}
-        while line := self.response.readline().decode().rstrip("\n"):
-            name, _, value = line.partition(": ")
-            fields[name] = value
-        if not fields and self.response.isclosed():
+        fields = read_fields(self.response)
+        if fields is None:
             return None
         self.cursor = fields.get("id", self.cursor)
         return fields.get("event"), json.loads(fields["data"]) if "data" in fields else None

@@ -19,6 +19,7 @@ from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import add_person
+from tests.support.event_streams import read_fields
 from tests.support.served import serve_home
 from tests.support.sockets import serving
 from web.api import events
@@ -96,11 +97,8 @@ class Stream:
 
     def read_block(self):
         """Return the notification of the next block, None for one without; raise EOFError at the end."""
-        fields = {}
-        while line := self.response.readline().decode().rstrip("\n"):
-            name, _, value = line.partition(": ")
-            fields[name] = value
-        if not fields and self.response.isclosed():
+        fields = read_fields(self.response)
+        if fields is None:
             raise EOFError
         self.cursor = fields.get("id", self.cursor)
         self.retries += [int(fields["retry"])] if "retry" in fields else []
