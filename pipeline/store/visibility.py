@@ -117,8 +117,8 @@ def is_allowed_by_filter(scope: Scope, criteria: Filter) -> bool:
         return scope == criteria.scope
     viewer = criteria.viewer
     # A query for a single session or branch counts as coming from there.
-    owners = {"session": viewer.session or criteria.session_id, "branch": viewer.branch or criteria.branch}
-    return reaches(scope, replace(viewer, **owners))
+    session, branch = viewer.session or criteria.session_id, viewer.branch or criteria.branch
+    return reaches(scope, replace(viewer, session=session, branch=branch))
 
 
 def reach_condition(viewer: Viewer) -> tuple[str, list[Any]]:

@@ -161,7 +161,9 @@ def test_a_host_stores_and_recalls_without_a_process_and_without_a_port(start, h
     assert process.net_connections(kind="inet") == []
     code, errors = host.end()
     assert code == 0, errors
-    started = [line for line in errors.splitlines() if line.startswith("SEEN") and "/git'" not in line]
+    # The import of spaCy binds a socket once to find out whether there is IPv6, and closes it.
+    allowed = ("/git'", "('::1', 0)")
+    started = [line for line in errors.splitlines() if line.startswith("SEEN") and not any(a in line for a in allowed)]
     assert started == []
     assert not any((home.home / f"{role}.pid").exists() for role in ("up", "web", "scheduler", STANDALONE))
 
@@ -237,6 +239,16 @@ def test_two_sessions_digest_each_memory_once(open_server):
     assert len(set(ids)) == 10
     assert sorted(find(first, "service port")[0]) == sorted(find(second, "service port")[0])
     assert first.call("GET", "/v1/errors")["items"] == []
+
+
+def test_its_events_can_be_followed(open_server):
+    server = open_server()
+    blocks = server.events(None)
+    start = next(blocks).id
+    memory = write(server, "Staging listens on port 5433")
+    assert next(block.data for block in blocks if memory in block.data)
+    blocks.close()
+    assert next(block.data for block in server.events(start) if memory in block.data)
 
 
 def test_a_purge_is_finished_in_the_background(open_server, home):

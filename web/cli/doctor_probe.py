@@ -15,7 +15,15 @@ from config.settings import Settings, environment_with
 from pipeline.errors import ReverieError
 from pipeline.records import CheckResult
 from web.cli.doctor_checks import ServerProbe, find_skew
-from web.cli.hook_probe import EVENTS_OF_STEP, HOW_TO_RESTART, STORE, Step, find_command_problem, probe_hooks
+from web.cli.hook_probe import (
+    EVENTS_OF_STEP,
+    HOW_TO_RESTART,
+    STORE,
+    UNPROBED,
+    Step,
+    find_command_problem,
+    probe_hooks,
+)
 from web.cli.mcp_probe import count_tools
 from web.client import Client
 from web.hooks.client import ADDRESS_CACHE, HEADERS, SERVER_OPTION, read_variables
@@ -88,6 +96,9 @@ def _check_hooks(
 ) -> Iterator[CheckResult]:
     """Probe the hooks of a host: of its user's files, and of each project separately."""
     title = BY_NAME[host].title
+    if host in UNPROBED:
+        yield CheckResult(HOOKS, "ok", f"{title}: not probed: {UNPROBED[host]}")
+        return
     for entry in found:
         if isinstance(entry, UnreadableEntry):
             hint = f"correct the file, then run `reverie setup {host}`"

@@ -31,11 +31,14 @@ MOST_ERROR_CHARS = 200
 # The events of hosts that the probe sends, by step, with the names of all hosts.
 START, STORE, RECALL, TURN = "session start", "store", "recall", "turn"
 EVENTS_OF_STEP = {
-    START: ("SessionStart",),
-    STORE: ("UserPromptSubmit", "BeforeAgent"),
-    RECALL: ("UserPromptSubmit", "BeforeAgent"),
+    START: ("SessionStart", "sessionStart"),
+    STORE: ("UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt"),
+    RECALL: ("UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt"),
+    # Cursor's hooks deliver no turns: they are imported.
     TURN: ("Stop", "AfterAgent"),
 }
+# Hosts whose hooks cannot be probed, and why.
+UNPROBED = {"antigravity": "it writes its prompts into a log of its own instead of its events"}
 # The variables by which hosts tell a hook the folder of the project.
 FOLDER_VARIABLES = {
     "claude-code": ("CLAUDE_PROJECT_DIR",),

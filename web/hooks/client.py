@@ -45,14 +45,12 @@ SETTINGS = {
     "pi": ("PI_CODING_AGENT_DIR", ".pi/agent", "extensions/reverie.js"),
     "opencode": ("", ".config/opencode", "plugin/reverie.js"),
 }
-# These hosts read JSON from each hook.
-ANSWERED = frozenset(("antigravity",))
+ANSWERED = frozenset(("antigravity",))  # These hosts read JSON from each hook.
 # A plugin starts the client with this option: if the setup configured the same hook, the event arrives twice.
 PLUGIN = "--plugin"
 # The name of a team's server to ask instead of the data directory's own server.
 SERVER_OPTION = "--server"
-# Options that override the environment variables of the same names.
-VARIABLE_OPTIONS = ("home", "host", "port")
+VARIABLE_OPTIONS = ("home", "host", "port")  # They override the environment variables of the same names.
 # With this word instead of a host's name, the client prints the headers of Claude Code's MCP requests.
 HEADERS = "headers"
 HOOK_CLIENT = "reverie-hook"

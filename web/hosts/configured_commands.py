@@ -12,10 +12,13 @@ from web.hosts.entries import CannotEdit
 from web.hosts.hook_entries import EVENTS, is_http_hook, is_our_hook
 from web.hosts.host import is_our_server
 from web.hosts.installed_files import InstalledFile, read
-from web.hosts.json_edits import JsoncDocument
+from web.hosts.jsonc import JsoncDocument
+from web.hosts.plugin_file import read_command
 
 # Timeouts of hooks above this number are in milliseconds.
 LONGEST_TIMEOUT_S = 600
+# How long the plugins of hosts wait for the hook client.
+PLUGIN_TIMEOUT_S = 6.0
 # The names under which hosts keep the variables of an MCP server.
 ENVIRONMENT_KEYS = ("env", "environment")
 
@@ -56,6 +59,8 @@ def list_commands(records: Mapping[str, InstalledFile], platform: str) -> Iterat
     """Yield the commands of Reverie in the files that setup changed."""
     for name, record in sorted(records.items()):
         file = Path(name)
+        if file.suffix == ".js":
+            yield from _list_plugin_hooks(file)
         if file.suffix not in (".json", ".jsonc", ".toml"):
             continue
         try:
@@ -93,6 +98,12 @@ def _list_hooks(document: Any, file: Path, hosts: frozenset[str], platform: str)
             host = next((word for word in words[1:2] if word in EVENTS), None)
             if host is not None:
                 yield HookCommand(host, str(event), file, words, _read_timeout_s(handler.get("timeout")))
+
+
+def _list_plugin_hooks(file: Path) -> Iterator[HookCommand]:
+    words = read_command((read(file) or b"").decode(errors="replace"))
+    if len(words) > 1:
+        yield from (HookCommand(words[1], event, file, words, PLUGIN_TIMEOUT_S) for event in EVENTS.get(words[1], ()))
 
 
 def _split(command: str, platform: str) -> list[str]:

@@ -1,6 +1,7 @@
 """A plugin of a host that takes program files instead of settings for its hooks."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ MARK = "// Written by `reverie setup`; `reverie setup --remove` deletes this fil
 _PLUGINS = Path(__file__).parent / "plugins"
 # What all plugins share: the start of the hook client.
 _CLIENT = "client.js"
+_COMMAND = re.compile(r"^const COMMAND = (\[.*\]);$", re.MULTILINE)
 
 
 def plugin_target(host: str, host_env: HostEnvironment, reverie: Installation, path: Path) -> Target:
@@ -22,6 +24,12 @@ def plugin_target(host: str, host_env: HostEnvironment, reverie: Installation, p
     # On one line, in which `reverie doctor` looks for the server.
     body = "\n".join((f"{MARK}\nconst COMMAND = {json.dumps(command)};", *parts))
     return Target(path, "plugin", (PluginFile(body),))
+
+
+def read_command(text: str) -> list[str]:
+    """Return the words of the command that a plugin starts; none if it was not written by Reverie."""
+    found = _COMMAND.search(text) if text.startswith(MARK) else None
+    return [str(word) for word in json.loads(found[1])] if found else []
 
 
 def add_entries(text: str | None, entries: Sequence[HostEntry], undo: EntryUndo) -> AddedEntries:

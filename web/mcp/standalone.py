@@ -4,8 +4,9 @@ It opens the files of the data directory as the web server does. Each write is c
 and a stack or another session may use the same files at the same time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,13 +19,19 @@ from config.settings import Settings, environment_incognito, environment_read_on
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import Conflict, EncoderUnavailable
+from pipeline.http.event_stream import Block, read_blocks
 from pipeline.index.encoders import usual_model
+from pipeline.records import Viewer
 from pipeline.records.people import HOME_OWNER
+from pipeline.services.events import EventFilter, find_end, parse_cursor, read_events
+from web.api.caller_scope import viewer_of
+from web.api.events import Reader
 from web.app import APIS, create_app
 from web.contract import INCOGNITO_HEADER
 from web.mcp.bridge import Choose, stores_memory
 from web.mcp.digestion_thread import DigestionThread, open_worker
 from web.mcp.in_process import InProcessServer, Operations, Sender
+from web.streams import Streams
 
 HEAPS = 2
 
@@ -57,6 +64,15 @@ class StandaloneServer:
         headers = Headers({WORKSPACE_HEADER: chosen, **self._switches})
         sender = Sender(HOME_OWNER, headers, str(ULID()))
         return InProcessServer(self._app, self._operations, sender).call(method, path, body, query)
+
+    def events(self, after: str | None) -> Iterator[Block]:
+        """Yield the events of the session's workspace for a limited time, also of other programs on the same files."""
+        workspace = self._container.workspace(self._workspace(to_write=False))
+        cursor = find_end(workspace) if after is None else parse_cursor(after, "after")
+        wanted = EventFilter(viewer_of(Viewer(), replace(HOME_OWNER, is_agent=True)))
+        reader = Reader(partial(read_events, workspace, wanted=wanted), cursor, workspace.id, lambda _ids: None)
+        blocks = reader.stream(Streams(1, self._container.stopping), lambda: True)
+        yield from read_blocks(line for block in blocks for line in block.splitlines())
 
     def close(self) -> None:
         """Stop every thread and close every file. Work that was not digested stays queued."""

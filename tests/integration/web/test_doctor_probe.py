@@ -29,6 +29,10 @@ STEPS = {
     "gemini": ("session start", "store", "recall", "turn"),
     "qwen-code": ("session start", "store", "recall", "turn"),
     "copilot": ("session start", "store", "recall", "turn"),
+    "pi": ("session start", "store", "recall", "turn"),
+    "opencode": ("session start", "store", "recall", "turn"),
+    "cursor": ("session start", "store", "recall"),
+    "antigravity": (),
 }
 
 
