@@ -1,6 +1,8 @@
 """A probe of hooks: events with its id run in a scratch data directory, which the end of the probe removes."""
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from pipeline.services.hook_probes import MOST_RUNS, ProbeReport, find_write_problem, report_probe
 from web.access import Access
@@ -38,7 +40,7 @@ class ProbeReportAnswer(Answer):
 class ProbeQuery(bodies.QueryString):
     """The host whose turn is sought."""
 
-    host: str = ""
+    host: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
 @api.route(
