@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -15,7 +16,7 @@ from config.settings import load_settings
 from config.toml_files import SettingsError
 from pipeline.errors import ServerUnreachable
 from web.cli.errors import BROKEN_HOME
-from web.cli.mcp import _load_server
+from web.cli.mcp import _load_server, _open_server
 from web.cli.state import State
 from web.mcp.offered_tools import all_on
 
@@ -117,12 +118,14 @@ def test_mcp_shakes_hands_and_says_it_where_a_tool_is_called(case):
     assert "Traceback" not in done.stderr
 
 
-def test_a_broken_config_is_said_by_a_tool_too(tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_standalone", [False, True])
+def test_a_broken_config_is_said_by_a_tool_too(tmp_path, monkeypatch, is_standalone):
     (tmp_path / "config.toml").write_text("port = 1\nport = 2\n")
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
     with pytest.raises(SettingsError) as refused:
         load_settings()
-    _serve, bridge = _load_server(State(), "core", None, all_on, is_read_only=False)
+    open_server = partial(_open_server, State(), None, is_read_only=False, is_standalone=is_standalone)
+    _serve, bridge = _load_server("core", open_server, all_on)
     with pytest.raises(ServerUnreachable) as said:
         bridge.call("GET", "/v1/stats")
     assert str(said.value) == str(refused.value)
