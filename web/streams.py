@@ -5,11 +5,15 @@ client gets the latest events once and reconnects. https://html.spec.whatwg.org/
 """
 
 import json
+import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+
+from pipeline.errors import StoreUnavailable
 
 MEDIA_TYPE = "text/event-stream"
 HELD_S = 25.0
@@ -19,6 +23,18 @@ RETRY_MS = 3000
 SOON_MS = 200
 # A comment; writing it fails once the client has disconnected.
 BEAT = b":\n\n"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a stream sends next: its blocks, how many they are, the position after them, and whether more is ready."""
+
+    blocks: bytes
+    count: int
+    cursor: object
+    more: bool
 
 
 class Streams:
@@ -42,6 +58,31 @@ class Streams:
         finally:
             with self._lock:
                 self._held -= reserved
+
+    def follow(self, read: Callable[[], Step | None], note_sent: Callable[[], None], most: int) -> Iterator[bytes]:
+        """Yield the blocks of each step until `most` were sent, the time is over, or the server stops.
+
+        `read` returns None to end the stream. `note_sent` is called after the blocks were handed to the connection.
+        """
+        with self.hold() as is_held:
+            ends_at, left = self.ends_at(), most
+            try:
+                while (step := read()) is not None:
+                    left -= step.count
+                    yield step.blocks or BEAT
+                    note_sent()
+                    if left <= 0 or (is_held and time.monotonic() >= ends_at):
+                        yield format_position(step.cursor, SOON_MS)
+                        return
+                    if step.more:
+                        continue
+                    if not is_held:
+                        yield format_position(step.cursor, RETRY_MS)
+                        return
+                    if not self.rest():
+                        return
+            except StoreUnavailable as error:
+                log.info("stream closed: %s", error)
 
     def ends_at(self) -> float:
         """Return the end of a stream that starts now (time.monotonic seconds)."""

@@ -24,7 +24,7 @@ LONGEST_PROBE_S = 120.0
 ID_BYTES = 8
 # A hook gives up long before this.
 LONGEST_EVENT_S = 10.0
-# Longer than an agent would wait: a probe tells a slow machine from broken hooks.
+# Longer than an agent would wait: on a slow machine, hooks that work must not look broken.
 HOOK_BUDGET_MS = 2000
 
 

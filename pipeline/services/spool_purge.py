@@ -1,7 +1,6 @@
 """Remove purged texts from the requests that wait in the spool, and from those that were refused."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from urllib.parse import unquote
 from config.operating_system import sync_to_disk
 from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_REFUSED, WORKSPACE_HEADER
 from pipeline.errors import StoreUnavailable
+from pipeline.store.atomic_files import writing
 
 # Returns whether a text quotes a purged one; the workspace of the text is None if it is unknown.
 Quotes = Callable[[str | None, str], bool]
@@ -99,12 +99,6 @@ def _rewrite(file: Path, rest: bytes | None) -> None:
     if claimed != file:
         file.replace(claimed)
     if rest is not None:
-        name = claimed.name.removeprefix(".").removesuffix(CLAIMED)
-        draft = file.with_name(f".{name}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
+        with writing(file.with_name(claimed.name.removeprefix(".").removesuffix(CLAIMED))) as stream:
             stream.write(rest)
-            stream.flush()
-            os.fsync(descriptor)
-        draft.replace(file.with_name(name))
     claimed.unlink(missing_ok=True)

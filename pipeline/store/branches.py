@@ -85,6 +85,7 @@ def rename_known(db: Connection, name: str, known: KnownBranch, new_name: str) -
 
 def list_branches_with_memories(db: Connection) -> list[str]:
     """List the branches that have memories which are not archived."""
+    # SQLite uses the index of scopes only for a query that repeats its condition.
     rows = db.execute(
         f"SELECT DISTINCT scope_id FROM memory WHERE scope_kind <> '{ScopeKind.WORKSPACE}' "  # noqa: S608 - constant text
         "AND scope_kind = ? AND archived_at IS NULL ORDER BY scope_id",

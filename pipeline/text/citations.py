@@ -196,7 +196,7 @@ def _find_bare(page: _Page) -> Iterator[Citation]:
     text = page.text
     for path in _BARE_PATH.finditer(text):
         if not _is_within(path.start(), page.fenced) and is_file_name(path[0]) and ".." not in path[0]:
-            # The target of a link must exist, whatever its sentence states.
+            # The target of a link must exist, also in a sentence that is not judged.
             current = text.endswith(_LINK, 0, path.start()) or _is_current(page, *path.span())
             yield Citation(CitationKind.PATH, path[0], path[0].removeprefix("./"), path.start(), is_current=current)
     for constant in _CONSTANT.finditer(text):

@@ -22,6 +22,7 @@ from tests.fakes.people import add_person
 from tests.support.event_streams import read_fields
 from tests.support.served import serve_home
 from tests.support.sockets import serving
+from web import streams
 from web.api import events
 from web.app import create_app
 from web.lazy_app import MAX_BODY_BYTES
@@ -209,7 +210,7 @@ def test_a_long_history_arrives_in_parts(session, monkeypatch):
     session.remember("The crane lifts on Mondays")
     with session.stream() as stream:
         assert stream.drain() == updated(BRIEF)
-        assert stream.retries[-1] == notification_stream.SOON_MS
+        assert stream.retries[-1] == streams.SOON_MS
 
 
 def test_a_session_without_subscriptions_occupies_no_thread(session):
@@ -419,8 +420,8 @@ def converse(request, home, tmp_path, monkeypatch):
 
 
 async def remember(client, content):
-    told = await client.call_tool("remember_batch", {"items": [{"content": content, "kind": "decision"}]})
-    return told.meta["reverie/ids"][0]
+    result = await client.call_tool("remember_batch", {"items": [{"content": content, "kind": "decision"}]})
+    return result.meta["reverie/ids"][0]
 
 
 def test_a_host_is_notified_of_the_resources_that_it_subscribed_to(converse):

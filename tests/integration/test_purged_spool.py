@@ -127,7 +127,7 @@ def test_an_interrupted_rewrite_is_finished_by_the_next_turn(tmp_path, monkeypat
         return SECRET in text
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.services.spool_purge.os.fsync", fail)
+        patch.setattr("pipeline.store.atomic_files.sync_to_disk", fail)
         with pytest.raises(StoreUnavailable, match="no space"):
             scrub_spool(folder, quotes)
     # It is not delivered meanwhile.

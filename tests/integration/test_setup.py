@@ -85,9 +85,9 @@ def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
     before = tree(home)
     done = reverie("setup", "--yes", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["hosts"] == ["cursor", "gemini"]
-    assert [file["action"] for file in told["files"]] == ["create", "change", "create", "create"]
+    report = json.loads(done.stdout)
+    assert report["hosts"] == ["cursor", "gemini"]
+    assert [file["action"] for file in report["files"]] == ["create", "change", "create", "create"]
     server = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]["reverie"]
     assert server["args"] == ["mcp"]
     again = json.loads(reverie("setup", "--yes", "--json").stdout)
@@ -160,8 +160,8 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scrat
         assert file.read_text() == INVALID
     reverie("setup", "cursor", "zed", "--yes")
     assert (home / ".config" / "zed" / "settings.json").exists()
-    told = json.loads(reverie("setup", "cursor", "--dry-run", "--json").stdout)
-    [_hooks, server] = told["files"]
+    report = json.loads(reverie("setup", "cursor", "--dry-run", "--json").stdout)
+    [_hooks, server] = report["files"]
     assert "not valid JSON" in server["error"]
 
 

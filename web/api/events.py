@@ -1,7 +1,5 @@
 """Events of a workspace as a stream: what was written, changed or removed, and which jobs ended."""
 
-import logging
-import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
@@ -11,7 +9,6 @@ from flask import Response, current_app
 from pydantic import StringConstraints
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.errors import StoreUnavailable
 from pipeline.records import Kind, Viewer
 from pipeline.services.events import (
     Cursor,
@@ -31,9 +28,7 @@ from web.api.answers import Answer
 from web.api.caller_scope import viewer_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
-from web.streams import BEAT, MEDIA_TYPE, RETRY_MS, SOON_MS, Streams, format_event, format_position
-
-log = logging.getLogger(__name__)
+from web.streams import MEDIA_TYPE, RETRY_MS, Step, Streams, format_event, format_position
 
 api = Api("events")
 
@@ -117,31 +112,12 @@ class Reader:
         """Yield events until a limit is reached, the caller loses access, or the server stops."""
         yield format_position(self._cursor, RETRY_MS)
         # Reserve after the first block: an unread response would never release its stream.
-        with streams.hold() as held:
-            try:
-                yield from self._stream(streams, streams.ends_at(), has_access, is_held=held)
-            except StoreUnavailable as error:
-                log.info("event stream closed: %s", error)
+        yield from streams.follow(lambda: self._read_step() if has_access() else None, lambda: None, MAX_EVENTS)
 
-    def _stream(
-        self, streams: Streams, ends_at: float, has_access: Callable[[], bool], *, is_held: bool
-    ) -> Iterator[bytes]:
-        left = MAX_EVENTS
-        while has_access():
-            page = self._read(self._cursor)
-            self._cursor = page.cursor
-            left -= len(page.events)
-            yield self._format(page.events) or BEAT
-            if left <= 0 or (is_held and time.monotonic() >= ends_at):
-                yield format_position(self._cursor, SOON_MS)
-                return
-            if page.more:
-                continue
-            if not is_held:
-                yield format_position(self._cursor, RETRY_MS)
-                return
-            if not streams.rest():
-                return
+    def _read_step(self) -> Step:
+        page = self._read(self._cursor)
+        self._cursor = page.cursor
+        return Step(self._format(page.events), len(page.events), page.cursor, page.more)
 
     def _format(self, events: Iterable[Event]) -> bytes:
         listed = [event for event in events if event.memory_id is not None]

@@ -1,23 +1,18 @@
 """The stream of notifications of a session over HTTP, as server-sent events."""
 
 import json
-import logging
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pipeline.errors import StoreUnavailable
 from pipeline.services.events import Cursor, Event, EventPage, EventType
 from web.mcp.http_sessions import HttpSession
 from web.mcp.offered_tools import Switches
-from web.streams import BEAT, RETRY_MS, SOON_MS, Streams, format_position, format_retry
+from web.streams import RETRY_MS, Step, Streams, format_retry
 
 # Without subscriptions, a client asks this often whether its lists have changed.
 IDLE_RETRY_MS = 30_000
 # A client that reads slowly gets the rest after it reconnects.
 MAX_NOTIFICATIONS = 2000
-
-log = logging.getLogger(__name__)
 
 
 class NotificationStream:
@@ -45,33 +40,23 @@ class NotificationStream:
             # A stream occupies a thread of the server.
             yield format_retry(IDLE_RETRY_MS)
             return
-        with streams.hold() as held:
-            try:
-                yield from self._follow(streams, streams.ends_at(), has_access, is_held=held)
-            except StoreUnavailable as error:
-                log.info("notification stream closed: %s", error)
+        yield from streams.follow(
+            lambda: self._read_step() if has_access() and self._is_newest() else None,
+            self._note_sent,
+            MAX_NOTIFICATIONS,
+        )
 
-    def _follow(
-        self, streams: Streams, ends_at: float, has_access: Callable[[], bool], *, is_held: bool
-    ) -> Iterator[bytes]:
-        left = MAX_NOTIFICATIONS
-        while has_access() and self._is_newest():
-            page, switches = self._read(self._cursor), self._read_switches()
-            uris = self._find_changed(page.events) if switches.is_enabled else []
-            left -= len(uris)
-            yield self._format_lists(switches) + _format_updates(uris, page.cursor) or BEAT
-            # Only now: the notifications were handed to the connection.
-            self._cursor = self._session.cursor = page.cursor
-            if left <= 0 or (is_held and time.monotonic() >= ends_at):
-                yield format_position(self._cursor, SOON_MS)
-                return
-            if page.more:
-                continue
-            if not is_held:
-                yield format_position(self._cursor, RETRY_MS)
-                return
-            if not streams.rest():
-                return
+    def _read_step(self) -> Step:
+        page, switches = self._read(self._cursor), self._read_switches()
+        uris = self._find_changed(page.events) if switches.is_enabled else []
+        self._cursor = page.cursor
+        return Step(
+            self._format_lists(switches) + _format_updates(uris, page.cursor), len(uris), page.cursor, page.more
+        )
+
+    def _note_sent(self) -> None:
+        # Only now: a stream that is opened later repeats what was not handed to a connection.
+        self._session.cursor = self._cursor
 
     def _find_changed(self, events: Iterable[Event]) -> list[str]:
         ids = [None if event.type is EventType.RESET else event.memory_id for event in events]

@@ -156,8 +156,8 @@ def test_the_log_of_another_conversation_is_not_read(log, tmp_path):
 
 
 def test_antigravity_gets_a_message_of_the_system_or_a_decision():
-    told = {"hookEventName": "UserPromptSubmit", "additionalContext": "a"}
-    assert write_antigravity(told) == {"injectSteps": [{"ephemeralMessage": "a"}]}
+    output = {"hookEventName": "UserPromptSubmit", "additionalContext": "a"}
+    assert write_antigravity(output) == {"injectSteps": [{"ephemeralMessage": "a"}]}
     asked = {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "never"}
     assert write_antigravity(asked) == {"decision": "ask", "reason": "never"}
     assert write_antigravity({"hookEventName": "Stop"}) == {}

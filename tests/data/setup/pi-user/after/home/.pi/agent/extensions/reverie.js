@@ -58,7 +58,7 @@ function listTurn(entries) {
 }
 
 export default function (pi) {
-  // How the session started, until the model was told of it.
+  // How the session started, until the model has received its brief.
   let source = "";
   // The number of entries of the session before the turn.
   let before = 0;
