@@ -116,83 +116,83 @@ format: $(STAMP) ## Format the code
 
 .PHONY: bench-write
 bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput
-	$(BIN)/python -m tests.benchmarks.write
+	$(BIN)/python -m benchmarks.write
 
 .PHONY: bench-digest
 bench-digest: $(STAMP) ## Measure digestion beside the bare encoder, and its CPU time by part (ARGS="--corpus templates --count 10000")
-	$(BIN)/python -m tests.benchmarks.digest $(ARGS)
+	$(BIN)/python -m benchmarks.digest $(ARGS)
 
 .PHONY: bench-recall
 bench-recall: $(STAMP) ## Measure recall over 10,000 and 100,000 memories (ARGS="--sizes 10000")
-	$(BIN)/python -m tests.benchmarks.recall $(ARGS)
+	$(BIN)/python -m benchmarks.recall $(ARGS)
 
 .PHONY: bench-peer
 bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS="--locomo FILE")
-	$(BIN)/python -m tests.benchmarks.peer $(ARGS)
+	$(BIN)/python -m benchmarks.peer $(ARGS)
 
 .PHONY: bench-quality
 bench-quality: $(STAMP) ## Measure recall on public sets beside FTS5 (ARGS="FOLDER", where their files are)
-	$(BIN)/python -m tests.benchmarks.quality $(ARGS)
+	$(BIN)/python -m benchmarks.quality $(ARGS)
 
 .PHONY: bench-sessions
 bench-sessions: $(STAMP) ## Measure the search over sessions on public sets (ARGS="FILE ...")
-	$(BIN)/python -m tests.benchmarks.sessions $(ARGS)
+	$(BIN)/python -m benchmarks.sessions $(ARGS)
 
 .PHONY: bench-largest
 bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body, worst first (ARGS="--route hooks")
-	$(BIN)/python -m tests.benchmarks.largest $(ARGS)
+	$(BIN)/python -m benchmarks.largest $(ARGS)
 
 .PHONY: bench-hooks
 bench-hooks: $(STAMP) ## Measure what a host waits for at each event of its hooks (ARGS="--size 2000")
-	$(BIN)/python -m tests.benchmarks.hooks $(ARGS)
+	$(BIN)/python -m benchmarks.hooks $(ARGS)
 
 .PHONY: bench-mcp
 bench-mcp: $(STAMP) ## Measure what a host waits for when it starts the MCP server (ARGS="--runs 5")
-	$(BIN)/python -m tests.benchmarks.mcp $(ARGS)
+	$(BIN)/python -m benchmarks.mcp $(ARGS)
 
 .PHONY: bench-year
 bench-year: $(STAMP) ## Live through a year of 20,000 memories and 365 nights (ARGS="--memories 2000")
-	$(BIN)/python -m tests.benchmarks.year $(ARGS)
+	$(BIN)/python -m benchmarks.year $(ARGS)
 
 .PHONY: bench-patterns
 bench-patterns: $(STAMP) ## Measure every expression of a write on text made to be slow for it (ARGS="--all")
-	$(BIN)/python -m tests.benchmarks.patterns $(ARGS)
+	$(BIN)/python -m benchmarks.patterns $(ARGS)
 
 .PHONY: bench-footprint
 bench-footprint: $(STAMP) ## Measure memory, start and idle use of the whole stack (ARGS="--memories 2000 --minutes 1")
-	$(BIN)/python -m tests.benchmarks.footprint $(ARGS)
+	$(BIN)/python -m benchmarks.footprint $(ARGS)
 
 .PHONY: bench-workspaces
 bench-workspaces: $(STAMP) ## Measure a thousand workspaces, visited at random by eight clients (ARGS="--workspaces 100")
-	$(BIN)/python -m tests.benchmarks.workspaces $(ARGS)
+	$(BIN)/python -m benchmarks.workspaces $(ARGS)
 
 .PHONY: bench-citations
 bench-citations: $(STAMP) ## Judge labelled citations over the histories of this repository and of three libraries from PyPI
-	$(BIN)/python -m tests.benchmarks.citations $(ARGS)
+	$(BIN)/python -m benchmarks.citations $(ARGS)
 
 .PHONY: bench-dashboard
 bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memories (ARGS="--memories 10000")
-	$(BIN)/python -m tests.benchmarks.dashboard $(ARGS)
+	$(BIN)/python -m benchmarks.dashboard $(ARGS)
 
 .PHONY: bench-soak
 bench-soak: $(STAMP) ## Watch memory, files, threads, idleness and exits over ten minutes of work (ARGS="--minutes 3")
-	$(BIN)/python -m tests.benchmarks.soak $(ARGS)
+	$(BIN)/python -m benchmarks.soak $(ARGS)
 
 .PHONY: bench-import
 bench-import: $(STAMP) ## Measure the import of past sessions beside only parsing them (ARGS="--megabytes 1000")
-	$(BIN)/python -m tests.benchmarks.session_import $(ARGS)
+	$(BIN)/python -m benchmarks.session_import $(ARGS)
 
 .PHONY: bench-encryption
 bench-encryption: $(STAMP) ## Measure an encrypted store beside a plain one (ARGS="--memories 1000")
-	$(BIN)/python -m tests.benchmarks.encryption $(ARGS)
+	$(BIN)/python -m benchmarks.encryption $(ARGS)
 
 .PHONY: bench-sync
 bench-sync: $(STAMP) ## Time the exchange of 10,000 memories and of one change over a folder (ARGS="--histories 10000")
-	$(BIN)/python -m tests.benchmarks.sync $(ARGS)
+	$(BIN)/python -m benchmarks.sync $(ARGS)
 
 .PHONY: bench-scale
 bench-scale: $(STAMP) ## Measure more workers and fronts, and many workspaces (ARGS="--memories 1000000 --workspaces 1000")
-	$(BIN)/python -m tests.benchmarks.scale $(ARGS)
+	$(BIN)/python -m benchmarks.scale $(ARGS)
 
 .PHONY: screenshots
 screenshots: $(STAMP) ## Draw every page of the dashboard, light and dark, into docs/screenshots (needs Chromium)
@@ -204,7 +204,7 @@ recording: $(STAMP) ## Draw docs/terminal.svg, the picture of the README, from t
 
 .PHONY: bench-map
 bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (ARGS="--memories 100000")
-	$(BIN)/python -m tests.benchmarks.map $(ARGS)
+	$(BIN)/python -m benchmarks.map $(ARGS)
 
 .PHONY: lock
 lock: $(STAMP) ## Resolve the pinned dependencies anew, the larger set first

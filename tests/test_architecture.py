@@ -318,7 +318,7 @@ def test_imports_follow_the_table():
         f"{module}:{line} imports {name}"
         for module in modules()
         for line, name in list_imports(module)
-        if name.split(".")[0] in (*PACKAGES, "tests", "demo")
+        if name.split(".")[0] in (*PACKAGES, "tests", "benchmarks", "demo")
         and not any(within(name, part) for part in (part_of(module.name), *MAY_IMPORT[part_of(module.name)]))
         and not (module.name.split(".")[0] in ENTRY_POINTS and imports_only_data(module, line))
     ]

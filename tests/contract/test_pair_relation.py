@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from benchmarks.templated_notes import templated_notes
 from pipeline.text.similarity import pair_relation
 from pipeline.text.similarity.comparable_text import (
     SHORT_CHARS,
@@ -25,7 +26,6 @@ from pipeline.text.similarity.pair_classifier import (
     classify_pair,
 )
 from pipeline.text.similarity.pair_relation import relate_pair
-from tests.benchmarks.templated_notes import templated_notes
 
 PAIRS = json.loads((Path(__file__).parents[1] / "data" / "pairs.json").read_text(encoding="utf-8"))["pairs"]
 COSINES = (0.3, REPLACEMENT_COSINE, 0.5, DENIAL_COSINE, 0.7, PAIR_COSINE, 0.85, MERGE_COSINE, 1.0)

@@ -7,13 +7,13 @@ import subprocess
 
 import pytest
 
+from benchmarks.session_import import TranscriptWriter
 from pipeline.bootstrap.command import CommandContainer
 from pipeline.records import Scope
 from pipeline.services.session_import import ImportOptions, import_sessions
 from pipeline.services.workspaces import choose_workspace
 from pipeline.store import facts, turns
 from pipeline.times import utc_now
-from tests.benchmarks.session_import import TranscriptWriter
 from tests.fakes import transcripts
 from tests.fakes.in_process import digest_all
 from tests.fakes.statements import MarkedStatements
@@ -73,7 +73,7 @@ def _rows(container, project):
 
 @pytest.mark.parametrize("moment", ["before the marks", "after the marks"])
 def test_an_import_that_is_killed_goes_on_without_loss_or_doubles(home, project, tmp_path, monkeypatch, moment):
-    monkeypatch.setattr("tests.benchmarks.session_import.SESSION_BYTES", 400_000)
+    monkeypatch.setattr("benchmarks.session_import.SESSION_BYTES", 400_000)
     writer = TranscriptWriter(tmp_path / ".claude" / "projects", project, seed=3)
     # Enough for child processes.
     writer.write(6_000_000)

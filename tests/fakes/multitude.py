@@ -7,6 +7,7 @@ from sqlite3 import Connection
 
 from ulid import ULID
 
+from benchmarks.corpus import memories as corpus
 from pipeline.kinds import TRAITS
 from pipeline.records import UNSTORED, EntityKind, FactKey, Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.store import changes, history, impressions, index_state, memories
@@ -14,7 +15,6 @@ from pipeline.store.database import Database
 from pipeline.store.impressions import Impression
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_text
-from tests.benchmarks.corpus import memories as corpus
 
 ENTITIES = 6000
 MENTIONS = 4

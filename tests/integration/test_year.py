@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.benchmarks.year import CHECKS, live
+from benchmarks.year import CHECKS, live
 
 COUNT, SEED, ASKED = 1200, 7, 60
 

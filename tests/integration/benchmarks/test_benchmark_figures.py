@@ -2,8 +2,8 @@ import json
 import socket
 import threading
 
-from tests.benchmarks.figures import Aim, Limit, Report, latency
-from tests.benchmarks.wire import Wire, post
+from benchmarks.figures import Aim, Limit, Report, latency
+from benchmarks.wire import Wire, post
 
 
 def test_a_latency_is_told_in_percentiles():

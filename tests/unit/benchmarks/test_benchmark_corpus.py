@@ -4,10 +4,10 @@ from itertools import islice
 
 import pytest
 
+from benchmarks.corpus import fingerprint, memories
+from benchmarks.questions import IDENTIFIER, LONGEST, UNANSWERABLE, questions
+from benchmarks.templated_notes import TEMPLATES, templated_notes
 from pipeline.records import Kind
-from tests.benchmarks.corpus import fingerprint, memories
-from tests.benchmarks.questions import IDENTIFIER, LONGEST, UNANSWERABLE, questions
-from tests.benchmarks.templated_notes import TEMPLATES, templated_notes
 
 SEED = 3
 SIZE = 1500

@@ -5,9 +5,9 @@ import pytest
 import spacy
 from thinc.api import use_ops
 
+from benchmarks.corpus import memories
 from pipeline.digest import entities
 from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
-from tests.benchmarks.corpus import memories
 
 BATCHES = {
     "notes": [memory["content"] for memory in memories(96, seed=5)],
