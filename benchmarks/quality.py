@@ -146,12 +146,7 @@ def ask_fts(store: Store) -> Scores:
 def ask_stack(stack: Stack, name: str, store: Store) -> dict[str, Scores]:
     """Write a store's memories, let them be digested, and ask; return the scores of each ranking."""
     client = stack.client(name)
-    own: dict[str, list[str]] = defaultdict(list)
-    given = list(store.memories.items())
-    for start in range(0, len(given), BATCH):
-        batch = given[start : start + BATCH]
-        for (identity, _), result in zip(batch, _write(client, [memory for _, memory in batch]), strict=True):
-            own[result["id"]].append(identity)
+    own = write_store(client, store)
     stack.wait_until_digested(client, PATIENCE_S)
     stack.wait_for_encoder()
     scores = _ask_all(client, store, own)
@@ -161,6 +156,18 @@ def ask_stack(stack: Stack, name: str, store: Store) -> dict[str, Scores]:
         scores = _ask_all(client, store, own)
     client.close()
     return scores
+
+
+def write_store(client: Client, store: Store) -> dict[str, list[str]]:
+    """Write a store's memories; return their own ids by the ids that they got."""
+    own: dict[str, list[str]] = defaultdict(list)
+    items = list(store.memories.items())
+    for start in range(0, len(items), BATCH):
+        batch = items[start : start + BATCH]
+        results = _write(client, [memory for _, memory in batch])
+        for (identity, _), result in zip(batch, results, strict=True):
+            own[result["id"]].append(identity)
+    return own
 
 
 def _ask_all(client: Client, store: Store, own: Mapping[str, Sequence[str]]) -> dict[str, Scores]:

@@ -30,6 +30,7 @@ from benchmarks.homes import (
 from benchmarks.large_homes import ENCODED
 from benchmarks.processes import BARE_RUNTIME, MIB, run_bare
 from benchmarks.questions import Question, questions
+from benchmarks.recall_sets import measure_sets
 from benchmarks.wire import Answer, Wire, post
 from tests.support.stack import Client, Stack, wait_until
 
@@ -308,6 +309,7 @@ def main() -> None:
     """Measure each size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="memories of each home")
+    parser.add_argument("--sets", type=Path, nargs="+", help="files of public sets, asked instead of homes")
     parser.add_argument("--asks", type=int, default=600, help="distinct questions of the single client")
     parser.add_argument("--each", type=int, default=250, help="distinct questions of each of the eight clients")
     parser.add_argument("--encoded", type=int, default=ENCODED, help="texts that get a vector of their own")
@@ -318,6 +320,9 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report()
     bench = bench_folder(chosen.bench)
+    if chosen.sets:
+        measure_sets(chosen.sets, report)
+        chosen.sizes = ()
     for size in chosen.sizes:
         home = prepare_home(size, bench, fresh=chosen.fresh, encoded=chosen.encoded)
         if not chosen.prepare_only:
