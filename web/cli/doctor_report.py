@@ -1,6 +1,6 @@
 """The report of `reverie doctor --report`: what maintainers need to know, without what belongs to the user."""
 
-import os
+import getpass
 import platform
 import re
 import socket
@@ -73,10 +73,8 @@ def _replace_word(text: str, word: str, mark: str) -> str:
 def _find_user() -> str:
     """Return the name of this process's user, "" where the system has none."""
     try:
-        import pwd
-
-        return pwd.getpwuid(os.getuid()).pw_name
-    except (ImportError, KeyError):
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
         return ""
 
 
