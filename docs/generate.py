@@ -1,4 +1,4 @@
-"""Write the parts of docs/reference that follow from the code: `make docs` runs it, `make lint` checks its output."""
+"""Write the parts of the documents that follow from the code: `make docs` runs it, `make lint` checks its output."""
 
 import argparse
 import json
@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 
 from config.declared import Setting
 from config.settings import ENVIRONMENT_ONLY, SETTINGS, WORKSPACE_SETTINGS
+from docs.dependencies import list_rows
 from pipeline.records import Kind
 from pipeline.transcripts.readers import READERS
 from web.app import APIS
@@ -26,7 +28,7 @@ from web.mcp.full_tools import PROFILES
 from web.mcp.tool import Tool
 from web.openapi import COMMON_PROBLEMS, document
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
 TESTED_PROGRAMS = Path(__file__).parents[1] / "tests" / "hosts" / "package.json"
 MARKED = r"(<!-- generated: {name} -->\n).*?(<!-- end of {name} -->)"
 # The page explains these by hand.
@@ -221,12 +223,18 @@ def _render_host(host: Host, versions: Mapping[str, str]) -> tuple[str, ...]:
     return (f"`{host.name}`", *marks, versions[host.package] if host.package else "configuration only")
 
 
+def render_dependencies() -> str:
+    """Return the table of mandatory dependencies by purpose, with their licences."""
+    return render_table(("purpose", "packages (licence)"), list_rows())
+
+
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "settings.md": {"settings": render_settings},
-    "cli.md": {"commands": render_commands},
-    "http-api.md": {"routes": render_routes},
-    "mcp.md": {"tools": render_tools},
-    "agent-integrations.md": {"hosts": render_hosts},
+    "reference/settings.md": {"settings": render_settings},
+    "reference/cli.md": {"commands": render_commands},
+    "reference/http-api.md": {"routes": render_routes},
+    "reference/mcp.md": {"tools": render_tools},
+    "reference/agent-integrations.md": {"hosts": render_hosts},
+    "concepts/security-review.md": {"dependencies": render_dependencies},
 }
 
 
@@ -247,15 +255,19 @@ def main() -> int:
     check = parser.parse_args().check
     outdated = []
     for name, renderers in PARTS.items():
-        page = REFERENCE / name
+        page = DOCS / name
         text = page.read_text(encoding="utf-8")
-        filled = fill(text, renderers)
+        try:
+            filled = fill(text, renderers)
+        except PackageNotFoundError as error:
+            print(f"docs/{name}: skipped, because {error.name} is not installed")
+            continue
         if filled != text:
             outdated.append(name)
             if not check:
                 page.write_text(filled, encoding="utf-8")
     for name in outdated:
-        print(f"docs/reference/{name}: {'out of date; run `make docs`' if check else 'written'}")
+        print(f"docs/{name}: {'out of date; run `make docs`' if check else 'written'}")
     return int(check and bool(outdated))
 
 

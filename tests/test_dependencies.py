@@ -16,6 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from docs.dependencies import list_licences
 from pipeline.errors import ExtraMissing
 from pipeline.extras import EXTRAS, install_command, list_missing, require_extra
 
@@ -59,14 +60,6 @@ def mandatory():
         distributions[key[0]] = distribution
         todo += [(child, key[1]) for child in distribution.requires or ()]
     return distributions
-
-
-def list_licences(distribution):
-    about = distribution.metadata
-    if expression := about.get("License-Expression"):
-        return re.split(r" AND | OR | WITH |[()]", expression)
-    classifiers = [name.split(" :: ")[-1] for name in about.get_all("Classifier", ()) if name.startswith("License ::")]
-    return [name for name in classifiers if name != "OSI Approved"] or [about.get("License") or "none named"]
 
 
 def test_every_mandatory_dependency_has_a_permissive_licence_or_a_reason():

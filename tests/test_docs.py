@@ -12,7 +12,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from config.settings import ENVIRONMENT_PREFIX, SETTINGS, WORKSPACE_SETTINGS, load_settings
-from docs.generate import PARTS as GENERATED, REFERENCE, fill
+from docs.generate import DOCS, PARTS as GENERATED, fill
 from pipeline.recall.rank import FEATURES
 from pipeline.records import HEADER, RULES_HEADER, Kind, Stage
 from tests.fakes.in_process import open_web
@@ -41,8 +41,8 @@ def table(name, section):
 
 
 @pytest.mark.parametrize("name", GENERATED)
-def test_the_generated_reference_is_up_to_date(name):
-    text = (REFERENCE / name).read_text(encoding="utf-8")
+def test_the_generated_parts_are_up_to_date(name):
+    text = (DOCS / name).read_text(encoding="utf-8")
     assert text == fill(text, GENERATED[name]), "run `make docs`"
 
 
@@ -244,6 +244,17 @@ def test_the_curl_examples_work(tmp_path, monkeypatch):
         container.close()
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("Staging runs PostgreSQL 15 on port 5433") >= 2
+
+
+def test_the_index_of_decisions_lists_each_page_with_its_title_status_and_date():
+    row = r"^\| \[(\d{4})\]\((\d{4}-[\w-]+\.md)\) \| (.+) \| (.+) \| (\d{4}-\d\d-\d\d) \|$"
+    listed = re.findall(row, read("docs/decisions/index.md"), flags=re.MULTILINE)
+    head = r"# (\d{4}) · (.+)\n\nStatus: (.+)\. Date: ([\d-]+)\b.*\n"
+    pages = []
+    for page in sorted((DOCS / "decisions").glob("0*.md")):
+        number, title, status, date = re.match(head, page.read_text(encoding="utf-8")).groups()
+        pages.append((number, page.name, title, re.sub(r"\[(\d{4})\]\([^)]+\)", r"\1", status), date))
+    assert listed == pages
 
 
 @pytest.mark.parametrize("package", ["config", "pipeline", "web", "workers"])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from config.data_directory_checks import find_access_problem
@@ -30,7 +31,7 @@ from pipeline.services.workspace_listing import list_workspaces
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
-from pipeline.store.operations import Operations
+from pipeline.store.operations import LoggedError, Operations
 from pipeline.store.stores import Stores, open_stores
 from pipeline.text.redaction import redact
 from pipeline.times import format_duration
@@ -62,15 +63,16 @@ class CheckContext:
         """Return the paths of the data directory."""
         return self.settings.paths
 
-    @contextmanager
-    def open_stores(self) -> Iterator[Stores]:
-        """Open the stores without creating any."""
-        profile = WriterProfile("NORMAL", 0)
-        stores = open_stores(self.settings, profile, lambda text: redact(text).text)
-        try:
-            yield stores
-        finally:
-            stores.close()
+
+@contextmanager
+def _opened_stores(settings: Settings) -> Iterator[Stores]:
+    """Open the stores without creating any."""
+    profile = WriterProfile("NORMAL", 0)
+    stores = open_stores(settings, profile, lambda text: redact(text).text)
+    try:
+        yield stores
+    finally:
+        stores.close()
 
 
 def check_home(context: CheckContext) -> Iterator[CheckResult]:
@@ -197,7 +199,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
             yield problem
             return
     try:
-        with context.open_stores() as stores:
+        with _opened_stores(context.settings) as stores:
             database = stores.databases.get(name)
             yield from _check_queue(context, name, database)
             yield from _check_indexes(context, name, database)
@@ -261,7 +263,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
 
 def _retry(context: CheckContext, name: str) -> str:
     # No worker is notified: the scheduler's next sweep finds the work.
-    with context.open_stores() as stores, stores.databases.get(name).write() as db:
+    with _opened_stores(context.settings) as stores, stores.databases.get(name).write() as db:
         return f"{work.retry(db, None)} queued again"
 
 
@@ -317,6 +319,16 @@ def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
         yield CheckResult(f"{name}: errors", "warn", says, f"`reverie -w {name} logs errors` lists them")
     else:
         yield CheckResult(f"{name}: errors", "ok", "none in the last day that was not repaired")
+
+
+def list_open_errors(settings: Settings, workspaces: Sequence[str], limit: int) -> list[LoggedError]:
+    """List the newest background errors of workspaces, and of none, that were not repaired."""
+    if not (settings.store_place or settings.paths.operations.exists()):
+        return []
+    with _opened_stores(settings) as stores:
+        read = partial(stores.operations.errors, limit=limit, open_only=True)
+        errors = {error.seq: error for name in (None, *workspaces) for error in read(workspace=name)}
+    return [errors[seq] for seq in sorted(errors, reverse=True)[:limit]]
 
 
 def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:

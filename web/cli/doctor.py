@@ -1,6 +1,6 @@
 """Command that checks the installation and the data directory, and repairs problems."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,9 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair the problems that need no decision from you.")
 @click.option("--probe", is_flag=True, help="Also run the hooks and MCP servers of connected agents; store nothing.")
+@click.option("--report", is_flag=True, help="Print a report for an issue, without memories, tokens or user names.")
 @pass_state
-def doctor(state: State, *, fix: bool, probe: bool) -> int:
+def doctor(state: State, *, fix: bool, probe: bool, report: bool) -> int:
     """Check the installation, settings, data directory, server, model and workspaces. Exit with 1 if a check fails."""
     if fix:
         refuse_read_only()
@@ -46,17 +47,27 @@ def doctor(state: State, *, fix: bool, probe: bool) -> int:
                     "done": done,
                 }
             )
-            if not state.json:
+            if not state.json and not report:
                 _print(results[-1])
     failed = sum(result["state"] == "fail" for result in results)
+    if report:
+        from web.cli.doctor_report import render_report
+
+        text = render_report(state, results)
+        state.show({"report": text}, text)
+    else:
+        _summarize(state, results, failed, fix=fix)
+    return 1 if failed else 0
+
+
+def _summarize(state: State, results: Sequence[Mapping[str, Any]], failed: int, *, fix: bool) -> None:
     warned = sum(result["state"] == "warn" for result in results)
     if state.json:
         state.print_json({"ok": not failed, "failed": failed, "warned": warned, "checks": results})
-    else:
-        fixable = not fix and any(result["fixable"] for result in results)
-        more = "; `reverie doctor --fix` repairs some of them" if fixable else ""
-        click.echo(f"{len(results) - warned - failed} ok, {warned} warn, {failed} fail{more}", err=True)
-    return 1 if failed else 0
+        return
+    fixable = not fix and any(result["fixable"] for result in results)
+    more = "; `reverie doctor --fix` repairs some of them" if fixable else ""
+    click.echo(f"{len(results) - warned - failed} ok, {warned} warn, {failed} fail{more}", err=True)
 
 
 def _list_checks(state: State, *, probes: bool) -> Iterator[Check]:

@@ -1,6 +1,8 @@
+import re
 import socket
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -343,3 +345,34 @@ def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch)
     found = run_doctor(code=1)
     assert "another write holds the store" in [one["says"] for one in found.values()]
     assert found["default: queue"]["state"] == "ok"
+
+
+def test_a_report_has_what_a_maintainer_needs_and_nothing_of_the_user(stack, monkeypatch, tmp_path):
+    monkeypatch.setenv("REVERIE_LLM_URL", "https://models.acme.example/v1")
+    monkeypatch.setenv("REVERIE_LLM_API_KEY", "sk-quartz-4711")
+    monkeypatch.setenv("REVERIE_RECALL_BUDGET_MS", "400")
+    remember("Quartz deploys run on Fridays", "-w", "acme-payroll")
+    operations, quoted = stack.operations, "Quartz deploys run on Fridays"
+    operations.record_error("digest.embed", f"ValueError: {quoted}", workspace="acme-payroll")
+    operations.record_error("sync.quartz-disk", quoted)
+    failed = Run("1", "decay", *["2026-01-01T00:00:00.000Z"] * 3, False, {}, quoted, 0, 0, 0)
+    monkeypatch.setattr(diagnostics.runs, "last", lambda _db, job: failed if job == "decay" else None)
+    report = run("doctor", "--report").stdout
+    private = (stack.token, "sk-quartz", "quartz", "fridays", "acme", tmp_path.name, Path.home().name)
+    assert [word for word in private if re.search(rf"\b{re.escape(word)}", report, re.IGNORECASE)] == []
+    assert "| llm_url | set |\n" in report
+    assert "| recall_budget_ms | 400 |\n" in report
+    assert "| workspace-1 | digest.embed | ValueError |\n" in report
+    assert "|  | sync |  |\n" in report
+    assert "| workspace-1: errors | warn | 2 in the last day |\n" in report
+    assert "| workspace-1: jobs | warn | decay failed last |\n" in report
+    assert re.search(r"\| workspace-1: queue \| ok \| \d+ pending \|\n", report)
+    assert "ok, " not in run("doctor", "--report").stderr
+    assert run_json("doctor", "--report")["report"].startswith("| program | version |")
+
+
+def test_settings_that_cannot_be_read_are_in_the_report(home):
+    home.paths.config.write_text("colour = 'red'")
+    report = run("doctor", "--report", code=1).stdout
+    assert "unknown setting colour" in report
+    assert str(home.paths.root) not in report
