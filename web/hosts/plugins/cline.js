@@ -1,5 +1,5 @@
 // Cline ends the run of an agent whose plugin takes longer than three seconds.
-const LIMIT_MS = 2500;
+const LIMIT_MS = 2000;
 // The errors of calls that did not run.
 const NOT_RUN = /was not approved|requires approval|is disabled|was blocked by/;
 
