@@ -167,7 +167,7 @@ bench-workspaces: $(STAMP) ## Measure a thousand workspaces, visited at random b
 	$(BIN)/python -m benchmarks.workspaces $(ARGS)
 
 .PHONY: bench-citations
-bench-citations: $(STAMP) ## Judge labelled citations over the histories of this repository and of three libraries from PyPI
+bench-citations: $(STAMP) ## Judge labelled citations over the histories of this repository and of five libraries from PyPI
 	$(BIN)/python -m benchmarks.citations $(ARGS)
 
 .PHONY: bench-dashboard

@@ -1,7 +1,8 @@
 """Measure how the check of citations agrees with labels, over this repository's history and those of libraries.
 
 Run by `make bench-citations`, which needs the package index: pip downloads the pinned releases of each library, and
-each release becomes a commit. The exit code is 1 if a precision misses its aim.
+each release becomes a commit. The exit code is 1 if a precision misses its aim. Rules are chosen on the part `dev`;
+the part `used` judged them once and then changed them; `judge` shows what unseen text gets.
 """
 
 import argparse

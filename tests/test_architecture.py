@@ -127,6 +127,7 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.team.servers.is_unresponsive": "the hook client starts while an agent waits",
     "pipeline.team.servers.let_rest": "the hook client starts while an agent waits",
     "pipeline.team.servers.name_of": "text to text",
+    "pipeline.transcripts.cline_messages.unwrap_prompt": "reads a text, and no store",
     "pipeline.transcripts.codex_records.is_patch_applied": "reads a record, and no store",
     "pipeline.transcripts.codex_records.list_patched_files": "reads a record, and no store",
     "pipeline.transcripts.codex_records.read_arguments": "reads a record, and no store",

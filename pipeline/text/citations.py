@@ -11,7 +11,8 @@ from enum import StrEnum
 from operator import itemgetter
 
 MOST_CITATIONS = 400
-_SPAN = re.compile(r"(?<!`)`([^`\n]{2,200})`(?!`)")
+# In reStructuredText, a sign before a name shortens it or prevents a link.
+_SPAN = re.compile(r"(?<!`)`[~!]?([^`\n]{2,200})`(?!`)")
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _EXTENSION = r"\.[A-Za-z][A-Za-z0-9]{0,9}"
 _PATH = re.compile(rf"(?:\./)?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*{_EXTENSION}|(?:\./)?(?:[\w.@+-]+/)+[\w.@+-]*")

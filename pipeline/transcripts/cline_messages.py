@@ -51,6 +51,10 @@ class ClineLog(SessionLog):
             if is_summary or as_text(metadata.get("kind")).startswith("compaction"):
                 self.left_out[LeftOut.SUMMARY] += 1
                 continue
+            if metadata.get("displayRole") == "system":
+                # The text of a hook.
+                self.left_out[LeftOut.INJECTED] += 1
+                continue
             key = as_text(message.get("id")) or f"{message.get('ts') or ''}#{number}"
             for position, block in enumerate(list_blocks(message.get("content"))):
                 name = f"{key}.{position}" if position else key
@@ -154,6 +158,12 @@ class ClineLog(SessionLog):
             self.drop_call(key)
         else:
             record_result(self, key, ok=None if failed is None else not failed, output=output)
+
+
+def unwrap_prompt(text: str) -> str:
+    """Return what the person wrote of the text of a prompt, which may be in tags."""
+    tagged = [_MENTIONED.sub("", match[2]) for match in _PERSON.finditer(text)]
+    return "\n".join(tagged) if tagged else text
 
 
 def _find_failure(output: str) -> bool | None:

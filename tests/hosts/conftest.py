@@ -88,6 +88,12 @@ def _copilot(_machine: "Machine", url: str) -> dict[str, str]:
     return provider | {"COPILOT_MODEL": "local", "COPILOT_OFFLINE": "true"}
 
 
+def _cline(machine: "Machine", url: str) -> dict[str, str]:
+    words = ("auth", "-p", "openai-compatible", "-k", "made-up", "-m", "local", "-b", f"{url}/v1")
+    subprocess.run(["cline", *words], env=machine.environment, cwd=machine.project, check=True, timeout=DEADLINE_S)
+    return {}
+
+
 # So it tells of its hooks too.
 CLAUDE = ("-p", "--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose")
 CODEX = ("exec", "--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
@@ -99,6 +105,7 @@ HOSTS = {
     "qwen-code": Host("qwen", _qwen, ("--yolo", "-p")),
     "copilot": Host("copilot", _copilot, ("--allow-all-tools", "-p")),
     "pi": Host("pi", _pi, ("--provider", "local", "--model", "m", "-p"), ("-c",)),
+    "cline": Host("cline", _cline, ()),
 }
 
 
@@ -233,6 +240,10 @@ class Machine:
             kill_group(process.pid)
             process.communicate()
         self.reverie("down")
+        # Cline leaves a process in the background.
+        for process in psutil.process_iter(["environ"]):
+            if (process.info["environ"] or {}).get("HOME") == str(self.home):
+                process.kill()
 
     def answers(self) -> bool:
         """Tell whether the stack answers."""

@@ -14,7 +14,7 @@ from web.hosts.host import compose_rules
 
 pytestmark = pytest.mark.timeout(600)
 
-WITH_HOOKS = ("claude-code", "codex", "gemini", "qwen-code", "copilot", "opencode", "pi")
+WITH_HOOKS = ("claude-code", "codex", "gemini", "qwen-code", "copilot", "opencode", "pi", "cline")
 SHELL = {
     "claude-code": lambda command: Call("Bash", {"command": command, "description": "x"}),
     "codex": lambda command: Call("exec_command", {"cmd": command}),
@@ -23,6 +23,7 @@ SHELL = {
     "copilot": lambda command: Call("bash", {"command": command, "description": "x"}),
     "opencode": lambda command: Call("bash", {"command": command, "description": "x"}),
     "pi": lambda command: Call("bash", {"command": command}),
+    "cline": lambda command: Call("run_commands", {"commands": [command]}),
 }
 PORT_FACT = {"content": "The gateway of staging listens on port 8443"}
 QUESTION = "Which port does the gateway of staging listen on?"
@@ -65,7 +66,7 @@ def test_a_session_begins_with_the_brief(machine, name):
     assert "The job queue runs on SQLite" in machine.model.requests[0].text
 
 
-@pytest.mark.parametrize("name", ["opencode", "pi"])
+@pytest.mark.parametrize("name", ["opencode", "pi", "cline"])
 def test_the_first_request_says_to_prepare_first(machine, name):
     machine.install(name)
     machine.up().close()
@@ -147,7 +148,7 @@ def test_a_critical_lesson_stops_what_it_is_about_before_it_runs(machine, name):
     assert "drops the production database" in machine.model.requests[-1].text
 
 
-@pytest.mark.parametrize("name", ["codex", "gemini", "opencode", "pi"])
+@pytest.mark.parametrize("name", ["codex", "gemini", "opencode", "pi", "cline"])
 @pytest.mark.parametrize("setting", ["ask", "deny"])
 def test_a_host_that_cannot_ask_may_try_again_unless_it_is_denied(machine, name, setting):
     machine.write(".reverie/config.toml", f'lesson_guard = "{setting}"\n')

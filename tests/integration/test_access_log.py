@@ -236,6 +236,7 @@ READING = {
     "POST /hooks/antigravity": "the same of another host",
     "POST /hooks/opencode": "the same of another host",
     "POST /hooks/pi": "the same of another host",
+    "POST /hooks/cline": "the same of another host",
     "POST /v1/hook-runs": "a note in the journal that a tool was called",
     "POST /mcp": "carries tool calls, and each is a request with an entry of its own",
 }

@@ -38,6 +38,7 @@ MAKES = {
     ("POST", "/hooks/antigravity"),
     ("POST", "/hooks/opencode"),
     ("POST", "/hooks/pi"),
+    ("POST", "/hooks/cline"),
     ("POST", "/mcp"),
     ("GET", "/mcp"),
     # The switches of a workspace apply before anything is written there.

@@ -47,6 +47,7 @@ LEFT_OUT = {
     "POST /hooks/antigravity",
     "POST /hooks/opencode",
     "POST /hooks/pi",
+    "POST /hooks/cline",
     "POST /mcp",
     "GET /mcp",
     "GET /v1/journal",

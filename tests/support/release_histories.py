@@ -49,6 +49,8 @@ def _download(pin: str, folder: Path) -> Path:
     for name in _BACKENDS:
         (backends / name).parent.mkdir(parents=True)
         (backends / name).write_text(_BACKEND, encoding="utf-8")
+        # Without this file, an installed package of the same name comes first.
+        (backends / name).with_name("__init__.py").touch()
     requirement.write_text(f"{pin}\n", encoding="utf-8")
     options = ("--no-deps", "--no-binary=:all:", "--no-build-isolation", "--require-hashes", "--quiet")
     command = [sys.executable, "-m", "pip", "download", *options, f"--dest={archives}", f"--requirement={requirement}"]

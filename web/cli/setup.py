@@ -36,6 +36,7 @@ HOSTS = (
         "qwen-code",
         "copilot",
         "pi",
+        "cline",
     ),
     *("antigravity", "goose", "amp", "roo-code", "kiro"),
 )
@@ -100,8 +101,8 @@ def setup(
     """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST; import its sessions.
 
     Without a HOST, connect all agents that are installed, and import the sessions of all agents. HOST is one of
-    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, pi, antigravity, goose,
-    amp, roo-code, kiro.
+    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, pi, cline, antigravity,
+    goose, amp, roo-code, kiro.
     """
     _check_asking(state, asks=not (yes or dry_run))
     settings = state.settings

@@ -27,8 +27,7 @@ POLL_S = 0.02
 START_LOCK = "start.lock"
 # The lock of the data directory's web server.
 WEB_LOCK = "web.lock"
-# The file that notes when a program at the server's address did not prove to be the server; it gets no event for
-# AGAIN_S, so that not each step of an agent waits for it.
+# Notes a program at the server's address that did not prove to be the server: no step waits for it within AGAIN_S.
 UNPROVEN = "unproven-server"
 # At most this much of a longer event is read; it is sent without the middle of its long texts.
 LONGEST_READ = 1 << 26
@@ -44,6 +43,7 @@ SETTINGS = {
     "antigravity": ("", ".gemini/config", "hooks.json"),
     "pi": ("PI_CODING_AGENT_DIR", ".pi/agent", "extensions/reverie.js"),
     "opencode": ("", ".config/opencode", "plugin/reverie.js"),
+    "cline": ("CLINE_DIR", ".cline", "plugins/reverie.js"),
 }
 ANSWERED = frozenset(("antigravity",))  # These hosts read JSON from each hook.
 # A plugin starts the client with this option: if the setup configured the same hook, the event arrives twice.

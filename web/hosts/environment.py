@@ -15,6 +15,8 @@ MAIN = "reverie"
 HOST_VARIABLES = (
     "APPDATA",
     "CLAUDE_CONFIG_DIR",
+    "CLINE_DATA_DIR",
+    "CLINE_DIR",
     "CODEX_HOME",
     "COPILOT_HOME",
     "PI_CODING_AGENT_DIR",

@@ -23,6 +23,7 @@ CURSOR = "cursor"
 ANTIGRAVITY = "antigravity"
 # Cursor reads a project's hooks only with this version.
 CURSOR_HEAD = '{\n  "version": 1\n}\n'
+CLINE = "cline"
 OPENCODE = "opencode"
 PI = "pi"
 
@@ -36,6 +37,7 @@ _CLAUDE_CODE_EVENTS = (
     "Stop",
     "SessionEnd",
 )
+_PLUGIN_EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
 EVENTS: Mapping[str, tuple[str, ...]] = {
     CLAUDE_CODE: _CLAUDE_CODE_EVENTS,
     QWEN_CODE: _CLAUDE_CODE_EVENTS,
@@ -43,7 +45,8 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     # Codex's other events do not say whether a tool failed; its notification does.
     CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse"),
     PI: _CLAUDE_CODE_EVENTS,
-    OPENCODE: ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop"),
+    OPENCODE: _PLUGIN_EVENTS,
+    CLINE: _PLUGIN_EVENTS,
     GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
     CURSOR: (
         "sessionStart",

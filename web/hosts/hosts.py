@@ -6,6 +6,7 @@ from web.hosts import (
     amp,
     antigravity,
     claude_code,
+    cline,
     codex,
     copilot,
     cursor,
@@ -23,7 +24,7 @@ from web.hosts import (
 from web.hosts.host import Host
 
 _MODULES = (
-    *(claude_code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen_code, copilot, pi),
+    *(claude_code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen_code, copilot, pi, cline),
     *(antigravity, goose, amp, roo_code, kiro),
 )
 HOSTS: tuple[Host, ...] = tuple(module.HOST for module in _MODULES)

@@ -31,6 +31,7 @@ STEPS = {
     "copilot": ("session start", "store", "recall", "turn"),
     "pi": ("session start", "store", "recall", "turn"),
     "opencode": ("session start", "store", "recall", "turn"),
+    "cline": ("session start", "store", "recall", "turn"),
     "cursor": ("session start", "store", "recall"),
     "antigravity": (),
 }

@@ -148,6 +148,7 @@ def test_whatever_it_is_given_it_says_nothing(tmp_path, event):
         ("antigravity", ".gemini/config/hooks.json"),
         ("opencode", ".config/opencode/plugin/reverie.js"),
         ("pi", ".pi/agent/extensions/reverie.js"),
+        ("cline", ".cline/plugins/reverie.js"),
     ],
 )
 def test_a_plugin_yields_to_what_the_setup_has_written(tmp_path, host, file):

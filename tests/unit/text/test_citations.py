@@ -57,3 +57,8 @@ def test_the_target_of_a_link_is_current_whatever_its_sentence_states():
         "docs/no-waiting.md"
     ]
     assert list_current("![The map](docs/screenshots/map.png)") == ["docs/screenshots/map.png"]
+
+
+@pytest.mark.parametrize("mark", ["`work_batch`", ":setting:`~worker.work_batch`", ":func:`!work_batch`"])
+def test_names_are_read_in_the_marks_of_markdown_and_of_restructured_text(mark):
+    assert list_current(f"The worker reads {mark}.") == ["work_batch"]

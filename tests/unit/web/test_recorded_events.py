@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UnreadableTranscript
+from web.hooks.cline import read_cline
 from web.hooks.copilot import read_copilot
 from web.hooks.event import read_event
 from web.hooks.event_fields import unify_fields
@@ -19,9 +20,11 @@ from web.json_text import read_object
 RECORDS = Path(__file__).parents[2] / "data" / "host_records"
 PROMPT, ANSWER = "Which port does staging use?", "Done here."
 COMMANDS = ["touch made.txt", "false && ls missing-file"]
-READ = {"qwen-code": read_qwen, "copilot": read_copilot, "opencode": read_opencode, "pi": translate_tool}
+READ = {"qwen-code": read_qwen, "copilot": read_copilot, "opencode": read_opencode, "pi": translate_tool} | {
+    "cline": read_cline
+}
 # Hosts whose plugins send what was said.
-PLUGINS = ("opencode", "pi")
+PLUGINS = ("opencode", "pi", "cline")
 LOGS = {
     "qwen-code": ("qwen-code-chat.jsonl", "projects/-home-dev-project/chats/{id}.jsonl"),
     "copilot": ("copilot-log.jsonl", "session-state/{id}/events.jsonl"),

@@ -8,11 +8,15 @@ function send(event) {
     let output = "";
     try {
       const child = spawn(COMMAND[0], COMMAND.slice(1), { stdio: ["pipe", "pipe", "ignore"], windowsHide: true });
-      const timer = setTimeout(() => child.kill(), LIMIT_MS);
       const end = () => {
         clearTimeout(timer);
         resolve(readAnswer(output));
       };
+      // On a busy machine, the end of the process is reported late.
+      const timer = setTimeout(() => {
+        child.kill();
+        end();
+      }, LIMIT_MS);
       child.on("error", end);
       child.on("close", end);
       child.stdout.setEncoding("utf8").on("data", (text) => (output += text));

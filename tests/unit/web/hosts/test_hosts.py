@@ -54,6 +54,8 @@ def test_variables_move_folders(sandbox):
     ]
     pi = ["/p/extensions/reverie.js", "/p/mcp.json", "/p/AGENTS.md"]
     assert paths(sandbox, "pi", environment={"PI_CODING_AGENT_DIR": "/p"}) == pi
+    cline = ["/l/plugins/reverie.js", "/d/settings/cline_mcp_settings.json", "/l/rules/reverie.md"]
+    assert paths(sandbox, "cline", environment={"CLINE_DIR": "/l", "CLINE_DATA_DIR": "/d"}) == cline
     assert paths(sandbox, "vscode", environment=moved, platform="win32")[0].startswith("/home/ann/AppData/Roaming/")
 
 
