@@ -113,8 +113,7 @@ def setup(
         planned = _write(state, planned, token_file)
     _report(state, planned, dry_run=dry_run)
     if not dry_run:
-        target = [*hosts, *(["--project"] if project else []), *(["--server", server] if server else [])]
-        _finish(state, planned, shlex.join(["reverie", "setup", *target]))
+        _finish(state, planned, hosts)
     return 1 if any(change.error is not None for change in planned.changes) else 0
 
 
@@ -163,14 +162,17 @@ def _write(state: State, planned: _Planned, token_file: Path | None) -> _Planned
     return replace(planned, changes=apply(planned.changes, state.settings.paths.root))
 
 
-def _finish(state: State, planned: _Planned, command: str) -> None:
-    """Start the import and the server, and print what was done; `command` repeats this setup."""
+def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
+    """Start the import and the server, and print what was done and what undoes it."""
     from web.cli.setup_import import start_import, suggest_questions
     from web.cli.setup_summary import list_titles, show_agents, show_kept, show_next_steps
 
     titles = list_titles(planned.hosts, planned.changes)
     if not titles and not planned.offer.waiting:
         return
+    team = planned.reverie.server
+    project = ["--project"] if planned.host_env.project else []
+    command = shlex.join(["reverie", "setup", *names, *project, *(["--server", team.url] if team else [])])
     if titles and not state.json:
         show_agents(titles, planned.changes, removed=planned.removes)
     if planned.removes:
@@ -178,7 +180,6 @@ def _finish(state: State, planned: _Planned, command: str) -> None:
             show_kept(state.settings, command)
         return
     start_import(state, planned.offer)
-    team = planned.reverie.server
     url = _start_server(state) if team is None else team.url
     if state.json:
         return
