@@ -6,12 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 TOOLS := build/tools
 STAMP := $(VENV)/.installed
-# Of two gigabytes of libraries little is ever imported: pip need not compile all, COMPILE has Python do it for what is.
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
-COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -c \
-	'import web.server, web.app, web.cli.lifecycle, web.cli.memories, web.client, web.mcp.server, workers.schedule, spacy.pipeline, lancedb, sentence_transformers, onnxruntime.quantization'
-HASHED := $(PIP) --quiet --require-hashes
-TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.lock)
+HASHED := $(BIN)/python -m pip --disable-pip-version-check install --no-compile --quiet --require-hashes
 # Where a torch without CUDA is taken from, when pip would choose one with it; empty: what pip chooses.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -22,19 +17,7 @@ help: ## List every target
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-14s %s\n", $$1, $$2}'
 
 $(RUNTIME): requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
-	$(PYTHON) -m venv $(VENV)
-	@# Every index builds its own torch: no list of hashes fits all of them, so torch is installed first, without one.
-	@if $(PIP) --dry-run $(TORCH) 2>/dev/null | grep -Eq '(cuda|nvidia)-'; then \
-		echo "pip's own torch brings CUDA here, about 4 GB that Reverie never uses."; \
-		if [ -z "$(TORCH_INDEX)" ]; then echo "TORCH_INDEX is empty: taking it all the same."; \
-			$(PIP) --quiet $(TORCH); \
-		else echo "Taking the CPU build from $(TORCH_INDEX) instead (TORCH_INDEX= takes pip's)."; \
-			$(PIP) --quiet --no-deps --extra-index-url $(TORCH_INDEX) $(TORCH)+cpu; fi; \
-	else $(PIP) --quiet --no-deps $(TORCH); fi
-	$(HASHED) -r requirements.lock
-	$(PIP) --quiet --no-deps --editable .
-	$(COMPILE)
+	@PYTHON="$(PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" .ci/install $(VENV)
 	@touch $@
 
 # Tests start hundreds of processes: for them all is compiled, which pip would have done.
@@ -44,7 +27,11 @@ $(STAMP): $(RUNTIME) requirements-dev.lock
 	@touch $@
 
 .PHONY: install
-install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned
+install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned; say what to do next
+	@echo 'The command is $(BIN)/reverie. To call it as reverie, link it into a folder of your PATH:'
+	@echo '  ln -s $(abspath $(BIN)/reverie) ~/.local/bin/reverie'
+	@echo 'Next: make demo               starts Reverie on a sample history and asks it eight questions'
+	@echo '      $(BIN)/reverie setup    connects your coding agents; asks first'
 
 .PHONY: demo
 demo: $(RUNTIME) ## Start the stack on a sample history and ask it eight questions (ONCE=1 exits by itself)
@@ -238,8 +225,8 @@ test-hosts: $(STAMP) ## Run the tests against the real hosts from npm, without a
 	.ci/test-hosts $(BIN)/python $(ARGS)
 
 .PHONY: test-install
-test-install: $(TOOLS)/.installed ## Install the wheel with pip, uv and pipx and use it (minutes, 2 GB each; not part of `test`)
-	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin
+test-install: $(TOOLS)/.installed ## Run each documented way to install, and use the result (ARGS="uv make"; minutes, 2 GB each; not part of `test`)
+	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin $(ARGS)
 
 .PHONY: clean
 clean: ## Delete .venv, caches and the demo's home

@@ -212,6 +212,15 @@ def test_every_make_target_is_in_the_help():
     assert set(re.findall(r"^ +make ([a-z-]+)", shown, flags=re.MULTILINE)) == targets
 
 
+def test_the_first_pages_install_with_a_command_of_the_install_page():
+    ways = re.findall(r"^\| ([a-z]+) \| `(.*)` \| `.*` \|$", read("docs/how-to/install.md"), flags=re.MULTILINE)
+    # `make test-install` runs these rows.
+    assert [tool for tool, _ in ways] == ["uv", "pipx", "pip", "make"]
+    for page in ("README.md", "docs/get-started.md"):
+        [command] = re.findall(r"^(uv tool install .*?) *(?:#.*)?$", read(page), flags=re.MULTILINE)
+        assert command in dict(ways).values()
+
+
 def test_every_benchmark_is_in_the_document_of_performance():
     targets = set(re.findall(r"^(bench-[a-z]+):", read("Makefile"), flags=re.MULTILINE))
     assert targets

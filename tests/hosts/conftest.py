@@ -160,6 +160,8 @@ class Machine:
         self.name = name
         self.environment |= HOSTS[name].configure(self, self.model.url)
         self.reverie("setup", name, "--yes", *options)
+        # Setup has started the stack: here a test starts it, or the first hook does.
+        self.reverie("down")
 
     def start_host(self, prompt: str, *, again: bool = False) -> "subprocess.Popen[str]":
         """Start the host on a prompt; `again` goes on with its last session."""

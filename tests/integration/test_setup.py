@@ -9,8 +9,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from web.cli import background, cli
 from web.cli.setup import HOSTS
+from web.hosts.environment import HOST_VARIABLES
 
 INVALID = '{"mcpServers": {'
 
@@ -25,22 +28,24 @@ def scratch(tmp_path):
 
 
 @pytest.fixture
-def reverie(scratch):
-    """Run the real command in the scratch home; returns the finished process."""
+def started(monkeypatch):
+    """The data directories whose stack a setup started; none is really started."""
+    directories = []
+    monkeypatch.setattr(background, "start_if_stopped", lambda settings: directories.append(settings.paths.root))
+    return directories
+
+
+@pytest.fixture
+def reverie(scratch, started, monkeypatch):
+    """Run the command in the scratch home, in this process; returns its exit code and output."""
     home, project, programs = scratch
+    for name in HOST_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
 
     def run(*arguments, answer=None, **variables):
-        return subprocess.run(
-            [sys.executable, "-m", "web.cli", *arguments],
-            cwd=project,
-            env={"HOME": str(home), "USERPROFILE": str(home), "PATH": str(programs), "PYTHONPATH": str(Path.cwd())}
-            | variables,
-            input=answer,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        user = {"HOME": str(home), "USERPROFILE": str(home), "PATH": str(programs)} | variables
+        monkeypatch.chdir(project)
+        return CliRunner().invoke(cli, arguments, input=answer, env=user)
 
     return run
 
@@ -51,7 +56,7 @@ def tree(folder):
 
 def test_without_any_host_it_says_so_and_leaves_nothing(reverie, scratch):
     done = reverie("setup")
-    assert (done.returncode, done.stdout.split(":")[0]) == (0, "no coding agent was found on this machine; name one")
+    assert (done.exit_code, done.stdout.split(":")[0]) == (0, "no coding agent was found on this machine; name one")
     assert tree(scratch[0]) == {}
 
 
@@ -84,7 +89,7 @@ def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
     (home / ".gemini").mkdir()
     before = tree(home)
     done = reverie("setup", "--yes", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["hosts"] == ["cursor", "gemini"]
     assert [file["action"] for file in report["files"]] == ["create", "change", "create", "create"]
@@ -92,7 +97,7 @@ def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
     assert server["args"] == ["mcp"]
     again = json.loads(reverie("setup", "--yes", "--json").stdout)
     assert {file["action"] for file in again["files"]} == {"none"}
-    assert reverie("setup", "--remove", "--yes").returncode == 0
+    assert reverie("setup", "--remove", "--yes").exit_code == 0
     assert tree(home) == before
 
 
@@ -100,11 +105,11 @@ def test_every_host_and_a_project_come_and_go(reverie, scratch):
     home, project, _ = scratch
     for options in ([], ["--project"]):
         done = reverie("setup", *HOSTS, "--yes", *options)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
     assert not (home / ".reverie" / "token").exists()
     assert {".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "AGENTS.md"} <= set(tree(project))
     for options in (["--project"], []):
-        assert reverie("setup", "--remove", "--yes", *options).returncode == 0
+        assert reverie("setup", "--remove", "--yes", *options).exit_code == 0
     assert tree(home) == {}
     assert list(project.iterdir()) == []
 
@@ -117,9 +122,9 @@ def test_the_diff_shows_no_token_of_an_earlier_setup_and_a_dry_run_writes_nothin
     file.parent.mkdir()
     file.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [old]}]}}, indent=2))
     before = tree(home)
-    for options in ([], ["--remove"], ["--json"]):
+    for options in (["--diff"], ["--remove", "--diff"], ["--json"]):
         done = reverie("setup", "claude-code", "--dry-run", *options)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
         assert "former-token" not in done.stdout + done.stderr
         assert "Bearer •••" in done.stdout
     assert tree(home) == before
@@ -129,21 +134,58 @@ def test_a_removal_says_nothing_of_files_that_no_setup_has_touched(reverie, scra
     (scratch[0] / ".cursor").mkdir()
     (scratch[0] / ".cursor" / "mcp.json").write_text("{}")
     done = reverie("setup", "--remove", "--yes")
-    assert (done.returncode, done.stdout) == (0, "no settings of these agents mention Reverie\n")
-    reverie("setup", "cursor", "--yes")
-    done = reverie("setup", "--remove", "--yes")
-    assert [line.split()[0] for line in done.stdout.splitlines() if "(" in line] == ["deleted", "changed"]
+    assert (done.exit_code, done.stdout) == (0, "no settings of these agents mention Reverie\n")
+
+
+def test_a_summary_names_files_server_and_what_to_do_next(reverie, scratch, started):
+    """One row per agent, each changed line only on request, and the same for the removal."""
+    home = scratch[0]
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text("{}\n")
+    experiment = "Optional: `reverie config set lesson_holdout 0.1` withholds one lesson in ten to measure whether "
+    done = reverie("setup", "cursor", "zed", "--yes", REVERIE_PORT="7099")
+    assert done.stdout.splitlines() == [
+        "agent   connect       files that change",
+        "Cursor  hooks, tools  ~/.cursor/hooks.json (new), ~/.cursor/mcp.json",
+        "Zed     tools, rules  ~/.config/zed/settings.json (new), ~/.config/zed/AGENTS.md (new)",
+        "`--diff` shows each line that changes.",
+        "Connected: Cursor, Zed (4 files changed). Restart them.",
+        "Server: http://127.0.0.1:7099",
+        "Undo: `reverie setup cursor zed --remove`",
+        f"{experiment}lessons help.",
+        "Try now: `reverie index project` in a project; `reverie dashboard`",
+    ]
+    assert started == [home / ".reverie"]
+    done = reverie("setup", "--remove", "--diff", answer="y\n")
+    lines = done.stdout.splitlines()
+    assert f"--- {home / '.cursor' / 'mcp.json'}" in lines
+    assert [line for line in lines if not line.startswith(("---", "+++", "@@", "-", "+", " "))] == [
+        "agent   disconnect    files that change",
+        "Cursor  hooks, tools  ~/.cursor/hooks.json (deleted), ~/.cursor/mcp.json",
+        "Zed     tools, rules  ~/.config/zed/settings.json (deleted), ~/.config/zed/AGENTS.md (deleted)",
+        "Disconnected: Cursor, Zed (4 files changed). Restart them.",
+        f"All memories stay in {home / '.reverie'}. `reverie down` stops the server.",
+        "Undo: `reverie setup`",
+    ]
+    assert len(started) == 1
+
+
+def test_a_server_that_does_not_start_is_reported(reverie, monkeypatch):
+    monkeypatch.setattr(background, "start_if_stopped", lambda _settings: "no answer within 60 s")
+    done = reverie("setup", "cursor", "--yes")
+    assert "Reverie did not start: no answer within 60 s. Start it with `reverie up --daemon`." in done.stderr
+    assert (done.exit_code, "Server:" in done.stdout) == (0, False)
 
 
 def test_it_asks_before_it_writes(reverie, scratch):
     home = scratch[0]
     file = home / ".cursor" / "mcp.json"
     done = reverie("setup", "cursor", answer="n\n")
-    assert (done.returncode, file.exists()) == (0, False)
+    assert (done.exit_code, file.exists()) == (0, False)
     assert "nothing was written" in done.stderr
-    assert reverie("setup", "cursor", answer="").returncode == 130
+    assert reverie("setup", "cursor", answer="").exit_code == 130
     assert not file.exists()
-    assert reverie("setup", "cursor", answer="y\n").returncode == 0
+    assert reverie("setup", "cursor", answer="y\n").exit_code == 0
     assert file.exists()
     assert "up to date" in reverie("setup", "cursor", answer="").stdout
 
@@ -155,7 +197,7 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scrat
     file.write_text(INVALID)
     for options in ([], ["--remove"]):
         done = reverie("setup", "cursor", "zed", "--yes", *options)
-        assert done.returncode == 1
+        assert done.exit_code == 1
         assert f"Error: {file} was not changed: line 1 is not valid JSON" in done.stderr
         assert file.read_text() == INVALID
     reverie("setup", "cursor", "zed", "--yes")
@@ -171,7 +213,7 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scrat
 def test_wrong_usage_is_told(reverie, scratch, arguments, tmp_path):
     variables = {"HOME": str(scratch[1]), "USERPROFILE": str(scratch[1])} if "--project" in arguments else {}
     done = reverie("setup", *arguments, **variables)
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert tree(tmp_path) == {}
 
 
@@ -187,7 +229,7 @@ def test_what_only_the_environment_says_of_home_and_server_is_told_to_every_prog
     elsewhere.mkdir()
     (elsewhere / "config.toml").write_text('host = "localhost"\nport = 7100\n')
     variables = {"REVERIE_HOME": str(elsewhere), "REVERIE_PORT": "7099"}
-    assert reverie("setup", "claude-code", "codex", "--yes", **variables).returncode == 0
+    assert reverie("setup", "claude-code", "codex", "--yes", **variables).exit_code == 0
     home = scratch[0]
     hook = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["SessionStart"][0]["hooks"][0]
     notify = tomllib.loads((home / ".codex" / "config.toml").read_text())
@@ -196,9 +238,9 @@ def test_what_only_the_environment_says_of_home_and_server_is_told_to_every_prog
     servers = json.loads((home / ".claude.json").read_text())["mcpServers"]["reverie"], notify["mcp_servers"]["reverie"]
     assert [server["env"] for server in servers] == [variables, variables]
     # Without the variable the home's own port is meant, and found there.
-    assert reverie("setup", "codex", "--yes", REVERIE_HOME=str(elsewhere)).returncode == 0
+    assert reverie("setup", "codex", "--yes", REVERIE_HOME=str(elsewhere)).exit_code == 0
     assert tomllib.loads((home / ".codex" / "config.toml").read_text())["notify"][1:] == options[:2]
-    assert reverie("setup", "claude-code", "codex", "--remove", "--yes", **variables).returncode == 0
+    assert reverie("setup", "claude-code", "codex", "--remove", "--yes", **variables).exit_code == 0
     assert tree(home) == {}
 
 
@@ -211,6 +253,6 @@ def test_an_installed_claude_code_is_asked_for_its_version(reverie, scratch, ver
     program = programs / "claude"
     program.write_text(f"#!/bin/sh\necho '{version}'\n")
     program.chmod(0o755)
-    assert reverie("setup", "--yes").returncode == 0
+    assert reverie("setup", "--yes").exit_code == 0
     settings = home / ".claude" / "settings.json"
     assert len(json.loads(settings.read_text())["hooks"] if settings.exists() else ()) == events

@@ -116,7 +116,7 @@ def test_the_token_is_kept_for_its_owner_alone_and_shown_nowhere(ready):
 
 
 def test_what_is_only_shown_keeps_nothing_and_asks_nobody(team):
-    done = team.setup("claude-code", "--dry-run")
+    done = team.setup("claude-code", "--dry-run", "--diff")
     assert done.returncode == 0, done.stderr
     assert f'"url": "{team.url}/mcp"' in done.stdout
     assert list(team.home.rglob("*")) == []

@@ -68,7 +68,7 @@ def test_an_upgrade_keeps_every_memory_and_can_be_taken_back(user, home):
     user("snapshot", "take")
     user("down")
     migrate_back(store)
-    assert "mcpServers" in user("setup", "claude-code", "--dry-run")
+    assert "mcpServers" in user("setup", "claude-code", "--dry-run", "--diff")
     user("up", "--daemon")
     assert "6543" in user("recall", "staging database")
     assert "before-migration" in user("snapshot", "list")

@@ -68,6 +68,13 @@ def launch(settings: "Settings") -> Launched:
     return Launched(pid, log, offset)
 
 
+def start_if_stopped(settings: "Settings") -> str | None:
+    """Start the stack unless it runs; return why it does not answer, None once it does."""
+    from web.cli.processes import list_running
+
+    return None if list_running(settings) else wait_until_ready(settings, launch(settings))
+
+
 def check_data_directory(settings: "Settings") -> None:
     """Raise StoreUnavailable, with what to do, if nothing can run on the data directory."""
     if problems := list_problems(settings.paths.root):

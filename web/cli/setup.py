@@ -1,9 +1,9 @@
 """Command that connects coding agents to Reverie after showing the changes, or disconnects them."""
 
-import difflib
 import re
+import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -40,16 +40,7 @@ HOSTS = (
     ),
     *("antigravity", "goose", "amp", "roo-code", "kiro"),
 )
-HIDDEN = "•••"
 VERSION_TIMEOUT_S = 5
-EXPERIMENT = (
-    "Optional experiment: to measure whether lessons help your agents, withhold one in ten with "
-    "`reverie config set lesson_holdout 0.1`. It is off. `reverie lessons effect` shows the result."
-)
-# A token of an earlier setup or of another server, which the diff must not show.
-_BEARER = re.compile(r"(?<=Bearer )[\w.~+/-]{8,}=*")
-_DONE = {"create": "created", "change": "changed", "delete": "deleted", "none": "up to date", "error": "skipped"}
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class HostName(click.Choice[str]):
@@ -75,7 +66,8 @@ class _SetupCommand(Command):
 @click.command(cls=_SetupCommand)
 @click.argument("hosts", nargs=-1, metavar="[HOST]...", type=HostName(HOSTS))
 @options.yes
-@click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
+@click.option("--diff", is_flag=True, help="Show each line that changes before you are asked.")
+@click.option("--dry-run", is_flag=True, help="Show what would change without writing it.")
 @click.option("--project", is_flag=True, help="Change files of the current project instead of your user settings.")
 @click.option("--remove", is_flag=True, help="Remove everything that setup has written.")
 @click.option("--no-import", is_flag=True, help="Do not import the sessions that agents have stored on this machine.")
@@ -90,6 +82,7 @@ def setup(
     *,
     hosts: tuple[str, ...],
     yes: bool,
+    diff: bool,
     dry_run: bool,
     project: bool,
     remove: bool,
@@ -100,9 +93,9 @@ def setup(
 ) -> int:
     """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST; import its sessions.
 
-    Without a HOST, connect all agents that are installed, and import the sessions of all agents. HOST is one of
-    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, pi, cline, antigravity,
-    goose, amp, roo-code, kiro.
+    Then start the server. Without a HOST, connect all agents that are installed, and import the sessions of all
+    agents. HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, pi,
+    cline, antigravity, goose, amp, roo-code, kiro.
     """
     _check_asking(state, asks=not (yes or dry_run))
     settings = state.settings
@@ -112,15 +105,15 @@ def setup(
     imports = not (no_import or remove or project or server)
     planned = _plan(state, hosts, host_env, reverie, remove=remove, imports=imports)
     if not state.json:
-        _show(planned, remove=remove)
+        _show(planned, diff=diff)
     if not (dry_run or yes) and planned.question and not click.confirm(planned.question, err=True):
         click.echo("nothing was written", err=True)
         return 0
     if not dry_run:
-        planned = _write(state, planned, token_file, remove=remove)
+        planned = _write(state, planned, token_file)
     _report(state, planned, dry_run=dry_run)
     if not dry_run:
-        _start_import(state, planned.offer)
+        _finish(state, planned, hosts)
     return 1 if any(change.error is not None for change in planned.changes) else 0
 
 
@@ -133,11 +126,12 @@ class _Planned:
     reverie: "Installation"
     changes: "Sequence[FileChange]"
     offer: "ImportOffer"
+    removes: bool
 
     @property
     def question(self) -> str | None:
         """Return the question before the start; None if there is nothing to do."""
-        pending = any(change.action not in ("none", "error") for change in self.changes)
+        pending = any(change.is_pending for change in self.changes)
         return self.offer.ask(pending=pending) if pending or self.offer.waiting else None
 
 
@@ -158,23 +152,53 @@ def _plan(
     records = read_state(state.settings.paths.root)
     changes = (plan_removal if remove else plan_setup)(hosts, host_env, reverie, records)
     offer = find_offer(state, host_env, hosts if names else None) if imports else ImportOffer()
-    return _Planned(hosts, host_env, reverie, changes, offer)
+    return _Planned(hosts, host_env, reverie, changes, offer, remove)
 
 
-def _write(state: State, planned: _Planned, token_file: Path | None, *, remove: bool) -> _Planned:
+def _write(state: State, planned: _Planned, token_file: Path | None) -> _Planned:
     from web.hosts.setup_plan import apply
 
-    _save_or_forget(state, planned.reverie.server, token_file, forget=remove)
-    written = apply(planned.changes, state.settings.paths.root)
-    if not (remove or state.json or state.settings.lesson_holdout):
-        click.echo(EXPERIMENT)
-    return replace(planned, changes=written)
+    _save_or_forget(state, planned.reverie.server, token_file, forget=planned.removes)
+    return replace(planned, changes=apply(planned.changes, state.settings.paths.root))
 
 
-def _start_import(state: State, offer: "ImportOffer") -> None:
-    from web.cli.setup_import import start_import
+def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
+    """Start the import and the server, and print what was done and what undoes it."""
+    from web.cli.setup_import import start_import, suggest_questions
+    from web.cli.setup_summary import list_titles, show_agents, show_kept, show_next_steps
 
-    start_import(state, offer)
+    titles = list_titles(planned.hosts, planned.changes)
+    if not titles and not planned.offer.waiting:
+        return
+    team = planned.reverie.server
+    project = ["--project"] if planned.host_env.project else []
+    command = shlex.join(["reverie", "setup", *names, *project, *(["--server", team.url] if team else [])])
+    if titles and not state.json:
+        show_agents(titles, planned.changes, removed=planned.removes)
+    if planned.removes:
+        if not state.json:
+            show_kept(state.settings, command)
+        return
+    start_import(state, planned.offer)
+    url = _start_server(state) if team is None else team.url
+    if state.json:
+        return
+    show_next_steps(state.settings, url, f"{command} --remove" if titles else None)
+    if team is None:
+        suggest_questions(state, planned.offer if url else None)
+
+
+def _start_server(state: State) -> str | None:
+    """Start the server of this machine unless it runs; return its address, None if it did not start."""
+    from web.cli.background import start_if_stopped
+    from web.cli.render import show_waiting
+
+    with show_waiting("starting Reverie", quiet=state.json):
+        failure = start_if_stopped(state.settings)
+    if failure is None:
+        return state.settings.url
+    click.echo(f"Reverie did not start: {failure}. Start it with `reverie up --daemon`.", err=True)
+    return None
 
 
 def _check_asking(state: State, *, asks: bool) -> None:
@@ -287,8 +311,9 @@ def _find_version(program: str) -> tuple[int, ...] | None:
     return None if match is None else tuple(int(part) for part in match.groups())
 
 
-def _show(planned: _Planned, *, remove: bool) -> None:
-    from web.cli.setup_import import list_connections, show_table
+def _show(planned: _Planned, *, diff: bool) -> None:
+    from web.cli.setup_import import list_connections
+    from web.cli.setup_summary import show_diffs, show_plan
 
     _warn_of_cuda()
     hosts, offer = planned.hosts, planned.offer
@@ -296,52 +321,27 @@ def _show(planned: _Planned, *, remove: bool) -> None:
         click.echo(f"no coding agent was found on this machine; name one: {', '.join(HOSTS)}")
     elif hosts and not planned.changes:
         click.echo("no settings of these agents mention Reverie")
-    for change in planned.changes:
-        for line in _diff(change):
-            click.echo(click.style(line, fg=_COLOURS.get(line[:1])))
-    if not remove:
-        show_table(hosts, list_connections(hosts, planned.host_env, planned.reverie, planned.changes), offer)
-
-
-def _diff(change: "FileChange") -> Iterator[str]:
-    """Yield the lines of a unified diff with hidden tokens."""
-    if change.error is not None or change.before == change.after:
-        return
-    before, after = (_lines(content) for content in (change.before, change.after))
-    old, new = ("/dev/null" if content is None else str(change.path) for content in (change.before, change.after))
-    for line in difflib.unified_diff(before, after, old, new, lineterm=""):
-        yield plain(line).rstrip("\n")
-
-
-def _lines(content: bytes | None) -> list[str]:
-    text = _BEARER.sub(HIDDEN, (content or b"").decode("utf-8", "replace"))
-    lines = text.split("\n")
-    return lines[:-1] if lines[-1] == "" else [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
+    if diff:
+        show_diffs(planned.changes)
+    connections = list_connections(hosts, planned.host_env, planned.reverie, planned.changes)
+    show_plan(hosts, connections, planned.changes, planned.host_env.home, removes=planned.removes)
+    offer.show()
+    if planned.question and not diff:
+        click.echo("`--diff` shows each line that changes.")
 
 
 def _report(state: State, planned: _Planned, *, dry_run: bool) -> None:
     if state.json:
-        files = [_describe(change) for change in planned.changes]
+        from web.cli.setup_summary import describe
+
+        files = [describe(change) for change in planned.changes]
         answer = {"hosts": [host.name for host in planned.hosts], "dry_run": dry_run, "files": files}
         state.print_json(answer | {"sessions": planned.offer.describe()})
         return
     for change in planned.changes:
         if change.error is not None:
             click.echo(f"Error: {plain(change.path)} was not changed: {plain(change.error)}", err=True)
-        elif not dry_run:
-            click.echo(f"{_DONE[change.action]:<15}  {plain(change.path)}  ({', '.join(change.hosts)})")
         for remark in change.remarks:
             click.echo(f"{plain(change.path)}: {plain(remark)}", err=True)
     if dry_run:
         click.echo("nothing was written", err=True)
-
-
-def _describe(change: "FileChange") -> dict[str, Any]:
-    return {
-        "path": str(change.path),
-        "hosts": change.hosts,
-        "action": change.action,
-        "error": change.error,
-        "remarks": change.remarks,
-        "diff": "\n".join(_diff(change)),
-    }

@@ -1,9 +1,9 @@
-"""The import of existing sessions by `reverie setup`: the table of what is there, the question, and the start."""
+"""The import of existing sessions by `reverie setup`: what is there, the question, and the start."""
 
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import ReverieError
-from web.cli.render import count_of, format_size, plain, show_waiting, table
+from web.cli.render import count_of, format_size, plain, show_waiting
 
 if TYPE_CHECKING:
     from pipeline.services.session_discovery import StoredSessions
@@ -26,7 +26,6 @@ WORKSPACES_ASKED = 5
 # The time in which the first sessions should be stored, indexed and concluded.
 QUESTIONS_WITHIN_S = 45.0
 POLL_S = 1.0
-HEADER = ("agent", "connect", "sessions", "size", "oldest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,14 @@ class ImportOffer:
         """Return the sessions as JSON objects."""
         return [asdict(sessions) for sessions in self.sessions]
 
+    def show(self) -> None:
+        """Print the number, size and age of each agent's sessions in one line, and the agents that cannot be read."""
+        if self.waiting:
+            click.echo(f"Past sessions: {', '.join(map(_describe_sessions, self.waiting))}")
+        for sessions in self.sessions:
+            if sessions.problem is not None:
+                click.echo(f"Cannot list the sessions of {sessions.label}: {plain(sessions.problem)}", err=True)
+
 
 def find_offer(state: "State", host_env: "HostEnvironment", hosts: "Sequence[Host] | None") -> ImportOffer:
     """Look for the sessions of some hosts, or of all agents."""
@@ -70,32 +77,29 @@ def find_offer(state: "State", host_env: "HostEnvironment", hosts: "Sequence[Hos
 
 
 def start_import(state: "State", offer: ImportOffer) -> None:
-    """Start the server and the import in the background, and print questions that the first sessions answer."""
+    """Start the import in the background, if there are sessions."""
     if not offer.waiting:
         return
     from pipeline.services.import_progress import start_import_in_background
-    from web.cli.background import launch, wait_until_ready
-    from web.cli.processes import list_running
 
     agents = [sessions.agent for sessions in offer.waiting] if offer.is_limited else []
     start_import_in_background(state.settings, agents)
-    click.echo("\nThe sessions are imported in the background; `reverie status` shows the progress.", err=state.json)
-    if state.json:
+    click.echo("The sessions are imported in the background; `reverie status` shows the progress.", err=state.json)
+
+
+def suggest_questions(state: "State", offer: ImportOffer | None) -> None:
+    """Print what to try now: questions that the first imported sessions answer, or how to import something."""
+    commands: list[str] = []
+    if offer is not None and offer.waiting:
+        try:
+            commands = find_questions(state)
+        except ReverieError as error:
+            # Everything that was asked for is done or runs in the background.
+            click.echo(f"No questions are suggested: {error}", err=True)
+    if not commands:
+        click.echo("Try now: `reverie index project` in a project; `reverie dashboard`")
         return
-    if not list_running(state.settings):
-        with show_waiting("starting Reverie", quiet=False):
-            failure = wait_until_ready(state.settings, launch(state.settings))
-        if failure is not None:
-            click.echo(f"Reverie did not start: {failure}. Start it with `reverie up --daemon`.", err=True)
-            return
-    try:
-        commands = find_questions(state)
-    except ReverieError as error:
-        # Everything that was asked for is done or runs in the background.
-        click.echo(f"No questions are suggested: {error}", err=True)
-        return
-    if commands:
-        click.echo("\nAsk what your past sessions already answer:")
+    click.echo("Try now what your past sessions answer:")
     for command in commands:
         click.echo(f"  {command}")
 
@@ -134,18 +138,6 @@ def _quote_argument(text: str) -> str:
     return quoted if quoted == text or set(text) & set('"$`\\!') else f'"{text}"'
 
 
-def show_table(hosts: "Sequence[Host]", connections: Sequence[str], offer: ImportOffer) -> None:
-    """Print one row per agent: what setup connects, and the sessions that it imports."""
-    if not hosts and not offer.sessions:
-        return
-    click.echo()
-    table(HEADER, list(_list_rows(hosts, connections, offer)), right=["sessions", "size"])
-    click.echo()
-    for sessions in offer.sessions:
-        if sessions.problem is not None:
-            click.echo(f"Cannot list the sessions of {sessions.label}: {plain(sessions.problem)}", err=True)
-
-
 def list_connections(
     hosts: "Sequence[Host]", host_env: "HostEnvironment", reverie: "Installation", changes: "Sequence[FileChange]"
 ) -> list[str]:
@@ -158,22 +150,8 @@ def list_connections(
     return connections
 
 
-def _list_rows(hosts: "Sequence[Host]", connections: Sequence[str], offer: ImportOffer) -> Iterator[list[object]]:
-    left = list(offer.sessions)
-    for host, connection in zip(hosts, connections, strict=True):
-        theirs = [sessions for sessions in left if sessions.agent in host.agents]
-        left = [sessions for sessions in left if sessions not in theirs]
-        yield [host.title, connection, *_make_cells(theirs)]
-    for sessions in left:
-        yield [sessions.label, None, *_make_cells([sessions])]
-
-
-def _make_cells(sessions: "Sequence[StoredSessions]") -> list[object]:
-    files = sum(stored.files for stored in sessions)
-    databases = sum(stored.databases for stored in sessions)
-    counts = [f"{files:,}"] if files else []
-    counts += [count_of(databases, "database")] if databases else []
-    if not counts:
-        return [None, None, None]
-    oldest = min((stored.oldest_at[:10] for stored in sessions if stored.oldest_at), default=None)
-    return [" + ".join(counts), format_size(sum(stored.size for stored in sessions)), oldest]
+def _describe_sessions(stored: "StoredSessions") -> str:
+    counts = [f"{stored.files:,}"] if stored.files else []
+    counts += [count_of(stored.databases, "database")] if stored.databases else []
+    since = f", since {stored.oldest_at[:10]}" if stored.oldest_at else ""
+    return f"{stored.label} {' + '.join(counts)} ({format_size(stored.size)}{since})"

@@ -73,6 +73,11 @@ class FileChange:
             return "create"
         return "delete" if self.after is None else "change"
 
+    @property
+    def is_pending(self) -> bool:
+        """Return whether the file is to be created, changed or deleted."""
+        return self.action not in ("none", "error")
+
 
 def plan_setup(
     hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from pipeline.team.servers import TeamServer, write_server
 from tests.fakes.command_line import remember, run, serve_app
 from tests.fakes.in_process import flush_notes
-from web.cli import cli, hook_probe, mcp_probe, processes
+from web.cli import background, cli, hook_probe, mcp_probe, processes
 from web.hooks import claude_code
 from web.hosts import configured_commands, environment
 from web.hosts.hook_entries import EVENTS
@@ -49,6 +49,8 @@ def user(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(folder)
     monkeypatch.setattr(processes, "list_running", lambda _settings: [])
+    # A server in this process serves what setup connects.
+    monkeypatch.setattr(background, "start_if_stopped", lambda _settings: None)
     monkeypatch.setattr("pipeline.index.encoder.is_compiled", lambda _model, _models: True)
     return folder
 

@@ -1,9 +1,9 @@
-"""The table and the question of a setup that imports existing sessions."""
+"""The description and the question of a setup that imports existing sessions."""
 
 import pytest
 
 from pipeline.services.session_discovery import StoredSessions
-from web.cli.setup_import import ImportOffer, list_connections, show_table
+from web.cli.setup_import import ImportOffer, list_connections
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hosts import BY_NAME
 from web.hosts.setup_plan import FileChange
@@ -11,24 +11,19 @@ from web.hosts.setup_plan import FileChange
 CLAUDE = StoredSessions("claude-code", "Claude Code", 1204, 0, 310 * 1024**2, "2025-11-02T10:00:00.000Z")
 GOOSE = StoredSessions("goose", "Goose", 3, 1, 2048, "2026-02-03T10:00:00.000Z")
 BROKEN = StoredSessions("aider", "aider", problem="permission denied")
-AGENTS = [BY_NAME["claude-code"], BY_NAME["cursor"]]
 
 
-def test_every_agent_has_one_row(capsys):
-    show_table(AGENTS, ["hooks, tools, rules", "up to date"], ImportOffer((CLAUDE, GOOSE, BROKEN)))
+def test_the_sessions_of_all_agents_are_described_in_one_line(capsys):
+    ImportOffer((CLAUDE, GOOSE, BROKEN)).show()
     output, errors = capsys.readouterr()
-    assert [line.split() for line in output.splitlines() if line] == [
-        ["agent", "connect", "sessions", "size", "oldest"],
-        ["Claude", "Code", "hooks,", "tools,", "rules", "1,204", "310.0", "MiB", "2025-11-02"],
-        ["Cursor", "up", "to", "date", "-", "-", "-"],
-        ["Goose", "-", "3", "+", "1", "database", "2.0", "KiB", "2026-02-03"],
-        ["aider", "-", "-", "-", "-"],
-    ]
+    claude = "Claude Code 1,204 (310.0 MiB, since 2025-11-02)"
+    goose = "Goose 3 + 1 database (2.0 KiB, since 2026-02-03)"
+    assert output == f"Past sessions: {claude}, {goose}\n"
     assert errors == "Cannot list the sessions of aider: permission denied\n"
 
 
-def test_nothing_is_printed_without_agents_and_sessions(capsys):
-    show_table([], [], ImportOffer())
+def test_nothing_is_printed_without_sessions(capsys):
+    ImportOffer().show()
     assert capsys.readouterr() == ("", "")
 
 
