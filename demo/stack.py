@@ -98,14 +98,14 @@ class Stack:
     def __init__(self, command: Sequence[str], root: Path, home: Path, env: Mapping[str, str]) -> None:
         self._command = list(command)
         self._root = root
-        self._home = home
+        self.home = home
         self._env = dict(env)
         self.log = home / "logs" / "stack.log"
         self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        guard = [sys.executable, "-m", "demo.guard", str(self._home / STACK_LOCK), *self._command]
+        guard = [sys.executable, "-m", "demo.guard", str(self.home / STACK_LOCK), *self._command]
         with self.log.open("ab") as log:
             self._guard = subprocess.Popen(  # noqa: S603
                 guard,
