@@ -1,5 +1,6 @@
 import re
 from collections.abc import Sequence
+from textwrap import wrap
 
 from rich.console import Console
 from rich.text import Text
@@ -32,10 +33,12 @@ def describe_step(step: Step) -> str:
 def print_step(console: Console, step: Step, output: str, missing: Sequence[str]) -> None:
     """Print a step with a mark, the chosen lines of its output, and what is missing in it."""
     mark, style = ("✗", "bold red") if missing else ("✓", "bold green")
-    line = Text(f"{mark} ", style=style).append(one_line(describe_step(step), console.width - 2), style="bold cyan")
-    console.print(line)
-    for shown in pick_lines(step, output) or ["(nothing)"]:
-        console.print(Text(" " * INDENT).append(one_line(shown, console.width - INDENT)), soft_wrap=True)
+    typed = describe_step(step) if output else f"{describe_step(step)}  (no answer)"
+    console.print(Text(f"{mark} ", style=style).append(one_line(typed, console.width - 2), style="bold cyan"))
+    width = console.width - INDENT
+    for shown in pick_lines(step, output):
+        for part in [one_line(shown, width)] if step.event is None else wrap(shown, width, subsequent_indent="  "):
+            console.print(Text(" " * INDENT).append(part), soft_wrap=True)
     for text in missing:
         console.print(Text(f"{' ' * INDENT}expected: {text}", style="red"))
 

@@ -17,10 +17,10 @@ from rich.text import Text
 from demo.client import Client
 from demo.errors import DemoFailed
 from demo.project import make_project
-from demo.report import describe_step, print_heading, print_step
+from demo.report import INDENT, describe_step, print_heading, print_step
 from demo.sample import FAKE_SECRET, Sample, exact_repeats, load_sample, secret_position
 from demo.stack import HOST, Stack, choose_port, claimed_home, stack_environment
-from demo.story import HOOK, LESSON_PROMPT, OUTCOMES, Step, list_sections
+from demo.story import HOOK, LESSON_PROMPT, OUTCOMES, SESSION, Step, list_sections
 from demo.terminal import Terminal
 from demo.transcripts import write_transcript
 
@@ -90,7 +90,7 @@ def developer_environment(environ: Mapping[str, str], home: Path, port: int) -> 
     kept = {name: value for name, value in environ.items() if name != "CLAUDE_CONFIG_DIR"}
     user = home / "user"
     user.mkdir()
-    return stack_environment(kept, home, port) | AMPLE | {"HOME": str(user), "COLUMNS": str(PIPE_WIDTH)}
+    return stack_environment(kept, home, port) | AMPLE | {"HOME": str(user), "COLUMNS": str(PIPE_WIDTH - INDENT)}
 
 
 def prepare(show: Show) -> list[str]:
@@ -101,12 +101,19 @@ def prepare(show: Show) -> list[str]:
     receipts = show.client.write_batch(show.sample.memories)
     show.console.print(f"{len(receipts)} memories are stored, as agents store them with the tool `remember`.")
     complaints = report_duplicates(show, receipts) + report_redaction(show, receipts)
-    sessions = f"{len(show.sample.sessions)}"
-    complaints += play_step(show, Step("reverie import sessions --agent claude-code", (sessions,), "claude-code", 1))
+    complaints += play_step(show, import_step(show.sample))
     complaints += await_digestion(show)
     await_encoder(show)
     record_outcomes(show)
     return complaints
+
+
+def import_step(sample: Sample) -> Step:
+    """Return the import of the sample's sessions, which must count each session, message and action."""
+    kinds = [kind for session in sample.sessions for kind, *_ in session.entries]
+    messages = sum(kind in ("user", "agent") for kind in kinds)
+    counts = (len(sample.sessions), messages, len(kinds) - messages)
+    return Step("reverie import sessions --agent claude-code", tuple(f" {count} " for count in counts), most=2)
 
 
 def play(show: Show) -> list[str]:
@@ -125,11 +132,11 @@ def play_step(show: Show, step: Step) -> list[str]:
     if step.event is None:
         output = show.terminal.run(step.command)
     else:
-        output = show.terminal.send_event(step.command, step.event)
+        output = show.terminal.send_event(step.command, step.event, SESSION)
     judged = first_memory(show.terminal.run(f"{step.command} --json")) if step.is_question else output
     missing = [text for text in step.expect if text.casefold() not in judged.casefold()]
     if not step.expect and output:
-        missing = ["no answer"]
+        missing = ["(no answer)"]
     print_step(show.console, step, output, missing)
     return [f"{describe_step(step)}: expected “{text}”" for text in missing]
 
@@ -143,8 +150,8 @@ def first_memory(answer: str) -> str:
 def record_outcomes(show: Show) -> None:
     """Let agents see the lessons about a prompt, and report whether they followed them."""
     event = {"hook_event_name": "UserPromptSubmit", "prompt": LESSON_PROMPT}
-    for number, outcome in enumerate(OUTCOMES):
-        context = show.terminal.send_event(HOOK, event, f"before-{number}")
+    for session_id, outcome in OUTCOMES.items():
+        context = show.terminal.send_event(HOOK, event, session_id)
         for surface in re.findall(r"\(surface (\w+)\)", context):
             show.terminal.run(f"reverie lessons outcome {surface} {outcome}")
 

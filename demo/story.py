@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 HOOK = "reverie-hook claude-code"
+SESSION = "mail-invoices"
 LESSON_PROMPT = "Add a background job that exports the orders of a day. What do I have to watch out for?"
-# The records of that lesson: what three agents reported after they had seen it.
-OUTCOMES = ("followed", "followed", "ignored")
+# What the agents of three sessions reported after they had seen that lesson.
+OUTCOMES = {"export-orders": "followed", "retry-mails": "followed", "nightly-report": "ignored"}
 REFUSED = 'connection to server at "localhost", port 5432 failed: Connection refused'
 
 
@@ -15,8 +16,9 @@ REFUSED = 'connection to server at "localhost", port 5432 failed: Connection ref
 class Step:
     """A command, and the texts that its output must contain.
 
-    The output's lines that match `pick` are printed, at most `most` of them. With `is_question`, the first memory must
-    contain the texts. An `event` is sent to a hook.
+    The output's lines that match `pick` are printed, at most `most` of them; those of a hook are wrapped. With
+    `is_question`, the first memory must contain the texts. An `event` is sent to a hook; without texts, its answer must
+    be empty.
     """
 
     command: str
@@ -49,19 +51,18 @@ def list_sections(monday: datetime) -> tuple[Section, ...]:
     )
 
 
-RUN_JOBS = Step("reverie jobs run --all", ("arcs", "lessons", "layout"), r"^(arcs|edges|lessons|reflect|layout)\b", 5)
+RUN_JOBS = Step("reverie jobs run --all", ("arcs", "lessons", "layout"), r"^(arcs|lessons|layout)\b")
 
 
 def _list_facts(monday: datetime) -> tuple[Step, ...]:
     return (
         Step('reverie facts history "staging database" port', ("5432", "6432")),
         Step(f'reverie facts get "staging database" port --as-of {monday:%Y-%m-%d}', ("5432",)),
-        Step('reverie facts get "on call" owner', ("Nadia",)),
     )
 
 
 def _ask(question: str, *expect: str) -> Step:
-    return Step(f'reverie recall "{question}" -k 1', expect, is_question=True)
+    return Step(f'reverie recall "{question}" -k 1', expect, r"^ {5}", 1, is_question=True)
 
 
 QUESTIONS = (
@@ -69,28 +70,28 @@ QUESTIONS = (
     _ask("What was the cause of LAR-212?", "LAR-212 root cause"),
     # Other words than those of the memory.
     _ask("Can we remove a dish that somebody has already bought?", "Archive a recipe instead of deleting it"),
-    # A fact that changed: only its current value is found.
-    _ask("On which port does the staging database listen?", "staging database port: 6432"),
+    # A fact that changed, because the developer said so in a session.
+    _ask("On what port can I reach the staging database today?", "staging database port: 6432"),
     # A decision that was reversed.
     _ask("Why do background jobs no longer run on Redis?", "Background jobs move from Redis to PostgreSQL"),
     # A detail near the end of a document.
     _ask("From which duration of a restore do customers get a mail?", "longer than 45 minutes"),
 )
 PAST_SESSIONS = (
-    Step('reverie sessions search "queued jobs evicted from Redis"', ("lost-mails",), most=3),
-    Step("reverie sessions show move-job-queue", ("SKIP LOCKED",), r"^  (decision|rule|rejected|open) ", 4),
-    Step(f"reverie fix '{REFUSED}'", ("docker compose up -d db",)),
+    Step('reverie sessions search "queued jobs evicted from Redis"', ("lost-mails",), most=2),
+    Step("reverie sessions show move-job-queue", ("SKIP LOCKED",), r"^  (decision|rule|rejected|open) "),
+    Step(f"reverie fix '{REFUSED}'", ("docker compose up -d db",), most=2),
     Step("reverie how tests", ("make test",), most=2),
 )
 THREADS = (
-    Step("reverie graph arcs", ("jobs",), r"^(\S| +[^- ])", 6),
-    Step("reverie graph show Redis", ("PostgreSQL",), most=5),
+    Step("reverie graph arcs", ("jobs",), r"^(\S| +[^- ])", 4),
+    Step("reverie graph show Redis", ("PostgreSQL",)),
 )
 LESSONS = Step('reverie lessons list --about "a background job"', ("followed 2, ignored 1",), r"^(\S| +[^ r])", 6)
 PROMPT = Step(
     HOOK,
     ("Background jobs move from Redis to PostgreSQL", "idempotency key"),
-    most=12,
+    most=5,
     event={
         "hook_event_name": "UserPromptSubmit",
         "prompt": "Add a background job that mails the invoice after checkout. Which queue do we use for jobs?",

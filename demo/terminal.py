@@ -9,7 +9,6 @@ from pathlib import Path
 from demo.errors import DemoFailed
 
 COMMAND_S = 300
-SESSION = "demo"
 
 
 class Terminal:
@@ -35,7 +34,7 @@ class Terminal:
             raise DemoFailed(f"`{command}` failed with exit code {done.returncode}", done.stderr + done.stdout)
         return done.stdout
 
-    def send_event(self, command: str, event: Mapping[str, object], session_id: str = SESSION) -> str:
+    def send_event(self, command: str, event: Mapping[str, object], session_id: str) -> str:
         """Send an event to a hook as Claude Code does; return what the hook shows: its text, or its question."""
         common = {
             "session_id": session_id,

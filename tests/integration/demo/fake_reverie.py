@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from demo.runner import import_step
 from demo.sample import FAKE_SECRET, load_sample
-from demo.story import list_sections
+from demo.story import SESSION, list_sections
 
 TOKEN = "t0ken"
 WORKSPACE = "larder-api-12345678"
@@ -35,14 +36,14 @@ class FakeTerminal:
         if command == "reverie workspace current":
             return f"{WORKSPACE}\n"
         if command.startswith("reverie import sessions"):
-            return "claude-code  8\n"
+            return " ".join(import_step(load_sample(datetime.now(UTC))).expect)
         if command.startswith("reverie lessons outcome"):
             return ""
         text = " ".join(self.steps[command.removesuffix(" --json")].expect) if self.finds else "the kettle"
         return json.dumps({"results": [{"content": text}]}) if command.endswith(" --json") else text
 
-    def send_event(self, _command, event, session_id="demo"):
-        if session_id != "demo":
+    def send_event(self, _command, event, session_id):
+        if session_id != SESSION:
             return "- a lesson (surface 01ABC)"
         steps = [step for section in list_sections(datetime.now(UTC)) for step in section.steps if step.event == event]
         return " ".join(steps[0].expect)

@@ -33,4 +33,4 @@ def test_a_step_is_what_a_person_or_an_agent_types():
 def test_a_step_is_printed_with_its_verdict_and_as_it_is():
     text = print_report(STEP, "the [jobs] thread", ())
     assert text == "✓ $ reverie graph arcs\n    the [jobs] thread\n"
-    assert print_report(STEP, "", ["jobs"]) == "✗ $ reverie graph arcs\n    (nothing)\n    expected: jobs\n"
+    assert print_report(STEP, "", ["jobs"]) == "✗ $ reverie graph arcs  (no answer)\n    expected: jobs\n"

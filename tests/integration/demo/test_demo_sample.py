@@ -57,8 +57,9 @@ def test_one_memory_repeats_an_earlier_one_and_one_contains_the_fake_secret():
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda step: step.command)
-def test_one_memory_answers_a_question_and_none_repeats_its_wording(question):
-    assert len({m["content"] for m in MEMORIES if all(text in m["content"] for text in question.expect)}) == 1
+def test_a_question_has_one_answer_at_most_and_no_memory_repeats_its_wording(question):
+    # One answer is captured from a session.
+    assert len({m["content"] for m in MEMORIES if all(text in m["content"] for text in question.expect)}) <= 1
     asked = words(question.command)[2:-2]
     runs = {" ".join(asked[i : i + 4]) for i in range(len(asked) - 3)}
     assert not [m["content"] for m in MEMORIES if any(run in " ".join(words(m["content"])) for run in runs)]
