@@ -71,7 +71,7 @@ QUESTIONS = (
     # Other words than those of the memory.
     _ask("Can we remove a dish that somebody has already bought?", "Archive a recipe instead of deleting it"),
     # A fact that changed, because the developer said so in a session.
-    _ask("On what port can I reach the staging database today?", "staging database port: 6432"),
+    _ask("On which port does the staging database listen?", "staging database port: 6432"),
     # A decision that was reversed.
     _ask("Why do background jobs no longer run on Redis?", "Background jobs move from Redis to PostgreSQL"),
     # A detail near the end of a document.
