@@ -34,8 +34,8 @@ install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned; say w
 	@echo '      $(BIN)/reverie setup    connects your coding agents; asks first'
 
 .PHONY: demo
-demo: $(RUNTIME) ## Start the stack on a sample history and ask it eight questions (ONCE=1 exits by itself)
-	$(BIN)/python -m demo $(if $(ONCE),--once)
+demo: $(RUNTIME) ## Show Reverie on a developer's week (ONCE=1 exits at the end, OPEN=1 opens the dashboard)
+	$(BIN)/python -m demo $(if $(ONCE),--once) $(if $(OPEN),--open)
 
 .PHONY: up
 up: $(RUNTIME) ## Run web, worker and scheduler in the foreground

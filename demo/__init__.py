@@ -1,1 +1,1 @@
-"""The demonstration: a sample history, eight questions and a program that asks them of a real stack."""
+"""The demonstration: a developer's week, and a program that shows what Reverie makes of it."""

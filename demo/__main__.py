@@ -10,11 +10,10 @@ from rich.text import Text
 
 from demo.errors import DemoFailed
 from demo.report import print_log_tail
-from demo.runner import Options, run
+from demo.runner import PIPE_WIDTH, Options, run
 from demo.stack import honcho_command
 
 ROOT = Path(__file__).resolve().parent.parent
-PIPE_WIDTH = 110
 INTERRUPTED = 130
 
 
@@ -25,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     home = ROOT / ".demo"
-    options = Options(ROOT, home, tuple(honcho_command(home)), args.once, args.port)
+    options = Options(ROOT, home, tuple(honcho_command(home)), args.once, args.open, args.port)
     try:
         return run(options, os.environ, console)
     except KeyboardInterrupt:
@@ -39,8 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m demo", description="Show Reverie on a sample history.")
-    parser.add_argument("--once", action="store_true", help="stop after the questions; exit 1 if one failed")
+    parser = argparse.ArgumentParser(prog="python -m demo", description="Show Reverie on a developer's week.")
+    parser.add_argument("--once", action="store_true", help="stop after the last section; exit 1 if an answer is wrong")
+    parser.add_argument("--open", action="store_true", help="open the dashboard after the last section")
     parser.add_argument("--port", type=int, metavar="N", help="port of the server (default: 7077 or the next)")
     return parser
 

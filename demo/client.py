@@ -1,15 +1,10 @@
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import urllib3
 
 from demo.errors import DemoFailed
 
-WORKSPACE = "demo"
-# Ample for a slow machine: the demonstration shows what each answer took, so nothing is hidden by it.
-RECALL_BUDGET_MS = 1000
 REQUEST_TIMEOUT_S = 30.0
 # A refused write (429, 503) has written nothing, so it may be sent again; a lost answer may have.
 RETRIES = urllib3.Retry(
@@ -25,9 +20,9 @@ RETRIES = urllib3.Retry(
 
 
 class Client:
-    """The HTTP contract as far as the demonstration needs it, for one workspace."""
+    """The routes of one workspace that the demonstration needs in addition to commands."""
 
-    def __init__(self, base_url: str, token: str, workspace: str = WORKSPACE) -> None:
+    def __init__(self, base_url: str, token: str, workspace: str) -> None:
         self.base_url = base_url
         self._pool = urllib3.PoolManager(
             headers={"Authorization": f"Bearer {token}", "X-Reverie-Workspace": workspace},
@@ -44,38 +39,18 @@ class Client:
 
     def memory(self, memory_id: str) -> dict[str, Any]:
         """Return one memory as it is stored."""
-        found: dict[str, Any] = self._call("GET", f"/v1/memories/{memory_id}")
-        return found
-
-    def fact(self, subject: str, attribute: str, as_of: str | None = None) -> dict[str, Any]:
-        """Return the current value of a fact, or its value as of a time."""
-        path = f"/v1/facts/{quote(subject, safe='')}/{quote(attribute, safe='')}"
-        answer: dict[str, Any] = self._call("GET", path if as_of is None else f"{path}?as_of={quote(as_of)}")
-        return answer
+        stored: dict[str, Any] = self._call("GET", f"/v1/memories/{memory_id}")
+        return stored
 
     def queue(self) -> dict[str, Any]:
-        """Return what waits for the workers, and the dead letters."""
+        """Return the pending work and the dead letters."""
         state: dict[str, Any] = self._call("GET", "/v1/queue")
         return state
 
-    def recall(self, query: str, k: int = 3) -> dict[str, Any]:
-        """Ask for the best memories, with the signals that explain their order."""
-        body = {"query": query, "k": k, "explain": True, "budget_ms": RECALL_BUDGET_MS}
-        answer: dict[str, Any] = self._call("POST", "/v1/recall", body)
-        return answer
-
-    def prompt_context(self, prompt: str, cwd: Path) -> str:
-        """Send a prompt as Claude Code does and return the context that the hook adds, or nothing."""
-        event = {
-            "hook_event_name": "UserPromptSubmit",
-            "session_id": "demo",
-            "transcript_path": "",
-            "cwd": str(cwd),
-            "permission_mode": "default",
-            "prompt": prompt,
-        }
-        answer = self._call("POST", "/hooks/claude-code", event) or {}
-        return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+    def is_encoder_cold(self) -> bool:
+        """Return whether the server has not loaded the query encoder yet."""
+        answer = self._call("POST", "/v1/recall", {"query": "deploy", "k": 1})
+        return bool(answer["channels"]["dense"]["state"] == "cold")
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         try:
@@ -85,8 +60,6 @@ class Client:
         if not 200 <= response.status < 300:
             problem = response.data.decode("utf-8", "replace")[:500]
             raise DemoFailed(f"{method} {path} answered {response.status}: {problem}")
-        if not response.data.strip():
-            return None
         try:
             return response.json()
         except ValueError as error:

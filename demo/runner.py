@@ -1,6 +1,12 @@
+import json
+import re
+import select
+import sys
 import time
+import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,62 +16,144 @@ from rich.text import Text
 
 from demo.client import Client
 from demo.errors import DemoFailed
-from demo.report import Asked, one_line, print_asked, print_fact, print_hook
-from demo.sample import FAKE_SECRET, SMALL_TALK, Sample, exact_repeats, load_sample, secret_position
+from demo.project import make_project
+from demo.report import INDENT, describe_step, print_heading, print_step
+from demo.sample import FAKE_SECRET, Sample, exact_repeats, load_sample, secret_position
 from demo.stack import HOST, Stack, choose_port, claimed_home, stack_environment
+from demo.story import HOOK, LESSON_PROMPT, OUTCOMES, SESSION, Step, list_sections
+from demo.terminal import Terminal
+from demo.transcripts import write_transcript
 
-BATCH = 40
 QUEUE_DEADLINE_S = 600.0
 WARM_UP_DEADLINE_S = 120.0
 POLL_S = 0.25
+PIPE_WIDTH = 110
+# Ample for a slow machine, on which an answer would be incomplete.
+AMPLE = {"REVERIE_RECALL_BUDGET_MS": "2000", "REVERIE_HOOK_BUDGET_MS": "2000"}
+GOODBYE = "Now with your own history: `reverie setup`"
 
 Receipts = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run: the checkout, its demo folder, the stack's command, and whether to stop after the show."""
+    """What to run: the checkout, its demo folder, the stack's command, when to stop, and whether to open a browser."""
 
     root: Path
     home: Path
     command: tuple[str, ...]
     once: bool
+    opens: bool = False
     port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """The running stack, its clients, and the sample that they show."""
+
+    stack: Stack
+    client: Client
+    terminal: Terminal
+    sample: Sample
+    console: Console
 
 
 def run(options: Options, environ: Mapping[str, str], console: Console) -> int:
     """Run the whole demonstration and return the exit code; raise DemoFailed where it cannot go on."""
-    sample = load_sample()
+    sample = load_sample(datetime.now(UTC))
     with claimed_home(options.home) as home:
         port = choose_port(options.port)
         base_url = f"http://{HOST}:{port}"
-        with Stack(options.command, options.root, home, stack_environment(environ, home, port)) as stack:
-            console.print(Text(f"Starting the stack on {base_url} with its data in {home} …"))
+        environment = developer_environment(environ, home, port)
+        with Stack(options.command, options.root, home, environment) as stack:
+            console.print(Text(f"Starting Reverie on {base_url} with its data in {home} …"))
             stack.wait_until_healthy(base_url)
-            client = Client(base_url, read_token(home))
-            complaints = show(client, stack, sample, options.root, console)
+            terminal = Terminal(environment, make_project(home / "larder-api", sample.sessions))
+            workspace = terminal.run("reverie workspace current").strip()
+            client = Client(base_url, read_token(home), workspace)
+            show = Show(stack, client, terminal, sample, console)
+            complaints = prepare(show) + play(show)
             for complaint in complaints:
                 console.print(Text(f"✗ {complaint}", style="bold red"))
+            console.print(f"\nThe dashboard's map: {base_url}/w/{workspace}/map (`reverie dashboard` signs you in)")
             if not options.once:
-                serve(stack, base_url, console)
-            console.print("Stopping the stack …")
+                serve(show, opens=options.opens)
+            console.print("Stopping Reverie …")
     if not complaints:
-        console.print("Everything expected came first.", style="bold green")
+        console.print("Everything expected came.", style="bold green")
+    console.print(GOODBYE, style="bold")
     return 1 if complaints else 0
 
 
-def show(client: Client, stack: Stack, sample: Sample, root: Path, console: Console) -> list[str]:
-    """Write, digest, ask; return what did not come out as expected."""
-    receipts = post_history(client, stack, sample, console)
-    complaints = await_digestion(client, stack, console)
-    await_encoder(client, stack, console)
-    complaints += ask_recalls(client, sample, console)
-    complaints += ask_facts(client, sample, console)
-    complaints += ask_hook(client, sample, root, console)
-    console.print()
-    complaints += report_duplicate(sample, receipts, console)
-    complaints += report_redaction(client, sample, receipts, console)
+def developer_environment(environ: Mapping[str, str], home: Path, port: int) -> dict[str, str]:
+    """Return the environment of a developer without other data: the stack and all commands use it."""
+    kept = {name: value for name, value in environ.items() if name != "CLAUDE_CONFIG_DIR"}
+    user = home / "user"
+    user.mkdir()
+    return stack_environment(kept, home, port) | AMPLE | {"HOME": str(user), "COLUMNS": str(PIPE_WIDTH - INDENT)}
+
+
+def prepare(show: Show) -> list[str]:
+    """Store the week as its agents would have, and wait until it is processed; return complaints."""
+    for session in show.sample.sessions:
+        write_transcript(show.stack.home / "user", show.terminal.folder, session)
+    print_heading(show.console, "A week of a developer")
+    receipts = show.client.write_batch(show.sample.memories)
+    show.console.print(f"{len(receipts)} memories are stored, as agents store them with the tool `remember`.")
+    complaints = report_duplicates(show, receipts) + report_redaction(show, receipts)
+    complaints += play_step(show, import_step(show.sample))
+    complaints += await_digestion(show)
+    await_encoder(show)
+    record_outcomes(show)
     return complaints
+
+
+def import_step(sample: Sample) -> Step:
+    """Return the import of the sample's sessions, which must count each session, message and action."""
+    kinds = [kind for session in sample.sessions for kind, *_ in session.entries]
+    messages = sum(kind in ("user", "agent") for kind in kinds)
+    counts = (len(sample.sessions), messages, len(kinds) - messages)
+    return Step("reverie import sessions --agent claude-code", tuple(f" {count} " for count in counts), most=2)
+
+
+def play(show: Show) -> list[str]:
+    """Show every section; return a complaint for each step with another answer than expected."""
+    complaints = []
+    for section in list_sections(show.sample.monday):
+        print_heading(show.console, section.title)
+        for step in section.steps:
+            show.stack.check()
+            complaints += play_step(show, step)
+    return complaints
+
+
+def play_step(show: Show, step: Step) -> list[str]:
+    """Run a step and print it; return a complaint if a text is missing, or if a silent answer is not empty."""
+    if step.event is None:
+        output = show.terminal.run(step.command)
+    else:
+        output = show.terminal.send_event(step.command, step.event, SESSION)
+    judged = first_memory(show.terminal.run(f"{step.command} --json")) if step.is_question else output
+    missing = [text for text in step.expect if text.casefold() not in judged.casefold()]
+    if not step.expect and output:
+        missing = ["(no answer)"]
+    print_step(show.console, step, output, missing)
+    return [f"{describe_step(step)}: expected “{text}”" for text in missing]
+
+
+def first_memory(answer: str) -> str:
+    """Return the text of the first memory of a recall's JSON."""
+    results = json.loads(answer)["results"]
+    return str(results[0]["content"]) if results else ""
+
+
+def record_outcomes(show: Show) -> None:
+    """Let agents see the lessons about a prompt, and report whether they followed them."""
+    event = {"hook_event_name": "UserPromptSubmit", "prompt": LESSON_PROMPT}
+    for session_id, outcome in OUTCOMES.items():
+        context = show.terminal.send_event(HOOK, event, session_id)
+        for surface in re.findall(r"\(surface (\w+)\)", context):
+            show.terminal.run(f"reverie lessons outcome {surface} {outcome}")
 
 
 def read_token(home: Path) -> str:
@@ -76,126 +164,79 @@ def read_token(home: Path) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
-def post_history(client: Client, stack: Stack, sample: Sample, console: Console) -> Receipts:
-    """Write the history in batches and return a receipt for each memory."""
-    receipts: list[dict[str, Any]] = []
-    started = time.perf_counter()
-    with progress(console) as bar:
-        task = bar.add_task("writing", total=len(sample.history), note="")
-        for start in range(0, len(sample.history), BATCH):
-            stack.check()
-            receipts += client.write_batch(sample.history[start : start + BATCH])
-            bar.update(task, completed=len(receipts))
-    took = time.perf_counter() - started
-    sessions = len({memory["session_id"] for memory in sample.history})
-    console.print(f"{len(receipts)} memories of {sessions} sessions are on disk after {took * 1000:.0f} ms.")
-    return receipts
-
-
-def await_digestion(client: Client, stack: Stack, console: Console) -> list[str]:
-    """Wait until the workers have digested every memory; return a complaint for dead letters."""
-    console.print("The workers digest them now; a first run compiles the encoder, which takes a while.")
+def await_digestion(show: Show) -> list[str]:
+    """Wait until the workers have processed everything; return a complaint for dead letters."""
+    show.console.print("Workers embed and connect them; the first time, they compile the encoder.")
     end = time.monotonic() + QUEUE_DEADLINE_S
     most = 0
-    with progress(console) as bar:
-        task = bar.add_task("digesting", total=None, note="")
+    with progress(show.console) as bar:
+        task = bar.add_task("processing", total=None)
         while True:
-            stack.check()
-            queue = client.queue()
+            show.stack.check()
+            queue = show.client.queue()
             pending = sum(queue["pending"].values())
             most = max(most, pending)
-            waiting = ", ".join(f"{stage} {n}" for stage, n in queue["pending"].items() if n)
-            bar.update(task, total=most, completed=most - pending, note=waiting)
+            bar.update(task, total=most, completed=most - pending)
             if pending == 0:
                 break
             if time.monotonic() > end:
-                raise DemoFailed(f"still waiting after {QUEUE_DEADLINE_S:.0f} s: {waiting}", stack.tail())
+                raise DemoFailed(f"{pending} items are pending after {QUEUE_DEADLINE_S:.0f} s", show.stack.tail())
             time.sleep(POLL_S)
     dead = {stage: n for stage, n in queue["dead"].items() if n}
     return [f"dead letters: {', '.join(f'{stage} {n}' for stage, n in dead.items())}"] if dead else []
 
 
-def await_encoder(client: Client, stack: Stack, console: Console) -> None:
-    """Wait until the server has loaded the query encoder, so that the first recall is not a cold one."""
+def await_encoder(show: Show) -> None:
+    """Wait until the server has loaded the query encoder: a hook does not wait for it."""
     end = time.monotonic() + WARM_UP_DEADLINE_S
-    while client.recall("canal", k=1).get("channels", {}).get("dense", {}).get("state") == "cold":
-        stack.check()
+    while show.client.is_encoder_cold():
+        show.stack.check()
         if time.monotonic() > end:
-            console.print("The query encoder is still cold; recall goes on without it.", style="yellow")
+            show.console.print("The query encoder is still cold; recall goes on without it.", style="yellow")
             return
         time.sleep(POLL_S)
 
 
-def ask_recalls(client: Client, sample: Sample, console: Console) -> list[str]:
-    """Ask every recall; return a complaint for each whose expected memory did not come first."""
-    complaints = []
-    for number, question in enumerate(sample.recalls, start=1):
-        started = time.perf_counter()
-        answer = client.recall(question.ask)
-        asked = Asked(question, answer, (time.perf_counter() - started) * 1000)
-        print_asked(console, number, asked)
-        if not asked.came_first:
-            complaints.append(f"question {number}: the memory with “{question.expect}” did not come first")
-    return complaints
+def report_duplicates(show: Show, receipts: Receipts) -> list[str]:
+    """Return a complaint for each memory that was stored twice and not merged."""
+    memories = show.sample.memories
+    repeats = [receipts[position]["outcome"] for position in exact_repeats(memories)]
+    show.console.print(f"A memory that was stored twice: {', '.join(repeats)}.")
+    return [f"a repeated memory was {outcome}, not merged" for outcome in repeats if outcome != "merged"]
 
 
-def ask_facts(client: Client, sample: Sample, console: Console) -> list[str]:
-    """Read facts now and as of an earlier time; return a complaint for each with another value then."""
-    complaints = []
-    for asked in sample.facts:
-        now, then = (
-            client.fact(asked.subject, asked.attribute),
-            client.fact(asked.subject, asked.attribute, asked.as_of),
-        )
-        if not print_fact(console, asked, now, then):
-            complaints.append(f"{asked.subject} {asked.attribute} as of {asked.as_of[:10]} is not “{asked.expect}”")
-    return complaints
-
-
-def ask_hook(client: Client, sample: Sample, root: Path, console: Console) -> list[str]:
-    """Send the prompt and then small talk through the hook; only the prompt's answer is judged."""
-    started = time.perf_counter()
-    context = client.prompt_context(sample.hook.ask, root)
-    found = print_hook(console, sample.hook, context, (time.perf_counter() - started) * 1000)
-    chatter = client.prompt_context(SMALL_TALK, root)
-    heard = f"{len(chatter)} characters: {one_line(chatter, 60)}" if chatter else "nothing, as it should"
-    console.print(Text(f"   To “{SMALL_TALK}” the hook adds {heard}."))
-    return [] if found else [f"hook: no memory with “{sample.hook.expect}” was added to the prompt"]
-
-
-def report_duplicate(sample: Sample, receipts: Receipts, console: Console) -> list[str]:
-    """Print what became of the memory that was written twice; complain unless it was merged."""
-    complaints = []
-    for position in exact_repeats(sample.history):
-        receipt = receipts[position]
-        content = one_line(sample.history[position]["content"], 60)
-        console.print(Text(f"Written twice: “{content}” → {receipt['outcome']}."))
-        if receipt["outcome"] != "merged":
-            complaints.append(f"memory {position + 1} repeats an earlier one and was {receipt['outcome']}")
-    return complaints
-
-
-def report_redaction(client: Client, sample: Sample, receipts: Receipts, console: Console) -> list[str]:
+def report_redaction(show: Show, receipts: Receipts) -> list[str]:
     """Print how the memory with a secret is stored; complain if the secret can still be read."""
-    position = secret_position(sample.history)
-    receipt = receipts[position]
-    if receipt["outcome"] == "rejected":
-        console.print(Text(f"A memory with a password was refused: {receipt.get('reason', 'no reason')}."))
-        return []
-    stored = str(client.memory(receipt["id"])["content"])
-    if FAKE_SECRET in stored:
-        return [f"memory {position + 1} is stored with its password"]
-    console.print(Text(f"Redacted on the way in: “{stored}”"))
-    return []
+    receipt = receipts[secret_position(show.sample.memories)]
+    stored = str(show.client.memory(receipt["id"])["content"])
+    show.console.print(Text(f"A memory with a password: “{stored}”"))
+    return ["a memory is stored with its password"] if FAKE_SECRET in stored else []
 
 
-def serve(stack: Stack, base_url: str, console: Console) -> None:
-    """Keep the stack up until a signal ends it or it stops by itself."""
-    console.print()
-    console.print(Text(base_url, style="bold").append(" is up. Ctrl-C stops it.", style="none"))
+def serve(show: Show, *, opens: bool) -> None:
+    """Keep the stack up until a signal ends it or it stops; open the dashboard on request."""
+    reads = sys.stdin.isatty()
+    if opens:
+        open_dashboard(show)
+    elif reads:
+        show.console.print("Press Enter to open the dashboard.", style="bold")
+    show.console.print(Text(show.client.base_url, style="bold").append(" is up. Ctrl-C stops it.", style="none"))
     while True:
-        stack.check()
-        time.sleep(POLL_S)
+        show.stack.check()
+        if not reads:
+            time.sleep(POLL_S)
+        elif select.select([sys.stdin], [], [], POLL_S)[0]:
+            # The end of the input is no request.
+            reads = bool(sys.stdin.readline())
+            if reads:
+                open_dashboard(show)
+
+
+def open_dashboard(show: Show) -> None:
+    """Open the dashboard in the person's own browser with a link that works once; print it if there is none."""
+    link = show.terminal.run("reverie dashboard --print-url").strip()
+    if not webbrowser.open(link):
+        show.console.print(Text(link), soft_wrap=True)
 
 
 def progress(console: Console) -> Progress:
@@ -205,6 +246,5 @@ def progress(console: Console) -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}", style="dim"),
         console=console,
     )

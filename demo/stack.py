@@ -23,13 +23,15 @@ PORTS_TRIED = 100
 HEALTH_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 3 * GRACE_S
 DEMO_LOCK, STACK_LOCK = "demo.lock", "stack.lock"
+# Compiled models depend on no history, and compiling them takes most of the time.
+KEPT_ENTRIES = frozenset({DEMO_LOCK, STACK_LOCK, "models"})
 # Settings that a person may want to try in the demonstration; all others would point it at their own data.
 KEPT_SETTINGS = frozenset({"REVERIE_EMBEDDING_MODEL"})
 
 
 @contextlib.contextmanager
 def claimed_home(home: Path) -> Iterator[Path]:
-    """Hold an empty folder for this demonstration alone; refuse where another one is running on it."""
+    """Hold a folder without an earlier history for this demonstration alone; refuse it if another one is running."""
     home.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(home / DEMO_LOCK, timeout=0):
@@ -43,7 +45,7 @@ def claimed_home(home: Path) -> Iterator[Path]:
 
 def _empty(home: Path) -> None:
     for entry in home.iterdir():
-        if entry.name in (DEMO_LOCK, STACK_LOCK):
+        if entry.name in KEPT_ENTRIES:
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
@@ -98,14 +100,14 @@ class Stack:
     def __init__(self, command: Sequence[str], root: Path, home: Path, env: Mapping[str, str]) -> None:
         self._command = list(command)
         self._root = root
-        self._home = home
+        self.home = home
         self._env = dict(env)
         self.log = home / "logs" / "stack.log"
         self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        guard = [sys.executable, "-m", "demo.guard", str(self._home / STACK_LOCK), *self._command]
+        guard = [sys.executable, "-m", "demo.guard", str(self.home / STACK_LOCK), *self._command]
         with self.log.open("ab") as log:
             self._guard = subprocess.Popen(  # noqa: S603
                 guard,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from demo.sample import load_sample
 from tests.browser.chromium import find_chromium
+from tests.fakes.canal import load_canal
 from tests.fakes.dashboard import Site, serve_site
 
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -91,7 +91,7 @@ def opened(chromium: Browser) -> Iterator[Visits]:
 def lived_in(tmp_path_factory) -> Path:
     """A home with the sample history, digested and slept over; to be copied."""
     home: Path = tmp_path_factory.mktemp("lived_in") / "home"
-    with serve_site(home, load_sample().history):
+    with serve_site(home, load_canal()):
         return home
 
 

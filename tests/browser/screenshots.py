@@ -7,7 +7,6 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from config.settings import Settings
-from demo.sample import load_sample
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.index.encoder import ENGLISH
@@ -15,6 +14,7 @@ from pipeline.jobs.registry import BY_NAME
 from tests.browser.chromium import find_chromium
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.pages import list_pages
+from tests.fakes.canal import load_canal
 from tests.fakes.dashboard import Site, serve_containers
 from tests.fakes.in_process import digest_all
 
@@ -45,7 +45,7 @@ def main() -> None:
 
 def _live(site: Site) -> None:
     """Let the history be written, asked, acted upon and slept over."""
-    site.write(load_sample().history)
+    site.write(load_canal())
     site.tell_fact()
     for number in range(6):
         answer = site.client.post("/v1/prepare", {"message": PROMPT, "session_id": f"session-{number}"}).get_json()

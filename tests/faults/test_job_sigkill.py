@@ -17,10 +17,10 @@ from config.settings import load_settings
 from pipeline.jobs.registry import JOBS
 from pipeline.records import Draft, Kind
 from pipeline.times import utc_text
+from tests.fakes.canal import load_canal
 from tests.fakes.in_process import accept_batch, digest_all, open_worker
 
 ROOT = Path(__file__).parents[2]
-HISTORY = ROOT / "demo" / "history.jsonl"
 # What differs between two undisturbed runs as well: when it was, and names that are drawn by lot.
 MOMENTS = frozenset(
     {"at", "updated_at", "archived_at", "created_at", "started_at", "ended_at", "asked_at", "settled_at"}
@@ -39,7 +39,6 @@ def digested_home(tmp_path_factory):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text('embedding_model = "hash"\nbackoff_s = 0.01\n')
     worker = open_worker(load_settings({"REVERIE_HOME": str(home)}))
-    lines = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]
     drafts = [
         Draft(
             content=line["content"],
@@ -48,7 +47,7 @@ def digested_home(tmp_path_factory):
             session_id=line.get("session_id"),
             occurred_at=utc_text(datetime.fromisoformat(line["occurred_at"]) - timedelta(days=200)),
         )
-        for line in lines
+        for line in load_canal()
     ]
     accept_batch(worker.databases.get("default", create=True), drafts)
     digest_all(worker)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from demo.sample import load_sample
 from pipeline.records import OWNER, Scope
 from pipeline.store import arcs as table
 from pipeline.times import utc_now, utc_text
+from tests.fakes.canal import load_canal
 from tests.fakes.dashboard import serve_site, sign_in
 from web.dashboard.pages.timeline import BINS, course
 from web.dashboard.time_axis import axis_over
@@ -18,7 +18,7 @@ from web.dashboard.view import PAGE_SIZE
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    with serve_site(tmp_path_factory.mktemp("arcs") / "home", load_sample().history) as site:
+    with serve_site(tmp_path_factory.mktemp("arcs") / "home", load_canal()) as site:
         yield site
 
 

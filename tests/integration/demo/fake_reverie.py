@@ -1,7 +1,7 @@
-"""A server that speaks the HTTP contract as far as the demonstration uses it, started as its stack.
+"""A Reverie for the demonstration: a server started as its stack, and a terminal that answers as expected.
 
-It answers a recall with the memory that the sample's questions expect, or, with FAKE_WRONG set, with
-another one. The queue empties by one look at a time, as if workers were busy.
+The queue empties by one look at a time, as if workers were busy. With FAKE_WRONG in the environment, no command finds
+anything.
 """
 
 import hashlib
@@ -9,61 +9,52 @@ import json
 import os
 import re
 import sys
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
 
+from demo.runner import import_step
 from demo.sample import FAKE_SECRET, load_sample
+from demo.story import SESSION, list_sections
 
-SAMPLE = load_sample()
 TOKEN = "t0ken"
+WORKSPACE = "larder-api-12345678"
 MEMORIES: dict[str, str] = {}
-FACTS: dict[tuple[str, str], list[tuple[str, object]]] = {}
 LOOKS = [2]
+
+
+class FakeTerminal:
+    """Answers each step of the story with what it expects."""
+
+    def __init__(self, environment, folder):
+        self.folder = folder
+        self.finds = "FAKE_WRONG" not in environment
+        sections = list_sections(load_sample(datetime.now(UTC)).monday)
+        self.steps = {step.command: step for section in sections for step in section.steps}
+
+    def run(self, command):
+        if command == "reverie workspace current":
+            return f"{WORKSPACE}\n"
+        if command.startswith("reverie import sessions"):
+            return " ".join(import_step(load_sample(datetime.now(UTC))).expect)
+        if command.startswith("reverie lessons outcome"):
+            return ""
+        text = " ".join(self.steps[command.removesuffix(" --json")].expect) if self.finds else "the kettle"
+        return json.dumps({"results": [{"content": text}]}) if command.endswith(" --json") else text
+
+    def send_event(self, _command, event, session_id):
+        if session_id != SESSION:
+            return "- a lesson (surface 01ABC)"
+        steps = [step for section in list_sections(datetime.now(UTC)) for step in section.steps if step.event == event]
+        return " ".join(steps[0].expect)
 
 
 def write(item):
     content = item["content"].replace(FAKE_SECRET, "[redacted]")
     memory_id = hashlib.sha256(content.encode()).hexdigest()[:26]
     known = memory_id in MEMORIES
-    if item["kind"] == "keyed_fact":
-        details = item["details"]
-        FACTS.setdefault((details["subject"], details["attribute"]), []).append((item["occurred_at"], details["value"]))
     MEMORIES[memory_id] = content
     return {"id": memory_id, "outcome": "merged" if known else "created"}
-
-
-def recall(query):
-    expected = next((q.expect for q in SAMPLE.recalls if q.ask == query), "")
-    if os.environ.get("FAKE_WRONG"):
-        expected = "kettle"
-    content = next(c for c in MEMORIES.values() if expected in c)
-    signals = {"channels": {"lexical": {"rank": 1, "score": 7.25, "contribution": 0.5}}}
-    result = {
-        "id": "x",
-        "content": content,
-        "kind": "fact",
-        "score": 0.9,
-        "occurred_at": "2026-03-30T07:30:00Z",
-        "signals": signals,
-    }
-    channels = {"lexical": {"state": "ok", "took_ms": 1}, "dense": {"state": "ok", "took_ms": 2}}
-    return {"results": [result], "took_ms": 3.2, "channels": channels, "degraded": False}
-
-
-def fact(path):
-    url = urlsplit(path)
-    key = tuple(map(unquote, url.path.split("/")[3:]))
-    moment = dict(parse_qsl(url.query)).get("as_of", "9")
-    values = [one for one in FACTS[key] if one[0] <= moment]
-    return {"value": values[-1][1], "valid_from": values[-1][0], "valid_to": None}
-
-
-def hook(prompt):
-    if prompt != SAMPLE.hook.ask:
-        return None
-    context = next(c for c in MEMORIES.values() if SAMPLE.hook.expect in c)
-    return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": context}}
 
 
 def queue():
@@ -82,8 +73,6 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(401, {"title": "Unauthorized"})
         if self.path == "/v1/queue":
             return self.answer(200, queue())
-        if self.path.startswith("/v1/facts/"):
-            return self.answer(200, fact(self.path))
         if found := re.fullmatch(r"/v1/memories/(\w+)", self.path):
             return self.answer(200, {"content": MEMORIES[found[1]]})
         return self.answer(404, {"title": "Not Found"})
@@ -95,16 +84,15 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/memories/batch":
             return self.answer(200, {"results": [write(item) for item in body["items"]]})
         if self.path == "/v1/recall":
-            return self.answer(200, recall(body["query"]))
-        if self.path == "/hooks/claude-code":
-            return self.answer(200, hook(body["prompt"]))
+            return self.answer(200, {"results": [], "channels": {"dense": {"state": "ok"}}})
         return self.answer(404, {"title": "Not Found"})
 
     def allowed(self):
-        return self.headers["Authorization"] == f"Bearer {TOKEN}" and self.headers["X-Reverie-Workspace"] == "demo"
+        allowed = self.headers["Authorization"] == f"Bearer {TOKEN}"
+        return allowed and self.headers["X-Reverie-Workspace"] == WORKSPACE
 
     def answer(self, status, body):
-        data = b"" if body is None else json.dumps(body).encode()
+        data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

@@ -1,5 +1,4 @@
 import io
-import json
 import os
 import signal
 import socket
@@ -10,11 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from demo import __main__ as entry
+from demo import __main__ as entry, runner
 from demo.client import Client
 from demo.errors import DemoFailed
-from demo.runner import Options, run
+from demo.runner import Options, developer_environment, run
+from demo.sample import MONDAY
 from demo.stack import HOST, is_free
+from demo.story import list_sections
+from tests.integration.demo.fake_reverie import WORKSPACE, FakeTerminal
 
 ROOT = Path(__file__).resolve().parents[3]
 FAKE = str(Path(__file__).with_name("fake_reverie.py"))
@@ -32,6 +34,11 @@ def environ():
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
+@pytest.fixture(autouse=True)
+def fake_terminal(monkeypatch):
+    monkeypatch.setattr(runner, "Terminal", FakeTerminal)
+
+
 def run_once(home, port, environ):
     out = io.StringIO()
     options = Options(ROOT, home, (sys.executable, FAKE), once=True, port=port)
@@ -42,23 +49,28 @@ def run_once(home, port, environ):
 def test_once_shows_everything_and_stops_the_stack(tmp_path, port, environ):
     code, text = run_once(tmp_path, port, environ)
     assert code == 0, text
-    assert text.count("✓") == 8
+    assert text.count("✓") == 1 + sum(len(section.steps) for section in list_sections(MONDAY))
     assert "✗" not in text
-    assert "144 memories of 14 sessions" in text
-    assert "→ merged" in text
+    assert "A memory that was stored twice: merged." in text
     assert "[redacted]" in text
-    assert "lexical #1 7.25 · dense -" in text
-    assert "now 6543, since 2026-09-02" in text
-    assert "as of 2026-06-01 5433, since 2026-01-27" in text
-    assert "To “thanks!” the hook adds nothing" in text
+    assert f"http://{HOST}:{port}/w/{WORKSPACE}/map" in text
+    assert text.endswith("Now with your own history: `reverie setup`\n")
     assert is_free(port)
 
 
 def test_once_fails_where_another_memory_came_first(tmp_path, port, environ):
     code, text = run_once(tmp_path, port, environ | {"FAKE_WRONG": "1"})
     assert code == 1
-    assert "✗ question 3: the memory with “staging database port: 6543” did not come first" in text
+    assert "expected: LAR-212 root cause" in text
+    assert "Everything expected came" not in text
     assert is_free(port)
+
+
+def test_nothing_of_the_person_is_read(tmp_path):
+    given = {"HOME": "/home/me", "CLAUDE_CONFIG_DIR": "/home/me/.claude", "REVERIE_HOME": "/home/me/.reverie"}
+    environment = developer_environment(given, tmp_path, 7099)
+    assert "CLAUDE_CONFIG_DIR" not in environment
+    assert not any(value.startswith("/home/me") for value in environment.values())
 
 
 def test_once_fails_where_the_workers_gave_up(tmp_path, port, environ):
@@ -100,14 +112,22 @@ def test_an_interrupt_exits_0_unless_the_questions_were_to_be_judged(arguments, 
 def test_a_signal_stops_a_serving_demo_and_its_stack(tmp_path, port, environ, number):
     script = (
         "import pathlib, sys\n"
-        "from demo import __main__ as entry\n"
+        "from demo import __main__ as entry, runner\n"
+        "from tests.integration.demo.fake_reverie import FakeTerminal\n"
+        "runner.Terminal = FakeTerminal\n"
         "entry.honcho_command = lambda home: [sys.executable, sys.argv[1]]\n"
         "entry.ROOT = pathlib.Path(sys.argv[2])\n"
         "sys.exit(entry.main(['--port', sys.argv[3]]))\n"
     )
     command = [sys.executable, "-u", "-c", script, FAKE, str(tmp_path), str(port)]
     with subprocess.Popen(
-        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as demo:
         lines = []
         for line in demo.stdout:
@@ -119,7 +139,7 @@ def test_a_signal_stops_a_serving_demo_and_its_stack(tmp_path, port, environ, nu
     assert is_free(port)
 
 
-def test_a_refusal_is_told_with_its_status(tmp_path, port, environ):
+def test_a_refused_request_is_reported_with_its_status(tmp_path, port, environ):
     server = subprocess.Popen(
         [sys.executable, FAKE],
         env=environ | {"REVERIE_HOME": str(tmp_path), "REVERIE_HOST": HOST, "REVERIE_PORT": str(port)},
@@ -128,18 +148,12 @@ def test_a_refusal_is_told_with_its_status(tmp_path, port, environ):
         while is_free(port):
             assert server.poll() is None
         with pytest.raises(DemoFailed, match="GET /v1/queue answered 401"):
-            Client(f"http://{HOST}:{port}", "wrong").queue()
+            Client(f"http://{HOST}:{port}", "wrong", WORKSPACE).queue()
     finally:
         server.terminate()
         server.wait()
 
 
-def test_no_answer_is_told(port):
+def test_a_missing_answer_is_reported(port):
     with pytest.raises(DemoFailed, match="GET /v1/queue got no answer"):
-        Client(f"http://{HOST}:{port}", "t").queue()
-
-
-def test_the_history_is_valid_json_lines():
-    text = (ROOT / "demo" / "history.jsonl").read_text(encoding="utf-8")
-    assert text.endswith("\n")
-    assert all(isinstance(json.loads(line), dict) for line in text.splitlines())
+        Client(f"http://{HOST}:{port}", "t", WORKSPACE).queue()

@@ -73,12 +73,14 @@ def test_the_environment_points_at_the_demo_and_nobody_elses_data(tmp_path):
     assert (env["HOME"], env["REVERIE_EMBEDDING_MODEL"]) == ("/h", "other")
 
 
-def test_the_home_is_emptied_and_held(tmp_path):
+def test_the_home_is_emptied_but_for_models_and_held(tmp_path):
     (tmp_path / "workspaces" / "demo").mkdir(parents=True)
+    (tmp_path / "models").mkdir()
     (tmp_path / "token").write_text("old")
     with claimed_home(tmp_path) as home:
         assert not (home / "workspaces").exists()
         assert not (home / "token").exists()
+        assert (home / "models").is_dir()
         (home / "token").write_text("ours")
         with pytest.raises(DemoFailed, match="another demo"), claimed_home(tmp_path):
             pass

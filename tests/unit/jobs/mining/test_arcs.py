@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from demo.sample import load_sample
 from pipeline.index.vectors import VectorRows
 from pipeline.jobs.mining.arc_text import ends, opening, status, summary, title
 from pipeline.jobs.mining.arcs import LEAST_OVERLAP, arcs, is_thread, succession
@@ -22,6 +21,7 @@ from pipeline.store.arcs import Arc, ArcStatus, StoredArc, Strand
 from pipeline.times import utc_text
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge
+from tests.fakes.canal import load_canal
 from tests.fakes.in_process import accept_batch, scratch_database
 from web.api.bodies import MemoryBody
 
@@ -170,7 +170,7 @@ def test_missing_vectors_do_no_harm(database):
 
 
 def test_the_sample_history_has_threads_that_a_person_would_name(database):
-    bodies = [MemoryBody.model_validate_json(json.dumps(one)).record(HOME_OWNER) for one in load_sample().history]
+    bodies = [MemoryBody.model_validate_json(json.dumps(one)).record(HOME_OWNER) for one in load_canal()]
     accept_batch(database, bodies)
     arcs(job_run(database, datetime(2026, 10, 20, tzinfo=UTC)))
     found = list_arcs(database)
