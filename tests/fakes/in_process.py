@@ -19,6 +19,7 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.digest.stage_loop import ErrorLog, StageRunner, digest
 from pipeline.errors import EncoderUnavailable
+from pipeline.feedback import writer
 from pipeline.index.encoders import BackgroundWork
 from pipeline.jobs.registry import list_requested_jobs
 from pipeline.jobs.runner import RunResult
@@ -40,6 +41,8 @@ PROFILE = WriterProfile("NORMAL", 1000, 5000)
 MEMORY = "/dev/shm"
 # Where scratch databases are workspaces of a server instead of files.
 SERVED: Databases | None = None
+# Who asks waits for what was noted a moment ago, however busy the machine of the tests is.
+writer.PATIENCE_S = 20
 _numbers = itertools.count(1)
 _folders: WeakKeyDictionary[Database, Path] = WeakKeyDictionary()
 
