@@ -13,6 +13,8 @@ from pathlib import Path
 from sqlite3 import Connection
 from weakref import WeakKeyDictionary
 
+from werkzeug.routing.rules import Rule
+
 from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.bootstrap.web import WebContainer
@@ -45,6 +47,19 @@ SERVED: Databases | None = None
 writer.PATIENCE_S = 20
 _numbers = itertools.count(1)
 _folders: WeakKeyDictionary[Database, Path] = WeakKeyDictionary()
+_compile_route = Rule._compile_builder
+_routes: dict[tuple[object, ...], Callable[..., tuple[str, str]]] = {}
+
+
+def _compile_route_once(rule: Rule, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+    key = (rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown)
+    if key not in _routes:
+        _routes[key] = _compile_route(rule, append_unknown)
+    return _routes[key]
+
+
+# Each test makes an app: without this, compiling its 196 routes takes longer than most tests.
+Rule._compile_builder = _compile_route_once
 
 
 def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolicy | None = None) -> list[Receipt]:
