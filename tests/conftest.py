@@ -1,3 +1,5 @@
+"""Fixtures of all tests. Each imports what it needs itself: a test of one function loads no server and no model."""
+
 import contextlib
 import os
 import socket
@@ -6,24 +8,9 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-import tomlkit
-import tzlocal.unix
 
 from config.file_modes import make_umask_private
-from config.settings import load_settings
-from pipeline.feedback import writer
-from pipeline.index.encoder import ENGLISH, MULTILINGUAL, encoder_directory
-from pipeline.store import backup, driver
-from pipeline.store.key import StoreKey
-from pipeline.store.postgres.database import PostgresDatabases
-from pipeline.store.postgres.server import Server
-from tests.fakes import in_process
-from tests.fakes.client import CheckedClient
-from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
-from tests.support.encoders import models_folder, prepare_for
-from tests.support.postgres import find_programs, serve_postgres
 from tests.support.skips import note_skips
-from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 # As every program of ours does.
@@ -32,11 +19,15 @@ make_umask_private()
 # Machines differ in speed and properties share two cores: no example is failed for taking long.
 # Where a property needs more examples than these, it says so.
 hypothesis.settings.register_profile("reverie", deadline=None, print_blob=True, max_examples=60)
+# `make test-fast`; a property that says how many examples it needs gets them.
+hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("reverie"), max_examples=10)
 hypothesis.settings.load_profile("reverie")
 
 # Which engine keeps the store of every test that asks for a home: files, or with `postgresql` a database a test.
 TEST_STORE = os.environ.get("REVERIE_TEST_STORE", "")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
+# Whose tests run a model, for which torch has to compile it.
+_MODEL_FIXTURES = frozenset({"models", "compiled_model", "multilingual_model"})
 
 
 def pytest_collection_modifyitems(items):
@@ -47,8 +38,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    if not session.config.option.collectonly:
-        prepare_for({name for item in session.items for name in getattr(item, "fixturenames", ())})
+    fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if fixtures & _MODEL_FIXTURES and not session.config.option.collectonly:
+        from tests.support.encoders import prepare_for
+
+        prepare_for(fixtures)
 
 
 def pytest_sessionfinish(session):
@@ -75,33 +69,37 @@ def _no_settings_from_outside(monkeypatch):
             monkeypatch.delenv(name)
 
 
-@pytest.fixture(autouse=True)
-def _notes_are_waited_for(monkeypatch):
-    """Let who asks wait for what was noted a moment ago, however busy the machine of the tests is."""
-    monkeypatch.setattr(writer, "PATIENCE_S", 20)
-
-
 @pytest.fixture(scope="session")
 def models():
     """A folder with both default encoders."""
+    from tests.support.encoders import models_folder
+
     return models_folder()
 
 
 @pytest.fixture(scope="session")
 def compiled_model():
     """The folder of the default encoder itself."""
+    from pipeline.index.encoder import ENGLISH, encoder_directory
+    from tests.support.encoders import models_folder
+
     return encoder_directory(ENGLISH, models_folder())
 
 
 @pytest.fixture(scope="session")
 def multilingual_model():
     """The folder of the multilingual encoder; only its weights' package has it."""
+    from pipeline.index.encoder import MULTILINGUAL, encoder_directory
+    from tests.support.encoders import models_folder
+
     return encoder_directory(MULTILINGUAL, models_folder())
 
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory):
     """A server of PostgreSQL for every test that needs one."""
+    from tests.support.postgres import find_programs, serve_postgres
+
     if find_programs() is None:
         pytest.skip("there is no PostgreSQL on this machine")
     # What is tested here outlives no crash.
@@ -112,6 +110,8 @@ def postgres(tmp_path_factory):
 @pytest.fixture(scope="session")
 def ready_url(postgres):
     """The address of a database with a store's tables and nothing in them, for nobody but who copies it."""
+    from pipeline.store.postgres.server import Server
+
     server = Server(postgres.url)
     with server.opened():
         pass
@@ -125,6 +125,10 @@ def _scratch_databases(request):
     if TEST_STORE != "postgresql":
         yield
         return
+    from pipeline.store.postgres.database import PostgresDatabases
+    from pipeline.store.postgres.server import Server
+    from tests.fakes import in_process
+
     postgres = request.getfixturevalue("postgres")
     url = postgres.make_database(request.getfixturevalue("ready_url"))
     in_process.SERVED = PostgresDatabases(Server(url), in_process.PROFILE)
@@ -155,6 +159,10 @@ def served_at(request):
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch, served_at):
     """Settings of a fresh home with short waits, in force for this process."""
+    import tomlkit
+
+    from config.settings import load_settings
+
     folder = tmp_path / "home"
     folder.mkdir(mode=0o700)
     values = {"embedding_model": "hash", "backoff_s": 0.01, "recall_budget_ms": 5000, "hook_budget_ms": 2000}
@@ -168,6 +176,8 @@ def home(tmp_path: Path, monkeypatch, served_at):
 @pytest.fixture
 def container(home):
     """The services behind a web server: real stores and indexes, hashed words for vectors, a notifier that notes."""
+    from tests.fakes.in_process import list_unannounced, open_web
+
     container = open_web(home)
     yield container
     unheard = list_unannounced(container)
@@ -177,18 +187,24 @@ def container(home):
 
 @pytest.fixture
 def app(container):
+    from web.app import create_app
+
     return create_app(container)
 
 
 @pytest.fixture
 def client(app, container):
     """A client with the token that checks every answer's shape."""
+    from tests.fakes.client import CheckedClient
+
     return CheckedClient(app, container.token)
 
 
 @pytest.fixture
 def worker(home):
     """The services of a worker, with fake models."""
+    from tests.fakes.in_process import open_worker
+
     worker = open_worker(home)
     yield worker
     worker.close()
@@ -197,6 +213,7 @@ def worker(home):
 @pytest.fixture
 def digested(worker):
     """Digest everything that a workspace has waiting."""
+    from tests.fakes.in_process import digest_all
 
     def run(workspace_id: str = "default") -> None:
         digest_all(worker, workspace_id)
@@ -214,6 +231,8 @@ def key_file(tmp_path):
 @pytest.fixture
 def encrypt_stores(monkeypatch):
     """Encrypt every store from now on, as if its home were."""
+    from pipeline.store import backup, driver
+    from pipeline.store.key import StoreKey
 
     def encrypt():
         key = StoreKey(Path("/nowhere/reverie.key"), "5a" * 32)
@@ -254,6 +273,8 @@ def _local_time(monkeypatch, zone):
 
 
 def _look_at_the_clock_anew():
+    import tzlocal.unix
+
     time.tzset()
     # APScheduler asks this library, which remembers.
     tzlocal.unix._cache_tz = tzlocal.unix._cache_tz_name = None

@@ -13,12 +13,15 @@ from pathlib import Path
 from sqlite3 import Connection
 from weakref import WeakKeyDictionary
 
+from werkzeug.routing.rules import Rule
+
 from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.digest.stage_loop import ErrorLog, StageRunner, digest
 from pipeline.errors import EncoderUnavailable
+from pipeline.feedback import writer
 from pipeline.index.encoders import BackgroundWork
 from pipeline.jobs.registry import list_requested_jobs
 from pipeline.jobs.runner import RunResult
@@ -40,8 +43,23 @@ PROFILE = WriterProfile("NORMAL", 1000, 5000)
 MEMORY = "/dev/shm"
 # Where scratch databases are workspaces of a server instead of files.
 SERVED: Databases | None = None
+# Who asks waits for what was noted a moment ago, however busy the machine of the tests is.
+writer.PATIENCE_S = 20
 _numbers = itertools.count(1)
 _folders: WeakKeyDictionary[Database, Path] = WeakKeyDictionary()
+_compile_route = Rule._compile_builder
+_routes: dict[tuple[object, ...], Callable[..., tuple[str, str]]] = {}
+
+
+def _compile_route_once(rule: Rule, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+    key = (rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown)
+    if key not in _routes:
+        _routes[key] = _compile_route(rule, append_unknown)
+    return _routes[key]
+
+
+# Each test makes an app: without this, compiling its 196 routes takes longer than most tests.
+Rule._compile_builder = _compile_route_once
 
 
 def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolicy | None = None) -> list[Receipt]:
