@@ -170,6 +170,13 @@ def test_a_summary_names_files_server_and_what_to_do_next(reverie, scratch, star
     assert len(started) == 1
 
 
+def test_a_removal_names_only_agents_that_were_connected(reverie):
+    """Another agent reads the rules of Claude Code, too."""
+    reverie("setup", "claude-code", "--yes")
+    assert reverie("setup", "opencode", "--remove", "--yes").stdout == "no settings of these agents mention Reverie\n"
+    assert "Disconnected: Claude Code (3 files changed)." in reverie("setup", "--remove", "--yes").stdout
+
+
 def test_a_server_that_does_not_start_is_reported(reverie, monkeypatch):
     monkeypatch.setattr(background, "start_if_stopped", lambda _settings: "no answer within 60 s")
     done = reverie("setup", "cursor", "--yes")

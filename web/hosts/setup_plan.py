@@ -100,7 +100,7 @@ def plan_removal(
         for target in _with_recorded(host.name, host.targets(host_env, reverie), host_env, records)
     )
     changes = [_plan_file(_plan_removal, path, used, host_env, records) for path, used in uses.items()]
-    return [change for change in changes if change.action != "none" or str(change.path) in records]
+    return [change for change in changes if change.hosts and (change.action != "none" or str(change.path) in records)]
 
 
 def apply(changes: Sequence[FileChange], root: Path) -> list[FileChange]:
@@ -213,10 +213,13 @@ def _plan_removal(
     record = records.get(str(path))
     if record is not None and record.project != _project_name(host_env):
         record = None
+    # Another host may read the file without having been connected.
+    connected = frozenset() if record is None else record.hosts
+    names = tuple(name for name in _host_names(uses) if not connected or name in connected)
     others = frozenset() if record is None else record.hosts - {host for host, _ in uses}
     if text is None or (others and record is not None):
         left = None if text is None or record is None else replace(record, hosts=others)
-        return FileChange(path, _host_names(uses), before, before, record=left)
+        return FileChange(path, names, before, before, record=left)
     undo = None if record is None else record.undo
     bare = False
     for _, target in reversed(uses):
@@ -226,9 +229,9 @@ def _plan_removal(
     is_whole = any(_is_whole_file(entry) for _, target in uses for entry in target.entries)
     if bare and (made or is_whole):
         folders = () if record is None else record.folders
-        return FileChange(path, _host_names(uses), before, None, folders=folders)
+        return FileChange(path, names, before, None, folders=folders)
     mode = None if record is None else record.mode
-    return FileChange(path, _host_names(uses), before, text.encode(), mode)
+    return FileChange(path, names, before, text.encode(), mode)
 
 
 def _is_whole_file(entry: HostEntry) -> bool:
