@@ -75,13 +75,13 @@ def run(options: Options, environ: Mapping[str, str], console: Console) -> int:
             complaints = prepare(show) + play(show)
             for complaint in complaints:
                 console.print(Text(f"✗ {complaint}", style="bold red"))
-            console.print(f"\nThe dashboard's map: {base_url}/w/{workspace}/map (`reverie dashboard` signs you in)")
+            if not complaints:
+                console.print("\nEverything expected came.", style="bold green")
+            console.print(f"The map: {base_url}/w/{workspace}/map (`reverie dashboard` opens it, signed in)")
+            console.print(GOODBYE, style="bold")
             if not options.once:
                 serve(show, opens=options.opens)
             console.print("Stopping Reverie …")
-    if not complaints:
-        console.print("Everything expected came.", style="bold green")
-    console.print(GOODBYE, style="bold")
     return 1 if complaints else 0
 
 

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -12,7 +13,7 @@ from rich.console import Console
 from demo import __main__ as entry, runner
 from demo.client import Client
 from demo.errors import DemoFailed
-from demo.runner import Options, developer_environment, run
+from demo.runner import Options, developer_environment, open_dashboard, run
 from demo.sample import MONDAY
 from demo.stack import HOST, is_free
 from demo.story import list_sections
@@ -54,7 +55,7 @@ def test_once_shows_everything_and_stops_the_stack(tmp_path, port, environ):
     assert "A memory that was stored twice: merged." in text
     assert "[redacted]" in text
     assert f"http://{HOST}:{port}/w/{WORKSPACE}/map" in text
-    assert text.endswith("Now with your own history: `reverie setup`\n")
+    assert text.endswith("Now with your own history: `reverie setup`\nStopping Reverie …\n")
     assert is_free(port)
 
 
@@ -64,6 +65,14 @@ def test_once_fails_where_another_memory_came_first(tmp_path, port, environ):
     assert "expected: LAR-212 root cause" in text
     assert "Everything expected came" not in text
     assert is_free(port)
+
+
+def test_without_a_browser_the_link_to_the_dashboard_is_printed(monkeypatch):
+    monkeypatch.setattr(runner.webbrowser, "open", lambda _: False)
+    out = io.StringIO()
+    terminal = SimpleNamespace(run=lambda _: "http://127.0.0.1:7077/sign-in?code=c\n")
+    open_dashboard(SimpleNamespace(terminal=terminal, console=Console(file=out)))
+    assert out.getvalue() == "http://127.0.0.1:7077/sign-in?code=c\n"
 
 
 def test_nothing_of_the_person_is_read(tmp_path):
