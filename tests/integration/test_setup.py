@@ -1,4 +1,4 @@
-"""`reverie setup` as a user runs it, in a home of its own."""
+"""`reverie setup` as a user runs it, with a scratch home folder."""
 
 import json
 import os
@@ -9,8 +9,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from web.cli import cli
 from web.cli.setup import HOSTS
+from web.hosts.environment import HOST_VARIABLES
 
 INVALID = '{"mcpServers": {'
 
@@ -25,22 +28,14 @@ def scratch(tmp_path):
 
 
 @pytest.fixture
-def reverie(scratch):
-    """Run the real command in the scratch home; returns the finished process."""
+def reverie(scratch, monkeypatch):
+    """Run a command with the scratch home folder, in this process; return its result."""
     home, project, programs = scratch
+    monkeypatch.chdir(project)
+    user = {"HOME": str(home), "USERPROFILE": str(home), "PATH": str(programs)}
 
     def run(*arguments, answer=None, **variables):
-        return subprocess.run(
-            [sys.executable, "-m", "web.cli", *arguments],
-            cwd=project,
-            env={"HOME": str(home), "USERPROFILE": str(home), "PATH": str(programs), "PYTHONPATH": str(Path.cwd())}
-            | variables,
-            input=answer,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        return CliRunner().invoke(cli, arguments, input=answer, env=dict.fromkeys(HOST_VARIABLES) | user | variables)
 
     return run
 
@@ -51,11 +46,11 @@ def tree(folder):
 
 def test_without_any_host_it_says_so_and_leaves_nothing(reverie, scratch):
     done = reverie("setup")
-    assert (done.returncode, done.stdout.split(":")[0]) == (0, "no coding agent was found on this machine; name one")
+    assert (done.exit_code, done.stdout.split(":")[0]) == (0, "no coding agent was found on this machine; name one")
     assert tree(scratch[0]) == {}
 
 
-def test_in_a_folder_that_is_gone_only_a_project_cannot_be_set_up(reverie, scratch):
+def test_in_a_folder_that_is_gone_only_a_project_cannot_be_set_up(scratch):
     scratch[1].rmdir()
     command = shlex.join([sys.executable, "-P", "-m", "web.cli", "setup"])
     done = [
@@ -84,7 +79,7 @@ def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
     (home / ".gemini").mkdir()
     before = tree(home)
     done = reverie("setup", "--yes", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["hosts"] == ["cursor", "gemini"]
     assert [file["action"] for file in report["files"]] == ["create", "change", "create", "create"]
@@ -92,7 +87,7 @@ def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
     assert server["args"] == ["mcp"]
     again = json.loads(reverie("setup", "--yes", "--json").stdout)
     assert {file["action"] for file in again["files"]} == {"none"}
-    assert reverie("setup", "--remove", "--yes").returncode == 0
+    assert reverie("setup", "--remove", "--yes").exit_code == 0
     assert tree(home) == before
 
 
@@ -100,11 +95,11 @@ def test_every_host_and_a_project_come_and_go(reverie, scratch):
     home, project, _ = scratch
     for options in ([], ["--project"]):
         done = reverie("setup", *HOSTS, "--yes", *options)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
     assert not (home / ".reverie" / "token").exists()
     assert {".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "AGENTS.md"} <= set(tree(project))
     for options in (["--project"], []):
-        assert reverie("setup", "--remove", "--yes", *options).returncode == 0
+        assert reverie("setup", "--remove", "--yes", *options).exit_code == 0
     assert tree(home) == {}
     assert list(project.iterdir()) == []
 
@@ -119,7 +114,7 @@ def test_the_diff_shows_no_token_of_an_earlier_setup_and_a_dry_run_writes_nothin
     before = tree(home)
     for options in ([], ["--remove"], ["--json"]):
         done = reverie("setup", "claude-code", "--dry-run", *options)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
         assert "former-token" not in done.stdout + done.stderr
         assert "Bearer •••" in done.stdout
     assert tree(home) == before
@@ -129,7 +124,7 @@ def test_a_removal_says_nothing_of_files_that_no_setup_has_touched(reverie, scra
     (scratch[0] / ".cursor").mkdir()
     (scratch[0] / ".cursor" / "mcp.json").write_text("{}")
     done = reverie("setup", "--remove", "--yes")
-    assert (done.returncode, done.stdout) == (0, "no settings of these agents mention Reverie\n")
+    assert (done.exit_code, done.stdout) == (0, "no settings of these agents mention Reverie\n")
     reverie("setup", "cursor", "--yes")
     done = reverie("setup", "--remove", "--yes")
     assert [line.split()[0] for line in done.stdout.splitlines() if "(" in line] == ["deleted", "changed"]
@@ -139,11 +134,11 @@ def test_it_asks_before_it_writes(reverie, scratch):
     home = scratch[0]
     file = home / ".cursor" / "mcp.json"
     done = reverie("setup", "cursor", answer="n\n")
-    assert (done.returncode, file.exists()) == (0, False)
+    assert (done.exit_code, file.exists()) == (0, False)
     assert "nothing was written" in done.stderr
-    assert reverie("setup", "cursor", answer="").returncode == 130
+    assert reverie("setup", "cursor", answer="").exit_code == 130
     assert not file.exists()
-    assert reverie("setup", "cursor", answer="y\n").returncode == 0
+    assert reverie("setup", "cursor", answer="y\n").exit_code == 0
     assert file.exists()
     assert "up to date" in reverie("setup", "cursor", answer="").stdout
 
@@ -155,7 +150,7 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scrat
     file.write_text(INVALID)
     for options in ([], ["--remove"]):
         done = reverie("setup", "cursor", "zed", "--yes", *options)
-        assert done.returncode == 1
+        assert done.exit_code == 1
         assert f"Error: {file} was not changed: line 1 is not valid JSON" in done.stderr
         assert file.read_text() == INVALID
     reverie("setup", "cursor", "zed", "--yes")
@@ -171,7 +166,7 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scrat
 def test_wrong_usage_is_told(reverie, scratch, arguments, tmp_path):
     variables = {"HOME": str(scratch[1]), "USERPROFILE": str(scratch[1])} if "--project" in arguments else {}
     done = reverie("setup", *arguments, **variables)
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert tree(tmp_path) == {}
 
 
@@ -187,7 +182,7 @@ def test_what_only_the_environment_says_of_home_and_server_is_told_to_every_prog
     elsewhere.mkdir()
     (elsewhere / "config.toml").write_text('host = "localhost"\nport = 7100\n')
     variables = {"REVERIE_HOME": str(elsewhere), "REVERIE_PORT": "7099"}
-    assert reverie("setup", "claude-code", "codex", "--yes", **variables).returncode == 0
+    assert reverie("setup", "claude-code", "codex", "--yes", **variables).exit_code == 0
     home = scratch[0]
     hook = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["SessionStart"][0]["hooks"][0]
     notify = tomllib.loads((home / ".codex" / "config.toml").read_text())
@@ -196,9 +191,9 @@ def test_what_only_the_environment_says_of_home_and_server_is_told_to_every_prog
     servers = json.loads((home / ".claude.json").read_text())["mcpServers"]["reverie"], notify["mcp_servers"]["reverie"]
     assert [server["env"] for server in servers] == [variables, variables]
     # Without the variable the home's own port is meant, and found there.
-    assert reverie("setup", "codex", "--yes", REVERIE_HOME=str(elsewhere)).returncode == 0
+    assert reverie("setup", "codex", "--yes", REVERIE_HOME=str(elsewhere)).exit_code == 0
     assert tomllib.loads((home / ".codex" / "config.toml").read_text())["notify"][1:] == options[:2]
-    assert reverie("setup", "claude-code", "codex", "--remove", "--yes", **variables).returncode == 0
+    assert reverie("setup", "claude-code", "codex", "--remove", "--yes", **variables).exit_code == 0
     assert tree(home) == {}
 
 
@@ -211,6 +206,6 @@ def test_an_installed_claude_code_is_asked_for_its_version(reverie, scratch, ver
     program = programs / "claude"
     program.write_text(f"#!/bin/sh\necho '{version}'\n")
     program.chmod(0o755)
-    assert reverie("setup", "--yes").returncode == 0
+    assert reverie("setup", "--yes").exit_code == 0
     settings = home / ".claude" / "settings.json"
     assert len(json.loads(settings.read_text())["hooks"] if settings.exists() else ()) == events
