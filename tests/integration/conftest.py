@@ -1,8 +1,22 @@
 import pytest
 
+from pipeline.index import sentence_classifier
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from web.app import create_app
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _classifiers(tmp_path_factory):
+    """Fit each classifier once, not in each data directory of a test: that takes three seconds."""
+    load, fitted = sentence_classifier._load, tmp_path_factory.mktemp("classifiers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            sentence_classifier,
+            "_load",
+            lambda encoders, examples, _folder, make: load(encoders, examples, fitted, make),
+        )
+        yield
 
 
 @pytest.fixture(scope="module")
