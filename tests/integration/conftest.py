@@ -20,10 +20,16 @@ def _classifiers(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    """A client of a workspace with one memory, for tests whose requests change nothing."""
-    container = open_web(fast_settings(tmp_path_factory.mktemp("shared") / "home"))
-    client = CheckedClient(create_app(container), container.token)
-    client.write("A memory about nothing in particular")
-    yield client
+def module_container(tmp_path_factory):
+    """The services of a web server for all tests of a module."""
+    container = open_web(fast_settings(tmp_path_factory.mktemp("module") / "home"))
+    yield container
     container.close()
+
+
+@pytest.fixture(scope="module")
+def shared(module_container):
+    """A client of a workspace with one memory, for tests whose requests change nothing."""
+    client = CheckedClient(create_app(module_container), module_container.token)
+    client.write("A memory about nothing in particular")
+    return client

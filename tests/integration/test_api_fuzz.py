@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pipeline.records import Kind, ScopeKind, Source, Stage
 from tests.fakes.client import CheckedClient
-from tests.fakes.in_process import fast_settings, open_web
 from web.app import APIS, create_app
 
 # Answers errors in the words of a protocol of its own; test_mcp_http.py sends it as much.
@@ -88,11 +87,9 @@ def bodies(path):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    container = open_web(fast_settings(tmp_path_factory.mktemp("fuzz") / "home"))
-    client = CheckedClient(create_app(container), container.token)
-    yield client, client.write("A memory to change")
-    container.close()
+def server(module_container):
+    client = CheckedClient(create_app(module_container), module_container.token)
+    return client, client.write("A memory to change")
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)

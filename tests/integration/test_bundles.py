@@ -146,9 +146,9 @@ def spoil_other(_data):
     return b"PK\x03\x04 something else"
 
 
-# An encrypted bundle has no lines to change.
-SPOILS = (spoil_cut, spoil_tail, spoil_byte, spoil_other)
-SPOILS_OF_PLAIN = (*SPOILS, spoil_lines, spoil_order, spoil_version)
+# An encrypted bundle has no lines to change, and opening it takes a second.
+SPOILS = (spoil_tail, spoil_byte, spoil_other)
+SPOILS_OF_PLAIN = (*SPOILS, spoil_cut, spoil_lines, spoil_order, spoil_version)
 
 
 def is_rejected(home, file, phrase):

@@ -73,10 +73,8 @@ def ask(client, workspace, number):
 
 
 @pytest.fixture(scope="module")
-def container(tmp_path_factory):
-    container = open_web(fast_settings(tmp_path_factory.mktemp("visited") / "home"))
-    yield container
-    container.close()
+def container(module_container):
+    return module_container
 
 
 @pytest.fixture(scope="module")

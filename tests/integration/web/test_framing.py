@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from tests.fakes.in_process import fast_settings, open_web
 from tests.support.sockets import listening
 from web.app import create_app
 from web.connections import MAX_HEADER_BYTES
@@ -17,10 +16,8 @@ SMUGGLED = b"GET /v1/workspaces HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close
 
 
 @pytest.fixture(scope="module")
-def container(tmp_path_factory):
-    container = open_web(fast_settings(tmp_path_factory.mktemp("framing") / "home"))
-    yield container
-    container.close()
+def container(module_container):
+    return module_container
 
 
 @pytest.fixture(scope="module")
