@@ -78,7 +78,7 @@ def test_a_locked_store_purges_nothing(client, home, shown):
 
 
 @pytest.mark.parametrize(("owner", "step"), STEPS, ids=[name for _, name in STEPS])
-def test_a_step_for_which_there_is_no_room_is_done_later(client, home, shown, digested, monkeypatch, owner, step):
+def test_a_step_that_fails_is_done_later(client, home, shown, digested, monkeypatch, owner, step):
     # The server ends right behind the first commit.
     monkeypatch.setattr(memories, "finish_purges", lambda _workspace: None)
     purge(client, shown)
