@@ -79,7 +79,7 @@ def serve_containers(container: WebContainer, worker: WorkerContainer) -> Iterat
     """Serve the dashboard of a web server during a block, and close both services."""
     app = create_app(container)
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     site = Site(f"http://127.0.0.1:{server.server_port}", container, worker, CheckedClient(app, container.token))
     try:

@@ -6,6 +6,7 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from flask import Flask, jsonify, request
@@ -20,11 +21,17 @@ def _encode(part: dict[str, Any]) -> str:
     return urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
 
 
+@cache
+def _make_key() -> RSAKey:
+    """Return one key for all providers: making one takes longer than most tests."""
+    return RSAKey.generate_key(2048, parameters={"kid": "one"})
+
+
 class LyingProvider:
     """Answer as a provider does; `claims`, `header`, `key` and `metadata` are what it says beside or instead."""
 
     def __init__(self, port: int = 0) -> None:
-        self.key = RSAKey.generate_key(2048, parameters={"kid": "one"})
+        self.key = _make_key()
         self.known_keys = [self.key]
         self.header: dict[str, Any] = {"alg": "RS256", "kid": "one"}
         self.claims: dict[str, Any] = {}
@@ -39,7 +46,7 @@ class LyingProvider:
     @contextlib.contextmanager
     def running(self) -> Iterator["LyingProvider"]:
         """Serve during a block."""
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield self

@@ -146,17 +146,30 @@ def spoil_other(_data):
     return b"PK\x03\x04 something else"
 
 
-@pytest.mark.parametrize(
-    "spoil", [spoil_cut, spoil_tail, spoil_byte, spoil_lines, spoil_order, spoil_version, spoil_other]
-)
-@pytest.mark.parametrize("phrase", [None, "correct horse"])
-def test_an_incomplete_bundle_is_rejected(home, other, tmp_path, spoil, phrase):
+# An encrypted bundle has no lines to change, and opening it takes a second.
+SPOILS = (spoil_tail, spoil_byte, spoil_other)
+SPOILS_OF_PLAIN = (*SPOILS, spoil_cut, spoil_lines, spoil_order, spoil_version)
+
+
+def is_rejected(home, file, phrase):
+    try:
+        read(home, file, phrase)
+    except InvalidField:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("phrase", "spoils"), [(None, SPOILS_OF_PLAIN), ("correct horse", SPOILS)])
+def test_an_incomplete_bundle_is_rejected(home, other, tmp_path, phrase, spoils):
     fill(home)
     file = tmp_path / "b"
-    write(home, file, None if spoil in (spoil_lines, spoil_order, spoil_version) else phrase)
-    file.write_bytes(spoil(file.read_bytes()))
-    with pytest.raises(InvalidField):
-        read(other, file, phrase)
+    write(home, file, phrase)
+    complete, accepted = file.read_bytes(), []
+    for spoil in spoils:
+        file.write_bytes(spoil(complete))
+        if not is_rejected(other, file, phrase):
+            accepted.append(spoil)
+    assert accepted == []
     assert other.settings.paths.workspace_ids() == []
 
 

@@ -49,15 +49,14 @@ def capture(client, text, session="s1"):
 
 
 @pytest.mark.parametrize(("rule", "command"), RULES)
-@pytest.mark.parametrize("word", WORDS[:2])
-def test_a_captured_prohibition_is_offered_once_and_blocks_on_a_word(client, container, rule, command, word):
+def test_a_captured_prohibition_is_offered_once_and_blocks_on_a_word(client, container, rule, command):
     lesson = capture(client, rule)
     assert decide(client, command) is None
     for unrelated in ("hola otra vez", "go on with the task", "el relé de la bomba está en el GPIO 26"):
         assert "Block this from now on?" not in say(client, unrelated)
     assert "Block this from now on?" in say(client, f"what happens if I run {command}?")
     assert "Block this from now on?" not in say(client, f"and then {command}")
-    assert "Reverie now stops calls" in say(client, word)
+    assert "Reverie now stops calls" in say(client, WORDS[0])
     assert client.get(f"/v1/memories/{lesson}").get_json()["details"]["severity"] == "critical"
     assert decide(client, command) == "ask"
     flush_notes(container)

@@ -266,7 +266,7 @@ def test_up_refuses_a_port_that_another_program_holds(stack):
     assert output.strip().splitlines()[-1].startswith(f"Cannot listen on 127.0.0.1:{stack.port}")
 
 
-def test_the_daemon_comes_up_and_goes_down(stack):
+def test_the_daemon_comes_up_and_goes_down_and_leaves_the_file_of_the_store_complete(stack):
     answer = stack.run("up", "--daemon", "--json")
     assert answer.returncode == 0, answer.stderr
     assert "compiles the embedding model (once, about 20 s)" in answer.stderr
@@ -276,8 +276,11 @@ def test_the_daemon_comes_up_and_goes_down(stack):
     assert status["answers"]
     assert [process["name"] for process in status["processes"]] == ["supervisor", "web", "worker", "scheduler"]
     assert status["processes"][0]["pid"] == started["pid"]
+    assert stack.run("remember", "The cache is written behind the queue").returncode == 0
     assert stack.run("down").returncode == 0
     assert stack.is_empty()
+    assert copied_memories(stack) == ["The cache is written behind the queue"]
+    assert list_logs(stack) == []
     log = (stack.home / "logs" / "reverie.log").read_text()
     assert "SIGTERM: stopping" in log
     assert log.count("compiles the embedding model (once") == 1
@@ -321,14 +324,6 @@ def copied_memories(stack):
 def list_logs(stack):
     stores = [*stack.home.glob("*.sqlite-wal"), *stack.home.glob("workspaces/*/*.sqlite-wal")]
     return [file.name for file in stores if file.stat().st_size and not file.name.startswith("queue")]
-
-
-def test_after_down_the_file_of_the_store_is_complete(stack):
-    assert stack.run("up", "--daemon").returncode == 0
-    assert stack.run("remember", "The cache is written behind the queue").returncode == 0
-    assert stack.run("down").returncode == 0
-    assert copied_memories(stack) == ["The cache is written behind the queue"]
-    assert list_logs(stack) == []
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """More workspaces than are kept open, visited by several clients at once: few files are open, and nothing is lost."""
 
 import random
+import shutil
 import threading
 from collections import Counter
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from pipeline.recall.contexts import MOST_CONTEXTS
 from pipeline.store.pool import MOST_IDLE
 from tests.fakes.client import CheckedClient
-from tests.fakes.in_process import digest_all, flush_notes, open_web
+from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker
 from web.app import create_app
 
 WORKSPACES = [f"project-{number}" for number in range(3 * MOST_CONTEXTS)]
@@ -71,7 +72,12 @@ def ask(client, workspace, number):
     return [hit["id"] for hit in answer.get_json()["results"]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def container(module_container):
+    return module_container
+
+
+@pytest.fixture(scope="module")
 def visited(container):
     """What was written by clients that visited the workspaces at the same time: ids by workspace and number."""
     written = {}
@@ -84,6 +90,13 @@ def visited(container):
         thread.join()
     assert [failure for visitor in visitors for failure in visitor.failures] == []
     return written
+
+
+@pytest.fixture
+def worker(container):
+    worker = open_worker(container.settings)
+    yield worker
+    worker.close()
 
 
 def test_nothing_is_lost_where_more_is_visited_than_is_kept_open(container, client, worker, visited):
@@ -127,9 +140,9 @@ def test_a_failure_of_the_first_load_is_logged_and_the_rest_is_loaded(container)
 
 
 @pytest.mark.usefixtures("visited")
-def test_a_new_web_server_opens_no_workspace_before_it_is_asked(container, home):
-    container.close()
-    restarted = open_web(home)
+def test_a_new_web_server_opens_no_workspace_before_it_is_asked(container, tmp_path):
+    home = shutil.copytree(container.settings.home, tmp_path / "home")
+    restarted = open_web(fast_settings(home))
     restarted.encoders.load = lambda _model: None
     try:
         create_app(restarted)

@@ -10,6 +10,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
 from pipeline.identity import identify
+from pipeline.records import Draft
+from pipeline.store.sqlite import SqliteDatabase
+from tests.fakes.in_process import PROFILE, accept_batch
 from tests.support.served import serve_home
 from tests.support.stack import free_port
 
@@ -135,16 +138,15 @@ def test_what_an_agent_stores_first_makes_the_workspace_that_hooks_note_in(talk,
 
 
 def test_an_id_that_a_hook_showed_is_known(talk, home):
-    async def conversation(client, end):
-        return await client.call_tool("get", {"id": f"[{end}]"})
+    database = SqliteDatabase(home.paths.workspace("default").events, PROFILE, create=True)
+    [stored] = accept_batch(database, [Draft(STAGING["content"])])
+    database.close()
 
-    async def store(client):
-        told = await client.call_tool("remember_batch", {"items": [STAGING]})
-        return told.meta["reverie/ids"][0]
+    async def conversation(client):
+        return [await client.call_tool("get", {"id": f"[{end}]"}) for end in (stored.id[-8:], "ZZZZZZZZ")]
 
-    whole = talk(store)
-    assert talk(conversation, end=whole[-8:]).meta["reverie/ids"] == [whole]
-    refused = talk(conversation, end="ZZZZZZZZ")
+    known, refused = talk(conversation, "--workspace", "default")
+    assert known.meta["reverie/ids"] == [stored.id]
     assert refused.is_error
     assert "is not the id of a memory" in refused.content[0].text
 

@@ -14,21 +14,23 @@ WORKSPACE = "shop"
 
 
 @pytest.fixture(
+    scope="module",
     params=[
         pytest.param(name, marks=pytest.mark.skipif(not is_installed(name), reason=f"no {name} on this machine"))
         for name in PROXIES
-    ]
+    ],
 )
-def proxy(request, tmp_path):
-    (tmp_path / "models").mkdir()
-    (tmp_path / "proxy").mkdir()
-    stack = Stack(tmp_path / "home", tmp_path / "models")
+def proxy(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("proxies")
+    (folder / "models").mkdir()
+    (folder / "proxy").mkdir()
+    stack = Stack(folder / "home", folder / "models")
     # Made by the first server that starts; here nothing has started yet.
     token = make_token(stack.home, "Ann", **{WORKSPACE: "writer"})
     options = {"REVERIE_PUBLIC_URL": f"https://{NAME}"}
     with (
         serving(stack, "--behind-proxy", environment=options),
-        run_proxy(request.param, tmp_path / "proxy", f"{HOST}:{stack.port}") as proxy,
+        run_proxy(request.param, folder / "proxy", f"{HOST}:{stack.port}") as proxy,
     ):
         yield proxy, stack, token
 

@@ -1,4 +1,4 @@
-"""Nothing crosses a scope: thousands of random viewers ask random workspaces in every way that there is.
+"""Nothing crosses a scope: random viewers ask random workspaces in every way that there is.
 
 A memory leaks when its word or the end of its id stands anywhere in an answer to somebody whom it does not reach.
 """
@@ -17,6 +17,7 @@ from pipeline.store import edges, memories
 from tests.fakes.in_process import digest_all
 from tests.fakes.scopes import (
     AT,
+    CHECKS,
     OWNED,
     Check,
     Plan,
@@ -31,7 +32,9 @@ from tests.fakes.scopes import (
     text_of,
 )
 
-EXAMPLES = 100
+EXAMPLES = 30
+# On a busy machine too, every channel of a search answers.
+PATIENT = {"budget_ms": 10_000}
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def ids(items: list[dict[str, Any]]) -> set[str]:
 
 def recall(space: Workspace, check: Check) -> Seen:
     """All that may be found, or with a small k some of it; with kinds, of one session, of one scope, explained."""
-    body: dict[str, Any] = {"query": f"{check.topic} service port", "k": check.k, "viewer": check.viewer}
+    body: dict[str, Any] = {"query": f"{check.topic} service port", "k": check.k, "viewer": check.viewer} | PATIENT
     viewer, found = check.viewer, space.memories
     if check.narrow == "kinds":
         body["kinds"] = [check.kind, "fact"]
@@ -85,7 +88,7 @@ def recall(space: Workspace, check: Check) -> Seen:
 
 def recall_sessions(space: Workspace, check: Check) -> Seen:
     body = {"query": "service port", "group": "session", "k": check.k, "viewer": check.viewer, "explain": check.flag}
-    response = space.call("POST", "/v1/recall", json=body)
+    response = space.call("POST", "/v1/recall", json=body | PATIENT)
     results = ids([hit for group in read_answer(response)["results"] for hit in group["best"]])
     allowed = space.visible(check.viewer)
     return Seen(response.get_data(as_text=True), allowed, results, results & allowed)
@@ -259,9 +262,9 @@ def test_nothing_crosses_a_scope_whoever_asks_and_however(server):
             shown[check.operation] += len(space.named_in(seen.text))
 
     holds()
-    assert asked.total() >= 5000
+    assert asked.total() >= EXAMPLES * CHECKS
     # Each had something to hide and something to show, or it would have proved nothing.
-    assert all(min(asked[name], hidden[name], shown[name]) > 100 for name in OPERATIONS), (asked, hidden, shown)
+    assert all(min(asked[name], hidden[name], shown[name]) > EXAMPLES for name in OPERATIONS), (asked, hidden, shown)
 
 
 ALIKE = (

@@ -124,20 +124,26 @@ def test_no_text_of_any_route_brings_a_secret_to_the_disk(client, container, dig
     assert_nowhere()
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_no_field_of_any_kind_brings_a_secret_to_the_disk(client, kind, assert_nowhere):
-    schema = DETAILS[kind].model_json_schema()
-    details = fill(schema, {"components": {"schemas": schema.get("$defs", {})}}) if schema.get("properties") else {}
-    body = {"content": SAID, "kind": kind, "details": details, "session_id": SAID, "branch": SAID}
-    assert client.post("/v1/memories", body).status_code == 201
+def test_no_field_of_any_kind_brings_a_secret_to_the_disk(client, assert_nowhere):
+    for kind in Kind:
+        schema = DETAILS[kind].model_json_schema()
+        details = fill(schema, {"components": {"schemas": schema.get("$defs", {})}}) if schema.get("properties") else {}
+        body = {"content": f"{kind} {SAID}", "kind": kind, "details": details, "session_id": SAID, "branch": SAID}
+        assert client.post("/v1/memories", body).status_code == 201, kind
     assert_nowhere()
 
 
-@pytest.mark.parametrize("event", [*HANDLERS, SECRET])
-def test_no_field_of_any_hook_brings_a_secret_to_the_disk(client, event, assert_nowhere, lesson):
+def test_no_field_of_any_hook_brings_a_secret_to_the_disk(client, assert_nowhere, lesson):
+    for event in (*HANDLERS, SECRET):
+        send_event(client, event)
+    assert_nowhere()
+
+
+def send_event(client, event):
+    """Send an event, and again with one field changed."""
     given = {
         "hook_event_name": event,
-        "session_id": f"session {SECRET}",
+        "session_id": f"session of {event} {SECRET}",
         "cwd": f"/home/{SECRET}/project",
         "prompt": f"restart the gazump {SAID}",
         "source": SAID,
@@ -154,6 +160,5 @@ def test_no_field_of_any_hook_brings_a_secret_to_the_disk(client, event, assert_
         {"cwd": f"/tmp/\0{SECRET}"},
     ):
         answer = client.post("/hooks/claude-code", given | changed)
-        assert answer.status_code == 200
-        assert SECRET not in answer.get_data(as_text=True)
-    assert_nowhere()
+        assert answer.status_code == 200, event
+        assert SECRET not in answer.get_data(as_text=True), event

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 import urllib3
+from click.testing import CliRunner
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -24,6 +25,8 @@ from pipeline.team.servers import REST_S
 from tests.fakes.in_process import fast_settings
 from tests.support.served import serve_home
 from tests.support.stack import free_port, wait_until
+from web.cli import cli
+from web.hosts.environment import HOST_VARIABLES
 
 PARCELS = "Parcels over thirty kilos leave from the depot in Graz"
 QUESTION = "Where do parcels over thirty kilos leave from?"
@@ -75,7 +78,10 @@ class Team:
         )
 
     def setup(self, *words, said=None):
-        return self.run("reverie", "setup", "--server", self.url, *words, said=said)
+        """Run the command in this process."""
+        variables = dict.fromkeys(HOST_VARIABLES) | self.environment
+        with contextlib.chdir(self.project):
+            return CliRunner().invoke(cli, ["setup", "--server", self.url, *words], input=said, env=variables)
 
     def hook(self, **event):
         event = {"session_id": "s1", "cwd": str(self.project)} | event
@@ -99,7 +105,7 @@ def team(tmp_path):
 @pytest.fixture
 def ready(team):
     done = team.setup("claude-code", "codex", "--yes", said=f"{team.token}\n")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return team
 
 
@@ -117,14 +123,14 @@ def test_the_token_is_kept_for_its_owner_alone_and_shown_nowhere(ready):
 
 def test_what_is_only_shown_keeps_nothing_and_asks_nobody(team):
     done = team.setup("claude-code", "--dry-run", "--diff")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert f'"url": "{team.url}/mcp"' in done.stdout
     assert list(team.home.rglob("*")) == []
 
 
 def test_a_token_that_the_server_does_not_take_sets_nothing_up(team):
     done = team.setup("claude-code", "--yes", said="wrong\n")
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "does not accept your token" in done.stderr
     assert not (team.home / ".claude").exists()
     assert not team.servers.exists()
@@ -132,15 +138,15 @@ def test_a_token_that_the_server_does_not_take_sets_nothing_up(team):
 
 def test_removed_it_leaves_nothing(ready):
     done = ready.setup("--remove", "--yes")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     left = [file for file in ready.home.rglob("*") if file.is_file()]
     assert left == []
-    assert ready.setup("--remove", "--yes").returncode == 0
+    assert ready.setup("--remove", "--yes").exit_code == 0
 
 
 def test_a_project_is_set_up_with_its_workspace(ready):
     done = ready.setup("claude-code", "--project", "--yes")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     written = json.loads((ready.project / ".mcp.json").read_text())["mcpServers"]["reverie"]
     assert written["headers"]["X-Reverie-Workspace"] == ready.workspace
     assert ready.token not in (ready.project / ".mcp.json").read_text()
@@ -283,7 +289,7 @@ def test_a_server_that_is_another_since_is_asked_at_once(ready):
     kept.write_text(kept.read_text())
     assert PARCELS in ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION)
     rest_file(ready).touch()
-    assert ready.setup("--remove", "--yes").returncode == 0
+    assert ready.setup("--remove", "--yes").exit_code == 0
     assert not rest_file(ready).exists()
 
 
@@ -335,7 +341,7 @@ def test_codex_tells_the_server_of_a_turn(ready):
 
 def test_who_says_no_keeps_no_token(team):
     done = team.setup("claude-code", said="n\n")
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert done.stderr.endswith("nothing was written\n")
     assert [file for file in team.home.rglob("*") if file.is_file()] == []
 

@@ -248,7 +248,7 @@ def test_a_request_that_waits_for_long_is_logged_once(spool, monkeypatch):
 
 
 @pytest.mark.files
-@settings(suppress_health_check=list(HealthCheck), max_examples=30)
+@settings(suppress_health_check=list(HealthCheck), max_examples=15)
 @given(
     requests=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["", "s1", "s2"])), max_size=8),
     statuses=st.lists(st.sampled_from([201, 201, 503, 500, 429]), max_size=40),

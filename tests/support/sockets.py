@@ -39,6 +39,8 @@ def serving(app: Flask, *, threads: int, files: int, max_body_bytes: int) -> Ite
         yield int(server.effective_port)
     finally:
         ended.set()
+        # Let the loop notice it at once.
+        server.pull_trigger()
         thread.join(DEADLINE_S)
         server.task_dispatcher.shutdown(timeout=1)
         server.asyncore.close_all(server._map)

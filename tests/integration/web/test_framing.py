@@ -15,18 +15,28 @@ CHUNK = b"e\r\n" + BODY + b"\r\n0\r\n\r\n"
 SMUGGLED = b"GET /v1/workspaces HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
 
+@pytest.fixture(scope="module")
+def container(module_container):
+    return module_container
+
+
+@pytest.fixture(scope="module")
+def connect(container):
+    with listening(create_app(container)) as connect:
+        yield connect
+
+
 @pytest.fixture
-def send(container):
+def send(container, connect):
     """Send bytes over a connection; return every answer's status and text, once the connection ends.
 
     One that is `authorized` was let in with a request before, and may send several one behind the other.
     """
     token = container.token.encode()
-    with listening(create_app(container)) as connect:
 
-        def answers(request, *, authorized=True):
-            held = b"Authorization: Bearer " + token + b"\r\n" if authorized else b""
-            connection = connect()
+    def answers(request, *, authorized=True):
+        held = b"Authorization: Bearer " + token + b"\r\n" if authorized else b""
+        with contextlib.closing(connect()) as connection:
             read = b""
             if authorized:
                 connection.sendall(b"GET /v1/workspaces HTTP/1.1\r\nHost: 127.0.0.1\r\n" + held + b"\r\n")
@@ -38,9 +48,9 @@ def send(container):
                 connection.sendall(request.replace(b"<token>", held))
                 while part := connection.recv(1 << 16):
                     read += part
-            return [int(status) for status in re.findall(rb"^HTTP/1\.[01] (\d{3}) ", read, re.MULTILINE)], read
+        return [int(status) for status in re.findall(rb"^HTTP/1\.[01] (\d{3}) ", read, re.MULTILINE)], read
 
-        yield answers
+    return answers
 
 
 def post(*headers, body=BODY):

@@ -620,7 +620,7 @@ def forgetful(tmp_path):
     server.asked = []
     server.home = tmp_path
     HomePaths(tmp_path).token()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     bridge = Bridge(Settings(home=tmp_path, port=server.server_port), lambda **_: "default", Running)
     yield bridge, server.asked
