@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(600)
 
 MEMORIES = 1500
 KILLS = 5
-SMALL, LARGE = "size=400k", "size=64m"
+SMALL, LARGE = "size=200k", "size=64m"
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_remote_without_room_is_told_and_goes_on_when_there_is_some(homes, tmp
     with mounted(folder, SMALL):
         pair(one, two, url=f"dir:{folder}/shared")
         bits = random.Random(7).getrandbits
-        say_all(one, (f"memory number {number} says {bits(256):x}" for number in range(MEMORIES * 4)))
+        say_all(one, (f"memory number {number} says {bits(256):x}" for number in range(MEMORIES * 2)))
         with pytest.raises(ReverieError, match="cannot be used"):
             one.exchange()
         assert one.sync.status()[0].error
