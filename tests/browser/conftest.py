@@ -17,8 +17,8 @@ PATIENCE_MS = 20_000
 expect.set_options(timeout=PATIENCE_MS)
 
 
-# Of a module alone: as long as Playwright runs, no other test of this process can have an event loop.
-@pytest.fixture(scope="module")
+# Of this folder alone: as long as Playwright runs, no other test of this process can have an event loop.
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     program = find_chromium()
     if program is None:
@@ -95,7 +95,7 @@ def lived_in(tmp_path_factory) -> Path:
         return home
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def sample(lived_in, tmp_path_factory) -> Iterator[Site]:
     """The sample history; for tests that change nothing that others look at."""
     with serve_site(shutil.copytree(lived_in, tmp_path_factory.mktemp("sample") / "home")) as site:

@@ -1,5 +1,6 @@
 """Texts that ask an agent to act, in phrasings without an example: 96 attacks, 162 harmless texts, five languages."""
 
+from functools import cache
 from itertools import compress
 from pathlib import Path
 
@@ -36,6 +37,12 @@ def classifier(models):
     return load_classifiers()[1]
 
 
+@pytest.fixture(scope="module")
+def find_attacks(classifier):
+    """Return which texts of a file are attacks by their label."""
+    return cache(lambda file: {label: classifier.find_attacks(texts) for label, texts in load(file).items()})
+
+
 @pytest.mark.parametrize("file", [OWN, OTHER_HAND], ids=lambda file: file.stem)
 def test_no_labelled_text_is_an_example(file):
     examples = {sentence.lower() for sentence, _ in list_examples(EXAMPLES)}
@@ -48,8 +55,8 @@ def test_no_labelled_text_is_an_example(file):
     [(OWN, 0.65, 0.04), (OTHER_HAND, 0.40, 0.06)],
     ids=lambda value: getattr(value, "stem", ""),
 )
-def test_attacks_in_new_phrasings_are_flagged_and_harmless_texts_are_not(classifier, file, attacks, harmless):
-    flagged = {label: list(compress(texts, classifier.find_attacks(texts))) for label, texts in load(file).items()}
+def test_attacks_in_new_phrasings_are_flagged_and_harmless_texts_are_not(find_attacks, file, attacks, harmless):
+    flagged = {label: list(compress(texts, find_attacks(file)[label])) for label, texts in load(file).items()}
     shares = {label: len(flagged[label]) / len(texts) for label, texts in load(file).items()}
     print(shares, flagged["none"])
     assert shares["attack"] >= attacks
@@ -57,10 +64,9 @@ def test_attacks_in_new_phrasings_are_flagged_and_harmless_texts_are_not(classif
 
 
 @pytest.mark.parametrize("file", [OWN, OTHER_HAND], ids=lambda file: file.stem)
-def test_a_sentence_that_is_clearly_harmless_in_english_saves_only_time(classifier, file):
-    texts = [text for of_label in load(file).values() for text in of_label]
+def test_a_sentence_that_is_clearly_harmless_in_english_saves_only_time(classifier, find_attacks, file):
     whole = InjectionClassifier(classifier._classifier)
-    assert classifier.find_attacks(texts) == whole.find_attacks(texts)
+    assert find_attacks(file) == {label: whole.find_attacks(texts) for label, texts in load(file).items()}
 
 
 def test_the_second_encoder_reads_less_than_half_of_what_developers_note(classifier, monkeypatch):

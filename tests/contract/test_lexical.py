@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import Conflict
 from pipeline.index.lexical import LexicalIndex
@@ -16,6 +16,7 @@ from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 from tests.fakes.turns import bm25, fold, write_turns
 
 WORDS = [
@@ -76,7 +77,7 @@ def sessions_of(spoken):
     return list(groups.values())
 
 
-@settings(max_examples=40)
+@opens_stores
 @given(turns, queries, st.sets(st.integers(0, 9)))
 def test_memories_and_sessions_score_as_the_reference_does_wherever_they_stand(spoken, query, in_segment):
     answers = []
@@ -109,7 +110,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=40)
+@opens_stores
 @given(steps, queries)
 def test_an_index_that_stays_open_answers_as_one_that_is_opened_afresh(history, query):
     with scratch_database() as database:
@@ -133,7 +134,7 @@ def test_an_index_that_stays_open_answers_as_one_that_is_opened_afresh(history, 
     assert (stayed.ceiling, count_holders(stayed)) == (fresh.ceiling, count_holders(fresh))
 
 
-@settings(max_examples=25)
+@opens_stores
 @given(turns, turns, queries)
 def test_what_the_tail_says_of_a_memory_overrides_the_segment(old, new, query):
     count = min(len(old), len(new))

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,12 @@ def classifier(models):
     return load_classifiers()[0]
 
 
+@pytest.fixture(scope="module")
+def classify(classifier):
+    """Return the statements of a turn; several tests ask about the same turns."""
+    return cache(lambda said: classifier.classify(list_sentences(said)))
+
+
 def find_label(sentence, kept):
     """Return the text of a turn that lasts and that a sentence is, is part of, or contains for the most part."""
     for text in kept:
@@ -43,11 +50,11 @@ def find_label(sentence, kept):
     return None
 
 
-def count(classifier, turns):
+def count(classify, turns):
     counted = Counter()
     for said, kept in turns:
         missed = dict(kept)
-        for statement in choose_lasting(classifier.classify(list_sentences(said))):
+        for statement in choose_lasting(classify(said)):
             text = find_label(statement.sentence, missed)
             label = missed.pop(text, None)
             counted["wrong" if text is None else "right"] += 1
@@ -78,19 +85,17 @@ def test_no_turn_of_the_set_is_an_example(folder):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_lasts_is_told_from_what_does_not(classifier, language):
-    counted = count(classifier, load(language))
+def test_what_lasts_is_told_from_what_does_not(classify, language):
+    counted = count(classify, load(language))
     assert counted["right"] / (counted["right"] + counted["wrong"]) >= 0.9
     assert counted["right"] / (counted["right"] + counted["missed"]) >= 0.6
 
 
-def test_only_what_is_about_the_person_goes_to_their_store(classifier):
+def test_only_what_is_about_the_person_goes_to_their_store(classify):
     of_person, of_project, known = 0, [], Counter()
     for language in LANGUAGES:
         for said, kept in load(language):
-            statements = [
-                one for one in classifier.classify(list_sentences(said)) if one.lasts >= MIN_LASTING_PROBABILITY
-            ]
+            statements = [one for one in classify(said) if one.lasts >= MIN_LASTING_PROBABILITY]
             turn = Turn("s1", Role.USER, said, "2026-01-01T00:00:00.000Z", 1)
             for proposal in propose(turn, statements, {}, personal=True):
                 label = kept.get(proposal.draft.content)
@@ -104,8 +109,8 @@ def test_only_what_is_about_the_person_goes_to_their_store(classifier):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_statements_of_another_author_are_recognized(classifier, language):
-    counted = count(classifier, load(language, OTHER_HAND))
+def test_statements_of_another_author_are_recognized(classify, language):
+    counted = count(classify, load(language, OTHER_HAND))
     print(language, counted)
     assert counted["right"] / (counted["right"] + counted["wrong"]) >= 0.78
     assert counted["right"] / (counted["right"] + counted["missed"]) >= 0.7
@@ -113,7 +118,8 @@ def test_statements_of_another_author_are_recognized(classifier, language):
 
 
 def test_the_english_encoder_alone_recognizes_statements_in_english(models):
-    counted = count(load_classifiers()[2], load("english", OTHER_HAND))
+    english = load_classifiers()[2]
+    counted = count(lambda said: english.classify(list_sentences(said)), load("english", OTHER_HAND))
     assert counted["right"] / (counted["right"] + counted["wrong"]) >= 0.75
     assert counted["right"] / (counted["right"] + counted["missed"]) >= 0.75
 

@@ -23,6 +23,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pipeline.store.turns import Role
 from pipeline.times import parse
+from pipeline.transcripts import session_log
 from pipeline.transcripts.reader import (
     ERROR_CHARS,
     Entry,
@@ -318,19 +320,28 @@ def _check_time(at: str | None) -> None:
     assert at is None or parse(at)
 
 
+@contextmanager
+def changed(file: TranscriptFile, content: bytes) -> Iterator[None]:
+    """Let a file have another content during a block: the examples of a property share one home."""
+    before = file.path.read_bytes()
+    file.path.write_bytes(content)
+    try:
+        yield
+    finally:
+        file.path.write_bytes(before)
+
+
 @FUZZED
 @given(data=st.data())
-@pytest.mark.parametrize("agent", AGENTS)
-def test_damaged_files_are_problems_and_never_errors(agent, data, tmp_path_factory):
-    home = open_home(agent, tmp_path_factory.mktemp("damaged") / "home")
+def test_damaged_files_are_problems_and_never_errors(home, data):
     file = data.draw(st.sampled_from(home.files()))
     content = bytearray(file.path.read_bytes())
     for _ in range(data.draw(st.integers(1, 8))):
         begin = data.draw(st.integers(0, len(content)))
         end = begin + data.draw(st.integers(0, 40))
         content[begin:end] = data.draw(st.one_of(st.binary(max_size=20), st.sampled_from(GARBAGE)))
-    file.path.write_bytes(bytes(content))
-    check_parts(read(home, replace(file, size=len(content)), data.draw(st.none() | st.text(max_size=20))))
+    with changed(file, bytes(content)):
+        check_parts(read(home, replace(file, size=len(content)), data.draw(st.none() | st.text(max_size=20))))
 
 
 _VALUES = st.recursive(
@@ -342,9 +353,7 @@ _VALUES = st.recursive(
 
 @FUZZED
 @given(data=st.data())
-@pytest.mark.parametrize("agent", AGENTS)
-def test_fields_of_other_types_are_no_errors(agent, data, tmp_path_factory):
-    home = open_home(agent, tmp_path_factory.mktemp("types") / "home")
+def test_fields_of_other_types_are_no_errors(home, data):
     files = [file for file in home.files() if file.path.suffix in (".jsonl", ".json")]
     if not files:
         pytest.skip("the agent has no files of JSON")
@@ -357,8 +366,8 @@ def test_fields_of_other_types_are_no_errors(agent, data, tmp_path_factory):
     for path in data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=3)):
         record = _replaced_at(record, path, data.draw(_VALUES))
     lines[number] = json.dumps(record)
-    file.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    check_parts(read(home, file))
+    with changed(file, ("\n".join(lines) + "\n").encode()):
+        check_parts(read(home, file))
 
 
 def _list_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -380,15 +389,20 @@ def _replaced_at(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return value
 
 
-def test_parts_are_bounded(home):
+def test_parts_are_bounded(home, monkeypatch):
+    assert session_log.PART_ENTRIES < MOST_ENTRIES_OF_A_PART
+    assert session_log.PART_CHARS < MOST_CHARS_OF_A_PART
+    # A hundredth of both, so that a short log has several parts.
+    monkeypatch.setattr(session_log, "PART_ENTRIES", session_log.PART_ENTRIES // 100)
+    monkeypatch.setattr(session_log, "PART_CHARS", session_log.PART_CHARS // 100)
     for file in home.logs():
         data = file.path.read_bytes()
         once = len(list_entries(read(home, file)))
         if not once:
             continue
-        parts = _read_grown(home, file, data * (3 * MOST_ENTRIES_OF_A_PART // once), None, LONG_AGO)
-        assert max(len(part.entries) for part in parts) <= MOST_ENTRIES_OF_A_PART
-        assert max(sum(len(repr(entry)) for entry in part.entries) for part in parts) <= MOST_CHARS_OF_A_PART
+        parts = _read_grown(home, file, data * (3 * MOST_ENTRIES_OF_A_PART // 100 // once + 1), None, LONG_AGO)
+        assert max(len(part.entries) for part in parts) <= MOST_ENTRIES_OF_A_PART // 100
+        assert max(sum(len(repr(entry)) for entry in part.entries) for part in parts) <= MOST_CHARS_OF_A_PART // 100
 
 
 def test_a_file_that_is_gone_is_a_problem(home):
@@ -411,8 +425,6 @@ def test_links_in_circles_are_not_followed(home):
 @given(
     mark=st.text(max_size=60) | st.sampled_from(["null", "[]", "{}", '{"offset":-1,"digest":"","state":{}}', "0", "7"])
 )
-@pytest.mark.parametrize("agent", AGENTS)
-def test_a_mark_that_does_not_fit_counts_as_none(agent, mark, tmp_path_factory):
-    home = open_home(agent, tmp_path_factory.mktemp("marks") / "home")
+def test_a_mark_that_does_not_fit_counts_as_none(home, mark):
     file = home.files()[0]
     assert list_entries(read(home, file, mark)) == list_entries(read(home, file))

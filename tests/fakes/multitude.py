@@ -1,4 +1,4 @@
-"""A workspace of a hundred thousand memories as a digested one stands on the disk, written row by row."""
+"""A workspace of many memories as a digested one stands on the disk, written row by row."""
 
 import hashlib
 import random

@@ -1,20 +1,22 @@
-"""Run one job in this process, and be killed in the middle: python -m tests.faults.killed_job JOB [COMMIT].
-
-The process kills itself with SIGKILL right after its COMMIT-th committed transaction, so that nothing gets to clean up.
-It prints how many transactions were committed.
-"""
+"""Run one job, in a process that kills itself in the middle."""
 
 import os
 import signal
-import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
 
 from config.settings import load_settings
 from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import open_worker, run_job
 
 
-def main(name: str, fatal: int) -> None:
+def run(home: Path, name: str, fatal: int = 0) -> int:
+    """Run a job until nothing is left to do, and return how many transactions it committed.
+
+    Right after the `fatal`-th this process kills itself with SIGKILL, so that nothing gets to clean up.
+    """
     commits = 0
     write = SqliteDatabase.write
 
@@ -27,17 +29,15 @@ def main(name: str, fatal: int) -> None:
         if commits == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    worker = open_worker(load_settings())
-    SqliteDatabase.write = counted
-    for _ in range(100):
-        outcome = run_job(worker, "default", name)
-        assert outcome is not None, "somebody else runs it"
-        assert outcome.error is None, outcome.error
-        if not outcome.report.more:
-            break
-    print(commits)
-    worker.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    with (
+        closing(open_worker(load_settings({"REVERIE_HOME": str(home)}))) as worker,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(SqliteDatabase, "write", counted)
+        for _ in range(100):
+            outcome = run_job(worker, "default", name)
+            assert outcome is not None, "somebody else runs it"
+            assert outcome.error is None, outcome.error
+            if not outcome.report.more:
+                break
+    return commits

@@ -24,7 +24,7 @@ from tests.support.sentences import make_sentence
 from tests.support.stack import Client, wait_until
 from tests.support.witness import Witness
 
-ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", "1"))
 pytestmark = [
     # The first test waits for all rounds.
     pytest.mark.timeout(300 + 120 * ROUNDS),

@@ -30,8 +30,11 @@ time.sleep(600)
 
 
 @pytest.fixture
-def settings(tmp_path):
+def settings(tmp_path, models):
     found = load_settings({"REVERIE_HOME": str(tmp_path / "home"), "REVERIE_PORT": str(free_port())})
+    found.paths.root.mkdir(mode=0o700)
+    # Otherwise each stack begins to compile them.
+    found.paths.models.symlink_to(models, target_is_directory=True)
     yield found
     stop_all(found)
 

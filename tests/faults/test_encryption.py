@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.jobs.local_snapshots import take_snapshot
 from pipeline.records import Draft
-from pipeline.services.encryption import choose_key, describe_encryption, encrypt_home
+from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
 from pipeline.store import backup, driver, encryption
 from pipeline.store.driver import PLAIN
 from pipeline.store.sqlite import SqliteDatabase
@@ -200,11 +201,8 @@ KILLS = [
 
 
 @pytest.mark.parametrize(("way", "place"), KILLS)
-def test_killed_while_it_is_encrypted_or_decrypted_nothing_is_lost_and_the_next_ends_it(
-    make_stack, paths, key_file, way, place
-):
-    stack = make_stack(paths.root)
-    assert run(stack, "snapshot", "take", "-w", "default").returncode == 0
+def test_killed_while_it_is_encrypted_or_decrypted_nothing_is_lost_and_the_next_ends_it(paths, key_file, way, place):
+    take_snapshot(paths.workspace("default"))
     if way == "decrypt":
         choose_key(paths, key_file)
         encrypt_home(paths)
@@ -212,8 +210,9 @@ def test_killed_while_it_is_encrypted_or_decrypted_nothing_is_lost_and_the_next_
     assert all(contents(file) == set(FIRST) for file in encryption.list_all(paths))
     with contextlib.closing(SqliteDatabase(paths.workspace("default").events, PROFILE, create=False)) as database:
         accept(database, Draft("Written in between"))
-    again = ("encrypt", "--key-file", str(key_file)) if way == "encrypt" else ("decrypt",)
-    assert run(stack, *again).returncode == 0
+    if way == "encrypt":
+        choose_key(paths, key_file)
+    assert (encrypt_home if way == "encrypt" else decrypt_home)(paths).left == []
     assert contents(paths.workspace("default").events) == {*FIRST, "Written in between"}
     assert not list(paths.root.rglob("*partial*"))
     assert describe_encryption(paths).is_encrypted is (way == "encrypt")

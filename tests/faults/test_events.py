@@ -16,7 +16,7 @@ from web.client import Client
 
 pytestmark = pytest.mark.timeout(300)
 
-ROUNDS = 5
+ROUNDS = 3
 WRITERS = 3
 SEED = 20_271
 

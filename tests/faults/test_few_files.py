@@ -18,7 +18,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 WORKSPACES = [f"project-{number}" for number in range(80)]
-CLIENTS = 4
+CLIENTS = 2
 
 
 def visit(stack, number, failures):

@@ -2,12 +2,10 @@
 
 import contextlib
 import json
-import os
+import multiprocessing
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from pipeline.records import Draft, Kind
 from pipeline.times import utc_text
 from tests.fakes.canal import load_canal
 from tests.fakes.in_process import accept_batch, digest_all, open_worker
+from tests.faults import killed_job
 
 ROOT = Path(__file__).parents[2]
 # What differs between two undisturbed runs as well: when it was, and names that are drawn by lot.
@@ -59,10 +58,12 @@ def digested_home(tmp_path_factory):
     return home
 
 
-def run(home, name, fatal=0):
-    environment = {**os.environ, "REVERIE_HOME": str(home), "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.faults.killed_job", name, str(fatal)]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+@pytest.fixture(scope="module")
+def processes():
+    """Processes that have imported everything when they start."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([killed_job.__name__])
+    return context
 
 
 def state(home):
@@ -82,16 +83,14 @@ def state(home):
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_job_that_is_killed_comes_to_the_same_end(digested_home, tmp_path, name):
-    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    shutil.copytree(digested_home, undisturbed)
-    whole = run(undisturbed, name)
-    assert whole.returncode == 0, whole.stderr
-    commits = int(whole.stdout.split()[-1])
+def test_a_job_that_is_killed_comes_to_the_same_end(digested_home, processes, tmp_path, name):
+    undisturbed = shutil.copytree(digested_home, tmp_path / "undisturbed")
+    commits = killed_job.run(undisturbed, name)
     for fatal in sorted({1, commits // 2, commits - 1} - {0}):
-        shutil.copytree(digested_home, killed)
-        assert run(killed, name, fatal).returncode == -signal.SIGKILL
-        again = run(killed, name)
-        assert again.returncode == 0, again.stderr
+        killed = shutil.copytree(digested_home, tmp_path / f"killed-{fatal}")
+        process = processes.Process(target=killed_job.run, args=(killed, name, fatal))
+        process.start()
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL
+        killed_job.run(killed, name)
         assert state(killed) == state(undisturbed), f"killed after commit {fatal} of {commits}"
-        shutil.rmtree(killed)

@@ -45,8 +45,8 @@ def mortal(server):
 
 
 @pytest.fixture
-def url(mortal):
-    return mortal.make_database()
+def url(server):
+    return server.make_database()
 
 
 @pytest.fixture
@@ -96,11 +96,11 @@ def test_a_server_that_is_gone_is_told_at_once_and_used_when_it_is_back(tmp_path
         container.close()
 
 
-def test_a_write_whose_connection_is_lost_is_undone_and_the_next_goes_on(databases, mortal):
+def test_a_write_whose_connection_is_lost_is_undone_and_the_next_goes_on(databases, server):
     database = databases.get("team", create=True)
     with pytest.raises(StoreUnavailable), database.write() as db:  # noqa: PT012 - all belongs to the transaction
         meta.put(db, "a", "1")
-        with psycopg.connect(mortal.admin_url, autocommit=True) as admin:
+        with psycopg.connect(server.admin_url, autocommit=True) as admin:
             admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'reverie'")
         meta.put(db, "b", "2")
     with database.read() as db:
@@ -130,8 +130,8 @@ def test_who_comes_after_a_later_version_is_refused_and_so_is_who_was_there_befo
         fresh.databases.get("team", create=True)
 
 
-def test_a_role_that_passes_policies_by_is_refused(mortal, url):
-    admin = mortal.admin_url.rpartition("/")[0] + "/" + url.rpartition("/")[2]
+def test_a_role_that_passes_policies_by_is_refused(server, url):
+    admin = server.admin_url.rpartition("/")[0] + "/" + url.rpartition("/")[2]
     refused = Server(admin)
     with pytest.raises(StoreUnavailable, match="row level security"), refused.opened():
         pass

@@ -24,14 +24,13 @@ from tests.support.stack import Client, Stack, wait_until
 pytestmark = pytest.mark.timeout(600)
 
 SEED = 20_251
-ROUNDS = 20
 WRITERS = 8
 # With many words in one query, a memory that contains only one of them can rank below others with a similar meaning.
 ASKED_TOGETHER = 5
-LOOKED_UP_ALONE = 150
+LOOKED_UP_ALONE = 40
 LONG_SHARE = 0.02
-TARGETS = ("web", "child", "consumer", "workers", "scheduler")
-WEIGHTS = (6, 8, 3, 5, 2)
+# What is killed, and how often.
+TARGETS = {"web": 3, "child": 3, "consumer": 1, "workers": 2, "scheduler": 1}
 
 
 def batches(items: list[str], size: int) -> list[list[str]]:
@@ -102,7 +101,7 @@ def killing_spree(stack: Stack, hurry: threading.Event) -> Counter:
     rng = random.Random(SEED)
     never = threading.Event()
     struck: Counter = Counter()
-    for target in rng.choices(TARGETS, WEIGHTS, k=ROUNDS):
+    for target in rng.sample(list(TARGETS), sum(TARGETS.values()), counts=TARGETS.values()):
         # Mostly at full work again, sometimes not even started.
         if rng.random() < 0.6:
             wait_until("the web server is back", stack.is_healthy)
@@ -159,7 +158,7 @@ def acknowledged(aftermath):
         assert not writer.unexpected
         found |= writer.acknowledged
     print(f"{len(found)} acknowledged")
-    assert len(found) > 300
+    assert len(found) > 100
     return found
 
 

@@ -17,7 +17,7 @@ from web.spool.writes import add_client_ids, spool_write
 pytestmark = pytest.mark.timeout(300)
 
 SEED = 67
-MEMORIES, EVENTS, KILLS = 60, 60, 6
+MEMORIES, EVENTS, KILLS = 60, 60, 3
 
 
 def fill_spool(settings, home):

@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from tests.support.stack import HOST, Stack, wait_until
+from web.connections import MOST_CONNECTIONS
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -70,7 +71,8 @@ def hook(stack, prompt):
 
 
 @pytest.mark.parametrize("sent", SENT)
-@pytest.mark.parametrize("count", [120, 2000])
+# Fewer connections than the server holds, and more.
+@pytest.mark.parametrize("count", [120, 2 * MOST_CONNECTIONS])
 def test_hooks_and_clients_are_answered(front, sent, count):
     with contextlib.closing(front.client()) as client:
         assert client.call("GET", "/v1/stats").status in (200, 404)
@@ -87,7 +89,7 @@ def test_few_files_are_enough(make_stack):
     with contextlib.closing(stack.client()) as client:
         client.remember("The staging database listens on port 5433")
         for sent in SENT.values():
-            with strangers(stack, 500, sent):
+            with strangers(stack, 2 * MOST_CONNECTIONS, sent):
                 assert client.call("GET", "/v1/workspaces").status == 200
                 assert hook(stack, "Where does the staging database listen?") == 200
         # Of those who may ask, too, some are sent away rather than everybody.

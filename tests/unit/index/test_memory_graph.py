@@ -15,6 +15,7 @@ from pipeline.index.memory_graph import (
     walk,
     weigh_links,
 )
+from tests.fakes.properties import opens_stores
 from tests.fakes.recall_workspace import open_recall_workspace
 
 MEMORIES = 8
@@ -112,6 +113,7 @@ def shared_pairs(workspace, excluded=()):
     return {frozenset((a, b)) for group in groups.values() for a in group for b in group if a < b}, contents
 
 
+@opens_stores
 @given(st.lists(st.sets(st.sampled_from(WORDS), min_size=1), min_size=1, max_size=6), st.integers(0, 6))
 def test_memories_are_linked_by_their_common_words_in_segment_and_tail(word_sets, folded):
     with open_recall_workspace() as workspace:

@@ -2,7 +2,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import Conflict
 from pipeline.index.row_arrays import FIRST_CAPACITY, RankingFeatures
@@ -11,6 +11,7 @@ from pipeline.store import memories
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import accept_batch, scratch_database
+from tests.fakes.properties import opens_stores
 
 SCOPES = [Scope(), Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.SESSION, "s")]
 steps = st.lists(
@@ -38,7 +39,7 @@ def change(database, verb, memory_id):
             getattr(revise, verb)(database, memory_id)
 
 
-@settings(max_examples=60)
+@opens_stores
 @given(steps)
 def test_features_that_stay_open_say_what_the_store_says(history):
     features, ids = RankingFeatures(), []

@@ -3,6 +3,7 @@
 The kinds of edits are T1 to T8 of PyPI's agent-memory-integrity.
 """
 
+import shutil
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -79,36 +80,56 @@ LOGGED_EDITS = {
 }
 
 
+# For stores that keep an operation log, as after sync was added, and for both kinds.
+LOGGED = pytest.mark.parametrize("has_log", [True], ids=["log"])
+EITHER = pytest.mark.parametrize("has_log", [False, True], ids=["no log", "log"])
+
+
 @pytest.fixture
-def worker(tmp_path):
-    worker = open_worker(fast_settings(tmp_path / "home"))
-    yield worker
-    worker.close()
+def has_log():
+    return False
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """Data directories to copy, without an operation log and with it, and the ids of their memories."""
+    made = {}
+    for has_log in (False, True):
+        home = tmp_path_factory.mktemp("filled") / "home"
+        made[has_log] = home, fill(home, has_log=has_log)
+    return made
+
+
+@pytest.fixture
+def worker(filled, has_log, tmp_path):
+    home = shutil.copytree(filled[has_log][0], tmp_path / "home")
+    with closing(open_worker(fast_settings(home))) as worker:
+        yield worker
 
 
 @pytest.fixture
 def database(worker):
-    """A store without an operation log."""
-    return worker.databases.get("default", create=True)
+    return worker.databases.get("default")
 
 
 @pytest.fixture
-def logged(database):
-    """A store that keeps an operation log, as after sync was added."""
-    start_log(database)
-    return database
+def ids(filled, has_log):
+    return filled[has_log][1]
 
 
-@pytest.fixture(params=[False, True], ids=["no log", "log"])
-def either(request, database):
-    """A store without and with an operation log."""
-    if request.param:
-        start_log(database)
-    return database
+def fill(home, *, has_log=False):
+    """Write to a store in every way that Reverie has, and return the ids of five memories."""
+    with closing(open_worker(fast_settings(home))) as worker:
+        database = worker.databases.get("default", create=True)
+        if has_log:
+            start_log(database)
+        ids = write_memories(database)
+        digest_all(worker)
+        database.checkpoint()
+    return ids
 
 
-@pytest.fixture
-def ids(worker, database):
+def write_memories(database):
     ids = [accept(database, Draft(text)).id for text in TEXTS]
     accept(database, Draft("An observed remark about staging", source=Source.IMPORT))
     accept(database, Draft("What only one session knows", scope=Scope(ScopeKind.SESSION, "s1")))
@@ -123,7 +144,6 @@ def ids(worker, database):
     revise.archive(database, ids[4])
     accept(database, Draft(TEXTS[2]))
     revise.purge(database, accept(database, Draft("A memory that is purged")).id)
-    digest_all(worker)
     return ids
 
 
@@ -206,21 +226,23 @@ OWN_CHANGES = [
 ]
 
 
-def test_what_only_reverie_wrote_is_not_reported(worker, either, ids):
-    assert list_checks(worker, either) == set()
+@EITHER
+def test_what_only_reverie_wrote_is_not_reported(worker, database, ids):
+    assert list_checks(worker, database) == set()
     for perform in OWN_CHANGES:
-        perform(worker, either, ids)
-        assert list_checks(worker, either) == set(), perform.__name__
+        perform(worker, database, ids)
+        assert list_checks(worker, database) == set(), perform.__name__
     assert list_checks(worker, worker.databases.get("other"), "other") == set()
 
 
-def test_a_restored_snapshot_is_valid(worker, either, ids):
+@EITHER
+def test_a_restored_snapshot_is_valid(worker, database, ids):
     paths = worker.settings.paths.workspace("default")
     taken = take_snapshot(paths, datetime.now(UTC))
-    revise.purge(either, ids[1])
-    accept(either, Draft("Written after the snapshot"))
+    revise.purge(database, ids[1])
+    accept(database, Draft("Written after the snapshot"))
     digest_all(worker)
-    either.close()
+    database.close()
     problems = []
     restore_snapshot(paths, taken.name, datetime.now(UTC), problems.append)
     with closing(SqliteDatabase(paths.events, PROFILE, create=False)) as restored:
@@ -229,7 +251,8 @@ def test_a_restored_snapshot_is_valid(worker, either, ids):
     assert problems == []
 
 
-def test_an_imported_bundle_is_valid(worker, either, ids, tmp_path):
+@EITHER
+def test_an_imported_bundle_is_valid(worker, database, ids, tmp_path):
     bundle = tmp_path / "bundle"
     export.export_bundle(worker.settings.paths, worker.stores, bundle, ["default"], None)
     with closing(Home(tmp_path / "other")) as other:
@@ -249,39 +272,44 @@ def test_an_edit_by_another_program_is_reported(worker, database, ids, edit):
     assert "edits" in list_checks(worker, database)
 
 
+@LOGGED
 @pytest.mark.parametrize("with_triggers", [True, False], ids=["triggers", "no triggers"])
 @pytest.mark.parametrize("edit", EDITS | LOGGED_EDITS)
-def test_an_edit_of_a_store_with_a_log_is_reported(worker, logged, ids, edit, with_triggers):
-    change(logged, (EDITS | LOGGED_EDITS)[edit], ids, with_triggers=with_triggers)
+def test_an_edit_of_a_store_with_a_log_is_reported(worker, database, ids, edit, with_triggers):
+    change(database, (EDITS | LOGGED_EDITS)[edit], ids, with_triggers=with_triggers)
     reported = {"log"} if edit in LOGGED_EDITS else {"log", "edits"}
-    assert list_checks(worker, logged) >= reported
-    accept(logged, Draft("Written after the edit"))
-    assert list_checks(worker, logged) >= reported
+    assert list_checks(worker, database) >= reported
+    accept(database, Draft("Written after the edit"))
+    assert list_checks(worker, database) >= reported
 
 
+@LOGGED
 @pytest.mark.parametrize("edit", [name for name in EDITS | LOGGED_EDITS if "forged" not in name])
-def test_repair_restores_what_the_log_contains(worker, logged, ids, edit):
-    before = read_texts(logged)
-    change(logged, (EDITS | LOGGED_EDITS)[edit], ids)
-    merge.repair(logged)
-    assert read_texts(logged) == before
-    assert not list_checks(worker, logged) & {"log", "edits"}
+def test_repair_restores_what_the_log_contains(worker, database, ids, edit):
+    before = read_texts(database)
+    change(database, (EDITS | LOGGED_EDITS)[edit], ids)
+    merge.repair(database)
+    assert read_texts(database) == before
+    assert not list_checks(worker, database) & {"log", "edits"}
 
 
 @pytest.mark.parametrize("edit", ["T1 content", "T3 one in the middle is deleted", "T8 trust"])
-def test_an_edit_of_an_encrypted_store_is_reported(encrypt_stores, request, edit):
+def test_an_edit_of_an_encrypted_store_is_reported(encrypt_stores, tmp_path, edit):
     encrypt_stores()
-    worker, database, ids = (request.getfixturevalue(name) for name in ("worker", "database", "ids"))
-    assert list_checks(worker, database) == set()
-    change(database, EDITS[edit], ids)
-    assert list_checks(worker, database) >= {"edits"}
+    ids = fill(tmp_path / "home")
+    with closing(open_worker(fast_settings(tmp_path / "home"))) as worker:
+        database = worker.databases.get("default")
+        assert list_checks(worker, database) == set()
+        change(database, EDITS[edit], ids)
+        assert list_checks(worker, database) >= {"edits"}
 
 
-def test_a_forged_memory_goes_when_it_is_purged(worker, either, ids):
-    change(either, FORGE, ids)
-    revise.purge(either, FORGED)
+@EITHER
+def test_a_forged_memory_goes_when_it_is_purged(worker, database, ids):
+    change(database, FORGE, ids)
+    revise.purge(database, FORGED)
     digest_all(worker)
-    assert not list_checks(worker, either) & {"log", "edits"}
+    assert not list_checks(worker, database) & {"log", "edits"}
 
 
 def test_a_store_of_an_earlier_version_is_valid(database, ids):

@@ -1,7 +1,7 @@
 """Each hit can be explained by numbers that hold, each miss by a reason that is true."""
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.recall.explain import NOT_VISIBLE
 from pipeline.recall.first_pass import MAX_PER_CHANNEL
@@ -11,6 +11,7 @@ from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind, Viewer
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
 from tests.fakes.in_process import accept_batch
+from tests.fakes.properties import opens_stores
 from tests.fakes.recall_workspace import open_recall_workspace
 
 WORDS = ["port", "zebra", "billing", "gateway", "queue", "why?"]
@@ -18,7 +19,7 @@ texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 turns = st.lists(st.tuples(texts, st.sampled_from([None, "s1", "s2"])), min_size=1, max_size=8)
 
 
-@settings(max_examples=30)
+@opens_stores
 @given(turns, texts, st.booleans())
 def test_the_numbers_of_an_explanation_hold(spoken, question, embedded):
     with open_recall_workspace() as workspace:

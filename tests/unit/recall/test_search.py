@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import Conflict, EncoderUnavailable, IndexUnavailable, NotFound
 from pipeline.index import dense
@@ -19,6 +19,7 @@ from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import accept_batch, dump
+from tests.fakes.properties import opens_stores
 from tests.fakes.recall_workspace import open_recall_workspace
 
 LONG = 60.0
@@ -107,7 +108,7 @@ class History:
         }
 
 
-@settings(max_examples=60)
+@opens_stores
 @given(histories, st.lists(st.tuples(texts, filters), max_size=2))
 def test_recall_shows_what_is_visible_and_all_that_matches(steps_taken, questions):
     with open_recall_workspace() as workspace:

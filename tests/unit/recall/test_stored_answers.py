@@ -121,7 +121,7 @@ def change(home, memory_id, name, value):
         {"archive": archive, "restore": restore, "purge": purge}[name](home.database, memory_id)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.lists(STEPS, min_size=1, max_size=8))
 # The old segment counts a memory that was archived, and the new one does not.
 @example([("fold", 0), ("fact", 8005), ("archive", 0), ("write", "billing ada billing"), ("fold", 0)])

@@ -10,6 +10,7 @@ from pipeline.records.digestion import EntityMention
 from pipeline.store import entities, memory_links
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 MEMORIES = 6
 COUNT = 200
@@ -24,6 +25,7 @@ def read_entities(db, naming, allowed):
     return weigh_links(numbers, pairs[:, 1], len(found), COUNT)
 
 
+@opens_stores
 @given(
     st.dictionaries(seqs, st.sets(st.sampled_from("abcd"), max_size=3)),
     st.sets(seqs),

@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.index.dense import DenseIndex
 from pipeline.recall.rank import rank
@@ -14,6 +14,7 @@ from pipeline.records.recall import SEARCHED_CHANNELS, ChannelState
 from pipeline.store import index_state
 from pipeline.write import revise
 from tests.fakes.evidence import evidence
+from tests.fakes.properties import opens_stores
 from tests.fakes.recall_workspace import open_recall_workspace
 
 # Source kind: our own report that a new memory of a small project is not found before it is embedded.
@@ -60,7 +61,7 @@ def find_relevant(workspace, text):
 
 
 @pytest.mark.parametrize("exact_rows", [10_000, 0])
-@settings(max_examples=30)
+@opens_stores
 @given(size=st.integers(1, 50), state=st.sampled_from(STATES), question=st.sampled_from(QUESTIONS))
 def test_the_newest_memory_is_found_by_its_words(exact_rows, size, state, question):
     with open_workspace(exact_rows) as workspace:
@@ -71,7 +72,7 @@ def test_the_newest_memory_is_found_by_its_words(exact_rows, size, state, questi
         assert {answer.channels[channel].state for channel in SEARCHED_CHANNELS} == {ChannelState.OK}
 
 
-@settings(max_examples=20)
+@opens_stores
 @given(size=st.integers(1, 50), state=st.sampled_from(STATES), message=st.sampled_from(SMALL_TALK))
 def test_small_talk_finds_nothing_in_any_state(size, state, message):
     with open_workspace() as workspace:

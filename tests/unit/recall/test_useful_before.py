@@ -12,6 +12,7 @@ from pipeline.store import useful_questions
 from pipeline.store.useful_questions import MAX_QUESTIONS_PER_MEMORY, MAX_TERMS
 from pipeline.write.revise import purge
 from tests.fakes.in_process import dump
+from tests.fakes.properties import opens_stores
 from tests.fakes.recall_workspace import LONG_MS, open_recall_workspace
 
 WEIGHT = next(feature.weight for feature in FEATURES if feature.name == "useful_before")
@@ -80,7 +81,7 @@ def test_the_same_question_counts_once(workspace):
     memory_id = workspace.write("billing uses port 8122")
     use(workspace, memory_id)
     first, rows = find(workspace, PARAPHRASE), count_rows(workspace)
-    for number in range(1000):
+    for number in range(50):
         use(workspace, memory_id, at=f"2026-11-22T00:00:00.{number:03}Z")
     assert find(workspace, PARAPHRASE) == first
     assert count_rows(workspace) == rows
@@ -89,6 +90,7 @@ def test_the_same_question_counts_once(workspace):
 TEXTS = st.lists(st.sampled_from(["billing", "port", "mill", "ada", "queue", "the", "storm"]), max_size=6).map(" ".join)
 
 
+@opens_stores
 @given(st.lists(st.tuples(st.integers(1, 3), TEXTS), max_size=30), TEXTS)
 def test_whatever_was_used_no_similarity_exceeds_one(uses, question):
     with open_recall_workspace() as workspace:
@@ -104,7 +106,7 @@ def test_always_opening_the_first_result_leaves_the_order_of_other_questions(wor
     questions = [f"which port does service{number} use" for number in range(20)]
     others = [f"what runs on mill{number}" for number in range(7)]
     before = [workspace.find_ids(text) for text in others]
-    for number in range(1000):
+    for number in range(100):
         question = questions[number % len(questions)]
         use(workspace, workspace.find_ids(question)[0], question, at=f"2026-11-22T00:00:{number // 60:02}.{number:03}Z")
     assert [workspace.find_ids(text) for text in others] == before

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -27,10 +28,10 @@ from tests.fakes.in_process import PROFILE
 MARK = "Okapis hide in the forest"
 
 
-@pytest.fixture
-def paths(tmp_path):
-    """A home of two workspaces with snapshots, and of the secrets that it shares with other machines."""
-    home = Home(tmp_path / "home")
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A home of two workspaces with snapshots, and of the secrets that it shares with other machines; to be copied."""
+    home = Home(tmp_path_factory.mktemp("filled") / "home")
     with contextlib.closing(home):
         for workspace in ("default", "other"):
             for number in range(20):
@@ -38,7 +39,12 @@ def paths(tmp_path):
             local_snapshots.take_snapshot(home.settings.paths.workspace(workspace))
             home.say(f"{MARK} after the snapshot", workspace)
         home.sync.invite()
-        return home.settings.paths
+        return home.root
+
+
+@pytest.fixture
+def paths(filled, tmp_path):
+    return HomePaths(shutil.copytree(filled, tmp_path / "home"))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.jobs.runner import JobRun, Report, run_job
@@ -17,6 +17,7 @@ from pipeline.write import revise
 from pipeline.write.accept import accept
 from pipeline.write.revise import Revision
 from tests.fakes.in_process import scratch_database, workspace_over
+from tests.fakes.properties import opens_stores
 
 PEOPLE = (None, "ada", "bob")
 SCOPES = (
@@ -169,7 +170,7 @@ STEPS = st.tuples(
 READS = st.tuples(st.just("read"), st.integers(0, 5), st.integers(1, 6))
 
 
-@settings(deadline=None, max_examples=60)
+@opens_stores
 @given(st.lists(STEPS | READS, max_size=30), st.integers(1, 5))
 def test_a_reader_gets_exactly_the_events_that_it_may_see(steps, page_size):
     readers = [

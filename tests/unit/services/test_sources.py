@@ -29,6 +29,7 @@ from pipeline.workspace import Workspace
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge, restore
 from tests.fakes.in_process import scratch_database, workspace_over
+from tests.fakes.properties import opens_stores
 
 SOURCE = "project:shop-0d1a25a8"
 
@@ -424,6 +425,7 @@ forgets = st.tuples(st.just("forget"), st.sampled_from(KEYS))
 acts = st.tuples(st.sampled_from(["purge", "archive", "restore", "pin", "edit", "say"]), st.sampled_from(TEXTS))
 
 
+@opens_stores
 @given(st.lists(puts | forgets | acts, max_size=25))
 def test_random_readings_and_acts_leave_what_plain_rules_say(script):
     with scratch_database() as database:

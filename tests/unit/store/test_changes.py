@@ -2,15 +2,16 @@ import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.store import changes
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 START_MS = 1_800_000_000_000
 
 
-@settings(max_examples=60)
+@opens_stores
 @given(st.lists(st.tuples(st.integers(-10_000, 10_000), st.integers(1, 5)), min_size=1, max_size=20))
 def test_stamps_grow_strictly_also_when_the_wall_clock_goes_back(ticks):
     with scratch_database() as database, pytest.MonkeyPatch.context() as patch:

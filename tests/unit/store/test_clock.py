@@ -4,10 +4,12 @@ from hypothesis import given, strategies as st
 from pipeline.errors import ClockAhead
 from pipeline.store import clock
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 moments = st.integers(0, 10**13)
 
 
+@opens_stores
 @given(st.lists(st.tuples(moments, st.integers(1, 5), st.none() | moments), min_size=1, max_size=12))
 def test_a_clock_never_goes_back_whatever_the_wall_clock_says_and_others_send(steps):
     with scratch_database() as database, database.write() as db:

@@ -1,10 +1,11 @@
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import OWNER, EntityKind
 from pipeline.records.digestion import EntityMention
 from pipeline.store import entities
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import write
+from tests.fakes.properties import opens_stores
 
 mentions = st.builds(
     lambda kind, name: EntityMention(kind, name, name.upper(), 0, len(name)),
@@ -13,7 +14,7 @@ mentions = st.builds(
 )
 
 
-@settings(max_examples=60)
+@opens_stores
 @given(st.lists(st.tuples(st.integers(1, 4), st.none() | st.lists(mentions, max_size=6)), max_size=12))
 def test_links_follow_what_memories_mention_now(history):
     current = {}
@@ -31,7 +32,7 @@ def test_links_follow_what_memories_mention_now(history):
         assert set(named.values()) == {(str(k), n) for found in current.values() for k, n in found}
 
 
-@settings(max_examples=100)
+@opens_stores
 @given(
     st.sets(st.text("aAßẞsSüÜİi%_*[]\\K\u212a", min_size=1, max_size=5), min_size=1, max_size=6),
     st.text("aAßẞsSüÜİi%_*[]\\K\u212a", min_size=1, max_size=3),

@@ -1,7 +1,7 @@
 """Other names of entities: merged by a list, by a person's full name or by the user, and separated again."""
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import OWNER, EntityKind, Scope, ScopeKind, Sensitivity, Stage
 from pipeline.records.digestion import EntityMention
@@ -9,6 +9,7 @@ from pipeline.store import entities, entity_aliases, work
 from pipeline.store.entity_aliases import AliasOrigin
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import write
+from tests.fakes.properties import opens_stores
 
 PERSON, PRODUCT, IDENTIFIER = EntityKind.PERSON, EntityKind.PRODUCT, EntityKind.IDENTIFIER
 ADA, LOVELACE = (PERSON, "ada"), (PERSON, "ada lovelace")
@@ -132,7 +133,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@opens_stores
 @given(st.lists(STEPS, max_size=14))
 def test_every_mention_has_an_entity_and_no_alias_is_one(steps):
     with scratch_database() as database:

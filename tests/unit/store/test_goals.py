@@ -8,6 +8,7 @@ from pipeline.store import goals
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 EVERY = 1000
 NOBODY = Viewer()
@@ -31,6 +32,7 @@ def list_unfinished(database, viewer=NOBODY, limit=EVERY):
         return [goal.content for goal in goals.list_unfinished(db, viewer, limit)]
 
 
+@opens_stores
 @given(st.lists(GOAL, max_size=12), st.integers(1, 15))
 def test_the_first_are_those_that_are_due_first_and_matter_most(given_goals, limit):
     with scratch_database() as database:

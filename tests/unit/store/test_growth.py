@@ -3,13 +3,14 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import FactKey, Kind, Scope, ScopeKind, Source
 from pipeline.store import agent_sessions, journal, memories
 from pipeline.write import revise
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import set_fact, text_of, write
+from tests.fakes.properties import opens_stores
 
 KINDS = (Kind.FACT, Kind.LESSON, Kind.GOAL)
 LONG_AFTER = text_of(10_000)
@@ -31,7 +32,7 @@ memory = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40)
+@opens_stores
 @given(st.lists(memory, max_size=12), st.lists(st.integers(-1, 22), min_size=2, max_size=6))
 def test_counts_are_those_of_a_look_at_every_memory(drawn, days):
     with scratch_database() as database:

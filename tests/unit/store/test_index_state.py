@@ -1,9 +1,10 @@
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.store import index_state
 from pipeline.text.tokens import memory_tokens
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 DAY = "2026-03-04T12:00:00.000Z"
 
@@ -43,7 +44,7 @@ def test_what_a_segment_covers_goes_and_what_came_since_stays(database):
         assert index_state.list_tail_after(db, 0) == [(1, 4, ["port"])]
 
 
-@settings(max_examples=60)
+@opens_stores
 @given(st.lists(st.text(max_size=60), max_size=3))
 def test_the_terms_of_any_text_come_back(contents):
     rows = [(seq, seq, memory_tokens(content, DAY)) for seq, content in enumerate(contents, start=1)]

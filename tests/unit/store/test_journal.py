@@ -1,7 +1,7 @@
 """The journal: whatever is asked for comes in the order of time, page by page, and whole."""
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import Anchor, EntityKind, FactKey, Kind, Scope, ScopeKind, Source
 from pipeline.records.digestion import EntityMention
@@ -11,6 +11,7 @@ from pipeline.times import utc_now
 from pipeline.write import revise
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import set_fact, text_of, write
+from tests.fakes.properties import opens_stores
 
 KINDS = (Kind.FACT, Kind.DECISION)
 SOURCES = (Source.USER, Source.IMPORT)
@@ -94,7 +95,7 @@ def read_pages(database, wanted, size):
         place = JournalPosition(page[-1].occurred_at, page[-1].seq)
 
 
-@settings(max_examples=60)
+@opens_stores
 @given(st.lists(bodies, max_size=12), sought, st.integers(1, 4))
 def test_every_page_of_every_filter_together_are_what_it_asks_for(given_bodies, wanted, size):
     with scratch_database() as database:

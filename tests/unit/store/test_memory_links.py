@@ -6,6 +6,7 @@ from pipeline.store import edges, entities, memory_links
 from pipeline.times import utc_now
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 MEMORIES = 5
 seqs = st.integers(1, MEMORIES)
@@ -17,6 +18,7 @@ def fill(database):
         accept(database, Draft(f"note {number}"))
 
 
+@opens_stores
 @given(st.sets(st.tuples(seqs, kinds, seqs)), st.sets(seqs))
 def test_the_edges_of_memories_are_listed_in_both_directions(drawn, asked):
     with scratch_database() as database:
@@ -30,6 +32,7 @@ def test_the_edges_of_memories_are_listed_in_both_directions(drawn, asked):
     assert found == sorted(expected)
 
 
+@opens_stores
 @given(st.dictionaries(seqs, st.sets(st.sampled_from("abc"), max_size=3)), st.sets(seqs), st.integers(1, 4))
 def test_the_entities_of_memories_are_listed_with_everything_that_mentions_them(mentioned, asked, most):
     with scratch_database() as database:

@@ -71,7 +71,7 @@ def in_threads(count, run):
 
 
 def test_many_databases_keep_few_files_open_and_lose_nothing(databases, paths):
-    names = [f"w{number}" for number in range(3 * MOST_IDLE)]
+    names = [f"w{number}" for number in range(MOST_IDLE + 8)]
     for name in names:
         put(databases.get(name, create=True), name)
         assert read(databases.get(name)) == name
@@ -118,7 +118,7 @@ def test_readers_and_writers_never_notice_that_connections_are_closed(tmp_path):
     held = [SqliteDatabase(tmp_path / str(n) / "events.sqlite", PROFILE, create=True, pool=pool) for n in range(6)]
 
     def use(number):
-        for turn in range(60):
+        for turn in range(15):
             database = held[(number + turn) % len(held)]
             with database.write() as db:
                 meta.put(db, f"{number}.{turn}", "written")
@@ -127,7 +127,7 @@ def test_readers_and_writers_never_notice_that_connections_are_closed(tmp_path):
                 assert meta.get(db, f"{number}.{turn}") == "written"
 
     assert in_threads(8, use) == []
-    for number, turn in itertools.product(range(8), range(60)):
+    for number, turn in itertools.product(range(8), range(15)):
         with held[(number + turn) % len(held)].read() as db:
             assert meta.get(db, f"{number}.{turn}") == "written"
 

@@ -13,6 +13,7 @@ from pipeline.store.session_archive import ArchivedSession
 from pipeline.store.turns import Message, Role
 from pipeline.times import parse
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 AT = "2026-01-01T00:00:{:02d}.000Z"
 PERSON, AGENT, ACTION = "person", "agent", "action"
@@ -45,6 +46,7 @@ def stored(db):
     return Counter((names[kind], int(at[17:19]), size) for kind, at, size in [*said.fetchall(), *done.fetchall()])
 
 
+@opens_stores
 @given(rows=ROWS, excess=st.integers(1, 600), most_rows=st.integers(1, 7))
 def test_what_is_deleted_is_older_and_matters_less_than_what_stays(rows, excess, most_rows):
     order = {AGENT: 0, ACTION: 1, PERSON: 2}

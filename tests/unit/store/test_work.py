@@ -11,6 +11,7 @@ from pipeline.records.digestion import WorkItem
 from pipeline.store import work
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import text_of, write
+from tests.fakes.properties import opens_stores
 
 LEASE_S = 100.0
 BACKOFF_S = 8.0
@@ -176,7 +177,7 @@ class WorkTable(RuleBasedStateMachine):
 
 
 TestWorkTable = WorkTable.TestCase
-TestWorkTable.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestWorkTable.settings = settings(opens_stores, stateful_step_count=40)
 
 
 @pytest.fixture

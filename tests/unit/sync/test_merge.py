@@ -81,14 +81,13 @@ class Peers(RuleBasedStateMachine):
                 shutil.rmtree(self.folder)
 
 
-# A hundred examples of up to thirty steps: on a busy machine they need minutes.
-TestPeers = pytest.mark.timeout(900)(Peers.TestCase)
+TestPeers = Peers.TestCase
 TestPeers.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(15))
 def test_long_histories_end_the_same_everywhere(tmp_path, seed):
     machines = play(tmp_path, seed, 40)
     check(machines)

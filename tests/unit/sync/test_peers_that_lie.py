@@ -5,6 +5,7 @@ import json
 import shutil
 import zlib
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -20,16 +21,31 @@ from pipeline.sync.signed import to_item
 from pipeline.write import revise
 from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
 
+_numbers = count(1)
+
+
+@contextlib.contextmanager
+def open_pair(folder):
+    """Open two homes that share a remote and know the same."""
+    with contextlib.ExitStack() as opened:
+        made = [opened.enter_context(contextlib.closing(Home(folder / name))) for name in ("one", "two")]
+        pair(*made, url=f"dir:{folder}/shared")
+        made[0].say("sound")
+        exchange_until_still(*made)
+        yield made
+
 
 @pytest.fixture
 def homes(tmp_path):
-    made = [Home(tmp_path / name) for name in ("one", "two")]
-    pair(*made, url=f"dir:{tmp_path}/shared")
-    made[0].say("sound")
-    exchange_until_still(*made)
-    yield made
-    for home in made:
-        home.close()
+    with open_pair(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def acquainted(tmp_path_factory):
+    """Such homes for tests that only hand operations from one to the other, each its own."""
+    with open_pair(tmp_path_factory.mktemp("acquainted")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -39,7 +55,7 @@ def shared(tmp_path):
 
 def own_item(home, **changes):
     """Return an operation of a home as it would send it; what is changed is changed after it was signed."""
-    memory = home.say("told " + "".join(sorted(changes)))
+    memory = home.say(f"told as number {next(_numbers)}")
     circle = Circle(home.sync.peers)
     items = home.sync.list_changes("default", 0, 1000)
     item = next(one for one in reversed(items) if one["memory_id"] == memory)
@@ -68,8 +84,8 @@ def take(home, *items, workspace="default"):
         ({"fields": {"scope_kind": "session"}}, "belongs to one session"),
     ],
 )
-def test_an_operation_that_is_not_what_its_author_signed_is_put_aside_by_name(homes, changes, reason):
-    one, two = homes
+def test_an_operation_that_is_not_what_its_author_signed_is_put_aside_by_name(acquainted, changes, reason):
+    one, two = acquainted
     merged = take(two, own_item(one, **changes), own_item(one))
     assert merged.applied == 1
     [(place, why)] = merged.put_aside
@@ -78,19 +94,19 @@ def test_an_operation_that_is_not_what_its_author_signed_is_put_aside_by_name(ho
 
 
 @pytest.mark.parametrize("item", [None, 3, "x", [], {}, {"id": 1}, {"fields": {}, "after": []}])
-def test_what_is_no_operation_is_put_aside(homes, item):
-    assert [place for place, _ in take(homes[1], item).put_aside] == [0]
+def test_what_is_no_operation_is_put_aside(acquainted, item):
+    assert [place for place, _ in take(acquainted[1], item).put_aside] == [0]
 
 
-def test_an_operation_counts_in_its_own_workspace_alone(homes):
-    one, two = homes
+def test_an_operation_counts_in_its_own_workspace_alone(acquainted):
+    one, two = acquainted
     item = own_item(one)
     [(_, reason)] = take(two, item, workspace="elsewhere").put_aside
     assert "no valid signature" in reason
 
 
-def test_a_device_cannot_speak_in_anothers_name(homes):
-    one, two = homes
+def test_a_device_cannot_speak_in_anothers_name(acquainted):
+    one, two = acquainted
     circle = Circle(one.sync.peers)
     victim = next(node for node in circle.devices if node != circle.identity.node)
     with one.database().read() as db:
@@ -102,14 +118,14 @@ def test_a_device_cannot_speak_in_anothers_name(homes):
     assert circle.devices[victim].name in reason
 
 
-def test_a_stranger_is_told_from_a_device(homes, tmp_path):
+def test_a_stranger_is_told_from_a_device(acquainted, tmp_path):
     with contextlib.closing(Home(tmp_path / "stranger")) as stranger:
-        [(_, reason)] = take(homes[1], own_item(stranger)).put_aside
+        [(_, reason)] = take(acquainted[1], own_item(stranger)).put_aside
     assert "not paired" in reason
 
 
-def test_a_replayed_operation_changes_nothing(homes):
-    one, two = homes
+def test_a_replayed_operation_changes_nothing(acquainted):
+    one, two = acquainted
     item = own_item(one)
     assert take(two, item).applied == 1
     merged = take(two, item, item)
@@ -238,8 +254,8 @@ def test_a_revoked_writer_is_refused_but_what_it_said_before_is_kept(homes, shar
     [{"verify_key": "no key"}, {"verify_key": 7}, {"node": "ab" * 8}, {"recipient": "age1nobody"}, {"name": None}],
     ids=str,
 )
-def test_a_member_that_vouches_for_what_is_no_device_is_refused(homes, changes):
-    one, two = homes
+def test_a_member_that_vouches_for_what_is_no_device_is_refused(acquainted, changes):
+    one, two = acquainted
     circle = Circle(one.sync.peers)
     before = set(two.sync.peers.devices())
     told = {name: value for name, value in circle.cards()[0].items() if name != "signature"} | changes
@@ -250,8 +266,8 @@ def test_a_member_that_vouches_for_what_is_no_device_is_refused(homes, changes):
     assert set(two.sync.peers.devices()) == before
 
 
-def test_a_card_that_nobody_vouched_for_is_passed_over(homes):
-    one, two = homes
+def test_a_card_that_nobody_vouched_for_is_passed_over(acquainted):
+    one, two = acquainted
     before = two.sync.peers.devices()
     merged = take(two, own_item(one) | {"card": {"node": 1, "signature": None}}, own_item(one, x=1) | {"card": []})
     assert merged.applied == 2

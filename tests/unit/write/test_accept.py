@@ -5,7 +5,7 @@ import threading
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.context.render import Entry, render_block
 from pipeline.errors import Conflict, InvalidField
@@ -36,6 +36,7 @@ from pipeline.write.accept import accept
 from pipeline.write.admission import REPEATS_TO_ADMIT
 from pipeline.write.facts import set_fact
 from tests.fakes.in_process import PROFILE, accept_batch, dump, scratch_database
+from tests.fakes.properties import opens_stores
 
 TEXTS = ["one", "two", "one  ", "o\u0301ne", "óne", "two\r\n"]
 SCOPES = [None, Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.AGENT, "b")]
@@ -102,7 +103,7 @@ def holds_together(db):
     assert all(a < b for a, b in itertools.pairwise(stamps))
 
 
-@settings(max_examples=80)
+@opens_stores
 @given(operations)
 def test_the_store_holds_together_after_any_history(history):
     with scratch_database() as database:
@@ -142,7 +143,7 @@ def test_racing_writers_of_one_text_make_one_memory(database):
 
 
 @given(st.lists(st.sampled_from(["good", "fine", " ", "x" * 10_001]), min_size=1, max_size=5))
-@settings(max_examples=30)
+@opens_stores
 def test_a_batch_is_written_whole_or_not_at_all(contents):
     bad = [index for index, content in enumerate(contents) if content not in ("good", "fine")]
     with scratch_database() as database:

@@ -11,6 +11,7 @@ from pipeline.records.write_policy import WritePolicy
 from pipeline.store import facts, memories
 from pipeline.write.facts import end_fact, reopen_fact, set_fact, take_back_fact
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 KEY = FactKey("staging", "port")
 DOOR = WritePolicy()
@@ -62,6 +63,7 @@ def overlaps(database):
     ]
 
 
+@opens_stores
 @given(steps, instants, values)
 def test_a_value_that_is_taken_back_leaves_every_moment_as_it_was(script, instant, value):
     with scratch_database() as database:
@@ -74,6 +76,7 @@ def test_a_value_that_is_taken_back_leaves_every_moment_as_it_was(script, instan
         assert overlaps(database) == []
 
 
+@opens_stores
 @given(steps, instants)
 def test_an_end_that_is_taken_back_leaves_every_moment_as_it_was(script, instant):
     with scratch_database() as database:
@@ -89,6 +92,7 @@ def test_an_end_that_is_taken_back_leaves_every_moment_as_it_was(script, instant
         assert overlaps(database) == []
 
 
+@opens_stores
 @given(steps, instants, values, instants, values)
 def test_what_was_told_since_stays(script, instant, value, later, then):
     with scratch_database() as database:

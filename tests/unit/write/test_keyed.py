@@ -13,6 +13,7 @@ from pipeline.write import revise
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
 from pipeline.write.facts import end_fact, set_fact
 from tests.fakes.in_process import scratch_database
+from tests.fakes.properties import opens_stores
 
 KEY = FactKey("staging", "port")
 END = None
@@ -84,6 +85,7 @@ def play(database, script):
             tell(database, instant, value)
 
 
+@opens_stores
 @given(steps)
 def test_every_moment_has_the_value_that_was_told_last_of_the_time_up_to_then(script):
     oracle, said = Oracle(), set()
@@ -98,6 +100,7 @@ def test_every_moment_has_the_value_that_was_told_last_of_the_time_up_to_then(sc
             assert same(held, oracle.at(instant)), instant
 
 
+@opens_stores
 @given(steps)
 def test_the_values_of_a_key_never_overlap(script):
     with scratch_database() as database:
@@ -108,6 +111,7 @@ def test_the_values_of_a_key_never_overlap(script):
     assert all(ends <= begins for (_, ends), (begins, _) in pairwise(lasting))
 
 
+@opens_stores
 @given(steps)
 def test_each_value_that_was_taken_is_in_the_history(script):
     with scratch_database() as database:
@@ -118,6 +122,7 @@ def test_each_value_that_was_taken_is_in_the_history(script):
     assert all(any(same(value, one) for one in kept) for value in told)
 
 
+@opens_stores
 @given(steps, instants, values)
 def test_a_value_that_is_older_than_what_was_told_last_leaves_the_present_as_it_is(script, instant, late):
     with scratch_database() as database:
@@ -140,6 +145,7 @@ def test_a_value_that_is_ended_where_it_begins_never_holds_but_is_known():
         assert [value for _, _, value in intervals(database)] == ["b", "a"]
 
 
+@opens_stores
 @given(st.permutations([(1, "a"), (3, "a"), (5, "b"), (7, "a"), (9, "c")]))
 def test_the_order_of_arrival_does_not_matter(script):
     with scratch_database() as database:
@@ -147,6 +153,7 @@ def test_the_order_of_arrival_does_not_matter(script):
         assert everywhere(database)[:11] == [END, "a", "a", "a", "a", "b", "b", "a", "a", "c", "c"]
 
 
+@opens_stores
 @given(steps, st.data())
 def test_archiving_a_value_and_bringing_it_back_changes_no_answer(script, data):
     with scratch_database() as database:

@@ -93,7 +93,7 @@ JUNK = [
     st.sampled_from(sorted(SOURCES)),
     st.lists(st.tuples(st.floats(0, 1), st.integers(0, 12), st.sampled_from(JUNK)), min_size=1, max_size=4),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40)
 def test_a_file_in_any_state_has_an_outline(name, edits):
     source = dedent(SOURCES[name])
     for place, length, junk in edits:

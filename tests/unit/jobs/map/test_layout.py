@@ -1,6 +1,7 @@
 """The map: what belongs together stands together, stays where it was, and holds nothing that is gone."""
 
 from contextlib import contextmanager
+from functools import cache
 from itertools import combinations, count
 
 import numpy as np
@@ -195,25 +196,32 @@ def short_runs(monkeypatch):
 
 
 def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(short_runs):
-    with half_way() as undisturbed:
+    with half_way() as finished:
         calls = count()
-        run(undisturbed, DAY + 1, pausing=lambda: next(calls) < 0)
+        run(finished, DAY + 1, pausing=lambda: next(calls) < 0)
         total = next(calls)
         assert total > 20
-        for stop in (*range(0, total, 4), total - 1):
+        for stop in (0, total // 4, total // 2, total - 1):
             with half_way() as database:
                 shown = list_drawn(database)
                 assert run(database, DAY + 1, pausing=after(stop)).more
-                assert list_drawn(database) in (shown, list_drawn(undisturbed))
+                assert list_drawn(database) in (shown, list_drawn(finished))
                 assert not run(database, DAY + 1).more
-                assert rows(database) == rows(undisturbed), stop
+                assert rows(database) == rows(finished), stop
+
+
+@cache
+def undisturbed():
+    """Return the rows after a run with the settings of `short_runs` that nothing interrupted."""
+    with half_way() as database:
+        run(database, DAY + 1)
+        return rows(database)
 
 
 @pytest.mark.parametrize("verb", ["add_positions", "add_ties", "show", "discard"])
 @pytest.mark.parametrize("fatal", [1, 3])
 def test_a_killed_run_comes_to_the_same_end(monkeypatch, short_runs, verb, fatal):
-    with half_way() as undisturbed, half_way() as database:
-        run(undisturbed, DAY + 1)
+    with half_way() as database:
         calls, act = iter(range(fatal)), getattr(maps, verb)
 
         def killed(*args):
@@ -230,7 +238,7 @@ def test_a_killed_run_comes_to_the_same_end(monkeypatch, short_runs, verb, fatal
                 with pytest.raises(Killed):
                     run(database, DAY + 1)
         assert not run(database, DAY + 1).more
-        assert rows(database) == rows(undisturbed)
+        assert rows(database) == undisturbed()
 
 
 def test_what_is_purged_leaves_every_drawing(database):

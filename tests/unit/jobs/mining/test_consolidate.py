@@ -264,11 +264,16 @@ def stories():
         yield database
 
 
-def test_a_job_in_pieces_ends_as_an_undisturbed_one():
+@pytest.fixture(scope="module")
+def expected():
     with stories() as database:
         consolidate(job_run_on(database, 20))
-        expected = end_state_without_ids(database)
-    assert len(expected) > 1
+        state = end_state_without_ids(database)
+    assert len(state) > 1
+    return state
+
+
+def test_a_job_in_pieces_ends_as_an_undisturbed_one(expected):
     with stories() as database:
         for _ in range(200):
             if not consolidate(job_run_on(database, 20, pausing=after(2))).more:
@@ -278,11 +283,8 @@ def test_a_job_in_pieces_ends_as_an_undisturbed_one():
         assert end_state_without_ids(database) == expected
 
 
-@pytest.mark.parametrize("calls", range(1, 24, 2))
-def test_a_killed_job_ends_as_an_undisturbed_one(monkeypatch, calls):
-    with stories() as database:
-        consolidate(job_run_on(database, 20))
-        expected = end_state_without_ids(database)
+@pytest.mark.parametrize("calls", range(1, 24, 4))
+def test_a_killed_job_ends_as_an_undisturbed_one(expected, monkeypatch, calls):
     with stories() as database:
         left = iter(range(calls))
         write_transaction = type(database).write

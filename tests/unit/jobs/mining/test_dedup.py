@@ -1,6 +1,7 @@
 """What the dedup job merges, keeps apart and leaves; who survives; and that no interruption changes the end."""
 
 import json
+from functools import cache
 from itertools import count
 
 import pytest
@@ -332,6 +333,7 @@ def answer(_system, text):
     return json.dumps({"same": "0" in text})
 
 
+@cache
 def undisturbed():
     with scratch_database() as database:
         fill(database)

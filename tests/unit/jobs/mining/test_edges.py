@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -340,6 +341,7 @@ def end_state(database):
         ]
 
 
+@cache
 def undisturbed():
     with scratch_database() as database:
         fill(database)

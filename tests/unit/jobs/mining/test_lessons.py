@@ -209,7 +209,7 @@ def end_state(database):
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def expected():
     with scratch_database() as database:
         fill(database)

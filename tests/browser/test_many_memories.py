@@ -1,4 +1,4 @@
-"""The pages before a workspace of a hundred thousand memories."""
+"""The pages before a workspace of many memories."""
 
 import pytest
 from playwright.sync_api import expect
@@ -8,7 +8,7 @@ from tests.fakes.dashboard import Site, serve_containers
 from tests.fakes.in_process import fast_settings, open_web, open_worker
 from tests.fakes.multitude import fill
 
-MEMORIES = 100_000
+MEMORIES = 20_000
 MOST_BYTES = 100_000
 
 
