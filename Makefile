@@ -109,6 +109,7 @@ test-fast: $(DEVELOPMENT) ## Run the tests of single parts that need no model an
 
 .PHONY: coverage
 coverage: $(STAMP) ## Measure which lines the tests run, in all their processes
+	@mkdir -p build/coverage
 	$(BIN)/coverage erase
 	-$(BIN)/coverage run -m pytest $(PARALLEL) tests/unit tests/contract tests/integration $(ARGS)
 	$(BIN)/coverage combine --quiet
