@@ -4,9 +4,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
-TOOLS := build/tools
+DEVELOPMENT := $(VENV)/.development
 STAMP := $(VENV)/.installed
-HASHED := $(BIN)/python -m pip --disable-pip-version-check install --no-compile --quiet --require-hashes
+TOOLS := build/tools
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile --quiet
+HASHED := $(PIP) --require-hashes
 # Where a torch without CUDA is taken from, when pip would choose one with it; empty: what pip chooses.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -20,9 +22,19 @@ $(RUNTIME): requirements.lock pyproject.toml
 	@PYTHON="$(PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" .ci/install $(VENV)
 	@touch $@
 
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+# Everything but torch, which only compiles models: the largest package by far.
+$(DEVELOPMENT): requirements-dev.lock pyproject.toml | $(BIN)/python
+	sed '/^torch==/,/[^\\]$$/d' $< > $(VENV)/without-torch.lock
+	$(HASHED) --no-deps -r $(VENV)/without-torch.lock
+	$(PIP) --no-deps --editable .
+	@touch $@
+
 # Tests start hundreds of processes: for them all is compiled, which pip would have done.
-$(STAMP): $(RUNTIME) requirements-dev.lock
-	$(HASHED) -r requirements-dev.lock
+$(STAMP): $(RUNTIME) $(DEVELOPMENT)
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
@@ -41,23 +53,27 @@ demo: $(RUNTIME) ## Show Reverie on a developer's week (ONCE=1 exits at the end,
 up: $(RUNTIME) ## Run web, worker and scheduler in the foreground
 	$(BIN)/reverie up
 
-# The longest kind comes first: the others run beside it.
+# How many tests run at the same time. Some start a server, a worker and a scheduler, of a gigabyte together.
+WORKERS ?= 2
+PARALLEL = --numprocesses $(WORKERS) --dist worksteal
+# The last line of `test` reads what each kind skipped in its cache.
+pytest = $(BIN)/python -m pytest $(PARALLEL) -o cache_dir=.pytest_cache/$(subst test-,,$@)
+
 .PHONY: test
-test: $(STAMP) lint ## Run everything, two kinds at a time: lint, types, all tests; the last line says what was skipped
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-integration test-unit test-faults test-postgres test-browser
+test: lint test-unit test-integration test-faults test-postgres test-browser ## Run everything: lint, types, all tests; the last line says what was skipped
 	@$(BIN)/python -m tests.support.skips
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the structure and of the documentation
-	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/unit tests/unit tests/contract tests/test_architecture.py tests/test_dependencies.py tests/test_docs.py
+	$(pytest) tests/unit tests/contract tests/test_architecture.py tests/test_dependencies.py tests/test_docs.py
 
 .PHONY: test-postgres
 test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of PostgreSQL for a store
-	REVERIE_TEST_STORE=postgresql $(BIN)/python -m pytest -o cache_dir=.pytest_cache/postgres $(addprefix tests/unit/,store write recall digest sessions services/test_two_stores.py services/test_events.py)
+	REVERIE_TEST_STORE=postgresql $(pytest) $(addprefix tests/unit/,store write recall digest sessions services/test_two_stores.py services/test_events.py)
 
 .PHONY: test-integration
 test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks
-	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/integration tests/integration
+	$(pytest) tests/integration
 
 .PHONY: day
 day: $(STAMP) ## Play three working days against a stack; report what it should have stored, shown or hidden
@@ -66,22 +82,30 @@ day: $(STAMP) ## Play three working days against a stack; report what it should 
 .PHONY: test-browser
 test-browser: $(STAMP) ## Run the tests that drive Chromium through the dashboard
 	.ci/browser $(BIN)/python
-	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/browser tests/browser
+	$(pytest) tests/browser
 
 .PHONY: test-faults
 test-faults: $(STAMP) ## Run the tests that kill processes and break files
-	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/faults tests/faults
+	$(pytest) tests/faults
 
 .PHONY: test-cluster
 test-cluster: $(STAMP) ## Kill every part of a cluster in more rounds than `test` has patience for (ROUNDS=20)
 	CLUSTER_ROUNDS=$(or $(ROUNDS),20) $(BIN)/python -m pytest -o cache_dir=.pytest_cache/faults -s tests/faults/test_cluster.py
 
 .PHONY: test-fast
-test-fast: $(STAMP) ## Run the tests that start no processes
-	$(BIN)/python -m pytest tests/unit tests/contract tests/test_architecture.py tests/test_docs.py
+test-fast: $(DEVELOPMENT) ## Run the tests of single parts that need no model and no process, with fewer examples of each property
+	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile=fast -m "not models and not git" tests/unit $(ARGS)
+
+.PHONY: coverage
+coverage: $(STAMP) ## Measure which lines the tests run, in all their processes
+	@mkdir -p build/coverage
+	$(BIN)/coverage erase
+	-$(BIN)/coverage run -m pytest $(PARALLEL) tests/unit tests/contract tests/integration $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 .PHONY: lint
-lint: $(STAMP) ## Check style, formatting, types and the documentation
+lint: $(DEVELOPMENT) ## Check style, formatting, types and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m docs.generate --check
@@ -92,12 +116,12 @@ lint: $(STAMP) ## Check style, formatting, types and the documentation
 DOCUMENTS = NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .PHONY: docs
-docs: $(STAMP) ## Write the generated reference and build the documentation into build/site
+docs: $(DEVELOPMENT) ## Write the generated reference and build the documentation into build/site
 	$(BIN)/python -m docs.generate
 	$(DOCUMENTS)
 
 .PHONY: format
-format: $(STAMP) ## Format the code
+format: $(DEVELOPMENT) ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -194,7 +218,7 @@ bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (
 	$(BIN)/python -m benchmarks.map $(ARGS)
 
 .PHONY: lock
-lock: $(STAMP) ## Resolve the pinned dependencies anew, the larger set first
+lock: $(DEVELOPMENT) ## Resolve the pinned dependencies anew, the larger set first
 	$(BIN)/pip-compile $(LOCK_OPTIONS) $(LOCK_EXTRAS) --extra dev --output-file requirements-dev.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) $(LOCK_EXTRAS) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements-release.lock requirements-release.in

@@ -30,7 +30,12 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
 _MODEL_FIXTURES = frozenset({"models", "compiled_model", "multilingual_model"})
 
 
+# First: those that `-m` leaves out are taken away by the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    for item in items:
+        if _MODEL_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("models")
     if TEST_STORE == "postgresql":
         for item in items:
             if item.get_closest_marker("files"):

@@ -14,9 +14,11 @@ CACHES = Path(".pytest_cache")
 
 def note_skips(config: pytest.Config) -> None:
     """Keep how many tests were skipped for which reason in the cache of this run, if it has one."""
-    if not config.pluginmanager.has_plugin("cacheprovider"):
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    # A process that runs a part of the tests has none; all reports come to the process that started it.
+    if reporter is None or not config.pluginmanager.has_plugin("cacheprovider"):
         return
-    reports = config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", [])
+    reports = reporter.stats.get("skipped", [])
     config.cache.set(KEY, Counter(_reason(report.longrepr) for report in reports))
 
 

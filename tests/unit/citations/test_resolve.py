@@ -10,6 +10,8 @@ from pipeline.identity import git
 from pipeline.text.citations import find_citations
 from tests.fakes.cited_repository import Repository
 
+pytestmark = pytest.mark.git
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:

@@ -115,6 +115,7 @@ def test_every_weight_is_what_the_file_says(unpacked):
     np.testing.assert_array_equal(ours["encoder.layer.1.output.LayerNorm.weight"], held["l1.oln.w"])
 
 
+@pytest.mark.models
 def test_it_loads_as_a_sentence_transformer_that_lacks_nothing(unpacked):
     from sentence_transformers import SentenceTransformer
     from transformers import BertModel

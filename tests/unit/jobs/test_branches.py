@@ -26,6 +26,8 @@ from tests.fakes.branched_repository import (
 from tests.fakes.in_process import scratch_database, scratch_folder
 from tests.fakes.job_runs import job_run_on, read, write
 
+pytestmark = pytest.mark.git
+
 TEXT = "The login form posts to /sessions"
 OF_FEATURE = Scope(ScopeKind.BRANCH, FEATURE)
 AT = "2026-11-01T00:00:00.000Z"

@@ -12,6 +12,8 @@ from tests.fakes.cited_repository import Repository
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import job_run_on, write
 
+pytestmark = pytest.mark.git
+
 AT = "2026-11-01T00:00:00.000Z"
 
 

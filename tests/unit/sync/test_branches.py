@@ -10,6 +10,8 @@ from tests.fakes.homes import Home, exchange_until_still, pair
 from tests.fakes.job_runs import job_run_on
 from tests.unit.jobs.test_branches import keep
 
+pytestmark = pytest.mark.git
+
 OF_FEATURE = Scope(ScopeKind.BRANCH, FEATURE)
 
 
