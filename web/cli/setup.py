@@ -119,6 +119,7 @@ def setup(
         planned = _write(state, planned, token_file, remove=remove)
     _report(state, planned, dry_run=dry_run)
     if not dry_run:
+        _prepare_encoders(state, wanted=not (remove or server))
         _start_import(state, planned.offer)
     return 1 if any(change.error is not None for change in planned.changes) else 0
 
@@ -168,6 +169,13 @@ def _write(state: State, planned: _Planned, token_file: Path | None, *, remove: 
     if not (remove or state.json or state.settings.lesson_holdout):
         click.echo(EXPERIMENT)
     return replace(planned, changes=written)
+
+
+def _prepare_encoders(state: State, *, wanted: bool) -> None:
+    if wanted:
+        from web.cli.encoders import fill_encoder_cache
+
+        fill_encoder_cache(state)
 
 
 def _start_import(state: State, offer: "ImportOffer") -> None:
