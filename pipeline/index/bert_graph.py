@@ -17,8 +17,8 @@ from pipeline.index.token_table import TABLE_INPUT, TOKENS_INPUT
 MASK_INPUT: Final = "attention_mask"
 
 # Operators and file format that every supported ONNX Runtime reads.
-_OPSET: Final = 17
-_IR_VERSION: Final = 8
+_OPSET: Final = 20
+_IR_VERSION: Final = 9
 _SMALLEST_NORM: Final = 1e-12
 _SMALLEST_COUNT: Final = 1e-9
 
@@ -122,7 +122,7 @@ class _Graph:
         attended = self._attend(hidden, bias, f"{name}.attention.self", config.heads)
         added = self.add("Add", self._linear(attended, f"{name}.attention.output.dense"), hidden)
         hidden = self._layer_norm(added, f"{name}.attention.output.LayerNorm", config.epsilon)
-        inner = self._gelu(self._linear(hidden, f"{name}.intermediate.dense"))
+        inner = self.add("Gelu", self._linear(hidden, f"{name}.intermediate.dense"))
         added = self.add("Add", self._linear(inner, f"{name}.output.dense"), hidden)
         return self._layer_norm(added, f"{name}.output.LayerNorm", config.epsilon)
 
@@ -135,7 +135,7 @@ class _Graph:
 
     def normalize(self, vector: str) -> str:
         """Add the scaling of vectors to unit length."""
-        norm = self.add("ReduceL2", vector, axes=[1], keepdims=1)
+        norm = self.add("ReduceL2", vector, self.constant([1]), keepdims=1)
         return self.add("Div", vector, self.add("Max", norm, self.constant(_SMALLEST_NORM)))
 
     def _attend(self, hidden: str, bias: str, name: str, heads: int) -> str:
@@ -159,11 +159,6 @@ class _Graph:
     def _layer_norm(self, values: str, name: str, epsilon: float) -> str:
         scale, bias = (self.constant(self._weights[f"{name}.{kind}"]) for kind in ("weight", "bias"))
         return self.add("LayerNormalization", values, scale, bias, axis=-1, epsilon=epsilon)
-
-    def _gelu(self, values: str) -> str:
-        error = self.add("Erf", self.add("Div", values, self.constant(float(np.sqrt(2)))))
-        doubled = self.add("Mul", values, self.add("Add", error, self.constant(1.0)))
-        return self.add("Mul", doubled, self.constant(0.5))
 
     def _float_mask(self) -> str:
         from onnx import TensorProto

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from config.file_modes import OTHERS
 from config.foreign_variables import find_cache_folder
 from config.operating_system import POSIX
 from pipeline.index.encoder import (
@@ -88,9 +89,13 @@ def is_private(folder: Path) -> bool:
 
 
 def link_files(source: Path, target: Path) -> None:
-    """Link all files of a directory into another; copy them if the file system requires it."""
+    """Link all files of a directory into another; copy those that others can read, or that cannot be linked."""
     for file in source.iterdir():
+        copy = target / file.name
         try:
-            os.link(file, target / file.name)
+            if file.stat().st_mode & OTHERS:
+                shutil.copyfile(file, copy)
+            else:
+                os.link(file, copy)
         except OSError:
-            shutil.copyfile(file, target / file.name)
+            shutil.copyfile(file, copy)

