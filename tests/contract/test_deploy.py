@@ -99,7 +99,7 @@ def list_instructions():
 
 def test_the_image_runs_as_a_user_of_its_own_and_says_whether_it_is_well():
     instructions = dict(list_instructions())
-    assert instructions["USER"] == "reverie"
+    assert instructions["USER"] == "10001"
     assert "/healthz" in instructions["HEALTHCHECK"]
     assert json.loads(instructions["ENTRYPOINT"]) == ["reverie"]
     assert instructions["VOLUME"] == "/var/lib/reverie"
