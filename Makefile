@@ -39,11 +39,16 @@ $(STAMP): $(RUNTIME) $(DEVELOPMENT)
 	@touch $@
 
 .PHONY: install
-install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned; say what to do next
+install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned, and build the encoders; say what to do next
+	$(BIN)/reverie model compile --shared
 	@echo 'The command is $(BIN)/reverie. To call it as reverie, link it into a folder of your PATH:'
 	@echo '  ln -s $(abspath $(BIN)/reverie) ~/.local/bin/reverie'
-	@echo 'Next: make demo               starts Reverie on a sample history and asks it eight questions'
+	@echo 'Next: make demo               starts Reverie and shows a sample week'
 	@echo '      $(BIN)/reverie setup    connects your coding agents; asks first'
+
+.PHONY: slim
+slim: ## Make build/slim with Reverie, its encoders and all extras, without torch
+	.ci/slim $(PYTHON) build/slim
 
 .PHONY: demo
 demo: $(RUNTIME) ## Show Reverie on a developer's week (ONCE=1 exits at the end, OPEN=1 opens the dashboard)
@@ -249,8 +254,10 @@ test-hosts: $(STAMP) ## Run the tests against the real hosts from npm, without a
 	.ci/test-hosts $(BIN)/python $(ARGS)
 
 .PHONY: test-install
-test-install: $(TOOLS)/.installed ## Run each documented way to install, and use the result (ARGS="uv make"; minutes, 2 GB each; not part of `test`)
+test-install: $(TOOLS)/.installed ## Run each documented way to install, also without torch, and use the result (ARGS="uv make"; minutes, 2 GB each; not part of `test`)
 	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin $(ARGS)
+	.ci/slim $(PYTHON) build/slim
+	.ci/test-slim build/slim
 
 .PHONY: clean
 clean: ## Delete .venv, caches and the demo's home

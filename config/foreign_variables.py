@@ -1,7 +1,8 @@
-"""Variables of other programs in the environment: object storage and the terminal."""
+"""Variables of other programs in the environment: object storage, the terminal and the cache folder."""
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 # Variables of S3 clients that name a server other than Amazon's.
 S3_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -17,3 +18,12 @@ def environment_allows_http(environment: Mapping[str, str] | None = None) -> boo
 def environment_encoding() -> str | None:
     """Return the terminal encoding that the environment names; Python in isolated mode ignores it."""
     return os.environ.get("PYTHONIOENCODING", "").partition(":")[0] or None
+
+
+def find_cache_folder(environment: Mapping[str, str] | None = None) -> Path | None:
+    """Return the folder of this user's caches (XDG Base Directory Specification), None if no variable names it."""
+    variables = os.environ if environment is None else environment
+    folder, home = Path(variables.get("XDG_CACHE_HOME", "")), Path(variables.get("HOME", ""))
+    if folder.is_absolute():
+        return folder
+    return home / ".cache" if home.is_absolute() else None

@@ -10,9 +10,12 @@ import hypothesis
 import pytest
 
 from config.file_modes import make_umask_private
+from tests.support.encoders import models_folder
 from tests.support.skips import note_skips
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Not the cache of the user; the encoders in it are those of the present code.
+os.environ["XDG_CACHE_HOME"] = str(models_folder() / "cache")
 # As every program of ours does.
 make_umask_private()
 

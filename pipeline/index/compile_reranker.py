@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.index.compile import compile_once, export_graph, save_tokenizer, write_graph
+from pipeline.index.compile import compile_once
 from pipeline.index.encoder import FORMAT, FP32, INT8, Manifest
 from pipeline.index.onnx_graph import quantize
 from pipeline.index.reranker import MOST_TOKENS, OnnxReranker, parse_reranker_name, reranker_name
 from pipeline.index.row_arrays import Floats
+from pipeline.index.torch_export import export_graph, save_tokenizer, without_exporter, write_graph
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,10 @@ def _build(name: str, directory: Path) -> None:
 
 def _load_original(model: str) -> Any:
     """Load a cross-encoder with one score; never from pickled weights, and never with code of its own."""
-    from sentence_transformers import CrossEncoder
+    try:
+        from sentence_transformers import CrossEncoder
+    except ImportError as error:
+        raise without_exporter(model) from error
 
     # The plain attention exports to operators that every version of ONNX Runtime supports.
     options = {"attn_implementation": "eager", "use_safetensors": True}

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from config.process import trim_heap
 from pipeline.errors import EncoderUnavailable
-from pipeline.index.token_table import TABLE_FILE, TABLE_INPUT, TOKENS_INPUT, TokenTable
+from pipeline.index.token_table import TABLE_FILE, TABLE_INPUT, TOKENS_INPUT, Table, TokenTable
 from pipeline.index.unigram import UnigramTokenizer, load_tokenizer
 from pipeline.records.digestion import Passage
 from pipeline.text.tokens import search_tokens
@@ -144,7 +144,7 @@ class OnnxEncoder:
         session: Any,
         tokenizer: "Tokenizer | UnigramTokenizer",
         background: Vectors,
-        table: TokenTable | None = None,
+        table: Table | None = None,
     ) -> None:
         self._manifest = manifest
         self.background = background
@@ -246,12 +246,8 @@ def load_graph(
     directory: Path, manifest: Manifest, threads: int
 ) -> "tuple[Any, Tokenizer | UnigramTokenizer, TokenTable | None]":
     """Load a compiled model's session, tokenizer and separate table; raise EncoderUnavailable if it fails."""
-    import onnxruntime
-
     try:
-        session = onnxruntime.InferenceSession(
-            str(directory / MODEL_FILE), _session_options(threads), providers=["CPUExecutionProvider"]
-        )
+        session = open_session(directory / MODEL_FILE, threads)
         tokenizer = load_tokenizer(directory / TOKENIZER_FILE)
         table = TokenTable(directory / TABLE_FILE) if TABLE_FILE in manifest.sha256 else None
     except Exception as error:  # both libraries raise types without a common base except Exception
@@ -259,6 +255,13 @@ def load_graph(
     # Free the memory that loading took in addition.
     trim_heap()
     return session, tokenizer, table
+
+
+def open_session(model: Path, threads: int) -> Any:
+    """Open a graph for this many threads; 0 stands for all processors."""
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(str(model), _session_options(threads), providers=["CPUExecutionProvider"])
 
 
 def _background(directory: Path, manifest: Manifest) -> Vectors:

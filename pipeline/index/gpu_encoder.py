@@ -9,8 +9,9 @@ import numpy as np
 
 from pipeline.enums import Device
 from pipeline.errors import EncoderDiffers, EncoderUnavailable, GpuUnavailable
-from pipeline.index.compile import LOWEST_QUANTIZED_COSINE, SAMPLE, choose_prompts, load_original, lowest_cosine
+from pipeline.index.compiled_files import LOWEST_QUANTIZED_COSINE, SAMPLE, lowest_cosine
 from pipeline.index.encoder import Encoder, Vectors
+from pipeline.index.torch_export import choose_prompts, load_original
 
 # The cosine to the original that compiled encoders have on the same sample (decision 0001). Over 355 passages of notes,
 # conversations and commits, English vectors had at least 0.975 and a median of 0.992; over 172, the multilingual ones
@@ -41,7 +42,10 @@ def choose_device(requested: Device, torch: Any = None) -> Device:
 def list_gpus(torch: Any = None) -> list[Device]:
     """List the kinds of GPU that torch finds, the fastest first."""
     if torch is None:
-        import torch
+        try:
+            import torch
+        except ImportError:
+            return []
     available = {Device.CUDA: torch.cuda.is_available, Device.MPS: torch.backends.mps.is_available}
     return [device for device, is_available in available.items() if is_available()]
 

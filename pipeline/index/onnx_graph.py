@@ -78,7 +78,7 @@ def _shrink_large_tables(graph: Any) -> None:
     for node in nodes:
         graph.node.extend(_lookup(node) if node.input and node.input[0] in tables else [node])
     for name, table in tables.items():
-        codes, scales = _rows(numpy_helper.to_array(table))
+        codes, scales = round_rows(numpy_helper.to_array(table))
         graph.initializer.remove(table)
         graph.initializer.append(numpy_helper.from_array(codes, f"{name}.codes"))
         graph.initializer.append(numpy_helper.from_array(scales, f"{name}.scales"))
@@ -116,7 +116,7 @@ def _lookup(node: Any) -> list[Any]:
     ]
 
 
-def _rows(table: Vectors) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Vectors]:
+def round_rows(table: Vectors) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Vectors]:
     """Round each row to multiples of a scale; shapes (rows, width) and (rows, 1)."""
     scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
     scales[scales == 0] = 1

@@ -7,7 +7,7 @@ belong to the system's cache and to no process, and a truncated file causes an e
 import os
 import weakref
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,13 @@ TABLE_FILE: Final = "tokens.npy"
 TOKENS_INPUT: Final = "input_ids"
 # The graph's input instead of the rows.
 TABLE_INPUT: Final = "token_rows"
+
+
+class Table(Protocol):
+    """An embedding table."""
+
+    def rows(self, tokens: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the rows of tokens; shape (*tokens.shape, width)."""
 
 
 class TokenTable:

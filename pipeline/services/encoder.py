@@ -35,7 +35,6 @@ def get_encoder_status(settings: Settings) -> EncoderStatus:
 
 def compile_model(settings: Settings, name: str | None = None) -> Path:
     """Compile the usual model and the reranker, or a named model, if they are not compiled; return the first folder."""
-    # Loads torch.
     from pipeline.index.compile import compile_encoder, compile_model
 
     settings.paths.ensure()
@@ -45,12 +44,25 @@ def compile_model(settings: Settings, name: str | None = None) -> Path:
     return compile_encoder(usual_model(chosen), settings.paths.models)
 
 
+def list_default_encoders(settings: Settings) -> list[str]:
+    """List the models that workspaces use with these settings."""
+    return [usual_model(settings), *([encoder.MULTILINGUAL] if follows_languages(settings) else [])]
+
+
+def fill_encoder_cache(model: str) -> bool:
+    """Build a default encoder in the user's cache; return False if it is no default encoder or there is no cache."""
+    from pipeline.index.compile import fill_cache
+
+    return fill_cache(model)
+
+
 def describe_waiting_turns(settings: Settings, count: int, speaker: str = "you") -> str | None:
     """Say how many turns capture has not read yet, and which encoder they wait for; None without any."""
     if count == 0:
         return None
-    models = [usual_model(settings), *([encoder.MULTILINGUAL] if follows_languages(settings) else [])]
-    missing = next((model for model in models if not is_encoder_compiled(settings, model)), None)
+    missing = next(
+        (model for model in list_default_encoders(settings) if not is_encoder_compiled(settings, model)), None
+    )
     waiting = f"{count} things {speaker} said are waiting" if count > 1 else f"1 thing {speaker} said is waiting"
     if missing is None:
         return f"{waiting} to be read for memories"

@@ -1,10 +1,16 @@
 """What deploy/ has for a team's server is taken by the programs that it is for."""
 
+import json
+import re
 import shutil
 import subprocess
+from dataclasses import fields
+from functools import cache
 
 import pytest
+import yaml
 
+from config.settings import Settings
 from tests.support.proxies import DEPLOY, is_installed, make_certificate, write_caddy, write_nginx
 
 PROCESSES = ("web", "worker", "scheduler")
@@ -76,3 +82,75 @@ def test_systemd_would_say_what_it_does_not_know(units):
 def test_the_target_wants_every_process_of_the_stack():
     text = (DEPLOY / "systemd" / "reverie.target").read_text(encoding="utf-8")
     assert f"Wants={' '.join(f'reverie@{name}.service' for name in PROCESSES)}\n" in text
+
+
+@needs("hadolint")
+def test_hadolint_has_nothing_to_say_about_the_image():
+    assert run("hadolint", str(DEPLOY / "Dockerfile")) == (0, "")
+
+
+def list_instructions():
+    """Return the instructions of the image's last stage: (name, arguments)."""
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
+    lines = [line.partition(" ")[::2] for line in text.splitlines() if line and not line.startswith("#")]
+    last = max(number for number, (name, _) in enumerate(lines) if name == "FROM")
+    return lines[last:]
+
+
+def test_the_image_runs_as_a_user_of_its_own_and_says_whether_it_is_well():
+    instructions = dict(list_instructions())
+    assert instructions["USER"] == "10001"
+    assert "/healthz" in instructions["HEALTHCHECK"]
+    assert json.loads(instructions["ENTRYPOINT"]) == ["reverie"]
+    assert instructions["VOLUME"] == "/var/lib/reverie"
+
+
+def test_the_image_is_built_from_what_its_build_needs():
+    allowed = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    assert allowed[0] == "*"
+    for name in (line.removeprefix("!") for line in allowed if line.startswith("!")):
+        assert (DEPLOY.parent / name).exists(), name
+
+
+@cache
+def read_compose():
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+
+
+def test_only_this_machine_reaches_the_containers():
+    ports = [port for service in read_compose()["services"].values() for port in service.get("ports", [])]
+    assert ports == ["127.0.0.1:7077:7077"]
+
+
+def test_the_container_has_a_read_only_root_and_no_privileges():
+    reverie = read_compose()["services"]["reverie"]
+    assert (reverie["read_only"], reverie["cap_drop"], reverie["tmpfs"]) == (True, ["ALL"], ["/tmp"])
+    assert reverie["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_the_services_of_the_compose_file_refer_to_each_other():
+    compose = read_compose()
+    services = compose["services"]
+    for service in services.values():
+        assert set(service.get("depends_on", ())) <= services.keys()
+        for volume in service.get("volumes", ()):
+            assert volume.partition(":")[0] in compose["volumes"]
+        for config in service.get("configs", ()):
+            assert config["source"] in compose["configs"]
+        for name, needed in service.get("depends_on", {}).items():
+            assert needed["condition"] != "service_healthy" or "healthcheck" in services[name]
+    gateway = compose["networks"]["default"]["ipam"]["config"][0]["gateway"]
+    assert services["reverie"]["command"][-2:] == ["--behind-proxy", gateway]
+
+
+def test_every_variable_of_the_compose_file_is_named_and_none_has_a_secret_as_its_default():
+    text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    variables = dict(re.findall(r"(?<!\$)\$\{([A-Z0-9_]+)([^}]*)\}", text))
+    assert all(rest.startswith(":?") for rest in variables.values())
+    assert all(re.search(rf"^# .*\b{name}\b", text, re.MULTILINE) for name in variables)
+
+
+def test_the_settings_of_the_container_exist():
+    environment = read_compose()["services"]["reverie"]["environment"]
+    names = {name.removeprefix("REVERIE_").lower() for name in environment if name.startswith("REVERIE_")}
+    assert names <= {field.name for field in fields(Settings)}

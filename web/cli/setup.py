@@ -164,6 +164,7 @@ def _write(state: State, planned: _Planned, token_file: Path | None) -> _Planned
 
 def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
     """Start the import and the server, and print what was done and what undoes it."""
+    from web.cli.encoders import fill_encoder_cache
     from web.cli.setup_import import start_import, suggest_questions
     from web.cli.setup_summary import list_titles, show_agents, show_kept, show_next_steps
 
@@ -179,6 +180,8 @@ def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
         if not state.json:
             show_kept(state.settings, command)
         return
+    if team is None:
+        fill_encoder_cache(state)
     start_import(state, planned.offer)
     url = _start_server(state) if team is None else team.url
     if state.json:

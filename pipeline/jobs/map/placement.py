@@ -7,13 +7,12 @@ map and not with its square. Communities are discs that do not overlap; tied one
 pixels of a map without zoom.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, sparse
-from scipy.spatial import cKDTree
 
+from pipeline.jobs.map.geometry import Ties, find_close_pairs, find_fast_length
 from pipeline.jobs.map.graph import Ids, MapGraph, Numbers, Pausing
 
 SEED = 7
@@ -113,7 +112,7 @@ def _scatter(
 class _Forces:
     """The forces on entities: ties in communities, repulsion, the centre of the disc, and the last coordinates."""
 
-    pull: sparse.csr_matrix
+    pull: Ties
     pulled: Numbers
     mass: Numbers
     lean: Numbers
@@ -126,19 +125,16 @@ class _Forces:
     @classmethod
     def of(cls, graph: MapGraph, home: Ids, centre: Numbers, discs: Numbers, stood: Numbers) -> "_Forces":
         inside = home[graph.low] == home[graph.high]
-        low, high, weight = graph.low[inside], graph.high[inside], graph.weight[inside]
-        pull = sparse.csr_matrix(
-            (np.concatenate((weight, weight)), (np.concatenate((low, high)), np.concatenate((high, low)))),
-            (graph.size, graph.size),
-        )
-        pulled = np.asarray(pull.sum(axis=1)).reshape(-1)
+        pull = Ties.between(graph.low[inside], graph.high[inside], graph.weight[inside], graph.size)
+        pulled = pull.totals()
         usual = pulled.mean() or 1.0
         mass = 0.6 + 0.4 * np.sqrt(pulled / usual)
         lean = _lean_outwards(graph, ~inside, home, centre) / usual
         lean /= 1 + np.hypot(lean[:, 0], lean[:, 1])[:, None] / LEANING
         edge = discs[:, None]
         field = _Field.over((centre - edge).min(axis=0), (centre + edge).max(axis=0))
-        return cls(pull / usual, (pulled / usual)[:, None], mass, lean, home, centre, discs, stood, field)
+        pull = replace(pull, weight=pull.weight / usual)
+        return cls(pull, (pulled / usual)[:, None], mass, lean, home, centre, discs, stood, field)
 
     def at(self, spots: Numbers) -> Numbers:
         """Return the force on each entity."""
@@ -147,7 +143,7 @@ class _Forces:
         count = np.bincount(self.home)
         for axis in (0, 1):
             push[:, axis] -= (np.bincount(self.home, push[:, axis]) / count)[self.home]
-        pull = (self.pull @ spots - self.pulled * spots) * PULL
+        pull = (self.pull.sum_over(spots) - self.pulled * spots) * PULL
         off = spots - self.centre[self.home]
         distance, edge = np.hypot(off[:, 0], off[:, 1]), self.discs[self.home]
         beyond = np.maximum(0, 1 - edge / np.maximum(distance, 1e-6))
@@ -195,12 +191,12 @@ class _Field:
     def over(cls, low: Numbers, high: Numbers) -> "_Field":
         columns, rows = (int(cells) + 6 for cells in np.ceil((high - low) / CELL))
         margin = int(3 * REACH / CELL)
-        size = (fft.next_fast_len(rows + margin, real=True), fft.next_fast_len(columns + margin, real=True))
+        size = (find_fast_length(rows + margin), find_fast_length(columns + margin))
         y, x = (np.fft.fftfreq(length, 1 / length) * CELL for length in size)
         square = x[None, :] ** 2 + y[:, None] ** 2
         # Repulsion like that of charges, but with a limited reach, and limited for two entities at the same point.
         share = np.exp(-square / REACH**2) / (square + (0.8 * CELL) ** 2)
-        across, along = fft.rfft2(x[None, :] * share), fft.rfft2(y[:, None] * share)
+        across, along = np.fft.rfft2(x[None, :] * share), np.fft.rfft2(y[:, None] * share)
         return cls(low - 2 * CELL, (rows, columns), size, across, along)
 
     def push(self, spots: Numbers, mass: Numbers) -> Numbers:
@@ -215,9 +211,9 @@ class _Field:
             for down in (0, 1)
         ]
         spread = sum(np.bincount(where, share * mass, rows * columns) for where, share in corners)
-        waves = fft.rfft2(np.reshape(spread, self.shape), self.size)
+        waves = np.fft.rfft2(np.reshape(spread, self.shape), self.size)
         fields = (
-            fft.irfft2(waves * kernel, self.size)[:rows, :columns].ravel() for kernel in (self.across, self.along)
+            np.fft.irfft2(waves * kernel, self.size)[:rows, :columns].ravel() for kernel in (self.across, self.along)
         )
         return np.column_stack([sum(share * field[where] for where, share in corners) for field in fields])
 
@@ -229,14 +225,15 @@ def place_discs(radius: Numbers, ties: Numbers, start: Numbers, pausing: Pausing
     """
     known = ~np.isnan(start[:, 0])
     centre = np.where(known[:, None], start, _sunflower(len(radius)) * 2 * np.median(radius))
-    pull = sparse.csr_matrix(ties / max(ties.sum(axis=1).max(), 1e-9))
-    whole = np.asarray(pull.sum(axis=1)).reshape(-1, 1)
+    first, second = np.nonzero(ties)
+    pull = Ties(first, second, ties[first, second] / max(ties.sum(axis=1).max(), 1e-9), len(radius))
+    whole = pull.totals()[:, None]
     gap = SHORE * radius.mean()
     for step in range(DISC_ROUNDS):
         if pausing():
             return None
         heat = 1 - step / DISC_ROUNDS
-        drift = (pull @ centre - whole * centre) * DISC_PULL - centre * DISC_GRAVITY
+        drift = (pull.sum_over(centre) - whole * centre) * DISC_PULL - centre * DISC_GRAVITY
         # Existing discs hardly move, but close gaps.
         home = (start - centre) * DISC_LOYALTY + drift * DISC_DRIFT
         centre = centre + np.where(known[:, None], home, drift) * heat
@@ -258,8 +255,7 @@ def separate_discs(centres: Numbers, radius: Numbers, gap: float, rounds: int) -
 
 def push_apart(centres: Numbers, radius: Numbers, gap: float) -> tuple[Numbers, float]:
     """Push discs apart that are closer than a gap, the smaller one further; return the largest overlap."""
-    pairs: Ids = cKDTree(centres).query_pairs(2 * radius.max() + gap, output_type="ndarray")
-    first, second = pairs[:, 0], pairs[:, 1]
+    first, second = find_close_pairs(centres, 2 * radius.max() + gap)
     way = centres[first] - centres[second]
     distance = np.hypot(way[:, 0], way[:, 1])
     lack = radius[first] + radius[second] + gap - distance

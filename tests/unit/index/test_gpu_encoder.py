@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.enums import Device
 from pipeline.errors import EncoderDiffers, EncoderUnavailable, GpuUnavailable
-from pipeline.index.compile import SAMPLE
+from pipeline.index.compiled_files import SAMPLE
 from pipeline.index.gpu_encoder import TOLERANCE, GpuEncoder, GpuEncoders, check_agreement, choose_device
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.gpu import FakeOriginal, fake_torch

