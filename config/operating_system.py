@@ -18,6 +18,7 @@ POSIX = os.name == "posix"
 # No process needs more files; libraries size some tables by this limit.
 MOST_FILES = 8192
 CREATE_NEW_PROCESS_GROUP = 0x00000200
+_GROUP_AND_OTHERS_WRITE = 0o022
 # Signals that end a program: from its manager, from Ctrl-C, from a terminal that closes (not on Windows).
 STOP_SIGNALS = tuple(
     number for name in ("SIGTERM", "SIGINT", "SIGHUP") if (number := getattr(signal, name, None)) is not None
@@ -167,3 +168,14 @@ def copy_owner(file: Path, like: os.stat_result) -> None:
     status = file.stat()
     if POSIX and (like.st_uid, like.st_gid) != (status.st_uid, status.st_gid):
         os.chown(file, like.st_uid, like.st_gid)
+
+
+def is_protected(folder: Path) -> bool:
+    """Return whether a folder exists in which only this user or root can change files."""
+    if not POSIX:
+        return folder.is_dir()
+    try:
+        status = folder.stat()
+    except OSError:
+        return False
+    return status.st_uid in (os.getuid(), 0) and not status.st_mode & _GROUP_AND_OTHERS_WRITE

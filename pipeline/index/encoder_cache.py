@@ -13,7 +13,7 @@ from typing import Final
 
 from config.file_modes import OTHERS
 from config.foreign_variables import find_cache_folder
-from config.operating_system import POSIX
+from config.operating_system import is_protected
 from pipeline.index.encoder import (
     ENGLISH,
     FORMAT,
@@ -31,7 +31,6 @@ _WEIGHTS: Final[Mapping[str, PackagedModel]] = {
     f"sentence-transformers/{ENGLISH}": MINILM,
     MULTILINGUAL: E5,
 }
-_GROUP_AND_OTHERS_WRITE: Final = 0o022
 
 
 def _folder_in(cache: Path, model: str) -> Path:
@@ -59,7 +58,7 @@ def find_cached(model: str) -> Path | None:
     """Return the directory of a complete encoder in a cache, None if there is none that can be trusted."""
     for folder in _list_folders(model):
         directory = encoder_directory(model, folder)
-        if is_private(folder) and is_private(directory) and is_compiled(model, folder):
+        if is_protected(folder) and is_protected(directory) and is_compiled(model, folder):
             return directory
     return None
 
@@ -74,18 +73,7 @@ def open_cache(model: str) -> Path | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return None
-    return folder if is_private(folder) and os.access(folder, os.W_OK) else None
-
-
-def is_private(folder: Path) -> bool:
-    """Return whether a folder exists in which only this user or root can change files."""
-    if not POSIX:
-        return folder.is_dir()
-    try:
-        status = folder.stat()
-    except OSError:
-        return False
-    return status.st_uid in (os.getuid(), 0) and not status.st_mode & _GROUP_AND_OTHERS_WRITE
+    return folder if is_protected(folder) and os.access(folder, os.W_OK) else None
 
 
 def link_files(source: Path, target: Path) -> None:
