@@ -138,6 +138,10 @@ bench-quality: $(STAMP) ## Measure recall on public sets beside FTS5 (ARGS="FOLD
 bench-sessions: $(STAMP) ## Measure the search over sessions on public sets (ARGS="FILE ...")
 	$(BIN)/python -m benchmarks.sessions $(ARGS)
 
+.PHONY: bench-sde
+bench-sde: $(STAMP) ## Measure the retrieval of evidence by the protocols of others (ARGS="FILE ... --block")
+	$(BIN)/python -m benchmarks.sde $(ARGS)
+
 .PHONY: bench-largest
 bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body, worst first (ARGS="--route hooks")
 	$(BIN)/python -m benchmarks.largest $(ARGS)
