@@ -115,8 +115,8 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff format .
 
 .PHONY: bench-write
-bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput
-	$(BIN)/python -m benchmarks.write
+bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput (ARGS="--count 1000")
+	$(BIN)/python -m benchmarks.write $(ARGS)
 
 .PHONY: bench-digest
 bench-digest: $(STAMP) ## Measure digestion beside the bare encoder, and its CPU time by part (ARGS="--corpus templates --count 10000")
@@ -244,6 +244,10 @@ test-hosts: $(STAMP) ## Run the tests against the real hosts from npm, without a
 .PHONY: test-install
 test-install: $(TOOLS)/.installed ## Install the wheel with pip, uv and pipx and use it (minutes, 2 GB each; not part of `test`)
 	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin
+
+.PHONY: test-commands
+test-commands: ## Run each documented command once, small, in a fresh clone (minutes, 3 GB; not part of `test`)
+	.ci/test-commands $(CLONE)
 
 .PHONY: clean
 clean: ## Delete .venv, caches and the demo's home

@@ -90,6 +90,7 @@ class Peer:
 
     def __exit__(self, *error: object) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         try:
@@ -97,6 +98,7 @@ class Peer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._process.stdout.close()
         self._log.close()
 
     def do(self, command: str, **arguments: object) -> Any:
