@@ -22,6 +22,8 @@ NAME, VERSION = "pmb-ai", "1.2.3"
 # Installed first: resolved as a dependency it would bring a GPU's libraries along.
 TORCH = "torch==2.13.0"
 DRIVER = Path(__file__).with_name("peer_driver.py")
+# -P: in the driver's folder are modules with the names of packages that the peer imports, such as mcp.
+ARGUMENTS = ("-P", str(DRIVER))
 # Each of its batches writes its whole lexical index again: large ones suit it best.
 BATCH = 2000
 DAEMON_WITHIN_S = 180.0
@@ -78,7 +80,7 @@ class Peer:
         self._log_file = home.with_name(f"{home.name}.log")
         self._log = self._log_file.open("wb")
         self._process = subprocess.Popen(
-            [str(python), str(DRIVER)],
+            [str(python), *ARGUMENTS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -163,7 +165,7 @@ def daemon(python: Path, home: Path, workspace: str, threads: int) -> Iterator[C
     port, log_file = free_port(), home.with_name(f"{home.name}-daemon.log")
     with log_file.open("wb") as log:
         process = subprocess.Popen(
-            [str(python), str(DRIVER), "serve", str(port)],
+            [str(python), *ARGUMENTS, "serve", str(port)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -187,9 +189,10 @@ def daemon(python: Path, home: Path, workspace: str, threads: int) -> Iterator[C
 def _wait_until_warm(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
     end = time.monotonic() + DAEMON_WITHIN_S
     while not _is_warm(port):
-        status = process.poll()
-        if status is not None or time.monotonic() > end:
-            raise PeerFailedError(f"the peer's daemon was not warm within {DAEMON_WITHIN_S:.0f} s", status, log)
+        if (status := process.poll()) is not None:
+            raise PeerFailedError("the peer's daemon stopped before it was warm", status, log)
+        if time.monotonic() > end:
+            raise PeerFailedError(f"the peer's daemon is not warm after {DAEMON_WITHIN_S:.0f} s", None, log)
         time.sleep(POLL_S)
 
 
