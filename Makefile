@@ -131,8 +131,8 @@ format: $(DEVELOPMENT) ## Format the code
 	$(BIN)/ruff format .
 
 .PHONY: bench-write
-bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput
-	$(BIN)/python -m benchmarks.write
+bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput (ARGS="--count 1000")
+	$(BIN)/python -m benchmarks.write $(ARGS)
 
 .PHONY: bench-digest
 bench-digest: $(STAMP) ## Measure digestion beside the bare encoder, and its CPU time by part (ARGS="--corpus templates --count 10000")
@@ -153,6 +153,10 @@ bench-quality: $(STAMP) ## Measure recall on public sets beside FTS5 (ARGS="FOLD
 .PHONY: bench-sessions
 bench-sessions: $(STAMP) ## Measure the search over sessions on public sets (ARGS="FILE ...")
 	$(BIN)/python -m benchmarks.sessions $(ARGS)
+
+.PHONY: bench-sde
+bench-sde: $(STAMP) ## Measure the retrieval of evidence by the protocols of others (ARGS="FILE ... --block")
+	$(BIN)/python -m benchmarks.sde $(ARGS)
 
 .PHONY: bench-largest
 bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body, worst first (ARGS="--route hooks")
@@ -258,6 +262,10 @@ test-install: $(TOOLS)/.installed ## Run each documented way to install, also wi
 	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin $(ARGS)
 	.ci/slim $(PYTHON) build/slim
 	.ci/test-slim build/slim
+
+.PHONY: test-commands
+test-commands: ## Run each documented command once, small, in a fresh clone (minutes, 3 GB; not part of `test`)
+	.ci/test-commands $(CLONE)
 
 .PHONY: clean
 clean: ## Delete .venv, caches and the demo's home

@@ -1,11 +1,13 @@
 """The peer under measurement: its environment, its process, its data, its daemon."""
 
+import contextlib
 import http.client
 import json
 import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,16 +16,28 @@ from pathlib import Path
 from typing import Any, Self
 
 from benchmarks.wire import Answer, Wire, post
-from tests.support.stack import HOST, free_port, wait_until
+from tests.support.stack import HOST, POLL_S, free_port
 
 NAME, VERSION = "pmb-ai", "1.2.3"
 # Installed first: resolved as a dependency it would bring a GPU's libraries along.
 TORCH = "torch==2.13.0"
 DRIVER = Path(__file__).with_name("peer_driver.py")
+# -P: in the driver's folder are modules with the names of packages that the peer imports, such as mcp.
+ARGUMENTS = ("-P", str(DRIVER))
 # Each of its batches writes its whole lexical index again: large ones suit it best.
 BATCH = 2000
 DAEMON_WITHIN_S = 180.0
 CALIBRATION = 15
+LOG_LINES = 15
+
+
+class PeerFailedError(Exception):
+    """The peer could not be installed or started, or it stopped; the message ends with its log."""
+
+    def __init__(self, what: str, status: int | None, log: Path) -> None:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.exists() else []
+        ended = "its process still runs" if status is None else f"its process ended with status {status}"
+        super().__init__("\n    ".join([f"{what}; {ended}. The end of {log}:", *(lines or ["(empty)"])]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +56,17 @@ def environment(bench: Path, tell: Callable[[str], None]) -> Path:
         tell(f"installing {NAME} {VERSION} into {folder}; this happens once")
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         for wanted in (TORCH, f"{NAME}=={VERSION}"):
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", wanted], check=True)
+            _install(python, wanted, folder.with_suffix(".log"))
         marker.touch()
     return python
+
+
+def _install(python: Path, wanted: str, log: Path) -> None:
+    with log.open("wb") as output:
+        command = [str(python), "-m", "pip", "install", "--quiet", wanted]
+        status = subprocess.run(command, check=False, stdout=output, stderr=output).returncode
+    if status:
+        raise PeerFailedError(f"pip cannot install {wanted}", status, log)
 
 
 class Peer:
@@ -55,9 +77,10 @@ class Peer:
         self._model = model
         self.home = home
         home.mkdir(parents=True, exist_ok=True)
-        self._log = home.with_name(f"{home.name}.log").open("ab")
+        self._log_file = home.with_name(f"{home.name}.log")
+        self._log = self._log_file.open("wb")
         self._process = subprocess.Popen(
-            [str(python), str(DRIVER)],
+            [str(python), *ARGUMENTS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -69,23 +92,28 @@ class Peer:
 
     def __exit__(self, *error: object) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(30)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._process.stdout.close()
         self._log.close()
 
     def do(self, command: str, **arguments: object) -> Any:
         """Have one command carried out and return its answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"do": command, **arguments}).encode() + b"\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        line = b""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps({"do": command, **arguments}).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"the peer stopped, see {self._log.name}")
+            raise PeerFailedError(f"the peer stopped at `{command}`", self._process.wait(), self._log_file)
         return json.loads(line)
 
     def open(self, workspace: str) -> None:
@@ -100,7 +128,8 @@ class Peer:
             ids += self.do("write", items=items)["ids"]
         vectors = self.do("finish")["vectors"]
         if vectors != len(memories):
-            raise SystemExit(f"the peer has {vectors} vectors of {len(memories)} memories")
+            what = f"the peer has {vectors} vectors of {len(memories)} memories"
+            raise PeerFailedError(what, self._process.poll(), self._log_file)
         return ids
 
     def recall(self, questions: Sequence[str], k: int) -> Answers:
@@ -133,19 +162,21 @@ def _item(memory: Mapping[str, Any]) -> dict[str, Any]:
 @contextmanager
 def daemon(python: Path, home: Path, workspace: str, threads: int) -> Iterator[Callable[[Sequence[str], int], Answers]]:
     """Run the peer's own daemon, warm; yield how to ask it over HTTP."""
-    port = free_port()
-    with home.with_name(f"{home.name}.log").open("ab") as log:
+    port, log_file = free_port(), home.with_name(f"{home.name}-daemon.log")
+    with log_file.open("wb") as log:
         process = subprocess.Popen(
-            [str(python), str(DRIVER), "serve", str(port)],
+            [str(python), *ARGUMENTS, "serve", str(port)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             env=_environment(home, PMB_WORKSPACE=workspace, OMP_NUM_THREADS=str(threads)),
         )
     try:
-        wait_until("the peer's daemon is warm", lambda: _is_warm(port), DAEMON_WITHIN_S)
+        _wait_until_warm(process, port, log_file)
         token = (home / "daemon.token").read_text(encoding="utf-8").strip()
         yield lambda questions, k: _ask(port, token, questions, k)
+    except (OSError, http.client.HTTPException) as error:
+        raise PeerFailedError(f"the peer's daemon cannot be asked: {error!r}", process.poll(), log_file) from error
     finally:
         process.terminate()
         try:
@@ -153,6 +184,16 @@ def daemon(python: Path, home: Path, workspace: str, threads: int) -> Iterator[C
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _wait_until_warm(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    end = time.monotonic() + DAEMON_WITHIN_S
+    while not _is_warm(port):
+        if (status := process.poll()) is not None:
+            raise PeerFailedError("the peer's daemon stopped before it was warm", status, log)
+        if time.monotonic() > end:
+            raise PeerFailedError(f"the peer's daemon is not warm after {DAEMON_WITHIN_S:.0f} s", None, log)
+        time.sleep(POLL_S)
 
 
 def _is_warm(port: int) -> bool:
@@ -172,6 +213,6 @@ def _ask(port: int, token: str, questions: Sequence[str], k: int) -> Answers:
         answers: list[Answer] = wire.ask_all(requests)
     bad = next((answer for answer in answers if answer.status != 200), None)
     if bad is not None:
-        raise SystemExit(f"the peer's daemon answered {bad.status}: {bad.body[:200]!r}")
+        raise ConnectionError(f"it answered {bad.status}: {bad.body[:200]!r}")
     ids = [[result["ulid"] for result in answer.json()["results"]] for answer in answers]
     return Answers(ids, [answer.took_ms for answer in answers])

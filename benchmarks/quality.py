@@ -128,6 +128,13 @@ def read_stores(file: Path) -> Iterator[Store]:
 def ask_fts(store: Store) -> Scores:
     """Answer by SQLite's own full text search."""
     scores = Scores()
+    for asked, ranked in rank_by_fts(store):
+        scores.judge(asked, ranked)
+    return scores
+
+
+def rank_by_fts(store: Store, most: int = K) -> Iterator[tuple[Asked, list[str]]]:
+    """Yield each question with the best ids by SQLite's full text search, without stop words."""
     db = sqlite3.connect(":memory:")
     db.execute("CREATE VIRTUAL TABLE memory USING fts5 (id UNINDEXED, content, tokenize = 'porter unicode61')")
     db.executemany("INSERT INTO memory VALUES (?, ?)", [(one, m["content"]) for one, m in store.memories.items()])
@@ -137,10 +144,9 @@ def ask_fts(store: Store) -> Scores:
         if words:
             match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
             query = "SELECT id FROM memory WHERE memory MATCH ? ORDER BY rank LIMIT ?"
-            rows = db.execute(query, (match, max(K, len(asked.evidence))))
-        scores.judge(asked, [identity for (identity,) in rows])
+            rows = db.execute(query, (match, max(most, len(asked.evidence))))
+        yield asked, [identity for (identity,) in rows]
     db.close()
-    return scores
 
 
 def ask_stack(stack: Stack, name: str, store: Store) -> dict[str, Scores]:
