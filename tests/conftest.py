@@ -14,6 +14,8 @@ from tests.support.encoders import models_folder
 from tests.support.skips import note_skips
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Threads of BLAS wait by spinning: with a few tests at the same time, they take the cores from the tests.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # Not the cache of the user; the encoders in it are those of the present code.
 os.environ["XDG_CACHE_HOME"] = str(models_folder() / "cache")
 # As every program of ours does.
