@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ def list_gpus(torch: Any = None) -> list[Device]:
     """List the kinds of GPU that torch finds, the fastest first."""
     if torch is None:
         try:
-            import torch
+            torch = import_module("torch")
         except ImportError:
             return []
     available = {Device.CUDA: torch.cuda.is_available, Device.MPS: torch.backends.mps.is_available}

@@ -198,7 +198,7 @@ def export_graph(original: Any, features: Any, finish: Callable[[Any], Any], pat
 
     names = [name for name in _INPUTS if name in features]
 
-    class Pipeline(torch.nn.Module):
+    class Pipeline(torch.nn.Module):  # type: ignore[misc]  # mypy does not read torch
         def __init__(self) -> None:
             super().__init__()
             self.steps = torch.nn.ModuleList(original)
