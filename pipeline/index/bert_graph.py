@@ -55,7 +55,9 @@ def build_graph(
     if last is not None:
         # The quantizer leaves out layers of this operator (`onnx_graph`).
         layer_inputs = [vector, graph.constant(np.ascontiguousarray(last.weight.T)), graph.constant(last.bias)]
-        vector = graph.normalize(graph.add("Gemm", *layer_inputs))
+        vector = graph.add("Gemm", *layer_inputs)
+    # Also without a last layer: torch's export does so, and vectors stay the same bit by bit.
+    vector = graph.normalize(vector)
     width = graph.width
     rows = TensorProto.FLOAT if scales is None else TensorProto.INT8
     inputs = [
@@ -140,7 +142,9 @@ class _Graph:
 
     def _attend(self, hidden: str, bias: str, name: str, heads: int) -> str:
         size = self.width // heads
-        apart, together = self.constant([0, 0, heads, size]), self.constant([0, 0, self.width])
+        # A length that ONNX Runtime cannot infer keeps it from fusing the next sum with its normalization, which rounds
+        # otherwise than the graph of torch's export: vectors would differ from those that are stored.
+        apart, together = self.constant([0, 0, heads, size]), self.constant([0, -1, self.width])
 
         def split(part: str, order: list[int]) -> str:
             values = self.add("Reshape", self._linear(hidden, f"{name}.{part}"), apart)

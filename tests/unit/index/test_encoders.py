@@ -73,6 +73,7 @@ def test_a_command_at_a_terminal_waits():
 
 
 def test_an_encoder_is_compiled_outside_of_the_caller(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     compiled, release = set(), threading.Event()
     monkeypatch.setattr(encoders, "is_encoder_compiled", lambda _settings, model: model in compiled)
     monkeypatch.setattr(
@@ -89,6 +90,7 @@ def test_an_encoder_is_compiled_outside_of_the_caller(tmp_path, monkeypatch):
 
 
 def test_where_nothing_may_be_compiled_a_missing_encoder_is_unavailable(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     compiled = set()
     monkeypatch.setattr(encoders, "is_encoder_compiled", lambda _settings, model: model in compiled)
     monkeypatch.setattr(encoders, "compile_model_apart", lambda *_: pytest.fail("this starts a process"))
