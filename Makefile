@@ -60,7 +60,7 @@ up: $(RUNTIME) ## Run web, worker and scheduler in the foreground
 
 # How many tests run at the same time. Some start a server, a worker and a scheduler, of a gigabyte together.
 WORKERS ?= 2
-PARALLEL = --numprocesses $(WORKERS) --dist worksteal
+PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 # The last line of `test` reads what each kind skipped in its cache.
 pytest = $(BIN)/python -m pytest $(PARALLEL) -o cache_dir=.pytest_cache/$(subst test-,,$@)
 
