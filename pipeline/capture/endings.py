@@ -47,6 +47,11 @@ _NO_LONGER: Final = re.compile(
 )
 
 
+def names_what_is_gone(sentence: str) -> bool:
+    """Return whether a sentence says that a thing exists no longer."""
+    return any(_find_gone(sentence.strip()))
+
+
 def find_ended_facts(sentence: str, current_values: Mapping[FactKey, Any]) -> tuple[FactKey, ...]:
     """Return the known facts that a sentence ends, given their current values."""
     text = sentence.strip()

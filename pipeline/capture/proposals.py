@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.capture.commands import read_command
+from pipeline.capture.endings import names_what_is_gone
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statements import Label, Statement
 from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
@@ -99,6 +100,11 @@ def explain_dropped(statements: Iterable[Statement], chosen: Sequence[Statement]
             yield statement, f"{MAX_PROPOSALS_PER_TURN} other statements of the turn are more certain"
 
 
+def _ends_facts(statement: Statement, slot: Slot) -> bool:
+    # "There is no broker any more, I switched it off for ever" sounds like a rule.
+    return slot.value is None and names_what_is_gone(statement.sentence)
+
+
 def propose(
     turn: Turn, statements: Sequence[Statement], known: Mapping[FactKey, Any], *, personal: bool
 ) -> Iterator[Proposal]:
@@ -109,7 +115,7 @@ def propose(
     assert turn.role is Role.USER
     for statement in statements:
         slot = find_slot(statement.sentence, known)
-        if slot is not None and statement.label is Label.RULE and not slot.is_of_user:
+        if slot is not None and statement.label is Label.RULE and not (slot.is_of_user or _ends_facts(statement, slot)):
             slot = None
         about_person = (slot is not None and slot.is_of_user) or (
             slot is None

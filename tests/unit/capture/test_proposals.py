@@ -8,7 +8,7 @@ from pipeline.capture.proposals import (
     propose,
 )
 from pipeline.capture.statements import Label, Statement
-from pipeline.records import PERSONAL, Kind, Source
+from pipeline.records import PERSONAL, FactKey, Kind, Source
 from pipeline.store.turns import Role, Turn
 
 TURN = Turn("s1", Role.USER, "…", "2026-02-01T00:00:00.000Z", 7)
@@ -40,6 +40,20 @@ def test_what_is_asked_is_not_said():
 def test_of_a_long_message_the_beginning_and_the_end_are_read():
     found = list_sentences("The first one stands here.\n" + "x " * 20_000 + "\nThe last one stands here.")
     assert found == ["The first one stands here.", "The last one stands here."]
+
+
+@pytest.mark.parametrize(
+    ("said", "ends"),
+    [
+        ("ya no hay broker MQTT en casa, lo he apagado para siempre", True),
+        ("There is no broker MQTT de casa any more, for good.", True),
+        ("Never send passwords to the broker MQTT de casa.", False),
+    ],
+)
+def test_a_rule_ends_a_fact_only_if_it_says_that_the_thing_is_gone(said, ends):
+    broker = FactKey("broker_mqtt_de_casa", "port")
+    (proposal,) = propose(TURN, [statement(said, Label.RULE)], {broker: 1894}, personal=True)
+    assert (proposal.slot is not None and proposal.slot.keys == (broker,) and proposal.slot.value is None) is ends
 
 
 def test_of_many_the_surest_are_chosen_in_their_order():
