@@ -48,7 +48,7 @@ _NO_LONGER: Final = re.compile(
 
 
 def names_what_is_gone(sentence: str) -> bool:
-    """Return whether a sentence says that a thing exists no longer."""
+    """Return whether a sentence says that a thing no longer exists."""
     return any(_find_gone(sentence.strip()))
 
 

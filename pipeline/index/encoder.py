@@ -258,7 +258,7 @@ def load_graph(
 
 
 def open_session(model: Path, threads: int) -> Any:
-    """Open a graph for this many threads; 0 stands for all processors."""
+    """Open a graph for this many threads; 0 uses all processors."""
     import onnxruntime
 
     return onnxruntime.InferenceSession(str(model), _session_options(threads), providers=["CPUExecutionProvider"])

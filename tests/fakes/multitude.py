@@ -1,4 +1,4 @@
-"""A workspace of many memories as a digested one stands on the disk, written row by row."""
+"""A workspace of many memories, written row by row in the state that digestion leaves."""
 
 import hashlib
 import random
