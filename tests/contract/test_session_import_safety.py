@@ -73,10 +73,10 @@ def _rows(container, project):
 
 @pytest.mark.parametrize("moment", ["before the marks", "after the marks"])
 def test_an_import_that_is_killed_goes_on_without_loss_or_doubles(home, project, tmp_path, monkeypatch, moment):
-    monkeypatch.setattr("benchmarks.session_import.SESSION_BYTES", 100_000)
+    monkeypatch.setattr("benchmarks.session_import.SESSION_BYTES", 400_000)
     writer = TranscriptWriter(tmp_path / ".claude" / "projects", project, seed=3)
     # Enough for child processes.
-    writer.write(1_500_000)
+    writer.write(6_000_000)
     monkeypatch.setenv("HOME", str(tmp_path))
     run_until_killed(KILLED, moment)
     container = CommandContainer(home)
