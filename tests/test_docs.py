@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import threading
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -191,15 +192,15 @@ def test_what_a_document_of_the_code_names_is_in_the_code(name):
 
 
 def test_every_promise_of_security_names_a_test_that_is_there():
-    promises = re.findall(r"^\| [^|]+ \| `([^`]+)` \|$", read("docs/concepts/security.md"), flags=re.MULTILINE)
-    assert len(promises) >= 40
-    missing = [
-        promise
-        for promise in promises
-        for file, _, test in [promise.partition("::")]
-        if not re.search(rf"^def {test}\b", read(file), flags=re.MULTILINE)
-    ]
-    assert missing == []
+    tables = re.split(r"^\| guarantee \| test \|$", read("docs/concepts/security.md"), flags=re.MULTILINE)[1:]
+    # The rows of a table end at an empty line.
+    guarantees = [row for table in tables for row in table.partition("\n\n")[0].strip().splitlines()[1:]]
+    assert len(guarantees) >= 40
+    named = [re.findall(r"`(\w+)`", row.strip("| ").rpartition(" | ")[2]) for row in guarantees]
+    assert [row for row, tests in zip(guarantees, named, strict=True) if not tests] == []
+    sources = (file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+    found = Counter(name for text in sources for name in re.findall(r"^def (test_\w+)", text, flags=re.MULTILINE))
+    assert [test for tests in named for test in tests if found[test] != 1] == []
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")

@@ -107,7 +107,7 @@ def test_exchanging_again_sends_and_takes_nothing(homes):
         assert home.sync.status()[0].ahead == 0
 
 
-def test_a_purge_reaches_everybody(homes):
+def test_a_purge_reaches_every_device(homes):
     one, two, three = homes
     memory = one.say("the flumadiddle")
     exchange_until_still(*homes)
@@ -144,7 +144,7 @@ def test_a_later_newcomer_gets_everything(homes, tmp_path, url):
         assert late.get(ids[0]).pinned
 
 
-def test_who_is_not_of_the_circle_reads_nothing(homes, tmp_path, url):
+def test_devices_outside_the_circle_read_nothing(homes, tmp_path, url):
     homes[0].say("the flumadiddle")
     exchange_until_still(*homes)
     with contextlib.closing(Home(tmp_path / "stranger")) as stranger:

@@ -61,9 +61,7 @@ def is_plain_anywhere(paths, text):
     return [file for file in files for part in (text.encode(), PLAIN[:-1]) if part in file.read_bytes()]
 
 
-def test_killed_while_it_is_written_to_everything_acknowledged_is_there_and_nothing_is_plain(
-    make_stack, paths, key_file
-):
+def test_a_kill_during_writes_loses_nothing_and_leaves_nothing_plain(make_stack, paths, key_file):
     choose_key(paths, key_file)
     encrypt_home(paths)
     stack = make_stack(paths.root)
@@ -104,7 +102,7 @@ def test_killed_while_it_is_written_to_everything_acknowledged_is_there_and_noth
     assert [file for file in files if b"quagga" in file.read_bytes().lower()] == []
 
 
-def test_without_the_key_every_answer_names_it_and_with_it_all_goes_on(make_stack, paths, key_file):
+def test_without_the_key_every_answer_names_it(make_stack, paths, key_file):
     stack = make_stack(paths.root)
     assert run(stack, "encrypt", "--key-file", str(key_file)).returncode == 0
     assert run(stack, "snapshot", "take", "-w", "default").returncode == 0
@@ -201,7 +199,7 @@ KILLS = [
 
 
 @pytest.mark.parametrize(("way", "place"), KILLS)
-def test_killed_while_it_is_encrypted_or_decrypted_nothing_is_lost_and_the_next_ends_it(paths, key_file, way, place):
+def test_an_interrupted_encryption_loses_nothing_and_is_completed(paths, key_file, way, place):
     take_snapshot(paths.workspace("default"))
     if way == "decrypt":
         choose_key(paths, key_file)

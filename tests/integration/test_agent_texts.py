@@ -421,7 +421,7 @@ async def read_resources_and_prompts(client: Client, planted: Planted, keep: Kee
 @settings(max_examples=1)
 @given(around, around)
 @example(WORST, WORST)
-def test_no_text_that_nobody_vouches_for_stands_outside_quotation_marks(before, after):
+def test_unconfirmed_text_is_always_in_quotation_marks(before, after):
     outside: dict[str, set[str]] = {}
     heard: set[str] = set()
     with scratch_folder() as folder:

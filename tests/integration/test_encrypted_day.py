@@ -137,7 +137,7 @@ def test_no_word_of_a_day_is_in_any_file(home, key_file, tmp_path, monkeypatch):
     assert find_words(remote, WORDS) == []
 
 
-def test_what_was_plain_is_gone_after_encrypting_and_again_after_the_way_back(home, key_file, tmp_path, monkeypatch):
+def test_encrypting_erases_plain_files_every_time(home, key_file, tmp_path, monkeypatch):
     remote = tmp_path / "remote"
     remote.mkdir()
     paths = home.paths

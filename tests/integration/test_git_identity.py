@@ -113,7 +113,7 @@ def test_a_remote_in_a_file_that_the_repository_includes_is_found_within_it(tmp_
 
 
 @pytest.mark.parametrize("way", ["a path", "a link", "a condition"])
-def test_no_file_outside_of_a_repository_is_read_that_it_names(tmp_path, repository, way):
+def test_no_file_outside_a_repository_is_read(tmp_path, repository, way):
     outside = tmp_path / "outside"
     outside.write_text(f'[remote "origin"]\nurl = {PLAIN}\n')
     if way == "a link":

@@ -160,7 +160,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("offered", [["RS256"], ["RS256", "HS256", "none"]], ids=["as usual", "anything offered"])
-def test_a_token_that_is_not_the_providers_for_us_and_now_opens_nothing(browser, provider, offered):
+def test_only_a_valid_token_of_the_provider_opens_the_dashboard(browser, provider, offered):
     provider.metadata["id_token_signing_alg_values_supported"] = offered
     for lie, said in LIES.items():
         with pytest.MonkeyPatch.context() as patch:

@@ -113,7 +113,7 @@ def test_expired_and_unknown_tokens_are_refused(container, app):
         assert PersonClient(app, container, token, TEAM).get("/v1/people/me").status_code == 401
 
 
-def test_whether_a_workspace_exists_is_told_to_who_may_enter_it(home, ada):
+def test_a_workspace_without_a_role_looks_nonexistent(home, ada):
     home.write("The port is 8123", workspace="secret")
     refused = ada.get("/v1/memories", workspace="secret")
     assert refused.status_code == 404
@@ -200,7 +200,7 @@ def test_nobody_else_enters_a_personal_store(home, join, ada, bob):
     assert ada.words("likes") == ["Ada likes tea"]
 
 
-def test_who_is_removed_leaves_no_name_to_be_taken(container, app, ada):
+def test_the_name_of_a_removed_person_is_not_reused(container, app, ada):
     ada.write("Ada likes tea", scope={"kind": "user"})
     people.remove_person(container.people, people.get_person(container.people, "ada"))
     assert ada.get("/v1/people/me").status_code == 401

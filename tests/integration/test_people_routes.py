@@ -166,7 +166,7 @@ def test_somebody_decided_about_every_route(server):
 
 
 @pytest.mark.parametrize("caller", [*CALLERS, "revoked", "unknown"])
-def test_every_route_is_open_to_whom_it_should_be_and_to_nobody_else(server, tokens, caller):
+def test_every_route_is_open_only_to_its_roles(server, tokens, caller):
     _, app = server
     wrong = []
     for route, method, rule in list_routes(app):

@@ -133,7 +133,7 @@ ASKS = ("recall", "list", "prepare", "hook", "start", "list user", "sessions")
     st.lists(st.tuples(st.sampled_from(ASKS), st.sampled_from(("a", "b", "me"))), min_size=8, max_size=8),
 )
 @settings(max_examples=120, suppress_health_check=list(HealthCheck), phases=(Phase.reuse, Phase.generate))
-def test_nothing_of_a_workspace_is_told_in_another_or_to_the_person(client, drafts, asked):
+def test_no_memory_appears_in_another_workspace_or_the_personal_store(client, drafts, asked):
     """Each word is in one memory; what is about the person is told everywhere, and nothing else is told elsewhere."""
     number = next(NUMBERS)
     names = {"a": f"a{number}", "b": f"b{number}", "me": "me"}

@@ -69,7 +69,7 @@ def test_a_person_reaches_the_server_through_it(proxy):
     assert (answer.status, json.loads(text)["status"]) == (413, 413)
 
 
-def test_the_homes_token_is_worth_nothing_through_it(proxy):
+def test_the_installations_token_does_not_work_through_it(proxy):
     proxy, stack, _ = proxy
     home_token = (stack.home / "token").read_text(encoding="ascii").strip()
     assert call(proxy, "GET", "/v1/workspaces", home_token)[0].status == 401

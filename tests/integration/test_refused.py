@@ -30,7 +30,7 @@ def gone(request, client, home):
     return memory_id, request.param, text
 
 
-def test_however_often_it_is_offered_it_stays_away_and_is_counted(client, gone):
+def test_a_refused_memory_stays_away_and_is_counted(client, gone):
     memory_id, how, text = gone
     for source in ("agent", "ambient", "import", "agent", "agent"):
         answer = offer(client, text, source)

@@ -244,7 +244,7 @@ def server(tmp_path_factory):
 
 
 @pytest.mark.timeout(600)
-def test_nothing_crosses_a_scope_whoever_asks_and_however(server):
+def test_nothing_crosses_a_scope_for_any_viewer_or_request(server):
     asked, hidden, shown = Counter(), Counter(), Counter()
 
     # A failure names its check; to make its workspace smaller would take longer than a test may.

@@ -41,7 +41,7 @@ def test_a_block_keeps_its_limit_and_one_line_a_memory(found, limit):
 
 
 @given(memories)
-def test_evidence_is_quoted_and_cannot_end_its_quotation(memory):
+def test_evidence_is_quoted_and_no_text_ends_its_quotation(memory):
     block = render_block([Entry(memory)], 10_000, NOW)[0]
     line = block.splitlines()[1]
     if memory.trust is Trust.EVIDENCE:

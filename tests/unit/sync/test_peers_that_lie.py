@@ -182,7 +182,7 @@ def steal(file):
         (steal, "but its header says"),
     ],
 )
-def test_a_segment_that_is_not_whole_or_not_its_writers_is_named_and_stops_nothing(homes, shared, spoil, reason):
+def test_a_damaged_or_foreign_sync_file_is_reported_and_blocks_nothing(homes, shared, spoil, reason):
     one, two = homes
     revise.edit(one.database(), one.say("second"), Revision(pinned=True))
     one.exchange()

@@ -44,7 +44,7 @@ def test_the_homes_token_opens_to_this_machines_own_programs_alone():
     assert ask(client, **forwarded) == 200
 
 
-def test_who_comes_past_the_proxy_is_sent_to_it():
+def test_requests_that_bypass_the_proxy_are_refused():
     client = open_app(Settings(host="0.0.0.0", behind_proxy="10.0.0.5", public_url=f"https://{PUBLIC}"))
     assert ask(client, address="10.0.0.7") == 403
     assert ask(client, address="10.0.0.7", host=PUBLIC) == 403

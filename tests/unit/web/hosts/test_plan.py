@@ -136,7 +136,7 @@ def with_http_hooks(sandbox):
     return file
 
 
-def test_hooks_that_held_the_token_become_the_program_that_reads_it(sandbox):
+def test_setup_removes_the_token_from_older_hooks(sandbox):
     file = with_http_hooks(sandbox)
     sandbox.setup("claude-code")
     assert "Bearer" not in file.read_text()
