@@ -78,7 +78,7 @@ def _describe_values(setting: Setting) -> str:
 
 def _describe_setting(name: str, setting: Setting) -> str:
     marks = ["*Workspace.*"] if name in WORKSPACE_SETTINGS else []
-    if name in ENVIRONMENT_ONLY and "Environment only" not in setting.help:
+    if name in ENVIRONMENT_ONLY and "environment only" not in setting.help:
         marks.append("Environment only.")
     return " ".join([*marks, join_lines(setting.help)])
 
