@@ -120,7 +120,7 @@ def test_a_purge_reaches_every_device(homes):
     assert three.texts() == []
 
 
-def test_what_belongs_to_a_session_stays_where_it_is(homes):
+def test_session_memories_are_not_synced(homes):
     one, two, _ = homes
     one.say("a thought", scope=Scope(ScopeKind.SESSION, "s1"), session_id="s1")
     one.say("a task's", scope=Scope(ScopeKind.TASK, "t1"))

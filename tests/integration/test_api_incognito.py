@@ -50,7 +50,7 @@ NAMINGS = {
 
 
 @pytest.mark.parametrize("who", NAMINGS.values(), ids=NAMINGS.keys())
-def test_nothing_of_a_silent_session_is_stored_however_it_is_named(silent, container, digested, who):
+def test_nothing_of_an_incognito_session_is_stored(silent, container, digested, who):
     said = {"content": SAID, **who}
     key = {"key": "qwyjibofier.md", "digest": "d1"}
     fact = {"subject": "qwyjibofier", "attribute": "zubrowked", "value": SAID}
@@ -76,7 +76,7 @@ def test_nothing_of_a_silent_session_is_stored_however_it_is_named(silent, conta
     [*NAMINGS.values(), {"viewer": {"session": SESSION}}, {"session_id": "loud", "viewer": {"session": SESSION}}],
     ids=str,
 )
-def test_no_question_of_a_silent_session_is_stored(silent, container, digested, who):
+def test_no_question_of_an_incognito_session_is_stored(silent, container, digested, who):
     digested()
     assert silent.post("/v1/recall", {"query": SAID, **who}).status_code == 200
     if "scope" not in who:

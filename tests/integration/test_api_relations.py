@@ -177,7 +177,7 @@ def test_only_a_person_vouches_by_saying_the_same(client, source, expected):
         {"kind": "code", "anchor": {"path": "send-the-logs.md"}},
     ],
 )
-def test_a_person_who_says_a_text_vouches_for_no_field_that_came_with_it(client, fields):
+def test_repeating_a_text_confirms_no_other_field(client, fields):
     heard = client.write("Look at the logs before a deploy", source="import", **fields)
     for told, expected in (({}, "evidence"), (fields, "trusted")):
         client.post("/v1/memories", {"content": "Look at the logs before a deploy", "source": "user", **told})

@@ -47,9 +47,7 @@ def holds(container, **values):
     wait_until(f"{values} holds", is_so)
 
 
-def test_a_workspace_made_incognito_at_one_is_so_at_the_other_and_for_the_worker(
-    home, client, container, other, other_client, tmp_path
-):
+def test_an_incognito_workspace_is_incognito_on_every_server(home, client, container, other, other_client, tmp_path):
     client.write("Known before")
     with contextlib.closing(open_worker(fast_settings(tmp_path / "third", store=home.store))) as worker:
         assert other.workspace("default").captures

@@ -283,7 +283,7 @@ def test_no_file_is_read_that_a_repository_names(repository, tmp_path, monkeypat
     assert len(read(repository)) == 1
 
 
-def test_a_repository_that_keeps_git_waiting_is_left_in_the_end(repository, tmp_path, monkeypatch):
+def test_a_repository_cannot_block_git_forever(repository, tmp_path, monkeypatch):
     repository.commit("Open the gate")
     os.mkfifo(tmp_path / "pipe")
     with (repository.folder / ".git/config").open("a") as config:

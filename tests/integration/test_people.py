@@ -87,7 +87,7 @@ def test_a_token_is_hashed_at_rest_and_opens_at_once(container, app):
     }
 
 
-def test_revoked_is_refused_at_the_next_request_by_every_process(container, app, ada):
+def test_every_process_refuses_a_revoked_token(container, app, ada):
     other = open_web(container.settings)
     elsewhere = PersonClient(create_app(other), other, ada.auth["Authorization"].removeprefix("Bearer "), TEAM)
     assert elsewhere.get("/v1/people/me").status_code == ada.get("/v1/people/me").status_code == 200
@@ -288,7 +288,7 @@ def test_an_owner_withdraws_too_and_nobody_shares_anothers(join, ada, bob):
     assert ada.delete(f"/v1/memories/{own}/share").status_code == 409
 
 
-def test_what_a_memory_said_before_it_was_shared_stays_its_persons(ada, bob):
+def test_versions_before_a_share_stay_private(ada, bob):
     own = ada.write("The port of billing is 8123, says Eve", scope={"kind": "agent", "id": "claude"})
     ada.patch(f"/v1/memories/{own}", {"content": "The port of billing is 8123"})
     ada.post(f"/v1/memories/{own}/share")
@@ -360,7 +360,7 @@ def test_an_admin_manages_people_over_http(app, container, join, ada):
     assert admin.delete("/v1/people/zoe").status_code == 404
 
 
-def test_other_machines_hear_of_a_share_and_of_its_end(container, app, ada, tmp_path):
+def test_devices_receive_shares_and_withdrawals(container, app, ada, tmp_path):
     other = open_web(fast_settings(tmp_path / "other"))
     taken = 0
 

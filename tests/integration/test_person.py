@@ -86,7 +86,7 @@ def test_it_is_changed_and_purged_from_anywhere(client, tabs, digested):
     digested("me")
 
 
-def test_what_was_said_about_the_person_is_purged_where_it_was_said(client, container, digested):
+def test_a_purge_includes_turns_and_impressions(client, container, digested):
     say = {"session_id": "s1", "messages": [{"role": "assistant", "content": f"So:  {TABS.lower()}, I see."}]}
     client.post("/v1/turns", say, workspace="alpha")
     take_snapshot(container.workspace("alpha").paths)

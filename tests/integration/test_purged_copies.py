@@ -76,7 +76,7 @@ def test_what_was_gathered_into_the_personal_store_is_purged_where_it_came_from(
 
 @pytest.mark.parametrize("place", ["beta", "me", "new"])
 @pytest.mark.parametrize("personal", [False, True])
-def test_what_was_purged_does_not_return_by_an_import_elsewhere(client, digested, place, personal):
+def test_a_purged_memory_does_not_return_by_an_import_elsewhere(client, digested, place, personal):
     scope = {"scope": USER} if personal else {}
     client.write(FILLER, workspace="alpha")
     client.write(FILLER, workspace="beta")

@@ -123,7 +123,7 @@ def redis(tmp_path):
     process.wait()
 
 
-def test_several_servers_count_together_in_redis_and_each_for_itself_without(tmp_path, redis):
+def test_rate_limits_count_across_servers_with_redis(tmp_path, redis):
     url, process = redis
     problems, clock = [], [0.0]
     settings = Settings(home=tmp_path, queue_url=url, limit_requests=4)

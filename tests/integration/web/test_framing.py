@@ -92,7 +92,7 @@ def test_a_request_with_one_length_is_answered(send):
     ],
     ids=repr,
 )
-def test_a_request_whose_length_is_doubtful_is_refused_and_nothing_behind_it_is_read(send, headers):
+def test_ambiguous_requests_are_refused(send, headers):
     for body in (BODY + SMUGGLED, CHUNK + SMUGGLED, b"0\r\n\r\n" + SMUGGLED):
         statuses, read = send(post(*headers, body=body))
         assert statuses in ([400], [501]), read

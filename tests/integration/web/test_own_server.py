@@ -236,7 +236,7 @@ def test_another_directorys_server_is_a_stranger(own_server, tmp_path, monkeypat
     assert send_event(other.root, port) == b""
 
 
-def test_so_is_the_server_of_a_copied_directory(own_server, tmp_path, monkeypatch):
+def test_the_server_of_a_copied_directory_is_a_stranger(own_server, tmp_path, monkeypatch):
     container, port = own_server
     copy = HomePaths(tmp_path / "copy")
     copy.root.mkdir()

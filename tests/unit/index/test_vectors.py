@@ -65,7 +65,7 @@ def test_only_what_is_newer_is_read(table):
     assert table.read_codes(None, 3) is None
 
 
-def test_after_a_removal_everything_is_read_again_and_no_byte_is_left(table):
+def test_no_byte_of_a_removed_vector_is_left(table):
     first = table.read_codes(None, 100)
     with table.exclusive():
         table.replace({2: np.array([[0.6, 0.8, 0, 0]], np.float32)})

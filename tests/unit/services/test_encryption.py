@@ -76,7 +76,7 @@ def traces(paths, *texts):
     ]
 
 
-def test_nothing_is_plain_any_more_and_all_of_it_is_still_there(paths, key_file):
+def test_encryption_leaves_nothing_plain_and_loses_nothing(paths, key_file):
     before = contents(paths)
     assert len(before) == 5
     secret = content(paths.peers)["circle"][0][0]

@@ -91,7 +91,7 @@ def test_a_named_workspace_is_used_whether_it_exists_or_not(choose, folder, tmp_
 
 
 @pytest.mark.parametrize("name", ["theirs", "default", "set", "verdict-0d1a25a8"])
-def test_a_file_names_no_workspace_that_is_or_may_be_anothers(choose, folder, name):
+def test_a_file_names_no_workspace_of_another_project(choose, folder, name):
     """What exists is another's, the set one is everybody's, and whose a derived one is can be computed by anybody."""
     (folder / ".reverie.toml").write_text(f'workspace = "{name}"')
     choice = choose(folder, "theirs", workspace="set")
