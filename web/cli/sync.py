@@ -54,7 +54,9 @@ def join(state: State, code: str) -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice([ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT, ScopeKind.BRANCH]),
+    type=click.Choice(
+        [kind.value for kind in (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT, ScopeKind.BRANCH)]
+    ),
     help="Only sync memories of this scope. Can be repeated.  [default: workspace, user and branch]",
 )
 @click.option("--open", "is_open", is_flag=True, help="Write unencrypted, but signed data.")

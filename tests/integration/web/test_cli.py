@@ -609,6 +609,13 @@ def test_every_command_and_option_has_help_that_is_a_sentence():
         assert [text for text in helps if not text or not text[0].isupper() or "." not in text] == [], path
 
 
+def test_every_choice_is_a_text():
+    for path, command in commands(cli):
+        choices = [choice for param in command.params for choice in getattr(param.type, "choices", ())]
+        # click names the members of an enum in capitals and refuses their values.
+        assert [choice for choice in choices if type(choice) is not str] == [], path
+
+
 @pytest.mark.parametrize("arguments", ["version", "--help", "stats"])
 def test_a_command_loads_no_heavy_library(arguments, tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
