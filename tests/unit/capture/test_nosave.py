@@ -118,6 +118,7 @@ def test_what_a_program_forgets_is_no_command():
         "the job can throw our orders' mails away",
         "Remove unused parameters from the parser, nothing reads them.",
         "I've heard good things about that store, but I'm not sure.",
+        "i cant remember the name of that flag",
         "You're welcome. Don't hesitate to reach out, and keep up the good work!",
     )
     assert [text for text in said if find_no_save(text) is not None] == []
