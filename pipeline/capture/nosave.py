@@ -2,7 +2,7 @@
 
 The classifier is a ridge regression over words and word meanings, fitted on `nosave_examples/` at first use. It needs
 no encoder, because it must judge a prompt before anything of it is stored, also while no encoder is loaded (decision
-0042). A message without a word of `lexicon/nosave.toml` costs one expression.
+0046). A message without a word of `lexicon/nosave.toml` costs one expression.
 """
 
 import re
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Minimum score of the commands together. Higher loses secrets, lower loses memories. It rises with the number of texts
 # of a message and with each word of a text beyond SHORT_COMMAND: more words look like a command by chance.
-MIN_SCORE = 0.45
+MIN_SCORE = 0.41
 PER_TEXT = 0.05
 PER_WORD = 0.02
 SHORT_COMMAND = 15
@@ -37,12 +37,14 @@ LONGEST_SENTENCE = 400
 SHORT_MESSAGE = 3
 MOST_TO_DELETE = 8
 
-_WEIGHTS = {"concept": 1.0, "first": 0.5, "word": 0.7, "next": 0.7, "later": 0.5, "both": 0.4, "length": 0.5}
+_WEIGHTS = {"concept": 1.0, "word": 0.7, "next": 0.7, "three": 0.6, "later": 0.5, "both": 0.4, "length": 0.5}
+_EDGE = ("^",)
 _WINDOW = 5
-_MIN_EXAMPLES = 2
+_MIN_EXAMPLES = 3
 _PENALTY = 10.0
 _LENGTH = 6.0
-_TOKEN = re.compile(r"\w+|[?:]")
+# Marks separate who acts from what is refused: ", don't keep" is said to the assistant, "it doesn't keep" is not.
+_TOKEN = re.compile(r"\w+|[?:,;.!]")
 _NEGATED = re.compile(r"n['’]t\b")
 
 # The kind of a feature, and its value.
@@ -111,7 +113,7 @@ class NoSaveClassifier:
 
 @cache
 def _refusals() -> frozenset[Feature]:
-    return frozenset(("concept", concept) for concept in load_lexicon("nosave").words("refusals"))
+    return frozenset(("both" if "&" in name else "concept", name) for name in load_lexicon("nosave").words("refusals"))
 
 
 @cache
@@ -137,9 +139,10 @@ def fit(features: Sequence[frozenset[Feature]], labels: Sequence[str]) -> NoSave
     common = sorted(feature for feature, count in counts.items() if count >= _MIN_EXAMPLES)
     columns = {feature: number for number, feature in enumerate(common)}
     x = _vectors(features, columns)
-    expected = np.array([[label == column for column in LABELS] for label in labels], np.float64)
-    dual = np.linalg.solve(x @ x.T + _PENALTY * np.eye(len(x)), expected)
-    return NoSaveClassifier(columns, x.T @ dual)
+    expected = np.array([[label == column for column in LABELS] for label in labels], np.float32)
+    similarities = x @ x.T
+    similarities.flat[:: len(x) + 1] += _PENALTY
+    return NoSaveClassifier(columns, x.T @ np.linalg.solve(similarities, expected))
 
 
 def _vectors(features: Sequence[frozenset[Feature]], columns: Mapping[Feature, int]) -> "Matrix":
@@ -151,8 +154,8 @@ def _vectors(features: Sequence[frozenset[Feature]], columns: Mapping[Feature, i
             if (column := columns.get(feature)) is not None:
                 row[column] = _WEIGHTS[feature[0]]
     # A command says the same in a short text and in a long one.
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors *= _LENGTH / np.maximum(lengths, 1e-6)
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    vectors *= _LENGTH / np.maximum(lengths, 1e-6)[:, None]
     # The constant.
     vectors[:, -1] = 1
     return vectors
@@ -166,10 +169,13 @@ def _list_features(words: Sequence[str]) -> Iterator[Feature]:
     meant = [_concepts(word) for word in words]
     yield from (("word", word) for word in words)
     yield from (("concept", concept) for concepts in meant for concept in concepts)
-    yield from (("first", concept) for concept in (meant[0] if meant else ()))
-    named = [concepts or (f"={word}",) for concepts, word in zip(meant, words, strict=True)]
-    for left, right in pairwise(named):
+    # "~" is any word without a meaning in the list.
+    kinds = [_EDGE, *(concepts or (f"={word}", "~") for concepts, word in zip(meant, words, strict=True)), _EDGE]
+    for left, right in pairwise(kinds):
         yield from (("next", f"{a}>{b}") for a in left for b in right)
+    # Who refuses what: a sentence about a program has the words of a command, but another subject.
+    for left, middle, right in zip(kinds, kinds[1:], kinds[2:], strict=False):
+        yield from (("three", f"{a}>{b}>{c}") for a in left for b in middle for c in right)
     for number, left in enumerate(meant):
         for right in meant[number + 1 : number + 1 + _WINDOW]:
             yield from (("later", f"{a}>{b}") for a in left for b in right)

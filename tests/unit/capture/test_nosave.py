@@ -9,15 +9,22 @@ from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.capture.unsaved import split_said
 from pipeline.store.turns import Message, Role
 
-HELD_OUT = Path(__file__).parents[2] / "data" / "nosave"
+DATA = Path(__file__).parents[2] / "data"
 SENTENCE, TURN, SESSION, RESUME = NoSave.SENTENCE, NoSave.TURN, NoSave.SESSION, NoSave.RESUME
-# The least recall of commands and the greatest part of look-alikes that are taken for one, by language.
-BOUNDS = {"english": (0.75, 0.12), "german": (0.7, 0.15), "spanish": (0.7, 0.15), "french": (0.7, 0.15)}
+# The least recall of commands and the greatest part of look-alikes that are taken for one, by file.
+BOUNDS = {
+    "nosave/english": (0.75, 0.1),
+    "nosave/german": (0.75, 0.1),
+    "nosave/spanish": (0.75, 0.1),
+    "nosave/french": (0.75, 0.1),
+    "nosave_work/dev": (0.9, 0.1),
+    "nosave_work/test": (0.9, 0.05),
+}
 
 
-def read_labelled(language):
+def read_labelled(name):
     label, labelled = "none", []
-    for line in (HELD_OUT / f"{language}.txt").read_text(encoding="utf-8").splitlines():
+    for line in (DATA / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             label = line.strip("[]")
         elif line.strip():
@@ -25,10 +32,10 @@ def read_labelled(language):
     return labelled
 
 
-@pytest.mark.parametrize("language", BOUNDS)
-def test_commands_that_the_classifier_was_not_fitted_on_are_recognized(language):
-    recall, false_alarms = BOUNDS[language]
-    labelled = read_labelled(language)
+@pytest.mark.parametrize("name", BOUNDS)
+def test_commands_that_the_classifier_was_not_fitted_on_are_recognized(name):
+    recall, false_alarms = BOUNDS[name]
+    labelled = read_labelled(name)
     found = {text: find_no_save(text) for text, _ in labelled}
     commands = [text for text, label in labelled if label != "none"]
     others = [text for text, label in labelled if label == "none"]
@@ -103,6 +110,25 @@ def test_a_question_is_recognized(said, command):
 )
 def test_a_long_message_about_work_is_no_command(message):
     assert find_no_save(message) is None
+
+
+def test_what_a_program_forgets_is_no_command():
+    said = (
+        "a cache that may forget",
+        "the job can throw our orders' mails away",
+        "Remove unused parameters from the parser, nothing reads them.",
+        "I've heard good things about that store, but I'm not sure.",
+        "i cant remember the name of that flag",
+        "You're welcome. Don't hesitate to reach out, and keep up the good work!",
+    )
+    assert [text for text in said if find_no_save(text) is not None] == []
+
+
+def test_no_word_of_one_language_starts_like_a_common_word_of_another():
+    # "not*" for the Spanish "notar" once made every English negation a word for writing.
+    common = "not another garden stock couple conservation retirement borrow out off go head clear store stores"
+    wrong = {"write", "forget", "delete", "avoid", "pause", "aside", "memory"}
+    assert {word for word in common.split() if wrong & set(nosave._concepts(word))} == set()
 
 
 @pytest.mark.parametrize(
