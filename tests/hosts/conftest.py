@@ -17,6 +17,7 @@ import pytest
 from config.operating_system import kill_group
 from pipeline.identity import identify
 from tests.hosts.model_server import ModelServer
+from tests.hosts.terminal import Terminal
 from tests.support.stack import Client, wait_until
 
 PROGRAMS = os.environ.get("HOST_PROGRAMS", "")
@@ -41,7 +42,8 @@ class Host:
     program: str
     configure: Callable[["Machine", str], dict[str, str]]
     ask: tuple[str, ...]
-    again: tuple[str, ...] = ()
+    # None where only its terminal goes on with a session.
+    again: tuple[str, ...] | None
 
 
 def _claude(_machine: "Machine", url: str) -> dict[str, str]:
@@ -100,12 +102,12 @@ CODEX = ("exec", "--dangerously-bypass-hook-trust", "--dangerously-bypass-approv
 HOSTS = {
     "claude-code": Host("claude", _claude, CLAUDE, ("-c",)),
     "codex": Host("codex", _codex, CODEX, ("resume", "--last")),
-    "gemini": Host("gemini", _gemini, ("--yolo", "-p")),
+    "gemini": Host("gemini", _gemini, ("--yolo", "-p"), ("--resume", "latest")),
     "opencode": Host("opencode", _opencode, ("run",), ("-c",)),
-    "qwen-code": Host("qwen", _qwen, ("--yolo", "-p")),
-    "copilot": Host("copilot", _copilot, ("--allow-all-tools", "-p")),
+    "qwen-code": Host("qwen", _qwen, ("--yolo", "-p"), ("--continue",)),
+    "copilot": Host("copilot", _copilot, ("--allow-all-tools", "-p"), ("--continue",)),
     "pi": Host("pi", _pi, ("--provider", "local", "--model", "m", "-p"), ("-c",)),
-    "cline": Host("cline", _cline, ()),
+    "cline": Host("cline", _cline, (), None),
 }
 
 
@@ -117,6 +119,9 @@ class Machine:
         self.project.mkdir(parents=True)
         (self.reverie_home / "models").parent.mkdir(mode=0o700)
         (self.reverie_home / "models").symlink_to(models, target_is_directory=True)
+        # Without its encoders, each setup would build them.
+        (root / ".cache").mkdir()
+        (root / ".cache" / "reverie").symlink_to(models / "cache" / "reverie", target_is_directory=True)
         subprocess.run(["git", "init", "-q", str(self.project)], check=True)
         self.environment = {
             "HOME": str(root),
@@ -166,7 +171,7 @@ class Machine:
     def start_host(self, prompt: str, *, again: bool = False) -> "subprocess.Popen[str]":
         """Start the host on a prompt; `again` goes on with its last session."""
         host = HOSTS[self.name]
-        extra = host.again if again else ()
+        extra = host.again or () if again else ()
         # Codex has a command for it, opencode an option of a command, and the others an option.
         words = (*host.ask, *extra) if host.program in ("codex", "opencode") else (*extra, *host.ask)
         process = subprocess.Popen(
@@ -184,10 +189,29 @@ class Machine:
 
     def ask(self, prompt: str, *, again: bool = False) -> str:
         """Have the host answer a prompt and return what its user sees."""
+        if again and HOSTS[self.name].again is None:
+            self._ask_cline_again(prompt)
+            return ""
         process = self.start_host(prompt, again=again)
         shown, _ = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0, shown
         return shown
+
+    def _ask_cline_again(self, prompt: str) -> None:
+        history = subprocess.run(
+            ["cline", "history", "--json"],
+            cwd=self.project,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            timeout=DEADLINE_S,
+            check=True,
+        )
+        last = json.loads(history.stdout)[0]["sessionId"]
+        terminal = Terminal(["cline", "--id", last], self.project, self.environment)
+        self._started.append(terminal.process)
+        terminal.wait_for("Ask anything")
+        terminal.enter(prompt)
+        wait_until("the model has answered", lambda: not self.model.script, DEADLINE_S)
 
     def up(self) -> Client:
         """Start the stack and return a client of the project's workspace."""

@@ -167,10 +167,9 @@ def test_the_journal_holds_what_ran_once(machine, name):
     machine.ask("Do it")
     expected = [("command", "touch made", True), ("command", "false && make broken", False)]
     wait_until("the journal", lambda: machine.journal() == expected, 20)
-    if HOSTS[name].again:
-        machine.model.expect(SHELL[name]("touch more"), Say())
-        machine.ask("And more", again=True)
-        wait_until("the journal", lambda: machine.journal() == [*expected, ("command", "touch more", True)], 20)
+    machine.model.expect(SHELL[name]("touch more"), Say())
+    machine.ask("And more", again=True)
+    wait_until("the journal", lambda: machine.journal() == [*expected, ("command", "touch more", True)], 20)
 
 
 def test_a_patch_that_codex_refuses_is_no_deed(machine):
@@ -224,8 +223,8 @@ def test_evidence_reaches_the_model_as_quoted_text(machine, name):
     assert "port 8443" in seen
     assert seen.count(hostile) == 1
     assert f"“{hostile}”" in seen
-    # Plain text, not the same once more as JSON, whose marks make it longer.
-    if name != "gemini":
+    # Plain text, not the same once more as JSON, whose marks make it longer: but for the hosts that write it so.
+    if name not in ("gemini", "cline"):
         assert '{"' not in seen
         assert "\\n" not in seen
 
@@ -255,7 +254,7 @@ def test_what_was_said_in_a_turn_is_kept_once_and_what_was_told_is_shown(machine
     """The host's own transcript, rollout or event tells it; nothing that a program says in the person's place."""
     machine.install(name)
     machine.remember({"content": "Something"})
-    prompts = ["Say hello to the parser please", *(["And to the lexer"] if HOSTS[name].again else [])]
+    prompts = ["Say hello to the parser please", "And to the lexer"]
     for number, prompt in enumerate(prompts, start=1):
         machine.model.expect(Say())
         machine.ask(prompt, again=number > 1)

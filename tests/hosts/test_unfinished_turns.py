@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from config.operating_system import kill_group
-from tests.hosts.conftest import DEADLINE_S, HOSTS
+from tests.hosts.conftest import DEADLINE_S
 from tests.hosts.model_server import Fail, Say, Stall
 from tests.support.stack import wait_until
 
@@ -37,7 +37,7 @@ def test_a_turn_that_failed_or_was_interrupted_is_not_stored(machine, name):
     machine.start_host("We deploy only on Fridays").communicate(timeout=DEADLINE_S)
     run_interrupted(machine, "Staging is on port 6543 now")
     machine.model.expect(Say(ANSWER))
-    machine.ask(RULE, again=bool(HOSTS[name].again))
+    machine.ask(RULE, again=True)
     wait_until("the turn is stored", lambda: machine.list_said("user"), 60)
     assert machine.list_said("user") == [RULE]
     assert machine.list_said("assistant") == [ANSWER]
