@@ -13,8 +13,6 @@ from pathlib import Path
 from sqlite3 import Connection
 from weakref import WeakKeyDictionary
 
-from werkzeug.routing.rules import Rule
-
 from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.bootstrap.web import WebContainer
@@ -36,30 +34,16 @@ from pipeline.workspace import Workspace
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare_batch
 from tests.fakes.encoder import HashEncoder
+from tests.fakes.made_once import MEMORY
 from tests.fakes.tagger import FakeTagger
 
 PROFILE = WriterProfile("NORMAL", 1000, 5000)
-# Where there is such a folder, examples wait for no disk.
-MEMORY = "/dev/shm"
 # Where scratch databases are workspaces of a server instead of files.
 SERVED: Databases | None = None
 # Who asks waits for what was noted a moment ago, however busy the machine of the tests is.
 writer.PATIENCE_S = 20
 _numbers = itertools.count(1)
 _folders: WeakKeyDictionary[Database, Path] = WeakKeyDictionary()
-_compile_route = Rule._compile_builder
-_routes: dict[tuple[object, ...], Callable[..., tuple[str, str]]] = {}
-
-
-def _compile_route_once(rule: Rule, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
-    key = (rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown)
-    if key not in _routes:
-        _routes[key] = _compile_route(rule, append_unknown)
-    return _routes[key]
-
-
-# Each test makes an app: without this, compiling its 196 routes takes longer than most tests.
-Rule._compile_builder = _compile_route_once
 
 
 def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolicy | None = None) -> list[Receipt]:

@@ -8,13 +8,19 @@ from sqlite_utils import Database as Schema
 from pipeline.jobs.indexes import needs_segment
 from pipeline.records import Draft
 from pipeline.store import driver, memories, meta
-from pipeline.store.migrations import MIGRATIONS
+from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE
 from tests.fakes.migrations import next_version
 
 pytestmark = pytest.mark.usefixtures("either_home")
+
+
+@pytest.fixture(autouse=True)
+def _without_copies(monkeypatch):
+    """Migrate every store here, instead of copying one that is ready."""
+    monkeypatch.setattr("pipeline.store.sqlite.make_ready", make_ready)
 
 
 @pytest.fixture

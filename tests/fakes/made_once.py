@@ -1,0 +1,82 @@
+"""Make once in a process what each test would make anew: the tables of a store, the routes and the templates of an app.
+
+Each of these takes longer than most tests. Importing this module is enough.
+"""
+
+import atexit
+import secrets
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from filelock import FileLock
+from flask import Flask
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
+from sqlite_utils import Migrations
+from werkzeug.routing.rules import Rule
+
+from pipeline.store import driver, home_file, meta, operations_file, people_file, sqlite
+from pipeline.store.migrations import MIGRATIONS, make_ready
+
+# Where there is such a folder, a copy waits for no disk.
+MEMORY = "/dev/shm"
+_one_copy = threading.Lock()
+
+
+def copy_ready_store(
+    connection: sqlite3.Connection, file: Path, migrations: Migrations, *, snapshots: Path | None = None
+) -> None:
+    """Copy the tables of another new store into an empty file, and apply what is pending, as `make_ready` does."""
+    if not driver.is_encrypted(connection):
+        with FileLock(file.with_suffix(".opening")), _one_copy:
+            if connection.execute("PRAGMA page_count").fetchone() == (0,):
+                _make_store(migrations).backup(connection)
+                if migrations is MIGRATIONS:
+                    connection.execute("UPDATE meta SET value = ? WHERE key = ?", (secrets.token_hex(4), meta.NODE))
+    make_ready(connection, file, migrations, snapshots=snapshots)
+
+
+@cache
+def _make_store(migrations: Migrations) -> sqlite3.Connection:
+    folder = tempfile.TemporaryDirectory(dir=MEMORY if Path(MEMORY).is_dir() else None)
+    atexit.register(folder.cleanup)
+    file = Path(folder.name) / "ready.sqlite"
+    connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    make_ready(connection, file, migrations)
+    return connection
+
+
+class CompiledTemplates(BytecodeCache):
+    """The compiled templates of all apps."""
+
+    def __init__(self) -> None:
+        self._code: dict[tuple[str, str], object] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._code.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key, bucket.checksum] = bucket.code
+
+
+_compile_route = Rule._compile_builder
+_routes: dict[tuple[object, ...], Callable[..., tuple[str, str]]] = {}
+
+
+def _compile_route_once(rule: Rule, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+    key = (rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown)
+    if key not in _routes:
+        _routes[key] = _compile_route(rule, append_unknown)
+    return _routes[key]
+
+
+# Before a test adds a migration for a while.
+_make_store(MIGRATIONS)
+for module in (home_file, operations_file, people_file, sqlite):
+    module.make_ready = copy_ready_store
+Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
+Rule._compile_builder = _compile_route_once
