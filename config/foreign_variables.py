@@ -1,4 +1,4 @@
-"""Variables of other programs in the environment: object storage, the terminal and the cache folder."""
+"""Variables of other programs in the environment: object storage, the terminal, the cache folder and telemetry."""
 
 import os
 from collections.abc import Mapping
@@ -18,6 +18,11 @@ def environment_allows_http(environment: Mapping[str, str] | None = None) -> boo
 def environment_encoding() -> str | None:
     """Return the terminal encoding that the environment names; Python in isolated mode ignores it."""
     return os.environ.get("PYTHONIOENCODING", "").partition(":")[0] or None
+
+
+def disable_telemetry() -> None:
+    """Turn off the telemetry of libraries that this process imports from now on, and of its children."""
+    os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
 
 def find_cache_folder(environment: Mapping[str, str] | None = None) -> Path | None:

@@ -208,7 +208,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "lancedb": ("pipeline.index",),
     # Its decompression reads rollouts of Codex.
     "pyarrow": ("pipeline.index", "pipeline.transcripts.codex"),
-    "onnxruntime": ("pipeline.index",),
+    "onnxruntime": ("pipeline.index.onnx_runtime",),
     "tokenizers": ("pipeline.index",),
     "torch": ("pipeline.index",),
     "sentence_transformers": ("pipeline.index",),

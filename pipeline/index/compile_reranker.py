@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from config.foreign_variables import disable_telemetry
 from pipeline.errors import EncoderUnavailable
 from pipeline.index.compile import compile_once
 from pipeline.index.encoder import FORMAT, FP32, INT8, Manifest
@@ -75,6 +76,7 @@ def _build(name: str, directory: Path) -> None:
 
 def _load_original(model: str) -> Any:
     """Load a cross-encoder with one score; never from pickled weights, and never with code of its own."""
+    disable_telemetry()
     try:
         from sentence_transformers import CrossEncoder
     except ImportError as error:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from config.process import trim_heap
 from pipeline.errors import EncoderUnavailable
+from pipeline.index.onnx_runtime import import_onnxruntime
 from pipeline.index.token_table import TABLE_FILE, TABLE_INPUT, TOKENS_INPUT, Table, TokenTable
 from pipeline.index.unigram import UnigramTokenizer, load_tokenizer
 from pipeline.records.digestion import Passage
@@ -259,8 +260,7 @@ def load_graph(
 
 def open_session(model: Path, threads: int) -> Any:
     """Open a graph for this many threads; 0 uses all processors."""
-    import onnxruntime
-
+    onnxruntime = import_onnxruntime()
     return onnxruntime.InferenceSession(str(model), _session_options(threads), providers=["CPUExecutionProvider"])
 
 
@@ -275,9 +275,7 @@ def _background(directory: Path, manifest: Manifest) -> Vectors:
 
 
 def _session_options(threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
+    options = import_onnxruntime().SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # An arena keeps the memory of the longest text; without an arena, the speed is the same.

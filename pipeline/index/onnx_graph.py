@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from pipeline.index.encoder import Vectors
+from pipeline.index.onnx_runtime import import_quantization
 from pipeline.index.token_table import TABLE_INPUT, TOKENS_INPUT
 
 # Only multilingual vocabularies are larger. Smaller ones stay in 32 bits, as measured for decision 0001.
@@ -20,17 +21,17 @@ _TABLE_RANK: Final = 2
 def quantize(exported: Path, target: Path) -> None:
     """Write the eight-bit form of an exported ONNX graph."""
     import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    quantization = import_quantization()
     model = onnx.load(exported)
     _shrink_large_tables(model.graph)
-    quantize_dynamic(
+    quantization.quantize_dynamic(
         model,
         target,
         op_types_to_quantize=["MatMul"],
         nodes_to_exclude=_once_a_text(model.graph),
         per_channel=True,
-        weight_type=QuantType.QInt8,
+        weight_type=quantization.QuantType.QInt8,
     )
 
 

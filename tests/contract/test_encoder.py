@@ -1,7 +1,11 @@
+import os
 import re
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,6 +214,25 @@ def test_two_compilers_at_once_compile_once(small_model, tmp_path, monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         directories = set(pool.map(lambda _: compile_encoder(small_model, tmp_path), range(2)))
     assert len(directories) == len(built) == 1
+
+
+ENCODE = """
+import sys
+from pathlib import Path
+from pipeline.index.encoder import OnnxEncoder
+
+assert OnnxEncoder.load(Path(sys.argv[1]), threads=1).encode_query("Which port does staging use?").any()
+"""
+
+
+def test_no_library_of_an_encoder_writes_into_the_home_of_its_user_or_sends(compiled_model, tmp_path):
+    # Variables with which libraries send nothing anyway.
+    silent = {"CI", "ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "XDG_CACHE_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in silent} | {"HOME": str(tmp_path)}
+    command = [sys.executable, "-c", ENCODE, str(compiled_model)]
+    subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, check=True)
+    # ONNX Runtime keeps there what it sends.
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_a_model_that_is_not_there_is_unavailable(tmp_path):

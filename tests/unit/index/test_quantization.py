@@ -1,12 +1,12 @@
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import onnx_graph
 from pipeline.index.onnx_graph import quantize, separate_table
+from pipeline.index.onnx_runtime import import_onnxruntime
 from pipeline.index.token_table import TABLE_INPUT, TOKENS_INPUT, TokenTable
 
 ROWS, WIDTH = 50, 64
@@ -46,7 +46,7 @@ def export_model(path, *, also_multiplied=False):
 
 
 def run(path, ids, **inputs):
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = import_onnxruntime().InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return session.run(["vector", "looked_up"], {TOKENS_INPUT: ids} | inputs)
 
 
