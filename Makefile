@@ -18,13 +18,16 @@ export HF_HUB_OFFLINE ?= 1
 help: ## List every target
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-14s %s\n", $$1, $$2}'
 
-$(RUNTIME): requirements.lock pyproject.toml
-	@PYTHON="$(PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" .ci/install $(VENV)
-	@touch $@
+# A Python without ensurepip, as on a minimal Debian, leaves an environment without pip: the next run makes it again.
+.DELETE_ON_ERROR:
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): requirements.lock pyproject.toml | $(BIN)/python
+	@TORCH_INDEX="$(TORCH_INDEX)" .ci/install $(VENV)
+	@touch $@
 
 # Everything but torch, which only compiles models: the largest package by far.
 $(DEVELOPMENT): requirements-dev.lock pyproject.toml | $(BIN)/python

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = """#!/bin/sh
 echo "$@" >> "$CALLS"
 case "$*" in
-    "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+    "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && exit "${VENV_EXITS:-0}" ;;
     *--dry-run*) echo "Would install $WOULD_INSTALL" ;;
 esac
 """
@@ -60,6 +60,15 @@ def test_where_pip_chooses_a_build_for_the_cpu_nothing_is_said(install):
 def test_what_only_tests_need_is_not_installed(install):
     _, installed = install("torch-2.13.0+cpu")
     assert not any("requirements-dev.lock" in line for line in installed)
+
+
+def test_an_environment_that_could_not_be_completed_is_made_again(install, tmp_path, monkeypatch):
+    monkeypatch.setenv("VENV_EXITS", "1")
+    with pytest.raises(subprocess.CalledProcessError):
+        install("torch-2.13.0+cpu")
+    monkeypatch.delenv("VENV_EXITS")
+    install("torch-2.13.0+cpu")
+    assert (tmp_path / "calls").read_text().splitlines().count(f"-m venv {tmp_path}/venv") == 2
 
 
 def read_lock(name):
