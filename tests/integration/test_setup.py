@@ -142,17 +142,16 @@ def test_a_summary_names_files_server_and_what_to_do_next(reverie, scratch, star
     home = scratch[0]
     (home / ".cursor").mkdir()
     (home / ".cursor" / "mcp.json").write_text("{}\n")
-    experiment = "Optional: `reverie config set lesson_holdout 0.1` withholds one lesson in ten to measure whether "
     done = reverie("setup", "cursor", "zed", "--yes", REVERIE_PORT="7099")
     assert done.stdout.splitlines() == [
         "agent   connect       files that change",
         "Cursor  hooks, tools  ~/.cursor/hooks.json (new), ~/.cursor/mcp.json",
         "Zed     tools, rules  ~/.config/zed/settings.json (new), ~/.config/zed/AGENTS.md (new)",
-        "`--diff` shows each line that changes.",
+        "`--diff` shows each file and line that changes.",
         "Connected: Cursor, Zed (4 files changed). Restart them.",
         "Server: http://127.0.0.1:7099",
         "Undo: `reverie setup cursor zed --remove`",
-        f"{experiment}lessons help.",
+        "`reverie config set lesson_holdout 0.1` tests lessons by withholding one in ten.",
         "Try now: `reverie index project` in a project; `reverie dashboard`",
     ]
     assert started == [home / ".reverie"]
@@ -164,7 +163,7 @@ def test_a_summary_names_files_server_and_what_to_do_next(reverie, scratch, star
         "Cursor  hooks, tools  ~/.cursor/hooks.json (deleted), ~/.cursor/mcp.json",
         "Zed     tools, rules  ~/.config/zed/settings.json (deleted), ~/.config/zed/AGENTS.md (deleted)",
         "Disconnected: Cursor, Zed (4 files changed). Restart them.",
-        f"All memories stay in {home / '.reverie'}. `reverie down` stops the server.",
+        "All memories stay in ~/.reverie. `reverie down` stops the server.",
         "Undo: `reverie setup`",
     ]
     assert len(started) == 1

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,12 @@ def table(
     with target.capture() as captured:
         target.print(rows_table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def print_wrapped(text: str) -> None:
+    """Print a paragraph within the width of the terminal; indent its further lines."""
+    width = open_console().width
+    click.echo(textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
 
 
 def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:

@@ -178,7 +178,7 @@ def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
         show_agents(titles, planned.changes, removed=planned.removes)
     if planned.removes:
         if not state.json:
-            show_kept(state.settings, command)
+            show_kept(state.settings, command, planned.host_env.home)
         return
     if team is None:
         fill_encoder_cache(state)
@@ -330,7 +330,7 @@ def _show(planned: _Planned, *, diff: bool) -> None:
     show_plan(hosts, connections, planned.changes, planned.host_env.home, removes=planned.removes)
     offer.show()
     if planned.question and not diff:
-        click.echo("`--diff` shows each line that changes.")
+        click.echo("`--diff` shows each file and line that changes.")
 
 
 def _report(state: State, planned: _Planned, *, dry_run: bool) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import ReverieError
-from web.cli.render import count_of, format_size, plain, show_waiting
+from web.cli.render import count_of, format_size, plain, print_wrapped, show_waiting
 
 if TYPE_CHECKING:
     from pipeline.services.session_discovery import StoredSessions
@@ -57,9 +57,12 @@ class ImportOffer:
         return [asdict(sessions) for sessions in self.sessions]
 
     def show(self) -> None:
-        """Print the number, size and age of each agent's sessions in one line, and the agents that cannot be read."""
+        """Print the number of each agent's sessions, their size and age, and the agents that cannot be read."""
         if self.waiting:
-            click.echo(f"Past sessions: {', '.join(map(_describe_sessions, self.waiting))}")
+            counts = ", ".join(map(_count_sessions, self.waiting))
+            size = format_size(sum(sessions.size for sessions in self.waiting))
+            oldest = min((sessions.oldest_at for sessions in self.waiting if sessions.oldest_at), default=None)
+            print_wrapped(f"Past sessions: {counts} ({size}{f', since {oldest[:10]}' if oldest else ''})")
         for sessions in self.sessions:
             if sessions.problem is not None:
                 click.echo(f"Cannot list the sessions of {sessions.label}: {plain(sessions.problem)}", err=True)
@@ -84,7 +87,7 @@ def start_import(state: "State", offer: ImportOffer) -> None:
 
     agents = [sessions.agent for sessions in offer.waiting] if offer.is_limited else []
     start_import_in_background(state.settings, agents)
-    click.echo("The sessions are imported in the background; `reverie status` shows the progress.", err=state.json)
+    click.echo("Importing the sessions in the background; `reverie status` shows the progress.", err=state.json)
 
 
 def suggest_questions(state: "State", offer: ImportOffer | None) -> None:
@@ -150,8 +153,7 @@ def list_connections(
     return connections
 
 
-def _describe_sessions(stored: "StoredSessions") -> str:
+def _count_sessions(stored: "StoredSessions") -> str:
     counts = [f"{stored.files:,}"] if stored.files else []
     counts += [count_of(stored.databases, "database")] if stored.databases else []
-    since = f", since {stored.oldest_at[:10]}" if stored.oldest_at else ""
-    return f"{stored.label} {' + '.join(counts)} ({format_size(stored.size)}{since})"
+    return f"{stored.label} {' + '.join(counts)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from web.cli.render import count_of, plain, table
+from web.cli.render import count_of, open_console, plain, print_wrapped, table
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from web.hosts.setup_plan import FileChange
 
 HIDDEN = "•••"
-EXPERIMENT = (
-    "Optional: `reverie config set lesson_holdout 0.1` withholds one lesson in ten to measure whether lessons help."
-)
+EXPERIMENT = "`reverie config set lesson_holdout 0.1` tests lessons by withholding one in ten."
 # A token of an earlier setup or of another server, which the diff must not show.
 _BEARER = re.compile(r"(?<=Bearer )[\w.~+/-]{8,}=*")
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -34,14 +32,17 @@ def show_plan(
     removes: bool,
 ) -> None:
     """Print one row per agent: what setup connects, and the files that it changes."""
+    columns = ("agent", "disconnect" if removes else "connect", "files that change")
     rows = []
     for host, connection in zip(hosts, connections, strict=True):
         theirs = [change for change in changes if host.name in change.hosts and change.action != "none"]
-        files = [_name_file(change, home) for change in theirs]
-        if files or not removes:
-            rows.append([host.title, connection, ", ".join(files) or None])
+        if theirs or not removes:
+            rows.append((host.title, connection, theirs))
     if rows:
-        table(("agent", "disconnect" if removes else "connect", "files that change"), rows)
+        # Two blanks separate the columns.
+        widths = [max(map(len, cells)) + 2 for cells in zip(columns[:2], *(row[:2] for row in rows), strict=True)]
+        room = open_console().width - sum(widths)
+        table(columns, [(*row[:2], _name_files(row[2], home, room)) for row in rows])
 
 
 def show_diffs(changes: "Sequence[FileChange]") -> None:
@@ -62,7 +63,7 @@ def show_agents(titles: Sequence[str], changes: "Sequence[FileChange]", *, remov
     """Print which agents are connected or disconnected, and how many files changed for it."""
     count = sum(change.is_pending for change in changes)
     changed = f"{count_of(count, 'file')} changed). Restart them." if count else "up to date)."
-    click.echo(f"{'Disconnected' if removed else 'Connected'}: {', '.join(titles)} ({changed}")
+    print_wrapped(f"{'Disconnected' if removed else 'Connected'}: {', '.join(titles)} ({changed}")
 
 
 def show_next_steps(settings: "Settings", url: str | None, undo: str | None) -> None:
@@ -75,9 +76,11 @@ def show_next_steps(settings: "Settings", url: str | None, undo: str | None) -> 
         click.echo(EXPERIMENT)
 
 
-def show_kept(settings: "Settings", command: str) -> None:
+def show_kept(settings: "Settings", command: str, home: Path) -> None:
     """Print what a removal keeps, and how to connect the agents again."""
-    click.echo(f"All memories stay in {plain(settings.paths.root)}. `reverie down` stops the server.")
+    print_wrapped(
+        f"All memories stay in {plain(_shorten(settings.paths.root, home))}. `reverie down` stops the server."
+    )
     click.echo(f"Undo: `{command}`")
 
 
@@ -93,10 +96,19 @@ def describe(change: "FileChange") -> dict[str, Any]:
     }
 
 
-def _name_file(change: "FileChange", home: Path) -> str:
-    path = change.path
-    name = f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
-    return f"{name}{_ENDS.get(change.action, '')}"
+def _name_files(changes: "Sequence[FileChange]", home: Path, room: int) -> str | None:
+    """Return the names of files; if they need more room, only their number and the folders that fit."""
+    if not changes:
+        return None
+    names = [f"{_shorten(change.path, home)}{_ENDS.get(change.action, '')}" for change in changes]
+    count = count_of(len(changes), "file")
+    folders = list(dict.fromkeys(_shorten(change.path.parent, home) for change in changes))
+    summaries = [", ".join(names), f"{count} in {', '.join(folders)}", f"{count} in {min(folders, key=len)}, …"]
+    return next((summary for summary in summaries if len(summary) <= room), count)
+
+
+def _shorten(path: Path, home: Path) -> str:
+    return str("~" / path.relative_to(home)) if path.is_relative_to(home) else str(path)
 
 
 def _diff(change: "FileChange") -> Iterator[str]:

@@ -121,7 +121,7 @@ def subjects(view: View) -> str:
     query: SubjectsQuery = view.query
     now = utc_text(view.now)
     page = facts.list_subjects(view.workspace, query.q, now, PAGE_SIZE, query.before, SHOWN_OF_SUBJECT)
-    latest = [] if query.q or query.before else facts.list_latest(view.workspace, LATEST)
+    latest = [] if query.q or query.before else facts.list_latest(view.workspace, now, LATEST)
     next_url = next_page(page.next_cursor)
     return show(
         "facts.html", view, title="Facts", subjects=page.items, latest=latest, next_url=next_url, **FACT_HELPERS
