@@ -90,22 +90,22 @@ class Visited:
 
 
 def walk(find_links: FindLinks, starts: Seqs, shares: Floats, hops: int = HOPS, limit: int = MOST_VISITED) -> Visited:
-    """Return the memories that a random walk with restart visits after its start.
+    """Return the memories that a random walk with restart visits, its starts included.
 
     `starts` are different memories in row order; `shares` are the probabilities to start at each. From a memory the
     walk takes a link by its weight, from a link any of its memories. Each hop continues from the `limit` memories
     that the last one visited most.
     """
     reached = Visited(starts, np.diag(shares.astype(np.float64)))
-    moves: list[Visited] = []
+    moves = [reached]
     for _ in range(hops):
         most = np.sort(np.argsort(-reached.mass.sum(axis=0), kind="stable")[:limit])
         memories = reached.memories[most]
         reached = spread(find_links(memories), memories, reached.mass[:, most])
         moves.append(reached)
-    visited = np.unique(np.concatenate([NO_ROWS, *(moved.memories for moved in moves)]))
+    visited = np.unique(np.concatenate([moved.memories for moved in moves]))
     total = np.zeros((len(starts), len(visited)))
-    for hop, moved in enumerate(moves, 1):
+    for hop, moved in enumerate(moves):
         total[:, np.searchsorted(visited, moved.memories)] += moved.mass * DAMPING ** (2 * hop)
     return Visited(visited, total)
 

@@ -231,7 +231,9 @@ _OWN: Final = (
     RankFeature("follows_question", 0.25, _NEIGHBOURS, "follows a matching question", _follows_question, _before),
     RankFeature("session", 0.125, _NEIGHBOURS, "is in the session of a matching memory", _session, _same_session),
     RankFeature("session_words", 0.1, _WORDS, "is in a session that shares words with the query", _session_words),
-    RankFeature("linked", 0.5, _LINKS, "is linked to one of the best", lambda pool: pool.evidence.linked, _linked_from),
+    RankFeature(
+        "linked", 0.5, _LINKS, "is among the best or linked to them", lambda pool: pool.evidence.linked, _linked_from
+    ),
     RankFeature(
         "speaker", 0.1, _CUES, "was said by the person that the question names", lambda pool: pool.evidence.speaks
     ),

@@ -151,6 +151,20 @@ def test_a_walk_takes_stored_edges(workspace):
     assert place_of(answer, unrelated) is None
 
 
+def test_links_among_other_memories_do_not_displace_the_best_hit(workspace):
+    for number in range(12):
+        workspace.write(f"an ordinary note about topic{number} and nothing else")
+    # No other memory shares a word with it that the question does not have.
+    port = workspace.write("harbor listens on port 7443")
+    weaker = workspace.write("we decided that no port of harbor is mirrored")
+    unrelated = workspace.write("we decided against the sidecar")
+    with workspace.database.write() as db:
+        edges.add(db, workspace.seq(unrelated), EdgeKind.SUPPORTS, workspace.seq(weaker), "test", utc_now())
+    answer = workspace.ask("Which port does the harbor service use in production?")
+    assert state_of(answer) is ChannelState.OK
+    assert [place_of(answer, memory) for memory in (port, weaker, unrelated)] == [1, 2, 3]
+
+
 def test_a_walk_takes_entities_that_are_spelled_differently(workspace):
     host, *_ = fill(workspace)
     other = workspace.write("the storehouse of our accounts is slow")
