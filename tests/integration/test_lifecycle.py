@@ -287,9 +287,12 @@ def test_the_daemon_comes_up_and_goes_down_and_leaves_the_file_of_the_store_comp
     assert log.count("compiles the embedding model (once") == 1
 
 
-def test_who_has_an_encoder_is_told_of_none_to_compile(stack):
-    (stack.home / "models" / "one").mkdir(parents=True)
-    (stack.home / "models" / "one" / "manifest.json").touch()
+@pytest.mark.parametrize("place", ["home/models/one", "cache/reverie/encoders/digest/one"])
+def test_who_has_an_encoder_is_told_of_none_to_compile(stack, place):
+    folder = stack.home.parent / place
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").touch()
+    stack.environment |= {"XDG_CACHE_HOME": str(stack.home.parent / "cache"), "REVERIE_EMBEDDING_MODEL": "auto"}
     answer = stack.run("up", "--daemon")
     assert answer.returncode == 0, answer.stderr
     assert "compiles" not in answer.stderr

@@ -161,7 +161,11 @@ def _complete_files(settings: "Settings") -> Iterator[str]:
 
 def _has_encoder(settings: "Settings") -> bool:
     """Tell whether a model was ever compiled, by its files: importing the model code takes a second."""
-    return any(settings.paths.models.glob("*/manifest.json"))
+    if any(settings.paths.models.glob("*/manifest.json")):
+        return True
+    caches = [cache for cache in (find_cache_folder(), Path(sys.prefix, "share")) if cache is not None]
+    is_default = settings.embedding_model == AUTO
+    return is_default and any(any(cache.glob("reverie/encoders/*/*/manifest.json")) for cache in caches)
 
 
 def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
