@@ -1,15 +1,15 @@
 """Import ONNX Runtime without its telemetry.
 
 Since version 1.29, its releases write events and a device id into the user's cache folder and send them to Microsoft
-(https://github.com/microsoft/onnxruntime/blob/main/docs/Privacy.md). A variable turns this off before the import.
+(`Privacy.md` in the package). A variable turns this off before the import.
 """
 
-from types import ModuleType
+from typing import Any
 
 from config.foreign_variables import disable_telemetry
 
 
-def import_onnxruntime() -> ModuleType:
+def import_onnxruntime() -> Any:
     """Return the module `onnxruntime`."""
     disable_telemetry()
     import onnxruntime
@@ -17,7 +17,7 @@ def import_onnxruntime() -> ModuleType:
     return onnxruntime
 
 
-def import_quantization() -> ModuleType:
+def import_quantization() -> Any:
     """Return the module `onnxruntime.quantization`, which needs the package onnx."""
     disable_telemetry()
     from onnxruntime import quantization

@@ -33,6 +33,7 @@ from pipeline.ingest.fields import (
     name_of,
     read_item,
     split_text,
+    tags_of,
 )
 from pipeline.ingest.json_values import SkippedValue, build_source_error, open_source, value_of
 from pipeline.records import (
@@ -200,7 +201,7 @@ def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
             kind=shape.kind,
             importance=shape.importance,
             scope=None if scope is None else resolve_scope(scope, shape.session_id, "scope.id"),
-            tags=shape.tags,
+            tags=tags_of(shape.tags),
             metadata=metadata,
             session_id=shape.session_id,
             source=Source.IMPORT,
