@@ -45,6 +45,7 @@ _PENALTY = 10.0
 _LENGTH = 6.0
 # Marks separate who acts from what is refused: ", don't keep" is said to the assistant, "it doesn't keep" is not.
 _TOKEN = re.compile(r"\w+|[?:,;.!]")
+_LABEL = re.compile(r"(?:[^\s:]+\s){1,4}[^\s:]*\s?:")
 _NEGATED = re.compile(r"n['’]t\b")
 
 # The kind of a feature, and its value.
@@ -70,7 +71,9 @@ def find_no_save(message: str) -> NoSave | None:
     # "Remember this: never save passwords" is a command, but not this one.
     lines = [line for line in list_own_lines(message) if read_command(line) is None]
     sentences = [text for line in lines for text in split_sentences(line)]
-    judged = [text for text in sentences if _may_command(text)]
+    # A few words before a colon are a command of their own, whatever the text after it is about.
+    labels = [match[0] for text in sentences if (match := _LABEL.match(text))]
+    judged = [text for text in (*labels, *sentences) if _may_command(text)]
     if judged and 1 < len(sentences) <= SHORT_MESSAGE:
         judged.append(" ".join(sentences))
     if not judged:

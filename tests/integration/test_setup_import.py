@@ -28,6 +28,9 @@ class Machine:
         for folder in (self.project, self.data, *(self.home / agent for agent in AGENTS)):
             folder.mkdir(parents=True)
         (self.data / "models").symlink_to(models, target_is_directory=True)
+        # Without its encoders, setup would build them.
+        (self.home / ".cache").mkdir()
+        (self.home / ".cache" / "reverie").symlink_to(models / "cache" / "reverie", target_is_directory=True)
         write_sessions(self.home, self.project)
         subprocess.run([str(shutil.which("git")), "init", "--quiet", str(self.project)], check=True)
         self.environment = {

@@ -281,6 +281,6 @@ def test_any_other_file_is_refused_and_named_once(host, tmp_path, refused):
 def test_words_that_an_event_brings_are_known_by_the_hosts_record(client, host):
     said = {"role": "user", "content": "We use pnpm", "at": "2026-11-24T09:00:00Z", "id": "t1 user"}
     for session in (A, B):
-        host.end(session, said=[said, {"role": "user", "content": "Without a record"}])
-    assert host.said(A) == ["We use pnpm", "Without a record"]
-    assert host.said(B) == ["Without a record"]
+        host.end(session, said=[said, {"role": "user", "content": "Nobody else wrote this"}])
+    assert host.said(A) == ["We use pnpm", "Nobody else wrote this"]
+    assert host.said(B) == ["Nobody else wrote this"]

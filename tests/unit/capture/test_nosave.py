@@ -50,6 +50,7 @@ def test_commands_that_the_classifier_was_not_fitted_on_are_recognized(name):
         ("This is off the record: the release slips to May.", SENTENCE),
         ("We ship on Friday. Please don't store that my wife is ill.", SENTENCE),
         ("Merk dir das bitte nicht: mein Passwort ist Kaffee.", SENTENCE),
+        ("Nicht merken: Jorun zieht im Januar nach Bergen, sagt ihr Bruder am Telefon.", SENTENCE),
         ("No guardes esto: mi sueldo sube en julio.", SENTENCE),
         ("Ne retiens pas ça : je démissionne vendredi.", SENTENCE),
         ("forget what I just said", TURN),
