@@ -66,7 +66,7 @@ PORT, SHIP, TABS = "The port is 8123", "We ship on Tuesdays", "I like tabs"
 
 
 # Before the first commit, between both, and before the batch is marked as finished.
-@pytest.mark.parametrize(("place", "number", "arrives"), [("record", 1, False), ("record", 2, True), ("drop", 0, True)])
+@pytest.mark.parametrize(("place", "number", "arrives"), [("record", 0, False), ("record", 1, True), ("drop", 0, True)])
 def test_a_batch_is_in_both_stores_or_in_neither(tmp_path, look, place, number, arrives):
     run_until_killed(KILLED, str(tmp_path / "home"), "batch", place, str(number))
     expected = ([PORT, SHIP], [TABS]) if arrives else ([PORT], [])
