@@ -29,6 +29,7 @@ MEMORY_ID = "memory_id"
 GOAL_ID, SESSION_ID = "goal_id", "session_id"
 # The longest parameter of a path. No name is longer, so a longer one is not looked up.
 MAX_PATH_PART_CHARS = 2000
+MAX_IF_MATCH_CHARS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,10 @@ def _list_expected(sent: EndpointRequest) -> frozenset[str] | None:
     """Return the strong tags of `If-Match`; None without the header, or if any state is permitted."""
     if "If-Match" not in sent.headers:
         return None
-    tags = parse_etags(sent.headers["If-Match"])
+    named = sent.headers["If-Match"]
+    if len(named) > MAX_IF_MATCH_CHARS:
+        raise MalformedRequest(f"If-Match must have at most {MAX_IF_MATCH_CHARS} characters.")
+    tags = parse_etags(named)
     return None if tags.star_tag else frozenset(tags.as_set())
 
 

@@ -13,7 +13,7 @@ from pipeline.text.names import MAX_NAME_CHARS
 from web.api.answers import Problem
 from web.api.sources import SOURCE_ID
 from web.contract import INCOGNITO_HEADER
-from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
+from web.endpoint import MAX_IF_MATCH_CHARS, MAX_PATH_PART_CHARS, Endpoint
 from web.security import OPEN_PATHS
 from web.version import VERSION
 
@@ -52,8 +52,7 @@ _HEADERS: Mapping[str, Any] = {
         "name": "If-Match",
         "in": "header",
         "description": "ETags of the memory, or `*`. The memory is changed only if it is in one of these states.",
-        # The maximum size of all headers together.
-        "schema": {"type": "string", "maxLength": 65536},
+        "schema": {"type": "string", "maxLength": MAX_IF_MATCH_CHARS},
     },
     "workspace": {
         "name": WORKSPACE_HEADER,

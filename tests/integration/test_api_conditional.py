@@ -63,6 +63,12 @@ def test_weak_tags_never_match_and_lists_and_a_star_do(client, memory_id):
         assert patch(client, memory_id, {"tags": ["ports"]}, right).status_code == 200, right
 
 
+def test_a_list_of_states_without_end_is_refused(client, memory_id):
+    answer = patch(client, memory_id, {"importance": 0.9}, ", ".join([read_tag(client, memory_id)] * 200))
+    assert answer.status_code == 400
+    assert answer.get_json()["detail"] == "If-Match must have at most 4096 characters."
+
+
 def test_a_memory_that_does_not_exist_is_not_found(client):
     for tags in ("*", '"other"'):
         assert patch(client, "01M0000000000000000000NONE", {"pinned": True}, tags).status_code == 404
