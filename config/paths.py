@@ -1,12 +1,14 @@
-"""Paths of all files under `$REVERIE_HOME`, the identity of files, and the bearer token."""
+"""Paths of all files under `$REVERIE_HOME` and of the encoder caches, the identity of files, and the bearer token."""
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from config.file_modes import find_public_paths, make_private
+from config.foreign_variables import find_cache_folder
 from config.operating_system import POSIX
 
 # Inode, change time (ns) and size of a file.
@@ -22,9 +24,21 @@ PERSONAL_WORKSPACE = "me"
 WORKSPACES = "workspaces"
 SNAPSHOTS = "snapshots"
 STORE_KEY = "store.key"
+_ENCODERS = Path("reverie", "encoders")
 # The files of the spool: a waiting request, a request whose delivery was started, and the folder of refused requests.
 # After a crash, parts of a started request may have been carried out.
 SPOOL_ENDING, SPOOL_BEGUN, SPOOL_REFUSED = ".json", ".begun.json", "refused"
+
+
+def find_encoder_cache() -> Path | None:
+    """Return the folder in which this user's data directories share encoders, None if no variable names a cache."""
+    cache = find_cache_folder()
+    return None if cache is None else cache / _ENCODERS
+
+
+def list_encoder_caches() -> list[Path]:
+    """List the folders of shared encoders: this user's, and that of an installation without torch."""
+    return [cache for cache in (find_encoder_cache(), Path(sys.prefix, "share", _ENCODERS)) if cache is not None]
 
 
 def personal_workspace_of(person_id: str | None) -> str:

@@ -404,6 +404,13 @@ def test_a_library_is_imported_only_in_its_home(library):
     assert wrong == []
 
 
+def test_no_script_imports_onnxruntime_with_its_telemetry():
+    """A plain import sends events; `pipeline.index.onnx_runtime` turns this off before."""
+    scripts = {file.name: file.read_text(encoding="utf-8") for file in sorted((ROOT / ".ci").iterdir())}
+    plain = re.compile(r"^.*\bimport\b.*\bonnxruntime\b|\bfrom onnxruntime\b", re.MULTILINE)
+    assert [name for name, text in scripts.items() if plain.search(text)] == []
+
+
 # Who may read the environment. The client of hooks is one file that imports no settings: an agent waits for it.
 READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "config.foreign_variables", "web.hooks.client"})
 

@@ -45,6 +45,7 @@ _PENALTY = 10.0
 _LENGTH = 6.0
 # Marks separate who acts from what is refused: ", don't keep" is said to the assistant, "it doesn't keep" is not.
 _TOKEN = re.compile(r"\w+|[?:,;.!]")
+# Two to five words before a colon.
 _LABEL = re.compile(r"(?:[^\s:]+\s){1,4}[^\s:]*\s?:")
 _NEGATED = re.compile(r"n['’]t\b")
 
@@ -71,9 +72,7 @@ def find_no_save(message: str) -> NoSave | None:
     # "Remember this: never save passwords" is a command, but not this one.
     lines = [line for line in list_own_lines(message) if read_command(line) is None]
     sentences = [text for line in lines for text in split_sentences(line)]
-    # A few words before a colon are a command of their own, whatever the text after it is about.
-    labels = [match[0] for text in sentences if (match := _LABEL.match(text))]
-    judged = [text for text in (*labels, *sentences) if _may_command(text)]
+    judged = [part for text in sentences for part in _list_parts(text) if _may_command(part)]
     if judged and 1 < len(sentences) <= SHORT_MESSAGE:
         judged.append(" ".join(sentences))
     if not judged:
@@ -84,6 +83,15 @@ def find_no_save(message: str) -> NoSave | None:
     # A long message may be pasted in part: it deletes nothing that was said before.
     is_long = len(sentences) > MOST_TO_DELETE
     return NoSave.SENTENCE if command is NoSave.TURN and is_long else command
+
+
+def _list_parts(sentence: str) -> list[str]:
+    """Return the first words of a sentence up to a colon, if there is one, and the sentence.
+
+    In "not for your notes: …", the text after the colon may be about anything.
+    """
+    label = _LABEL.match(sentence)
+    return [sentence] if label is None else [label[0], sentence]
 
 
 def load_no_save_classifier() -> None:

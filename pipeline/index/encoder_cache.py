@@ -6,14 +6,13 @@ It contains no text of a user. A folder is used only if no other user can change
 import hashlib
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from config.file_modes import OTHERS
-from config.foreign_variables import find_cache_folder
 from config.operating_system import is_protected
+from config.paths import find_encoder_cache, list_encoder_caches
 from pipeline.index.encoder import (
     ENGLISH,
     FORMAT,
@@ -34,19 +33,18 @@ _WEIGHTS: Final[Mapping[str, PackagedModel]] = {
 
 
 def _folder_in(cache: Path, model: str) -> Path:
-    """Return the folder of a default encoder in a cache."""
+    """Return the folder of a default encoder in a cache of encoders."""
     # All that the files of an encoder are made from.
     sources = (sorted(_WEIGHTS[model].sha256.items()), background_messages(), SENTENCES.read_text("utf-8"))
     digest = hashlib.sha256(repr((FORMAT, model, sources)).encode()).hexdigest()
-    return cache / "reverie" / "encoders" / digest[:32]
+    return cache / digest[:32]
 
 
 def _list_folders(model: str) -> list[Path]:
     """List the folders in which a default encoder may be: in the user's cache, and in an installation without torch."""
     if model not in _WEIGHTS:
         return []
-    caches = (find_cache_folder(), Path(sys.prefix) / "share")
-    return [_folder_in(cache, model) for cache in caches if cache is not None]
+    return [_folder_in(cache, model) for cache in list_encoder_caches()]
 
 
 def has_cached(model: str) -> bool:
@@ -65,7 +63,7 @@ def find_cached(model: str) -> Path | None:
 
 def open_cache(model: str) -> Path | None:
     """Create the folder for a default encoder in the user's cache; None if there is no cache, or none to write to."""
-    cache = find_cache_folder()
+    cache = find_encoder_cache()
     if cache is None:
         return None
     folder = _folder_in(cache, model)

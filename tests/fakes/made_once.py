@@ -1,9 +1,10 @@
-"""Make once in a process what each test would make anew: the tables of a store, the routes and the templates of an app.
+"""Create once per process what each test needs: the tables of a store, the routes and the templates of an app.
 
 Each of these takes longer than most tests. Importing this module is enough.
 """
 
 import atexit
+import os
 import secrets
 import sqlite3
 import tempfile
@@ -22,8 +23,8 @@ from werkzeug.routing.rules import Rule
 from pipeline.store import driver, home_file, meta, operations_file, people_file, sqlite
 from pipeline.store.migrations import MIGRATIONS, make_ready
 
-# Where there is such a folder, a copy waits for no disk.
-MEMORY = "/dev/shm"
+# A folder in memory, where writing waits for no disk; None where the system has none.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 _one_copy = threading.Lock()
 
 
@@ -42,7 +43,7 @@ def copy_ready_store(
 
 @cache
 def _make_store(migrations: Migrations) -> sqlite3.Connection:
-    folder = tempfile.TemporaryDirectory(dir=MEMORY if Path(MEMORY).is_dir() else None)
+    folder = tempfile.TemporaryDirectory(dir=MEMORY)
     atexit.register(folder.cleanup)
     file = Path(folder.name) / "ready.sqlite"
     connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)

@@ -18,6 +18,7 @@ from config.operating_system import kill_group
 from pipeline.identity import identify
 from tests.hosts.model_server import ModelServer
 from tests.hosts.terminal import Terminal
+from tests.support.encoders import link_encoders
 from tests.support.stack import Client, wait_until
 
 PROGRAMS = os.environ.get("HOST_PROGRAMS", "")
@@ -42,7 +43,7 @@ class Host:
     program: str
     configure: Callable[["Machine", str], dict[str, str]]
     ask: tuple[str, ...]
-    # None where only its terminal goes on with a session.
+    # None if the host resumes a session only in a terminal.
     again: tuple[str, ...] | None
 
 
@@ -117,11 +118,7 @@ class Machine:
     def __init__(self, root: Path, models: Path, model: ModelServer) -> None:
         self.home, self.project, self.model = root, root / "project", model
         self.project.mkdir(parents=True)
-        (self.reverie_home / "models").parent.mkdir(mode=0o700)
-        (self.reverie_home / "models").symlink_to(models, target_is_directory=True)
-        # Without its encoders, each setup would build them.
-        (root / ".cache").mkdir()
-        (root / ".cache" / "reverie").symlink_to(models / "cache" / "reverie", target_is_directory=True)
+        link_encoders(root, models)
         subprocess.run(["git", "init", "-q", str(self.project)], check=True)
         self.environment = {
             "HOME": str(root),

@@ -1,4 +1,4 @@
-"""A terminal in which a program runs that only talks to one."""
+"""A terminal for programs that work only in one."""
 
 import os
 import pty
@@ -13,7 +13,7 @@ PATIENCE_S = 60
 
 
 class Terminal:
-    """A program in a terminal of its own, with all that it has shown."""
+    """A program in a terminal of its own, and the text that it has shown."""
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         self._master, inner = pty.openpty()
@@ -44,7 +44,7 @@ class Terminal:
         wait_until(f"the terminal shows {text}", lambda: text.encode() in self._shown, PATIENCE_S)
 
     def enter(self, text: str) -> None:
-        """Type a line; Enter follows when the line is shown, or the program would take it for a part of pasted text."""
+        """Type a line, and Enter once it is shown: in one write, the program would take both for pasted text."""
         os.write(self._master, text.encode())
         self.wait_for(text)
         os.write(self._master, b"\r")

@@ -223,7 +223,7 @@ def test_evidence_reaches_the_model_as_quoted_text(machine, name):
     assert "port 8443" in seen
     assert seen.count(hostile) == 1
     assert f"“{hostile}”" in seen
-    # Plain text, not the same once more as JSON, whose marks make it longer: but for the hosts that write it so.
+    # Plain text, without a copy in JSON, whose marks make it longer. Gemini CLI and Cline write JSON themselves.
     if name not in ("gemini", "cline"):
         assert '{"' not in seen
         assert "\\n" not in seen

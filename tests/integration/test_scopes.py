@@ -263,12 +263,9 @@ def test_nothing_crosses_a_scope_for_any_viewer_or_request(server):
 
     holds()
     assert asked.total() >= EXAMPLES * CHECKS
-    # Each had something to hide and something to show, or it would have proved nothing. How much is drawn.
-    assert all(min(asked[name], hidden[name], shown[name]) > EXAMPLES // 5 for name in OPERATIONS), (
-        asked,
-        hidden,
-        shown,
-    )
+    # Each had something to hide and something to show, or it would have proved nothing. Chance decides how often.
+    least = {name: min(asked[name], hidden[name], shown[name]) for name in OPERATIONS}
+    assert all(count > EXAMPLES // 5 for count in least.values()), least
 
 
 ALIKE = (

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.claude_sessions import SHOP_SESSIONS, write_sessions
+from tests.support.encoders import link_encoders
 from tests.support.stack import free_port, wait_until
 
 pytestmark = pytest.mark.timeout(600)
@@ -25,12 +26,9 @@ class Machine:
 
     def __init__(self, root: Path, models: Path) -> None:
         self.home, self.project, self.data = root / "home", root / "home" / "shop", root / "home" / ".reverie"
-        for folder in (self.project, self.data, *(self.home / agent for agent in AGENTS)):
+        for folder in (self.project, *(self.home / agent for agent in AGENTS)):
             folder.mkdir(parents=True)
-        (self.data / "models").symlink_to(models, target_is_directory=True)
-        # Without its encoders, setup would build them.
-        (self.home / ".cache").mkdir()
-        (self.home / ".cache" / "reverie").symlink_to(models / "cache" / "reverie", target_is_directory=True)
+        link_encoders(self.home, models)
         write_sessions(self.home, self.project)
         subprocess.run([str(shutil.which("git")), "init", "--quiet", str(self.project)], check=True)
         self.environment = {

