@@ -69,7 +69,7 @@ QUESTIONS = (
     # The number of a ticket.
     _ask("What was the cause of LAR-212?", "LAR-212 root cause"),
     # Other words than those of the memory.
-    _ask("Can we remove a dish that somebody has already bought?", "Archive a recipe instead of deleting it"),
+    _ask("What happens to old bills if we remove a dish?", "Archive a recipe instead of deleting it"),
     # A fact that changed, because the developer said so in a session.
     _ask("On which port does the staging database listen?", "staging database port: 6432"),
     # A decision that was reversed.
