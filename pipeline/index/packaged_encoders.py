@@ -36,7 +36,6 @@ from pipeline.index.language_projection import compute_projection
 from pipeline.index.onnx_graph import LARGE_TABLE, quantize, round_rows
 from pipeline.index.packaged_weights import E5, MINILM, copy_verified
 from pipeline.index.token_table import TABLE_FILE, Table
-from pipeline.index.unigram import load_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -103,10 +102,11 @@ def build_packaged(model: str, directory: Path) -> None:
     quantize(exported, directory / MODEL_FILE)
     exported.unlink()
     write_manifest(replace(source.manifest, precision=INT8), directory)
-    lowest = measure_agreement(OnnxEncoder.load(directory, threads=1), reference)
+    built = OnnxEncoder.load(directory, threads=1)
+    lowest = measure_agreement(built, reference)
     if not lowest >= LOWEST_QUANTIZED_COSINE:
         raise EncoderUnavailable(f"{model} with eight-bit weights differs from the original: cosine {lowest:.4f}")
-    encode_background(directory)
+    encode_background(built, directory)
 
 
 def _project_languages(source: _Source, exported: Path) -> LastLayer:
@@ -118,9 +118,8 @@ def _project_languages(source: _Source, exported: Path) -> LastLayer:
 def _open_exact(source: _Source, manifest: Manifest, exported: Path, last: LastLayer | None) -> OnnxEncoder:
     """Return the encoder with weights in 32 bits."""
     _save(build_graph(source.weights, source.config, last=last), exported)
-    tokenizer = load_tokenizer(exported.with_name(TOKENIZER_FILE))
     no_background = np.empty((0, manifest.dimension), np.float32)
-    return OnnxEncoder(manifest, open_session(exported, ALL_THREADS), tokenizer, no_background, source.table)
+    return OnnxEncoder(manifest, open_session(exported, ALL_THREADS), source.tokenizer, no_background, source.table)
 
 
 def _save(graph: Any, file: Path) -> None:

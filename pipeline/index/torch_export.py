@@ -77,7 +77,7 @@ def build_exported(model: str, directory: Path) -> None:
         raise EncoderUnavailable(f"compiled {model} differs from the original: cosine {lowest:.4f}")
     _publish_quantized(manifest, reference, exported)
     exported.unlink()
-    encode_background(directory)
+    encode_background(OnnxEncoder.load(directory, threads=1), directory)
 
 
 def save_tokenizer(model: str, tokenizer: Any, directory: Path) -> None:
