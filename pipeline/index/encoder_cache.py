@@ -48,8 +48,9 @@ def _list_folders(model: str) -> list[Path]:
 
 
 def has_cached(model: str) -> bool:
-    """Return whether a default encoder was built in a cache, without reading its files."""
-    return any((encoder_directory(model, folder) / MANIFEST_FILE).is_file() for folder in _list_folders(model))
+    """Return whether a default encoder was built in a cache that this user may read, without reading its files."""
+    manifests = (encoder_directory(model, folder) / MANIFEST_FILE for folder in _list_folders(model))
+    return any(os.access(manifest, os.R_OK) for manifest in manifests)
 
 
 def find_cached(model: str) -> Path | None:

@@ -1,5 +1,7 @@
 """Default encoders are built once in the user's cache, and every data directory takes them from it."""
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 
@@ -41,6 +43,20 @@ def built(monkeypatch):
 
     monkeypatch.setattr(compilation, "build_packaged", build)
     return names
+
+
+@contextlib.contextmanager
+def without_rights():
+    """Be a user who may read only what is open to all, if the tests run as root."""
+    if os.geteuid():
+        yield
+        return
+    nobody = 65534
+    os.setresuid(nobody, nobody, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
 
 
 def test_data_directories_share_one_build(cache, built, tmp_path):
@@ -113,6 +129,17 @@ def test_an_installation_can_bring_the_encoders(cache, built, monkeypatch, tmp_p
     assert has_cached(MULTILINGUAL)
     assert take_cached(MULTILINGUAL, tmp_path / "others")
     assert is_compiled(MULTILINGUAL, tmp_path / "others")
+
+
+def test_a_cache_that_this_user_may_not_read_counts_as_none(cache, built, tmp_path):
+    """As that of an installation by root, for the user of a service."""
+    compile_encoder(ENGLISH, tmp_path / "models")
+    assert has_cached(ENGLISH)
+    cache.chmod(0)
+    with without_rights():
+        assert not has_cached(ENGLISH)
+        assert find_cached(ENGLISH) is None
+    cache.chmod(0o700)
 
 
 def test_other_models_are_not_cached(cache, tmp_path):
