@@ -809,6 +809,8 @@ if system == "win32":
                 delattr(place, name)
     os.name = "nt"
     pathlib.WindowsPath = pathlib.PosixPath
+    # Since Python 3.13, Path itself chooses, by a name of its own.
+    getattr(pathlib, "_local", pathlib).WindowsPath = pathlib.PosixPath
 sys.platform = system
 print(sum(importlib.import_module(name) is not None for name in modules))
 """

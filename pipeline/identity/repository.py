@@ -53,6 +53,9 @@ def resolve_upwards(folder: Path) -> tuple[Path, ...]:
     """Return a folder with links resolved, and its parents; raise InvalidField for a path that cannot be resolved."""
     try:
         resolved = folder.resolve()
+        # Python 3.13 returns a loop of links as it is, where earlier versions raise.
+        if resolved.is_symlink():
+            resolved = folder.resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         raise InvalidField(FieldError("cwd", "is not a readable folder")) from error
     return (resolved, *resolved.parents)

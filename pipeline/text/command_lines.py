@@ -173,7 +173,8 @@ def _apply(wrapper: _Wrapper, arguments: Sequence[str]) -> tuple[list[str], Sequ
                 break
         elif word.startswith("-") and len(word) > 1:
             if name in wrapper.scripts or _is_short_script(word, wrapper):
-                script = value or " ".join(arguments[at + 1 : at + 2])
+                # All that follows: a shell between takes the quotation marks away (`ssh host bash -c 'a b'`).
+                script = value or " ".join(arguments[at + 1 :])
                 return [*arguments[:at], *arguments[at + 2 :]], script
             at += 2 if word in wrapper.valued else 1
         elif path:

@@ -3,7 +3,7 @@
 import shlex
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.context.command_rules import Verdict, judge
 from pipeline.context.prohibitions import forbids_command, mentions_command
@@ -170,6 +170,7 @@ WRAPPERS = [
 
 
 @given(st.lists(st.sampled_from(WRAPPERS), max_size=2))
+@example(["bash -lc {quoted}", "ssh -p 22 deploy@vega {}"])
 def test_no_wrapper_hides_a_forbidden_command(wrappers):
     command = "prisma migrate reset"
     for wrapper in wrappers:
