@@ -152,7 +152,7 @@ class VectorTable:
         rows = self._read(None)
         codes = PassageCodes.of(rows.seqs, rows.matrix)
         if len(rows.seqs):
-            trim_allocators()
+            trim_heap()
         return codes
 
     def _read(self, condition: str | None) -> VectorRows:
@@ -317,11 +317,3 @@ class AllTables:
             VectorTable(self._folder, name, schema.field("vector").type.list_size, self._place)
             for name, schema in schemas.items()
         ]
-
-
-def trim_allocators() -> None:
-    """Return the memory that reading a table has left in the allocators to the system."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-    trim_heap()
