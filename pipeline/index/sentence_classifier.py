@@ -47,10 +47,13 @@ class Examples:
     penalty: float
     word_scale: float = 0.0
 
-    def digest(self) -> str:
-        """Return a short digest of the examples and of the settings of the fit."""
-        settings = (self.labels, self.vector_scale, self.mark_scale, self.penalty, self.word_scale, FIT)
-        return hashlib.sha256(repr((settings, list_examples(self))).encode()).hexdigest()[:12]
+
+@cache
+def digest_examples(examples: Examples) -> str:
+    """Return a short digest of the examples and of the settings of the fit."""
+    scales = (examples.vector_scale, examples.mark_scale, examples.penalty, examples.word_scale)
+    content = ((examples.labels, *scales, FIT), list_examples(examples))
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
 
 @cache
@@ -217,7 +220,7 @@ def is_fitted(models: Sequence[str], examples: Examples, folder: Path) -> bool:
 
 def _file_of(models: Sequence[str], examples: Examples, folder: Path) -> Path:
     names = "-".join(re.sub(r"[^A-Za-z0-9.-]+", "-", model) for model in models)
-    return folder / f"{names}-{examples.digest()}.npy"
+    return folder / f"{names}-{digest_examples(examples)}.npy"
 
 
 def _features(encoders: Sequence[Encoder], sentences: Sequence[str], examples: Examples) -> Matrix:

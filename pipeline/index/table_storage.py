@@ -28,6 +28,10 @@ def preload_vectors() -> Any:
     """Import LanceDB before the first search needs it, because that takes longer than loading an encoder; return it."""
     with stub_packages(LANCEDB_EXTRAS):
         import lancedb
+        import pyarrow as pa
+
+    # The default pool keeps what reading has freed in each thread: 12 MiB of a worker.
+    pa.set_memory_pool(pa.system_memory_pool())
     return lancedb
 
 

@@ -24,6 +24,10 @@ from pipeline.index.table_storage import FolderTables, TableStorage
 KEPT_VERSIONS = timedelta(hours=1)
 # With fewer rows, a sequential scan is faster and more accurate than any index.
 ANN_ROWS = 20_000
+# Reads and deletions open every fragment, and a merge rewrites every row: a small table merges few fragments, a larger
+# one more.
+MOST_FRAGMENTS = 16
+ROWS_PER_FRAGMENT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,13 @@ class VectorTable:
         except IndexUnavailable:
             # Not created yet, or lost: a file with only these would look complete.
             self._codes.replace(self._read_all())
+        self._merge_many_fragments()
+
+    def _merge_many_fragments(self) -> None:
+        rows = self.count()
+        if rows < ANN_ROWS and self.fragments() >= max(MOST_FRAGMENTS, rows // ROWS_PER_FRAGMENT):
+            with self._place.typed_errors():
+                self._open().optimize(cleanup_older_than=KEPT_VERSIONS)
 
     def remove(self, seqs: Sequence[int]) -> None:
         """Delete the passages of memories; the caller has the lock."""
@@ -141,7 +152,7 @@ class VectorTable:
         rows = self._read(None)
         codes = PassageCodes.of(rows.seqs, rows.matrix)
         if len(rows.seqs):
-            trim_allocators()
+            trim_heap()
         return codes
 
     def _read(self, condition: str | None) -> VectorRows:
@@ -306,11 +317,3 @@ class AllTables:
             VectorTable(self._folder, name, schema.field("vector").type.list_size, self._place)
             for name, schema in schemas.items()
         ]
-
-
-def trim_allocators() -> None:
-    """Return the memory that reading a table has left in the allocators to the system."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-    trim_heap()

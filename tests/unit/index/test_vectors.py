@@ -54,6 +54,15 @@ def codes_of(table):
     return table._folder / "model.codes"
 
 
+def test_many_appends_leave_few_fragments(table, monkeypatch):
+    monkeypatch.setattr("pipeline.index.vectors.MOST_FRAGMENTS", 3)
+    with table.exclusive():
+        for seq in range(4, 9):
+            table.replace(vectors(seq))
+    assert table.fragments() < 3
+    assert table.seqs() == set(range(1, 9))
+
+
 def test_only_what_is_newer_is_read(table):
     first = table.read_codes(None, 100)
     with table.exclusive():

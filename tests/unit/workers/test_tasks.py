@@ -18,6 +18,7 @@ from tests.fakes.homes import Home
 from tests.fakes.in_process import open_worker
 from tests.fakes.job_runs import replace_job
 from workers import tasks
+from workers.notifier import WakeUp
 
 
 @pytest.fixture
@@ -62,6 +63,12 @@ def test_a_digest_works_off_its_stage_and_reports_the_worker(client, sent, worke
     assert [worker["owner"] for worker in queue["workers"]] == [worker.owner]
     # What is embedded can be compared.
     assert sent() == [("digest", "default", "dedup")]
+
+
+def test_embedded_memories_are_screened_before_others_are_embedded(sent):
+    for stage in (Stage.EMBED, Stage.SCREEN):
+        tasks.wake_workers(WakeUp("default", stage))
+    assert sent() == [("digest", "default", "screen"), ("digest", "default", "embed")]
 
 
 def test_what_a_turn_leaves_is_asked_for_again(client, sent, monkeypatch):
