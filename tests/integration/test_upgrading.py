@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.encoders import link_encoders
+from tests.support.encoders import link_encoders, link_models
 from tests.support.stack import ROOT, free_port
 
 pytestmark = pytest.mark.timeout(300)
@@ -27,8 +27,7 @@ def user(tmp_path, models):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("REVERIE_", "XDG_"))}
     (tmp_path / "ann" / ".claude").mkdir(parents=True)
     link_encoders(tmp_path / "ann", models)
-    (tmp_path / "home").mkdir(mode=0o700)
-    (tmp_path / "home" / "models").symlink_to(models, target_is_directory=True)
+    link_models(tmp_path / "home", models)
 
     def run(*arguments, code=0):
         done = subprocess.run(
