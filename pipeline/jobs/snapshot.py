@@ -17,7 +17,7 @@ from pipeline.errors import NotFound, StoreDamaged
 from pipeline.index.documents import MEMORIES, TURNS
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.store import backup, meta, predictions, purges, turns
+from pipeline.store import backup, leases, meta, predictions, purges, turns
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS, is_migrated, migrate_copy
@@ -284,6 +284,7 @@ def prepare_copy(chosen: Snapshot) -> Path:
             for keys in (MEMORIES.keys, TURNS.keys):
                 meta.drop(db, keys.name)
                 meta.drop(db, keys.covers)
+            leases.drop_leases(db)
         database.checkpoint()
     backup.settle(draft)
     return draft

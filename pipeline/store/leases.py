@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from sqlite3 import Connection
 from typing import Protocol
 
 from pipeline.errors import ReverieError, StoreBusy
@@ -117,6 +118,12 @@ class Lease:
                     return
             except ReverieError as error:
                 log.warning("cannot renew the lease %s: %s", self.name, error)
+
+
+def drop_leases(db: Connection) -> None:
+    """Delete all leases from a copy of a store: their holders hold those of the original."""
+    for key in meta.list_keys(db, PREFIX):
+        meta.drop(db, key)
 
 
 @contextmanager

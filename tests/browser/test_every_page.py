@@ -7,7 +7,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.pages import LISTS, list_pages
 from web.dashboard.blueprint import NAVIGATION
 
-WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+WCAG = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+# The rules of WCAG that depend on colors, the only thing in which themes differ.
+COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 NARROW, WIDE = 360, 2560
 WORD = "w" * 9000
 HOSTILE = (
@@ -26,8 +28,9 @@ def overflow(page: Page) -> int:
     return page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
 
 
-def serious(page: Page) -> list[str]:
-    found = Axe().run(page, options=WCAG).response["violations"]
+def serious(page: Page, rules: dict = WCAG) -> list[str]:
+    # Describing every element that passes takes longer than the checks.
+    found = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]}).response["violations"]
     return [
         f"{page.url} {v['id']}: {v['help']} {[node['html'][:160] for node in v['nodes'][:3]]}"
         for v in found
@@ -43,13 +46,13 @@ def test_every_page_is_one_click_away(opened, sample):
         expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_everybody_can_use_every_page(opened, sample, theme):
+@pytest.mark.parametrize(("theme", "rules"), [("light", WCAG), ("dark", COLORS)])
+def test_everybody_can_use_every_page(opened, sample, theme, rules):
     page = opened(sample, theme=theme)
     found = []
     for path in list_pages(sample):
         page.goto(path)
-        found += serious(page)
+        found += serious(page, rules)
     assert found == []
 
 

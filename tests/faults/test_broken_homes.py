@@ -18,7 +18,7 @@ from pipeline.store.database import WriterProfile
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.support.disks import mounted
-from tests.support.stack import ROOT, free_port, wait_until
+from tests.support.stack import ROOT, Client, free_port, wait_until
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -308,13 +308,10 @@ def test_without_a_model_words_are_found_and_its_absence_is_told(make_home, mode
     doctor = home.run("doctor")
     assert "/nowhere/model is not compiled" in doctor.text
     assert "reverie model compile" in doctor.text
-    failed = wait_until("the worker tells that it has no model", lambda: _find_error(home, "/nowhere/model"))
-    assert "sentence-transformers cannot load" in failed
+    client = Client(int(home.environment["REVERIE_PORT"]), (home.root / "token").read_text(encoding="ascii").strip())
+    with contextlib.closing(client):
+        wait_until("the worker tells that it has no model", lambda: "/nowhere/model" in str(client.errors()))
+    assert "sentence-transformers cannot load /nowhere/model" in home.run("errors", "-w", "default").text
     assert home.run("status").code == DONE
     assert home.run(*COMMANDS["snapshot take"]).code == DONE
     assert home.run("down").code == DONE
-
-
-def _find_error(home, wanted):
-    said = home.run("errors", "-w", "default").text
-    return said if wanted in said else None

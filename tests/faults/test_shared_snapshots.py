@@ -12,7 +12,7 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.index.storage import open_storage
 from pipeline.services import snapshots
 from pipeline.services.diagnostics import CheckContext, check_workspace
-from pipeline.store import backup, objects
+from pipeline.store import backup, leases, meta, objects
 from tests.fakes.command_line import run_json
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import digest_all, run_job
@@ -119,6 +119,9 @@ def test_a_copy_is_put_back_and_what_was_there_is_kept(open_machine, tmp_path):
     assert restored.memories == 1
     other = open_machine()
     assert ("before-restore", 2) in list_kept(other)
+    # No job waits for the lease under which the copy was taken.
+    with other.container.databases.get("default").read() as db:
+        assert meta.list_keys(db, leases.PREFIX) == []
     assert other.client.get("/v1/memories").get_json()["items"][0]["id"] == first
     other.build()
     assert other.find("billing port") == SAID[0]

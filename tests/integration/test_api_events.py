@@ -70,8 +70,9 @@ def serve(home, threads=8):
     try:
         with serving(create_app(container), threads=threads, files=1024, max_body_bytes=2 * MAX_BODY_BYTES) as port:
             yield container, port
+            # Streams that are still open would delay the end.
+            container.stopping.set()
     finally:
-        container.stopping.set()
         container.close()
 
 

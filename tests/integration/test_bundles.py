@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 
+import pyrage
 import pytest
 
 from pipeline.errors import Conflict, InvalidField, NotFound
@@ -13,8 +14,14 @@ from pipeline.services import export
 from pipeline.store import replicated_records
 from pipeline.write import revise
 from tests.fakes.homes import Home, exchange_until_still, pair
+from tests.fakes.passphrases import QuickPassphrases
 
 pytestmark = pytest.mark.usefixtures("either_home")
+
+
+@pytest.fixture
+def quick_passphrases(monkeypatch):
+    monkeypatch.setattr(pyrage, "passphrase", QuickPassphrases())
 
 
 @pytest.fixture
@@ -69,6 +76,7 @@ def read(home, source, phrase=None):
     return export.import_bundle(home.settings.paths, home.container.stores, source, phrase)
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 @pytest.mark.parametrize("phrase", [None, "correct horse battery staple"])
 def test_a_bundle_makes_an_empty_home_the_one_that_wrote_it_to_the_row(home, other, tmp_path, phrase):
     fill(home)
@@ -146,7 +154,7 @@ def spoil_other(_data):
     return b"PK\x03\x04 something else"
 
 
-# An encrypted bundle has no lines to change, and opening it takes a second.
+# An encrypted bundle has no lines to change.
 SPOILS = (spoil_tail, spoil_byte, spoil_other)
 SPOILS_OF_PLAIN = (*SPOILS, spoil_cut, spoil_lines, spoil_order, spoil_version)
 
@@ -159,20 +167,27 @@ def is_rejected(home, file, phrase):
     return False
 
 
-@pytest.mark.parametrize(("phrase", "spoils"), [(None, SPOILS_OF_PLAIN), ("correct horse", SPOILS)])
-def test_an_incomplete_bundle_is_rejected(home, other, tmp_path, phrase, spoils):
-    fill(home)
-    file = tmp_path / "b"
-    write(home, file, phrase)
+def list_accepted(home, other, file, phrase, spoils):
+    """List the ways to damage a bundle that the other home does not notice."""
+    write(home, file, phrase, home.settings.paths.workspace_ids())
     complete, accepted = file.read_bytes(), []
     for spoil in spoils:
         file.write_bytes(spoil(complete))
         if not is_rejected(other, file, phrase):
             accepted.append(spoil)
-    assert accepted == []
+    file.write_bytes(complete)
+    return accepted
+
+
+@pytest.mark.usefixtures("quick_passphrases")
+@pytest.mark.parametrize(("phrase", "spoils"), [(None, SPOILS_OF_PLAIN), ("correct horse", SPOILS)])
+def test_an_incomplete_bundle_is_rejected(home, other, tmp_path, phrase, spoils):
+    fill(home)
+    assert list_accepted(home, other, tmp_path / "b", phrase, spoils) == []
     assert other.settings.paths.workspace_ids() == []
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_without_its_passphrase_a_bundle_stays_shut(home, other, tmp_path):
     fill(home)
     write(home, tmp_path / "b", "correct horse")
@@ -180,6 +195,15 @@ def test_without_its_passphrase_a_bundle_stays_shut(home, other, tmp_path):
         read(other, tmp_path / "b")
     with pytest.raises(InvalidField, match="passphrase does not open"):
         read(other, tmp_path / "b", "battery staple")
+
+
+@pytest.mark.parametrize("either_home", ["plain"], indirect=True)
+def test_a_bundle_that_age_encrypted_is_opened_or_rejected(home, other, tmp_path):
+    home.say("The build uses make")
+    # With age, opening a bundle takes a second.
+    assert list_accepted(home, other, tmp_path / "b", "correct horse", (spoil_tail, spoil_byte)) == []
+    assert other.settings.paths.workspace_ids() == []
+    assert read(other, tmp_path / "b", "correct horse").applied == {"default": 1}
 
 
 def test_an_export_of_what_is_not_there_leaves_no_file(home, tmp_path):

@@ -13,6 +13,7 @@ from pipeline.identity import identify
 from pipeline.records import Draft
 from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, accept_batch
+from tests.support.encoders import link_models
 from tests.support.served import serve_home
 from tests.support.stack import free_port
 
@@ -190,13 +191,12 @@ def test_a_folder_that_is_gone_decides_nothing(home, tmp_path):
     assert told.content[0].text.startswith("created [")
 
 
-def test_it_starts_the_stack(tmp_path):
+def test_it_starts_the_stack(tmp_path, models):
     class Home:
         home = tmp_path / "home"
 
-    # A model that cannot be compiled: nothing here waits for one.
-    more = {"REVERIE_EMBEDDING_MODEL": "no-such-model", "REVERIE_WORKER_PROCESSES": "1"}
-    variables = environment(Home, free_port(), **more)
+    link_models(Home.home, models)
+    variables = environment(Home, free_port(), REVERIE_WORKER_PROCESSES="1")
     parameters = StdioServerParameters(command=REVERIE, args=["mcp"], env=variables, cwd=tmp_path)
 
     async def host():

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -147,8 +148,9 @@ def served(tmp_path):
     try:
         with serving(create_app(container), threads=8, files=1024, max_body_bytes=2 * MAX_BODY_BYTES) as port:
             yield container, port
+            # Streams that are still open would delay the end.
+            container.stopping.set()
     finally:
-        container.stopping.set()
         container.close()
 
 
@@ -388,6 +390,8 @@ class Host:
 def converse(request, home, tmp_path, monkeypatch):
     """Run a conversation with a host over HTTP or over stdio."""
     monkeypatch.setattr(notification_stream, "IDLE_RETRY_MS", 100)
+    # A session over stdio looks for changed lists after each stream.
+    monkeypatch.setattr(events, "Streams", partial(streams.Streams, held_s=0.5))
 
     def run(conversation):
         async def over_http(port, host):

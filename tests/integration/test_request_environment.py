@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pipeline.index.encoder import ENGLISH
+from tests.support.encoders import link_models
 from tests.support.served import serve_home
 from tests.support.stack import free_port, wait_until
 from web.contract import INCOGNITO_HEADER, PROBE_HEADER
@@ -164,8 +166,9 @@ def test_the_headers_of_hooks_are_those_that_the_server_reads():
 # A server that a hook starts.
 
 
-def test_the_shell_of_the_first_hook_decides_nothing_for_others(tmp_path):
+def test_the_shell_of_the_first_hook_decides_nothing_for_others(tmp_path, models):
     home, port = tmp_path / "home", free_port()
+    link_models(home, models)
     first, other = tmp_path / "a", tmp_path / "b"
     first.mkdir()
     other.mkdir()
@@ -177,7 +180,7 @@ def test_the_shell_of_the_first_hook_decides_nothing_for_others(tmp_path):
         "REVERIE_CAPTURE": "off",
         "PYTHONPATH": str(first),
         "GIT_DIR": str(first / "nowhere"),
-        "REVERIE_EMBEDDING_MODEL": "/nowhere/model",
+        "REVERIE_EMBEDDING_MODEL": ENGLISH,
     }
     try:
         assert (

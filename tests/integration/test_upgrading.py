@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.encoders import link_encoders, link_models
 from tests.support.stack import ROOT, free_port
 
 pytestmark = pytest.mark.timeout(300)
@@ -19,12 +20,14 @@ PAGE = (ROOT / "docs" / "how-to" / "uninstall.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def user(tmp_path):
+def user(tmp_path, models):
     """Run commands as a user whose home folder is scratch; whatever runs at the end is stopped."""
     values = {"REVERIE_HOME": str(tmp_path / "home"), "REVERIE_PORT": str(free_port()), "HOME": str(tmp_path / "ann")}
-    values |= {"REVERIE_EMBEDDING_MODEL": "/nowhere/model", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    values |= {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("REVERIE_", "XDG_"))}
     (tmp_path / "ann" / ".claude").mkdir(parents=True)
+    link_encoders(tmp_path / "ann", models)
+    link_models(tmp_path / "home", models)
 
     def run(*arguments, code=0):
         done = subprocess.run(

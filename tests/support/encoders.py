@@ -41,11 +41,16 @@ def models_folder() -> Path:
 
 def link_encoders(home: Path, models: Path) -> None:
     """Give a new user's home the encoders of the tests, which setup would build otherwise."""
-    data, cache = home / ".reverie", home / ".cache"
-    data.mkdir(mode=0o700)
+    link_models(home / ".reverie", models)
+    cache = home / ".cache"
     cache.mkdir()
-    (data / "models").symlink_to(models, target_is_directory=True)
     (cache / "reverie").symlink_to(models / "cache" / "reverie", target_is_directory=True)
+
+
+def link_models(data: Path, models: Path) -> None:
+    """Make a data directory with the encoders of the tests: a worker without one loads torch to build it."""
+    data.mkdir(mode=0o700)
+    (data / "models").symlink_to(models, target_is_directory=True)
 
 
 def prepare_for(fixtures: Iterable[str]) -> None:

@@ -21,6 +21,8 @@ def serve_home(settings: Settings) -> Iterator[int]:
     try:
         with serving(create_app(container), threads=4, files=1024, max_body_bytes=2 * MAX_BODY_BYTES) as port:
             yield port
+            # Streams that are still open would delay the end.
+            container.stopping.set()
     finally:
         container.close()
 

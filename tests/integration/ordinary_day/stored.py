@@ -40,6 +40,7 @@ class DataDirectory:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._made: set[str] = set()
 
     def list_workspaces(self) -> list[str]:
         """List the stores that exist."""
@@ -90,8 +91,11 @@ class DataDirectory:
         ]
 
     def _is_made(self, workspace: str) -> bool:
-        with closing(self._open(workspace)) as db:
-            return db.execute("SELECT COUNT(*) FROM sqlite_schema WHERE name = 'work'").fetchone()[0] == 1
+        if workspace not in self._made:
+            with closing(self._open(workspace)) as db:
+                row = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'work'").fetchone()
+            self._made |= set() if row is None else {workspace}
+        return workspace in self._made
 
     def _list_files(self) -> Iterator[Path]:
         for folder, folders, names in os.walk(self.root):

@@ -2,12 +2,14 @@
 
 import json
 
+import pyrage
 import pytest
 
 from pipeline.records import Revision
 from pipeline.write import revise
 from tests.fakes.command_line import run, run_json
 from tests.fakes.homes import Home
+from tests.fakes.passphrases import QuickPassphrases
 
 
 @pytest.fixture
@@ -146,6 +148,7 @@ def test_repair_finds_what_is_missing(here, elsewhere, shared):
 
 
 def test_export_and_import_by_command(here, tmp_path, monkeypatch):
+    monkeypatch.setattr(pyrage, "passphrase", QuickPassphrases())
     here.say("The build uses make")
     here.say("I like tea", workspace="me")
     bundle = tmp_path / "home.bundle"
