@@ -18,7 +18,13 @@ from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
 from pipeline.recall.relevance import RELEVANT, relevance
 from pipeline.records import Kind, Trust
 from pipeline.store.memory_rows import StatementRow, read_statements
-from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, find_stated_values, slot_words
+from pipeline.text.similarity.stated_values import (
+    LEAST_WORDS,
+    StatedValue,
+    find_stated_values,
+    list_sentence_stems,
+    slot_words,
+)
 from pipeline.text.tokens import speaker_of
 
 EXAMINED_HITS = 30
@@ -72,13 +78,18 @@ def _group_by_slot(statements: Sequence[StatementRow], text: str) -> list[list[i
     """Group memories, by row number, that give different values for one slot."""
     asked = frozenset(slot_words(text))
     every = {row.seq: find_stated_values(row.content) for row in statements}
-    if not _may_share_slot(every, asked):
+    sharing = _list_sharing(every, asked)
+    if not sharing:
         return []
-    stated = {seq: _choose_asked_values(values, asked, text) for seq, values in every.items()}
-    answering = {seq: [value for value in values if _answers(value, asked)] for seq, values in stated.items()}
-    if any(answering.values()):
-        stated = answering
     rows = {row.seq: row for row in statements}
+
+    def choose(seq: int) -> list[StatedValue]:
+        return _choose_asked_values(rows[seq].content, every[seq], asked, text)
+
+    stated = {seq: choose(seq) for seq in sharing}
+    may_answer = [seq for seq, values in every.items() if any(_answers(value, asked) for value in values)]
+    if any(_answers(value, asked) for seq in may_answer for value in choose(seq)):
+        stated = {seq: [value for value in values if _answers(value, asked)] for seq, values in stated.items()}
     holders: dict[frozenset[str], list[tuple[StatedValue, StatementRow]]] = defaultdict(list)
     for seq, values in stated.items():
         for value in values:
@@ -116,14 +127,13 @@ class SlotGroups:
         return [sorted(group) for group in {id(group): group for group in self._group_of.values()}.values()]
 
 
-def _may_share_slot(stated: Mapping[int, Sequence[StatedValue]], asked: frozenset[str]) -> bool:
-    """Return whether two memories, by row number, may have values of one slot: usually none have."""
-    holder_of: dict[frozenset[str], int] = {}
-    return any(
-        holder_of.setdefault(_comparable_words(value, asked), seq) != seq
-        for seq, values in stated.items()
-        for value in values
-    )
+def _list_sharing(stated: Mapping[int, Sequence[StatedValue]], asked: frozenset[str]) -> set[int]:
+    """Return the memories, by row number, that may have a value of the same slot as another one: usually few have."""
+    holders: dict[frozenset[str], set[int]] = defaultdict(set)
+    for seq, values in stated.items():
+        for value in values:
+            holders[_comparable_words(value, asked)].add(seq)
+    return set[int]().union(*(seqs for seqs in holders.values() if len(seqs) > 1))
 
 
 def _comparable_words(value: StatedValue, asked: frozenset[str]) -> frozenset[str]:
@@ -132,17 +142,26 @@ def _comparable_words(value: StatedValue, asked: frozenset[str]) -> frozenset[st
     return value.slot - asked if 2 * len(value.slot & asked) >= len(asked) else value.slot
 
 
-def _choose_asked_values(stated: Sequence[StatedValue], asked: frozenset[str], text: str) -> list[StatedValue]:
-    if not stated:
-        return []
+def _choose_asked_values(
+    content: str, stated: Sequence[StatedValue], asked: frozenset[str], text: str
+) -> list[StatedValue]:
     # A query that names a value asks about that value, current or not; its neighbor may be the better answer.
     values = [value for value in stated if value.value not in text]
-    common = asked.intersection(stated[0].text)
+    if not values:
+        return []
+    sentences = list_sentence_stems(content)
+    stems = frozenset[str]().union(*sentences)
+    common = asked & stems
     if len(common) >= EXTRA_WORDS:
-        values = [value for value in values if len(common.difference(value.slot, value.sentence)) < EXTRA_WORDS]
+        values = [
+            value for value in values if len(common.difference(value.slot, sentences[value.sentence])) < EXTRA_WORDS
+        ]
     if len(values) <= MOST_VALUES:
         return values
-    values = list({(value.value, value.slot, value.elsewhere): value for value in values}.values())
+    elsewhere = [stems.difference(value.slot, sentences[value.sentence]) for value in values]
+    values = list(
+        {(value.value, value.slot, rest): value for value, rest in zip(values, elsewhere, strict=True)}.values()
+    )
     return sorted(values, key=lambda value: len(value.slot & asked), reverse=True)[:MOST_VALUES]
 
 

@@ -159,6 +159,14 @@ def needs_relevance(query: str, content: str, least: float, asked: float | None,
     return least if is_foreign_query or is_foreign(content) else IRRELEVANT
 
 
+def may_be_relevant(query: str, probable: Floats, least: float, asked: float | None, close: Floats) -> Flags:
+    """Return which memories may have the minimum relevance, whatever their languages."""
+    if asked is not None:
+        return probable >= least
+    closest = CLOSE_TO_FOREIGN if may_be_foreign(query) else CLOSE_TO_ENGLISH
+    return (probable >= max(least, IRRELEVANT)) | ((probable >= least) & (close >= closest))
+
+
 def is_relevant(query: str, content: str, probable: float, least: float, asked: float | None, close: float) -> bool:
     """Return whether a memory has the minimum relevance; its language is only read if that depends on it."""
     if probable >= max(least, IRRELEVANT):

@@ -35,7 +35,7 @@ from pipeline.recall.first_pass import (
 )
 from pipeline.recall.query_scores import ChannelScores, QueryScores
 from pipeline.recall.rank import LITERAL, Ranking
-from pipeline.recall.relevance import closeness, is_relevant, least_relevance, relevance
+from pipeline.recall.relevance import closeness, is_relevant, least_relevance, may_be_relevant, relevance
 from pipeline.recall.reranking import RERANKING
 from pipeline.recall.said_first import put_said_first
 from pipeline.recall.search_context import SearchContext
@@ -215,11 +215,11 @@ def _build_hits(
     shown: dict[int, Memory] = {}
     probable = relevance(ranking)
     least = least_relevance(ranking.evidence, query.text, query.min_relevance)
-    order = ranking.order[probable[ranking.order] >= least]
+    close = closeness(ranking)
+    order = ranking.order
+    order = order[may_be_relevant(query.text, probable, least, query.min_relevance, close)[order]]
     seqs = ranking.evidence.seqs[order].tolist()
-    judged = dict(
-        zip(seqs, zip(probable[order].tolist(), closeness(ranking)[order].tolist(), strict=True), strict=True)
-    )
+    judged = dict(zip(seqs, zip(probable[order].tolist(), close[order].tolist(), strict=True), strict=True))
     # The store decides: if it removes hits, the next ones move up.
     for start in range(0, len(seqs), query.k):
         showable = memories.filter_showable(db, seqs[start : start + query.k], query.filter)

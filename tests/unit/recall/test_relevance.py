@@ -1,6 +1,7 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -13,7 +14,9 @@ from pipeline.recall.relevance import (
     LONG_PROMPT_WORDS,
     RELEVANT,
     closeness,
+    is_relevant,
     least_relevance,
+    may_be_relevant,
     needs_relevance,
     relevance,
 )
@@ -132,3 +135,21 @@ def test_a_question_for_one_fact_about_the_user_does_not_favor_the_others():
     found = relevance(rank(evidence([1, 2], **asked, answers_user=[True, False])))
     assert found[0] > 0.9
     assert found[1] < IRRELEVANT
+
+
+SHARES = st.floats(0, 1, width=32) | st.sampled_from([0.0, float(np.float32(IRRELEVANT)), 0.5])
+
+
+@given(
+    st.sampled_from(["where is the port set", "wo wird der Port gesetzt"]),
+    st.sampled_from(["The port is set in the proxy.", "Der Port wird im Proxy gesetzt."]),
+    SHARES,
+    st.floats(-1, 1, width=32) | st.sampled_from([CLOSE_TO_ENGLISH, CLOSE_TO_FOREIGN]),
+    st.sampled_from([0.0, 0.01, IRRELEVANT, RELEVANT]),
+    st.booleans(),
+)
+def test_no_relevant_memory_is_left_out_before_it_is_read(query, content, probable, close, least, is_asked):
+    asked = least if is_asked else None
+    probable, close = np.float32(probable), np.float32(close)
+    if is_relevant(query, content, float(probable), least, asked, float(close)):
+        assert may_be_relevant(query, np.array([probable]), least, asked, np.array([close])).all()

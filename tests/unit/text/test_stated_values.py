@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.text.similarity.stated_values import MAX_CHARS, find_stated_values
+from pipeline.text.similarity.stated_values import MAX_CHARS, find_stated_values, list_sentence_stems
 
 
 def slots_of(text):
@@ -36,9 +36,12 @@ def test_the_unit_tells_what_is_counted():
 
 
 def test_what_stands_beside_a_value_is_known():
-    [one] = find_stated_values("Catch every error in the worker. Start table names with 't_'.")
-    assert {"catch", "error", "worker"} <= one.elsewhere
-    assert not one.elsewhere & one.slot
+    text = "Catch every error in the worker. Start table names with 't_'."
+    [one] = find_stated_values(text)
+    first, second = list_sentence_stems(text)
+    assert set(first) == {"catch", "error", "worker"}
+    assert one.sentence == 1
+    assert one.slot <= set(second)
 
 
 @pytest.mark.parametrize("text", ["We talked about tables all day.", "'t_'", "", "Start table names with 't_'. " * 200])
