@@ -1,6 +1,7 @@
 """Fixtures of all tests. Each imports what it needs itself: a test of one function loads no server and no model."""
 
 import contextlib
+import gc
 import os
 import socket
 import time
@@ -33,6 +34,17 @@ TEST_STORE = os.environ.get("REVERIE_TEST_STORE", "")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
 # Whose tests run a model, for which torch has to compile it.
 _MODEL_FIXTURES = frozenset({"models", "compiled_model", "multilingual_model"})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect without searching for garbage: modules and tests live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # First: those that `-m` leaves out are taken away by the same hook.
