@@ -36,13 +36,27 @@ def copy_ready_store(
     connection: sqlite3.Connection, file: Path, migrations: Migrations, *, snapshots: Path | None = None
 ) -> None:
     """Copy the tables of another new store into an empty file, and apply what is pending, as `make_ready` does."""
-    if not driver.is_encrypted(connection):
+    if _is_empty(connection):
         with FileLock(file.with_suffix(".opening")), _one_copy:
-            if connection.execute("PRAGMA page_count").fetchone() == (0,):
-                _make_store(migrations).backup(connection)
+            if _is_empty(connection):
+                _copy(_make_store(migrations), connection)
                 if migrations is MIGRATIONS:
                     connection.execute("UPDATE meta SET value = ? WHERE key = ?", (secrets.token_hex(4), meta.NODE))
     make_ready(connection, file, migrations, snapshots=snapshots)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("PRAGMA page_count").fetchone() == (0,)
+
+
+def _copy(store: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    if not driver.is_encrypted(target):
+        store.backup(target)
+        return
+    _, _, file = store.execute("PRAGMA database_list").fetchone()
+    target.execute("ATTACH DATABASE ? AS ready KEY ''", (file,))
+    target.execute("SELECT sqlcipher_export('main', 'ready')").fetchone()
+    target.execute("DETACH DATABASE ready")
 
 
 @cache
