@@ -126,8 +126,9 @@ def _match_person(text: str, word: re.Match[str], *, english: bool) -> tuple[Ent
 def _is_surely_given(head: str, text: str, end: int, before: str) -> bool:
     if head in _given_names():
         return True
-    cue = PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end)
-    return head in _ambiguous_given_names() and bool(cue)
+    if head not in _ambiguous_given_names():
+        return False
+    return bool(PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end))
 
 
 def _surname_end(text: str, end: int, before: str, *, english: bool) -> int:
