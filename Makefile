@@ -106,7 +106,7 @@ test-cluster: $(STAMP) ## Kill every part of a cluster in more rounds than `test
 
 .PHONY: test-fast
 test-fast: $(DEVELOPMENT) ## Run the tests of single parts that need no model and no process, with fewer examples of each property
-	$(pytest) -o cache_dir=.pytest_cache --hypothesis-profile=fast -m "not models and not git" tests/unit $(ARGS)
+	$(pytest) --dist worksteal -o cache_dir=.pytest_cache --hypothesis-profile=fast -m "not models and not git" tests/unit $(ARGS)
 
 .PHONY: coverage
 coverage: $(STAMP) ## Measure which lines the tests run, in all their processes
