@@ -13,6 +13,8 @@ HASHED := $(PIP) --require-hashes
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 export HF_HUB_OFFLINE ?= 1
+# Images of containers turn bytecode off: every process of the tests would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help
 help: ## List every target
@@ -65,9 +67,9 @@ up: $(RUNTIME) ## Run web, worker and scheduler in the foreground
 WORKERS ?= 2
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 # Tests make thousands of stores: in memory, where it has room for them, they wait for no disk.
-SCRATCH := $(shell df --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "/dev/shm"}')
+SCRATCH := $(shell df --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "TMPDIR=/dev/shm"}')
 # The last line of `test` reads what each kind skipped in its cache.
-pytest = $(if $(SCRATCH),TMPDIR=$(SCRATCH)) $(BIN)/python -m pytest $(PARALLEL) -o cache_dir=.pytest_cache/$(subst test-,,$@)
+pytest = $(SCRATCH) $(BIN)/python -m pytest $(PARALLEL) -o cache_dir=.pytest_cache/$(subst test-,,$@)
 
 .PHONY: test
 test: lint test-unit test-integration test-faults test-postgres test-browser ## Run everything: lint, types, all tests; the last line says what was skipped
@@ -104,7 +106,7 @@ test-cluster: $(STAMP) ## Kill every part of a cluster in more rounds than `test
 
 .PHONY: test-fast
 test-fast: $(DEVELOPMENT) ## Run the tests of single parts that need no model and no process, with fewer examples of each property
-	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile=fast -m "not models and not git" tests/unit $(ARGS)
+	$(SCRATCH) $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --hypothesis-profile=fast -m "not models and not git" tests/unit $(ARGS)
 
 .PHONY: coverage
 coverage: $(STAMP) ## Measure which lines the tests run, in all their processes

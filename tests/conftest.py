@@ -1,6 +1,7 @@
 """Fixtures of all tests. Each imports what it needs itself: a test of one function loads no server and no model."""
 
 import contextlib
+import gc
 import os
 import socket
 import time
@@ -22,9 +23,9 @@ os.environ["XDG_CACHE_HOME"] = str(models_folder() / "cache")
 make_umask_private()
 
 # Machines differ in speed and properties share two cores: no example is failed for taking long.
-# Where a property needs more examples than these, it says so.
+# Where a property needs more or fewer examples than these, it says so (`tests/fakes/properties.py`).
 hypothesis.settings.register_profile("reverie", deadline=None, print_blob=True, max_examples=60)
-# `make test-fast`; a property that says how many examples it needs gets them.
+# `make test-fast`: a sixth of the examples, also of a property that says how many it needs.
 hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("reverie"), max_examples=10)
 hypothesis.settings.load_profile("reverie")
 
@@ -33,6 +34,17 @@ TEST_STORE = os.environ.get("REVERIE_TEST_STORE", "")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
 # Whose tests run a model, for which torch has to compile it.
 _MODEL_FIXTURES = frozenset({"models", "compiled_model", "multilingual_model"})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect without searching for garbage: modules and tests live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # First: those that `-m` leaves out are taken away by the same hook.
@@ -59,8 +71,8 @@ def pytest_sessionfinish(session):
     note_skips(session.config)
 
 
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch):
+@pytest.fixture(scope="session", autouse=True)
+def _no_network():
     """Refuse every connection that leaves this machine."""
     connect = socket.socket.connect
 
@@ -69,14 +81,18 @@ def _no_network(monkeypatch):
             raise PermissionError(f"tests stay on this machine: {address[0]}")
         return connect(self, address)
 
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("REVERIE_"):
-            monkeypatch.delenv(name)
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_from_outside():
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith("REVERIE_"):
+                patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from sqlite3 import Connection
 from sqlite_utils import Migrations
 
 from config.file_modes import make_private
+from config.paths import file_identity
 from pipeline.errors import StoreBusy
 from pipeline.store import driver
 from pipeline.store.database import HomeTables
@@ -23,17 +24,21 @@ class HomeFile(HomeTables):
     def __init__(self, file: Path, migrations: Migrations) -> None:
         self.file = file
         self._migrations = migrations
+        # Of the file whose tables were checked last; a file that replaces it is checked again.
+        self._ready: tuple[int, int] | None = None
 
     @contextmanager
     def opened(self) -> Iterator[Connection]:
         """Run a transaction; roll back on any error."""
-        is_new = not self.file.exists()
+        identity = file_identity(self.file)
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             with closing(driver.connect(self.file, "rwc", timeout_s=10)) as connection:
-                if is_new:
+                if identity is None:
                     make_private(self.file)
-                make_ready(connection, self.file, self._migrations)
+                if identity is None or identity != self._ready:
+                    make_ready(connection, self.file, self._migrations)
+                    self._ready = file_identity(self.file)
                 connection.execute("PRAGMA secure_delete=ON")
                 connection.execute("BEGIN IMMEDIATE")
                 # Closing undoes uncommitted changes.

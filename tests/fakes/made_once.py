@@ -1,4 +1,4 @@
-"""Create once per process what each test needs: the tables of a store, the routes and the templates of an app.
+"""Create once per process what each test needs: the tables of a store, a classifier, an app's routes and templates.
 
 Each of these takes longer than most tests. Importing this module is enough.
 """
@@ -9,7 +9,7 @@ import secrets
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,8 +20,12 @@ from jinja2.bccache import Bucket
 from sqlite_utils import Migrations
 from werkzeug.routing.rules import Rule
 
+from pipeline.index import sentence_classifier
+from pipeline.index.encoder import Encoder
+from pipeline.index.sentence_classifier import Examples, Matrix
 from pipeline.store import driver, home_file, meta, operations_file, people_file, sqlite
 from pipeline.store.migrations import MIGRATIONS, make_ready
+from tests.fakes.encoder import HashEncoder
 
 # A folder in memory, where writing waits for no disk; None where the system has none.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -32,13 +36,27 @@ def copy_ready_store(
     connection: sqlite3.Connection, file: Path, migrations: Migrations, *, snapshots: Path | None = None
 ) -> None:
     """Copy the tables of another new store into an empty file, and apply what is pending, as `make_ready` does."""
-    if not driver.is_encrypted(connection):
+    if _is_empty(connection):
         with FileLock(file.with_suffix(".opening")), _one_copy:
-            if connection.execute("PRAGMA page_count").fetchone() == (0,):
-                _make_store(migrations).backup(connection)
+            if _is_empty(connection):
+                _copy(_make_store(migrations), connection)
                 if migrations is MIGRATIONS:
                     connection.execute("UPDATE meta SET value = ? WHERE key = ?", (secrets.token_hex(4), meta.NODE))
     make_ready(connection, file, migrations, snapshots=snapshots)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("PRAGMA page_count").fetchone() == (0,)
+
+
+def _copy(store: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    if not driver.is_encrypted(target):
+        store.backup(target)
+        return
+    _, _, file = store.execute("PRAGMA database_list").fetchone()
+    target.execute("ATTACH DATABASE ? AS ready KEY ''", (file,))
+    target.execute("SELECT sqlcipher_export('main', 'ready')").fetchone()
+    target.execute("DETACH DATABASE ready")
 
 
 @cache
@@ -49,6 +67,19 @@ def _make_store(migrations: Migrations) -> sqlite3.Connection:
     connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
     make_ready(connection, file, migrations)
     return connection
+
+
+_fit = sentence_classifier.fit
+_fitted: dict[tuple[object, ...], Matrix] = {}
+
+
+def _fit_once(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
+    if any(type(encoder) is not HashEncoder for encoder in encoders):
+        return _fit(encoders, examples)
+    key = (examples.digest(), *((encoder.name, encoder.dimension) for encoder in encoders))
+    if key not in _fitted:
+        _fitted[key] = _fit(encoders, examples)
+    return _fitted[key].copy()
 
 
 class CompiledTemplates(BytecodeCache):
@@ -79,5 +110,6 @@ def _compile_route_once(rule: Rule, append_unknown: bool = True) -> Callable[...
 _make_store(MIGRATIONS)
 for module in (home_file, operations_file, people_file, sqlite):
     module.make_ready = copy_ready_store
+sentence_classifier.fit = _fit_once
 Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
 Rule._compile_builder = _compile_route_once

@@ -1,13 +1,14 @@
 import os
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField
 from pipeline.identity import identify, project_file as override_module
 from pipeline.identity.identify import location_of_remote
 from pipeline.identity.repository import branch_of_folder
+from tests.fakes.properties import examples
 
 
 def repository(folder, config="", head="ref: refs/heads/main\n"):
@@ -301,7 +302,7 @@ def test_a_remote_that_names_no_place_leaves_the_git_directory(tmp_path):
 @given(
     config=st.binary(max_size=200), head=st.binary(max_size=60), git=st.binary(max_size=60), own=st.binary(max_size=60)
 )
-@settings(max_examples=60)
+@examples(60)
 def test_any_bytes_give_a_valid_id_and_the_same_one_again(tmp_path_factory, config, head, git, own):
     folder = tmp_path_factory.mktemp("any")
     repository(folder)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-import spacy
-from thinc.api import use_ops
 
 from benchmarks.corpus import memories
+from config.import_stubs import SPACY_EXTRAS, hide_packages
 from pipeline.digest import entities
 from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
 
@@ -31,6 +30,10 @@ BATCHES = {
 
 @pytest.fixture(scope="module")
 def nlp():
+    with hide_packages(SPACY_EXTRAS):
+        import spacy
+        from thinc.api import use_ops
+
     with use_ops("numpy", use_blis=False):
         return spacy.load(entities._MODEL, exclude=list(entities._UNUSED))
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import PassageCodes
 from pipeline.index.dense import ContextLengths, DenseIndex
+from tests.fakes.properties import examples
 
 LONG = 60.0
 DIMENSION = 16
@@ -78,7 +79,7 @@ def search_rows(index, generation):
     return index.search(QUERY, generation, 10).top(10).tolist()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 8, 64, 384]), st.integers(1, 40))
 def test_eight_bits_bend_no_cosine_by_a_hundredth(seed, dimension, count):
     rows, query = units(seed, count, dimension), units(seed + 1, 1, dimension)[0]

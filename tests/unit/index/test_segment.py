@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from config.paths import STORE_KEY
 from pipeline.errors import IndexUnavailable
@@ -22,6 +22,7 @@ from pipeline.index.segment import (
 from pipeline.store.key import make_key, write_key_record
 from pipeline.text.tokens import ASKS, NAMES_TIME, is_field, memory_tokens, speaker_term
 from tests.fakes.in_process import scratch_folder
+from tests.fakes.properties import examples
 
 DAY = "2026-03-04T12:00:00.000Z"
 
@@ -70,7 +71,7 @@ def test_counts_are_read_back_from_scores_whatever_the_lengths_and_frequencies()
     assert set(segment.posting("mail")[1].tolist()) == {1}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.text(max_size=40), max_size=4))
 def test_the_terms_of_any_text_are_kept(contents):
     rows = [(seq, memory_tokens(content, DAY)) for seq, content in enumerate(contents, start=1)]

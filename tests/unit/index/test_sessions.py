@@ -2,11 +2,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.index.row_arrays import FIRST_CAPACITY, NOBODY, SessionMap
 from pipeline.records import Draft
 from tests.fakes.in_process import accept_batch, scratch_database
+from tests.fakes.properties import examples
 
 turns = st.tuples(st.sampled_from([None, "a", "b"]), st.integers(1, 28))
 
@@ -31,7 +32,7 @@ def at(order, place):
     return order[place] if 0 <= place < len(order) else 0
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(turns, max_size=15), st.lists(st.integers(0, 15), max_size=3))
 def test_whatever_order_turns_are_written_in_they_stand_in_the_order_of_time(history, refreshed_after):
     numbered = list(enumerate(history, start=1))
@@ -50,7 +51,7 @@ def test_whatever_order_turns_are_written_in_they_stand_in_the_order_of_time(his
     assert set(sessions.around(alone).tolist()) <= {0}
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(turns, max_size=15))
 def test_memories_share_a_number_exactly_when_they_share_a_session(history):
     numbered = list(enumerate(history, start=1))

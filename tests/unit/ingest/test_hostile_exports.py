@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest.chatgpt import read_chatgpt
@@ -15,6 +15,7 @@ from pipeline.ingest.markdown import read_markdown
 from pipeline.ingest.mem0 import read_mem0
 from pipeline.ingest.pmb import read_pmb
 from tests.fakes.exports import EXPORTS, items, load, read
+from tests.fakes.properties import examples
 from tests.unit.ingest.test_jsonl import LISTED
 
 FIXTURES = {
@@ -42,7 +43,7 @@ VALUE = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=10,
 )
-QUICK = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _spoil(value, draw):

@@ -180,7 +180,7 @@ def test_a_file_that_takes_too_long_is_left_out(file, tmp_path, monkeypatch, wai
     program.write_text(waits)
     monkeypatch.setattr(module, "PROGRAM", program)
     file.write_bytes(pdf(PARAGRAPH))
-    assert read(file, limits=PdfLimits(seconds=1)) == [Skipped(file.name, "takes longer than 1 s")]
+    assert read(file, limits=PdfLimits(seconds=0.2)) == [Skipped(file.name, "takes longer than 0.2 s")]
 
 
 def test_a_file_whose_reader_dies_is_left_out(file, tmp_path, monkeypatch):

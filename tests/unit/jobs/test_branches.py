@@ -1,7 +1,7 @@
 """Memories of a branch go to the repository with its merge, in whichever way it is merged, and are archived without."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 
 from pipeline.identity.branches import find_side_branch
 from pipeline.jobs.branches import follow_branches
@@ -25,6 +25,7 @@ from tests.fakes.branched_repository import (
 )
 from tests.fakes.in_process import scratch_database, scratch_folder
 from tests.fakes.job_runs import job_run_on, read, write
+from tests.fakes.properties import examples
 
 pytestmark = pytest.mark.git
 
@@ -360,7 +361,7 @@ NAMES = st.sampled_from(["feature/a", "feature/b", "fix"])
 
 
 @given(st.lists(st.tuples(NAMES, st.sampled_from(["work", "merge", "squash", "delete", "look"])), max_size=7))
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@examples(12, suppress_health_check=list(HealthCheck))
 def test_what_git_has_of_a_branch_decides_about_its_memories(steps):
     """A branch is open, merged or deleted: a model that knows nothing of git's graph agrees with the job."""
     with scratch_database() as database, scratch_folder() as folder:

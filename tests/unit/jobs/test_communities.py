@@ -4,9 +4,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.jobs.communities import BETWEEN_PAUSES, Network, find_communities, move_nodes
+from tests.fakes.properties import examples
 
 # Zachary's karate club, each member's friends of a higher number; the best modularity of all its partitions is known.
 KARATE = {
@@ -80,7 +81,7 @@ graphs = st.integers(2, 14).flatmap(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(graphs, st.sampled_from([0.05, 0.18, 0.5]))
 def test_no_single_node_gains_by_moving_and_two_runs_agree(graph, resolution):
     network = network_of(*graph)
@@ -90,7 +91,7 @@ def test_no_single_node_gains_by_moving_and_two_runs_agree(graph, resolution):
     assert network.measure(again, resolution) == pytest.approx(network.measure(labels, resolution))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(graphs)
 def test_every_community_is_connected(graph):
     size, pairs = graph

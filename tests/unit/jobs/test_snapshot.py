@@ -15,6 +15,7 @@ from pipeline.jobs.snapshot import find_outdated_snapshots, find_snapshot, scrub
 from pipeline.records import Draft, Revision
 from pipeline.store import backup
 from pipeline.store.backup import Snapshot, Taken
+from pipeline.store.database import WriterProfile
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -243,6 +244,7 @@ def test_where_it_cannot_be_taken_out_the_snapshot_goes_and_somebody_is_told(dat
 
 def test_a_snapshot_that_somebody_reads_puts_the_purge_off(database, folder, purged, monkeypatch):
     monkeypatch.setattr(backup, "BUSY_S", 0.02)
+    monkeypatch.setattr("pipeline.jobs.snapshot._COPY", WriterProfile("NORMAL", 1000, busy_timeout_ms=20))
     newest = backup.snapshots(folder)[0]
     with contextlib.closing(sqlite3.connect(newest.file, isolation_level=None)) as reader:
         reader.execute("BEGIN")

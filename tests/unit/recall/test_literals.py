@@ -1,13 +1,14 @@
 """A question that quotes a thing by its spelling gets the memories that contain it."""
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.recall.literal_matches import MAX_HOLDERS, longest_common_run
 from pipeline.recall.rank import FEATURES, LITERAL
 from pipeline.records import Draft, Filter, Kind, Revision
 from pipeline.write import revise
 from tests.fakes.in_process import accept_batch
+from tests.fakes.properties import examples
 from tests.fakes.recall_workspace import open_recall_workspace
 
 ALONE = next(feature.weight for feature in FEATURES if feature.name == LITERAL)
@@ -153,7 +154,7 @@ def similar_notes():
         yield workspace, {name: {ids[at] for at in places} for name, places in held.items()}
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.data())
 def test_all_holders_come_before_all_others(similar_notes, data):
     workspace, held = similar_notes

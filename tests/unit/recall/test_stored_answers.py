@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.context.briefing import message_query
 from pipeline.errors import ReverieError
@@ -24,6 +24,7 @@ from pipeline.times import utc_now, utc_text
 from pipeline.write.revise import archive, edit, purge, restore
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import after, moment, set_fact
+from tests.fakes.properties import examples
 from tests.fakes.recall_workspace import LONG_MS, RecallWorkspace
 
 QUESTIONS = ("which port does billing use", "who deploys the mill", "what happened yesterday")
@@ -121,7 +122,7 @@ def change(home, memory_id, name, value):
         {"archive": archive, "restore": restore, "purge": purge}[name](home.database, memory_id)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(st.lists(STEPS, min_size=1, max_size=8))
 # The old segment counts a memory that was archived, and the new one does not.
 @example([("fold", 0), ("fact", 8005), ("archive", 0), ("write", "billing ada billing"), ("fold", 0)])

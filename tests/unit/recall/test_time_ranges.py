@@ -1,9 +1,10 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.recall.query import TimeRange, parse_time_range
+from tests.fakes.properties import examples
 
 # A Wednesday.
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
@@ -117,7 +118,7 @@ PARTS = st.sampled_from(
 moments = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - bounds are naive
 
 
-@settings(max_examples=400)
+@examples(400)
 @example("in the last 999 years", datetime(5, 1, 1, tzinfo=UTC))
 @example("this year", datetime(9999, 1, 1, tzinfo=UTC))
 @given(st.text(max_size=40) | st.lists(PARTS, max_size=8).map(" ".join), moments)

@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from config.paths import HomePaths
 from config.process import process_owner
@@ -19,6 +19,7 @@ from pipeline.store.sqlite import SqliteDatabases
 from pipeline.times import utc_text
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, scratch_folder
+from tests.fakes.properties import examples
 
 JOBS = list_clocked_jobs(Settings())
 NAMES = list(JOBS)
@@ -121,7 +122,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(STEPS)
 def test_what_is_remembered_of_a_store_says_what_a_look_would_say(steps):
     with scratch_folder() as folder:

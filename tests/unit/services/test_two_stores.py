@@ -155,6 +155,9 @@ def list_memories(workspace):
 def test_a_personal_store_that_another_process_holds_keeps_the_batch_out_of_both(home, container):
     home = container.workspace("default")
     memories.write_memory(home, Draft("I like trains", scope=PERSONAL))
+    with home.person.database.write() as db:
+        # The next write has the same connection.
+        db.execute("PRAGMA busy_timeout=20")
     with contextlib.closing(sqlite3.connect(home.person.database.file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable):

@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.documents import TURNS
@@ -14,6 +14,7 @@ from pipeline.sessions.search import QUOTE_CHARS
 from pipeline.store import agent_sessions, index_state, meta
 from pipeline.text.tokens import search_tokens
 from tests.fakes.archive import AT, open_archive
+from tests.fakes.properties import examples
 
 CHATS = {
     "port": ["Which port does billing use?", "Billing listens on port 4711 behind LoadGuard."],
@@ -194,7 +195,7 @@ WORDS = ["port", "billing", "zebra", "LoadGuard", "src/db/pool.py", "порт", 
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(st.tuples(st.sampled_from(["s1", "s2", "s3"]), texts, st.booleans()), max_size=12), texts)
 def test_extended_segments_score_like_one_that_is_built_at_once(said, query):
     with open_archive() as archive:

@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 
 from pipeline.errors import ForeignDatabaseUnreadable
+from pipeline.store import foreign_database
 from pipeline.store.foreign_database import MAX_VALUE_BYTES, PAGE_ROWS, open_foreign_database
 
 
@@ -46,7 +47,8 @@ def test_a_program_that_starts_during_the_reading_is_noticed(file):
     program.close()
 
 
-def test_a_locked_database_is_unreadable_now(file):
+def test_a_locked_database_is_unreadable_now(file, monkeypatch):
+    monkeypatch.setattr(foreign_database, "BUSY_S", 0.02)
     program = write(file, "CREATE TABLE t (a TEXT)", "BEGIN EXCLUSIVE", journal="delete")
     with open_foreign_database(file) as db, pytest.raises(ForeignDatabaseUnreadable, match="locked"):
         db.columns("t")

@@ -68,3 +68,13 @@ def test_the_tables_do_not_grow_for_ever(known, monkeypatch):
         assert reading.mark is None
     with known.reading("s4") as reading:
         assert reading.mark is not None
+
+
+def test_a_file_that_is_put_in_its_place_is_made_ready_too(known, tmp_path):
+    assert add(known, [("id", "u1")]) == [True]
+    empty = tmp_path / "empty"
+    empty.touch()
+    for log in tmp_path.glob("transcripts.sqlite-*"):
+        log.unlink()
+    empty.replace(tmp_path / "transcripts.sqlite")
+    assert add(known, [("id", "u1")]) == [True]

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis import HealthCheck, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pipeline.records import Draft, Filter, Kind, Revision, Sensitivity
@@ -17,6 +17,7 @@ from pipeline.sync.merge import CONFLICT, list_overruled, merge, repair
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.machines import DAY_MS, Machine, act, close_all, exchange_all, list_lost, play
+from tests.fakes.properties import examples
 
 SEEDS = st.integers(0, 2**32)
 
@@ -82,9 +83,7 @@ class Peers(RuleBasedStateMachine):
 
 
 TestPeers = Peers.TestCase
-TestPeers.settings = settings(
-    max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestPeers.settings = examples(15, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("seed", range(15))

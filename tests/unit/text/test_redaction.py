@@ -4,9 +4,10 @@ import re
 import string
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.text.redaction import Redaction, redact, redact_json
+from tests.fakes.properties import examples
 
 # Samples are put together here so that no scanner takes this file for a leak.
 LOWER = "q7w2e9r4t1y6u3i8o5p0a7s2d9f4g1h6j3k8l5z0"
@@ -424,7 +425,7 @@ SURROUNDINGS = st.text(max_size=60) | st.lists(
 
 
 @given(SURROUNDINGS, GLUED, SURROUNDINGS)
-@settings(max_examples=300)
+@examples(300)
 def test_planted_token_is_always_removed(before, secret, after):
     redaction = redact(before + secret + after)
     assert secret not in redaction.text
@@ -432,7 +433,7 @@ def test_planted_token_is_always_removed(before, secret, after):
 
 
 @given(SURROUNDINGS, NAME, VALUE, SURROUNDINGS)
-@settings(max_examples=300)
+@examples(300)
 def test_planted_value_is_always_removed(before, name, value, after):
     closing = name[-1] if name[-1] in "\"'" else ""
     redaction = redact(f"{before}\n{name}{value}{closing}\n{after}")
@@ -441,7 +442,7 @@ def test_planted_value_is_always_removed(before, name, value, after):
 
 
 @given(SURROUNDINGS | st.tuples(SURROUNDINGS, NAME, VALUE | GLUED, SURROUNDINGS).map("".join))
-@settings(max_examples=500)
+@examples(500)
 def test_redaction_is_stable_and_takes_any_text(text):
     once = redact(text)
     assert redact(once.text) == Redaction(once.text, ())
@@ -530,7 +531,7 @@ HOSTILE = [
 
 
 @given(st.sampled_from(HOSTILE), st.sampled_from(HOSTILE), st.sampled_from(["", "!", "\n", "x y z", '"']))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_hostile_text_is_taken(first, second, end):
     text = ((first + second) * 10_000)[: 10_000 - len(end)] + end
     assert redact(redact(text).text).kinds == ()

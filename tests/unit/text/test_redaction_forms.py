@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import Redaction, redact, redact_json
+from tests.fakes.properties import examples
 
 # A form is a text with § where the secret goes. PLAIN secrets hold letters, digits and a few signs; WIDE ones what may
 # stand in a password that nothing has to quote, but for slashes where the place proves little; SPACED ones also blanks
@@ -196,7 +197,7 @@ def leftovers(secret: str, form: str, kept: str) -> list[str]:
 
 @pytest.mark.parametrize(("form", "signs"), CASES, ids=[form for form, _ in CASES])
 @given(st.data())
-@settings(max_examples=8)
+@examples(8)
 def test_nothing_of_the_value_remains(form, signs, data):
     secret, before, after = data.draw(secrets_with(signs)), data.draw(PROSE), data.draw(PROSE)
     text = f"{before}\n{form.replace('§', secret)}\n{after}"
@@ -245,7 +246,7 @@ KEY_LINES = st.lists(
 @pytest.mark.parametrize("label", ["RSA ", "EC ", "OPENSSH ", "ENCRYPTED ", ""])
 @pytest.mark.parametrize("between", ["\n", "\r\n", "\n    ", "\\n", "\\\\n", '\\n" +\n  "', "\n> ", " "])
 @given(KEY_LINES, PROSE, PROSE)
-@settings(max_examples=3)
+@examples(3)
 def test_nothing_of_a_private_key_remains(label, between, lines, before, after):
     begin, end = (f"-----{word} {label}PRIVATE " + "KEY-----" for word in ("BEGIN", "END"))
     text = f"{before}\nkey: {between.join((begin, *lines, end))}\n{after}"
@@ -257,7 +258,7 @@ def test_nothing_of_a_private_key_remains(label, between, lines, before, after):
     "hidden", ["\u200b", "\u200c", "\u200d", "\u00ad", "\u2060", "\ufeff", "\u034f", "\ufe0f", "\U000e0041"]
 )
 @given(st.integers(1, 20), secrets_with(PLAIN))
-@settings(max_examples=10)
+@examples(10)
 def test_what_no_screen_shows_hides_no_secret(hidden, at, secret):
     text = f"DB_PASSWORD={secret} HOST=db"
     assert redact(normalize_text(text[:at] + hidden + text[at:])) == redact(text)

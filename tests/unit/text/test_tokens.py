@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.text.tokens import (
     ASKS,
@@ -16,6 +16,7 @@ from pipeline.text.tokens import (
     search_tokens,
     speaker_term,
 )
+from tests.fakes.properties import examples
 
 HOSTILE = [
     "",
@@ -47,14 +48,14 @@ def with_examples(test):
     return test
 
 
-@settings(max_examples=200)
+@examples(200)
 @with_examples
 @given(texts)
 def test_composed_and_decomposed_text_have_the_same_tokens(text):
     assert search_tokens(unicodedata.normalize("NFC", text)) == search_tokens(unicodedata.normalize("NFD", text))
 
 
-@settings(max_examples=200)
+@examples(200)
 @with_examples
 @given(texts)
 def test_tokens_are_short_whole_words(text):
@@ -69,14 +70,14 @@ def test_analysis_depends_on_the_text_alone(text):
     assert search_tokens(text) == search_tokens(text)
 
 
-@settings(max_examples=200)
+@examples(200)
 @with_examples
 @given(texts)
 def test_an_identifier_is_one_of_the_tokens_of_its_text(text):
     assert set(identifiers(text)) <= set(search_tokens(text))
 
 
-@settings(max_examples=100)
+@examples(100)
 @with_examples
 @given(texts)
 def test_a_memory_is_found_by_every_word_of_its_text_and_by_its_day(text):
@@ -175,7 +176,7 @@ def test_a_text_has_the_fields_that_it_shows(content, found):
     assert fields(content) == found
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.lists(
         st.sampled_from(

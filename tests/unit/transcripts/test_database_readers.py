@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.store import foreign_database
 from pipeline.transcripts.database_rounds import Round
 from pipeline.transcripts.reader import Places, Said
 from pipeline.transcripts.readers import load_reader
@@ -97,7 +98,8 @@ def test_a_database_during_a_migration_is_a_problem(file, statement):
     assert len(part.problems) == 1
 
 
-def test_a_locked_database_is_a_problem_and_the_mark_stays(file):
+def test_a_locked_database_is_a_problem_and_the_mark_stays(file, monkeypatch):
+    monkeypatch.setattr(foreign_database, "BUSY_S", 0.02)
     with closing(sqlite3.connect(file.path, isolation_level=None)) as program:
         program.execute("BEGIN EXCLUSIVE")
         (part,) = read(file, '{"since": 3}')

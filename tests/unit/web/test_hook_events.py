@@ -6,9 +6,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
+from tests.fakes.properties import examples
 from tests.unit.web.test_json_text import anything
 from web.hooks import client
 from web.hooks.event import MAX_SAID_CHARS, MOST_SAID, HookEvent, read_event
@@ -156,7 +157,7 @@ def test_arguments_that_were_lost_are_not_taken_for_none():
     assert read(json.loads(shorten_event(text[: 2 * MOST], MOST))).dropped == {"tool_input"}
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     st.dictionaries(st.sampled_from([*CLEAN, "said", "prompt"]), anything | st.just([["x"] * 3] * 1000)),
     st.integers(1, MOST),

@@ -6,7 +6,7 @@ from itertools import combinations, count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.jobs.map import layout as module, placement
 from pipeline.jobs.map.graph import OWN_TIES, build_graph, measure_change, number_communities
@@ -19,6 +19,7 @@ from pipeline.write.revise import archive, purge
 from tests.fakes.atlas import note
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on
+from tests.fakes.properties import examples
 
 DAY = 400
 # Four groups of names; those of a group are mentioned together.
@@ -366,7 +367,7 @@ def test_communities_that_stay_the_same_keep_their_numbers(before, chance):
     assert number_communities(groups, np.array(before)) == numbers
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_discs_part_without_leaving_their_middle(discs, seed):
     chance = np.random.default_rng(seed)

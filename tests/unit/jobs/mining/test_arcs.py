@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.index.vectors import VectorRows
 from pipeline.jobs.mining.arc_text import ends, opening, status, summary, title
@@ -24,6 +24,7 @@ from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge
 from tests.fakes.canal import load_canal
 from tests.fakes.in_process import accept_batch, scratch_database
+from tests.fakes.properties import examples
 from web.api.bodies import MemoryBody
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
@@ -538,7 +539,7 @@ texts = st.text(max_size=400) | st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.lists(
         st.builds(

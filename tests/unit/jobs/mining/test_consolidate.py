@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.jobs.mining import consolidate as job
 from pipeline.jobs.mining.consolidate import consolidate, extend_group, find_coherent_group
@@ -19,6 +19,7 @@ from pipeline.write import revise
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
 from tests.fakes.model_replies import ModelReplies, reply_with
+from tests.fakes.properties import examples
 from tests.fakes.recall_workspace import RecallWorkspace
 
 SECRET = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
@@ -410,7 +411,7 @@ def matrices(draw):
 
 
 @given(st.composite(matrices)(), st.floats(0.05, 0.95))
-@settings(max_examples=200)
+@examples(200)
 def test_a_group_is_large_enough_and_takes_all_that_is_alike(alike, least):
     group = find_coherent_group(alike, least, 5)
     assert not group or len(group) >= 5
