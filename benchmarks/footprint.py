@@ -168,7 +168,7 @@ def time_shell(stack: UpStack) -> float:
     program = Path(sys.executable).with_name("reverie")
     began = time.monotonic()
     subprocess.run(
-        [program, "recall", "--workspace", "default", QUESTION],
+        [program, "--json", "recall", "--workspace", "default", QUESTION],
         env=stack.environment,
         cwd=stack.home,
         stdout=subprocess.DEVNULL,

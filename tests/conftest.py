@@ -31,6 +31,8 @@ hypothesis.settings.load_profile("reverie")
 
 # Which engine keeps the store of every test that asks for a home: files, or with `postgresql` a database a test.
 TEST_STORE = os.environ.get("REVERIE_TEST_STORE", "")
+# New objects until a search for garbage, and searches until one that also visits older objects: less often than Python.
+GARBAGE_THRESHOLDS = (20_000, 20, 20)
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
 # Whose tests run a model, for which torch has to compile it.
 _MODEL_FIXTURES = frozenset({"models", "compiled_model", "multilingual_model"})
@@ -38,12 +40,13 @@ _MODEL_FIXTURES = frozenset({"models", "compiled_model", "multilingual_model"})
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collect without searching for garbage: modules and tests live as long as the process."""
+    """Collect without searching for garbage, and never search what exists then: it lives as long as the process."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
         gc.enable()
 
 

@@ -11,15 +11,10 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from tests.browser.chromium import find_chromium
 from tests.fakes.canal import load_canal
 from tests.fakes.dashboard import Site, serve_site
-from tests.support.garbage import spare_collected_tests
 
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 PATIENCE_MS = 20_000
 expect.set_options(timeout=PATIENCE_MS)
-
-
-def pytest_collection_finish() -> None:
-    spare_collected_tests()
 
 
 # Of this folder alone: as long as Playwright runs, no other test of this process can have an event loop.

@@ -4,15 +4,10 @@ import pytest
 
 from pipeline.index.encoder import ENGLISH
 from pipeline.store import objects
-from tests.support.garbage import spare_collected_tests
 from tests.support.gate import gate_before
 from tests.support.stack import Stack
 
 MODEL = ENGLISH
-
-
-def pytest_collection_finish():
-    spare_collected_tests()
 
 
 @pytest.fixture

@@ -3,12 +3,7 @@ import pytest
 from pipeline.index import sentence_classifier
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
-from tests.support.garbage import spare_collected_tests
 from web.app import create_app
-
-
-def pytest_collection_finish():
-    spare_collected_tests()
 
 
 @pytest.fixture(scope="session", autouse=True)
