@@ -172,7 +172,7 @@ def digest_all(worker: WorkerContainer, workspace_id: str = "default") -> None:
     errors: list[str] = []
     for stage in Stage:
         digest_stage(worker, stage, worker.stages(workspace_id)[stage], errors.append, workspace_id)
-    assert errors == []
+    assert errors == [], errors
 
 
 def digest_stage(

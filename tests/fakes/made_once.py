@@ -76,7 +76,7 @@ _fitted: dict[tuple[object, ...], Matrix] = {}
 def _fit_once(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
     if any(type(encoder) is not HashEncoder for encoder in encoders):
         return _fit(encoders, examples)
-    key = (examples.digest(), *((encoder.name, encoder.dimension) for encoder in encoders))
+    key = (sentence_classifier.digest_examples(examples), *((encoder.name, encoder.dimension) for encoder in encoders))
     if key not in _fitted:
         _fitted[key] = _fit(encoders, examples)
     return _fitted[key].copy()
