@@ -242,8 +242,10 @@ def place(tmp_path_factory):
         patch.setattr("web.own_server.PROOF_WITHIN_S", 30.0)
         with open_place(tmp_path_factory.mktemp("read-only"), patch) as opened:
             patch.setenv("REVERIE_READ_ONLY", "1")
-            # Each test starts without variables of Reverie.
             opened.variables = {name: value for name, value in os.environ.items() if name.startswith("REVERIE_")}
+            # Only the tests that ask for this place have them.
+            for name in opened.variables:
+                patch.delenv(name)
             yield opened
 
 
