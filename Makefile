@@ -13,7 +13,7 @@ HASHED := $(PIP) --require-hashes
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 export HF_HUB_OFFLINE ?= 1
-# Images of containers turn bytecode off: every process of the tests would compile all that it imports.
+# Container images often set it; then each process of the tests compiles every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help

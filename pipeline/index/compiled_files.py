@@ -73,7 +73,7 @@ def write_manifest(manifest: Manifest, directory: Path) -> None:
 def encode_background(encoder: OnnxEncoder, directory: Path) -> None:
     """Add the background messages' vectors, which are the same for all workspaces.
 
-    The encoder has one thread of its own: short texts, each encoded alone, gain more from being encoded side by side.
+    The encoder must use one thread: to encode several short texts at once is faster than several threads for each.
     """
     messages = background_messages()
     parts = [messages[start : start + _MESSAGES_AT_ONCE] for start in range(0, len(messages), _MESSAGES_AT_ONCE)]

@@ -24,8 +24,8 @@ from pipeline.index.table_storage import FolderTables, TableStorage
 KEPT_VERSIONS = timedelta(hours=1)
 # With fewer rows, a sequential scan is faster and more accurate than any index.
 ANN_ROWS = 20_000
-# Reads and deletions open every fragment, and a merge rewrites every row: a small table merges few fragments, a larger
-# one more.
+# A write merges the fragments of a table if it has at least this many, and one for so many rows: reads and deletions
+# open every fragment, but a merge rewrites every row.
 MOST_FRAGMENTS = 16
 ROWS_PER_FRAGMENT = 256
 
@@ -99,8 +99,11 @@ class VectorTable:
         self._merge_many_fragments()
 
     def _merge_many_fragments(self) -> None:
+        fragments = self.fragments()
+        if fragments < MOST_FRAGMENTS:
+            return
         rows = self.count()
-        if rows < ANN_ROWS and self.fragments() >= max(MOST_FRAGMENTS, rows // ROWS_PER_FRAGMENT):
+        if rows < ANN_ROWS and fragments >= rows // ROWS_PER_FRAGMENT:
             with self._place.typed_errors():
                 self._open().optimize(cleanup_older_than=KEPT_VERSIONS)
 

@@ -160,7 +160,7 @@ def needs_relevance(query: str, content: str, least: float, asked: float | None,
 
 
 def may_be_relevant(query: str, probable: Floats, least: float, asked: float | None, close: Floats) -> Flags:
-    """Return which memories may have the minimum relevance, whatever their languages."""
+    """Return which memories may have the minimum relevance in any language."""
     if asked is not None:
         return probable >= least
     closest = CLOSE_TO_FOREIGN if may_be_foreign(query) else CLOSE_TO_ENGLISH

@@ -24,7 +24,7 @@ class HomeFile(HomeTables):
     def __init__(self, file: Path, migrations: Migrations) -> None:
         self.file = file
         self._migrations = migrations
-        # Of the file whose tables were checked last; a file that replaces it is checked again.
+        # The identity of the file whose tables were checked last; a file that replaces it is checked, too.
         self._ready: tuple[int, int] | None = None
 
     @contextmanager

@@ -173,7 +173,7 @@ def _apply(wrapper: _Wrapper, arguments: Sequence[str]) -> tuple[list[str], Sequ
                 break
         elif word.startswith("-") and len(word) > 1:
             if name in wrapper.scripts or _is_short_script(word, wrapper):
-                # All that follows: a shell between takes the quotation marks away (`ssh host bash -c 'a b'`).
+                # All words that follow: a shell before this one removes quotation marks (`ssh host bash -c 'a b'`).
                 script = value or " ".join(arguments[at + 1 :])
                 return [*arguments[:at], *arguments[at + 2 :]], script
             at += 2 if word in wrapper.valued else 1

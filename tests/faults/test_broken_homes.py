@@ -310,7 +310,7 @@ def test_without_a_model_words_are_found_and_its_absence_is_told(make_home, mode
     assert "reverie model compile" in doctor.text
     client = Client(int(home.environment["REVERIE_PORT"]), (home.root / "token").read_text(encoding="ascii").strip())
     with contextlib.closing(client):
-        wait_until("the worker tells that it has no model", lambda: "/nowhere/model" in str(client.errors()))
+        wait_until("the worker reports that it has no model", lambda: "/nowhere/model" in str(client.errors()))
     assert "sentence-transformers cannot load /nowhere/model" in home.run("errors", "-w", "default").text
     assert home.run("status").code == DONE
     assert home.run(*COMMANDS["snapshot take"]).code == DONE

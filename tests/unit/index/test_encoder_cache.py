@@ -51,8 +51,8 @@ def without_rights():
     if os.geteuid():
         yield
         return
-    nobody = 65534
-    os.setresuid(nobody, nobody, 0)
+    unprivileged = 65534
+    os.setresuid(unprivileged, unprivileged, 0)
     try:
         yield
     finally:
