@@ -16,7 +16,7 @@ from pipeline.recall.announced_changes import announces_change, find_announced_c
 from pipeline.recall.query import is_literal
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
 from pipeline.recall.relevance import RELEVANT, relevance
-from pipeline.records import Kind, Trust
+from pipeline.records import Kind, Source, Trust
 from pipeline.store.memory_rows import StatementRow, read_statements
 from pipeline.text.similarity.stated_values import (
     LEAST_WORDS,
@@ -51,7 +51,7 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     top = ranking.order[:EXAMINED_HITS].tolist()
     positions = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
     rows = read_statements(db, list(positions))
-    statements = [row for seq in positions if (row := rows.get(seq)) and row.kind not in LISTING and not row.instructs]
+    statements = [row for seq in positions if (row := rows.get(seq)) and _may_be_current(row)]
     # A query for an identifier asks for what contains it, not for its successor.
     replaced = [] if is_literal(text) else _find_replaced(statements, ranking, text)
     groups = _group_by_slot(statements, text)
@@ -59,6 +59,15 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
         ranking, [[positions[seq] for seq in group] for group in (*groups, *join_groups(replaced))]
     )
     return replace(ordered, replaced=[(positions[earlier], positions[later]) for earlier, later in replaced])
+
+
+def _may_be_current(row: StatementRow) -> bool:
+    """Return whether a memory states something that can change.
+
+    A commit happened, whatever came after it, and what stands below its message is a list of files.
+    """
+    is_commit = row.kind == Kind.MILESTONE and row.source == Source.IMPORT
+    return row.kind not in LISTING and not is_commit and not row.instructs
 
 
 def _find_replaced(statements: Sequence[StatementRow], ranking: Ranking, text: str) -> list[tuple[int, int]]:

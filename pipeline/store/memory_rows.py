@@ -13,12 +13,13 @@ _AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
 
 
 class StatementRow(NamedTuple):
-    """A memory's text, time and kind, and the columns that say how far its statement reaches."""
+    """A memory's text, time, kind and source, and the columns that say how far its statement reaches."""
 
     seq: int
     content: str
     occurred_at: str
     kind: str
+    source: str
     scope_kind: str
     scope_id: str
     branch: str | None

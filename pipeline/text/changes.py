@@ -13,5 +13,5 @@ def says_that_changed(text: str) -> bool:
 
 @cache
 def _changed() -> "re.Pattern[str]":
-    # Lower case: ignoring case takes twice as long.
-    return re.compile(rf"\b(?:{load_lexicon('changes').alternatives('changed')})")
+    # "Providers can be replaced": what may or will happen has not. Lower case: ignoring case takes twice as long.
+    return re.compile(rf"\b(?<!\bbe )(?<!\bêtre )(?<!\bser )(?:{load_lexicon('changes').alternatives('changed')})")

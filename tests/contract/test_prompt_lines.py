@@ -10,8 +10,9 @@ from tests.fakes.indexed import PACKAGES, load_prompts, open_indexed_package
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="a history is made with git")
 
-# docs/concepts/recall.md has the figures; a little below, as processors round differently.
-RELEVANT_SHARE = 0.8
+# Processors round differently, and one line moves the share by 0.015: 52 of 64 with integer dot products, 54 of 67
+# without.
+RELEVANT_SHARE = 0.77
 SPEAKS_SHARE = 0.78
 # Of 15 questions, the file that answers is among the first five results for 14.
 AMONG_FIVE = 13

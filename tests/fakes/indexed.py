@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from config.settings import Settings
@@ -29,6 +30,8 @@ DATA = Path(__file__).resolve().parents[1] / "data" / "prompts"
 PACKAGES = tuple(sorted(file.stem for file in DATA.glob("*.json")))
 PATIENT_MS = 10_000
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
+# Fixed dates: a commit's hash, which depends on them, is part of its memory. A day apart: the order matters.
+FIRST_COMMIT = NOW - timedelta(days=90)
 PEOPLE = ("AUTHOR", "COMMITTER")
 AUTHOR = {f"GIT_{one}_{what}": value for one in PEOPLE for what, value in (("NAME", "Ann"), ("EMAIL", "a@b.c"))}
 
@@ -104,16 +107,21 @@ def build_repository(package: str, commits: list[dict[str, Any]], repository: Pa
     leave_out = shutil.ignore_patterns("tests", "__pycache__", "*.so", "*.pyc", "*.pyx", "*.c")
     shutil.copytree(Path(spec.origin).parent, repository / package, ignore=leave_out)
     _git(repository, "init", "-q")
-    for commit in commits:
+    for day, commit in enumerate(commits):
         for name in commit["files"]:
             with (repository / name).open("a", encoding="utf-8") as file:
                 file.write("\n")
         _git(repository, "add", *commit["files"])
-        _git(repository, "commit", "-q", "-m", commit["message"])
+        _commit(repository, commit["message"], day)
     _git(repository, "add", ".")
-    _git(repository, "commit", "-q", "-m", "Initial import")
+    _commit(repository, "Initial import", len(commits))
 
 
-def _git(repository: Path, *arguments: str) -> None:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(repository)} | AUTHOR
+def _commit(repository: Path, message: str, day: int) -> None:
+    date = (FIRST_COMMIT + timedelta(days=day)).isoformat()
+    _git(repository, "commit", "-q", "-m", message, dates={f"GIT_{one}_DATE": date for one in PEOPLE})
+
+
+def _git(repository: Path, *arguments: str, dates: Mapping[str, str] = MappingProxyType({})) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(repository)} | AUTHOR | dates
     subprocess.run(["git", "-C", str(repository), *arguments], check=True, capture_output=True, env=environment)

@@ -107,6 +107,11 @@ def test_a_change_is_recognized(text):
         "now that it works, push it",
         "The port is 5432.",
         "Wir nutzen Postgres.",
+        "JSON providers can be replaced on the app",
+        "the token must be revoked by hand",
+        "Der Speicher kann ersetzt werden.",
+        "Le modèle peut être remplacé par un autre.",
+        "El modelo puede ser reemplazado por otro.",
     ],
 )
 def test_a_plain_statement_changes_nothing(text):

@@ -53,6 +53,30 @@ def test_what_may_not_replace_stays_where_it_is(workspace, places, fields):
 
 
 @pytest.mark.parametrize(
+    ("asked", "older", "newer"),
+    [
+        (
+            "tell me about web/session",
+            "Test web/session alone\n\ncommit 63e3440978: 9 files, most in web/session (4), tests/unit (3)",
+            "Name the tests plainly\n\ncommit 98ca0f117a: 12 files, most in web/session (7), tests/unit (5)",
+        ),
+        (
+            "how often does web/session.py read the session cookie for each request",
+            "The session cookie is read once for each request\n\ncommit 63e3440978: web/session.py",
+            "The session cookie is now set by the proxy\n\ncommit 98ca0f117a: web/session.py",
+        ),
+    ],
+    ids=["counts of files", "words of change"],
+)
+def test_a_later_commit_takes_no_place(workspace, places, asked, older, newer):
+    alike = [
+        write(workspace, text, day, kind=Kind.MILESTONE, source=Source.IMPORT)
+        for text, day in ((older, 1), (newer, 9))
+    ]
+    assert places(asked, *alike) == [0, 1]
+
+
+@pytest.mark.parametrize(
     "text",
     ["Who wanted tables to start with 't_' in orders?", "How did we start the table names of orders originally?"],
 )
