@@ -33,9 +33,10 @@ from web.hooks.event_fields import shorten_event, unify_fields
 from web.hooks.event_size import LONGEST_EVENT
 from web.json_text import read_object
 
-# With the start of Python less than the three seconds that hosts allow, and less than the timeout of a connection, so
-# that a slow server is distinguished from an unreachable one.
+# With the start of Python less than the three seconds that hosts allow.
 WITHIN_S = 1.8
+# Longer than the client waits, so that a slow server is distinguished from an unreachable one.
+CONNECTION_S = 2 * WITHIN_S
 # Claude Code allows it one second, and warns its user about a longer one.
 SESSION_END = "SessionEnd"
 SESSION_END_WITHIN_S = 0.6
@@ -84,7 +85,7 @@ def _render(event: dict[str, Any]) -> bytes:
 def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQueue[bytes]") -> None:
     """Send all requests, then put the answer to the first one; put nothing if the server is unreachable."""
     bodies = []
-    with closing(KeptConnections(url, WITHIN_S)) as connections:
+    with closing(KeptConnections(url, CONNECTION_S)) as connections:
         for headers, event in requests:
             try:
                 sent = connections.send("POST", path, _render(event), headers)
