@@ -70,8 +70,7 @@ def test_what_may_not_replace_stays_where_it_is(workspace, places, fields):
 )
 def test_a_later_commit_takes_no_place(workspace, places, asked, older, newer):
     alike = [
-        write(workspace, text, day, kind=Kind.MILESTONE, source=Source.IMPORT)
-        for text, day in ((older, 1), (newer, 9))
+        write(workspace, text, day, kind=Kind.MILESTONE, source=Source.IMPORT) for text, day in ((older, 1), (newer, 9))
     ]
     assert places(asked, *alike) == [0, 1]
 

@@ -100,7 +100,9 @@ def test_words_of_a_slot_ignore_the_verb_before_a_naming(text):
 @given(st.lists(st.tuples(TEXTS, st.integers(0, 3), st.booleans()), max_size=8), QUERIES)
 def test_groups_are_those_of_all_pairs(texts, query):
     rows = [
-        StatementRow(seq, content, f"2026-01-0{day + 1}", "fact", "user", "workspace", "", None, "trusted", int(pinned), 0)
+        StatementRow(
+            seq, content, f"2026-01-0{day + 1}", "fact", "user", "workspace", "", None, "trusted", int(pinned), 0
+        )
         for seq, (content, day, pinned) in enumerate(texts, 1)
     ]
     assert sorted(fast._group_by_slot(rows, query)) == sorted(group_by_all_pairs(rows, query))
