@@ -148,7 +148,7 @@ def test_what_waits_for_a_decision_leads_to_the_inbox(client, container, browser
     with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET candidate = 1")
     assert "1 decision waits in your inbox." in hints(browser)
-    assert "Waiting for review 1" in overview(browser)
+    assert "Candidates 1" in overview(browser)
 
 
 def test_an_incognito_workspace_says_so(client, container, browser):
