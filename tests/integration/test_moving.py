@@ -3,6 +3,8 @@
 import contextlib
 import shutil
 import sqlite3
+import time
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -21,6 +23,7 @@ from pipeline.services.encryption import choose_key, encrypt_home
 from pipeline.services.workspace_config import opened_configs
 from pipeline.store import backup, driver
 from pipeline.store.database import WriterProfile
+from pipeline.store.postgres import moves
 from pipeline.store.stores import open_stores
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -267,6 +270,13 @@ def test_a_server_that_others_use_is_not_moved_from_nor_to(filled, migrate, stor
     with on_server(store_url, filled, "other") as database, database.read():
         for move in (there, back):
             assert "Reverie connections" in move(code=1)["error"]["message"]
+
+
+def test_a_connection_that_ends_during_the_check_is_no_obstacle(filled, migrate, store_url, monkeypatch):
+    other = psycopg.connect(store_url, application_name="reverie")
+    monkeypatch.setattr(moves, "time", SimpleNamespace(**vars(time) | {"sleep": lambda _: other.close()}))
+    migrate[0]()
+    assert other.closed
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ from pipeline.store.postgres.server import Server
 
 # How long to wait for a writer of a workspace.
 _PATIENCE = "5s"
+# The server lists a connection for a moment after its client has closed it.
+_DISCONNECTED_WITHIN_S, _LOOK_S = 1.0, 0.05
 # No limits for statements that copy a table, and for the pauses between them.
 _UNHURRIED = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1"
 _READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_UNHURRIED}"
@@ -54,13 +56,21 @@ class PostgresLocation(StoreLocation):
 
     def check_unused(self) -> None:
         """Raise Conflict, which names the addresses, while other Reverie processes are connected to the database."""
+        until = time.monotonic() + _DISCONNECTED_WITHIN_S
+        while (others := self._count_others())[0] and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+        count, host = others
+        if count:
+            raise Conflict(
+                f"{count} Reverie connections to {self.name} are open, from {host}: stop every server and "
+                "worker that uses it"
+            )
+
+    def _count_others(self) -> tuple[int, str]:
+        """Return the number of other connections of Reverie, and an address of them."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
             count, host = db.execute(_OTHERS).fetchone() or (0, "")
-            if count:
-                raise Conflict(
-                    f"{count} Reverie connections to {self.name} are open, from {host}: stop every server and "
-                    "worker that uses it"
-                )
+            return count, host
 
     def list_parts(self) -> list[Part]:
         """List the existing parts."""
