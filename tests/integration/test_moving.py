@@ -32,6 +32,7 @@ from tests.fakes.homes import Home
 from tests.fakes.in_process import fast_settings
 from tests.fakes.rows import fill_all, read_all
 from tests.integration.test_bundles import fill
+from tests.support.stack import free_port
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -129,6 +130,8 @@ def test_what_came_back_is_sound_and_goes_on_where_it_was(filled, migrate, tmp_p
     back("--home", str(returned))
     monkeypatch.delenv("REVERIE_STORE")
     monkeypatch.setenv("REVERIE_HOME", str(returned))
+    # Another Reverie may run at the default port.
+    monkeypatch.setenv("REVERIE_PORT", str(free_port()))
     checks = run_json("doctor")["checks"]
     assert {"other: queue", "other: indexes", "me: queue"} <= {one["check"] for one in checks}
     assert [one for one in checks if one["state"] == "fail"] == []
