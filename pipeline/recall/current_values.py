@@ -64,7 +64,7 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
 def _may_be_current(row: StatementRow) -> bool:
     """Return whether a memory states something that can change.
 
-    A commit happened, whatever came after it, and what stands below its message is a list of files.
+    A commit reports an event, which later commits do not replace, and ends with a list of files.
     """
     is_commit = row.kind == Kind.MILESTONE and row.source == Source.IMPORT
     return row.kind not in LISTING and not is_commit and not row.instructs

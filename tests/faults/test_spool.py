@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(300)
 
 SEED = 67
 MEMORIES, EVENTS, KILLS = 60, 60, 3
-# Before a kill.
+# Deliveries before a kill; the server delivers a few more until it ends.
 MOST_DELIVERED = 20
 
 

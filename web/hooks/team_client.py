@@ -83,7 +83,7 @@ def _render(event: dict[str, Any]) -> bytes:
 
 
 def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQueue[bytes]") -> None:
-    """Send all requests, then put the answer to the first one; put nothing if the server is unreachable."""
+    """Send all requests, then put the answer to the first one; it is empty if the server is unreachable."""
     bodies = []
     with closing(KeptConnections(url, CONNECTION_S)) as connections:
         for headers, event in requests:

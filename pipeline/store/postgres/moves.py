@@ -27,12 +27,12 @@ from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.copying import PostgresTables
 from pipeline.store.postgres.failures import failure_of
-from pipeline.store.postgres.server import Server
+from pipeline.store.postgres.server import RECHECK_S, Server
 
 # How long to wait for a writer of a workspace.
 _PATIENCE = "5s"
 # The server lists a connection for a moment after its client has closed it.
-_DISCONNECTED_WITHIN_S, _LOOK_S = 1.0, 0.05
+_DISCONNECTED_WITHIN_S = 1.0
 # No limits for statements that copy a table, and for the pauses between them.
 _UNHURRIED = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1"
 _READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_UNHURRIED}"
@@ -57,9 +57,10 @@ class PostgresLocation(StoreLocation):
     def check_unused(self) -> None:
         """Raise Conflict, which names the addresses, while other Reverie processes are connected to the database."""
         until = time.monotonic() + _DISCONNECTED_WITHIN_S
-        while (others := self._count_others())[0] and time.monotonic() < until:
-            time.sleep(_LOOK_S)
-        count, host = others
+        count, host = self._count_others()
+        while count and time.monotonic() < until:
+            time.sleep(RECHECK_S)
+            count, host = self._count_others()
         if count:
             raise Conflict(
                 f"{count} Reverie connections to {self.name} are open, from {host}: stop every server and "
