@@ -67,7 +67,8 @@ def find_marked_block(lines: Lines, number: int) -> Block | None:
     """Find a block between tags; its text may contain the closing tag, so the last one ends it."""
     line = lines.lines[number]
     if line.lstrip().startswith(_COMMENT):
-        return Block(lines.last_close.get(_COMMENT, (number, 0))[0] + 1)
+        last_close, _ = lines.last_close.get(_COMMENT, (number, 0))
+        return Block(max(last_close, number) + 1)
     if "<" not in line and "&lt;" not in line:
         return None
     for tag in TAG.finditer(line):

@@ -4,10 +4,12 @@ The kind of fault comes from field reports of comparable tools: orders in pasted
 """
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.capture.commands import read_commands
+from pipeline.text import own_words
 from pipeline.text.own_words import Origin, drop_host_text, is_host_notice, list_own_lines, split_message
+from pipeline.text.pasted_text import Lines
 from tests.fakes.properties import examples
 
 ORDERS = (
@@ -261,6 +263,24 @@ PIECES = st.sampled_from(
     ["<a", "<a ", "</a>", "<a>", "<task-", "&lt;a ", "```", "~~~", "\n", "{", "[", '"', "“", "'", "a: b", "    x", "> ",
      "<<EOF", "From: ", "translate ", ": ", " ", "-", "@@ -1", "|", "a", "remember", "<!--", "-->", "wrote:", "\t"]
 )  # fmt: skip
+
+
+def test_a_comment_that_does_not_end_is_one_line_also_below_an_arrow():
+    passages = [(passage.origin, passage.lines) for passage in split_message("a --> b\n<!-- later\nRemember the port")]
+    assert passages == [
+        (Origin.PERSON, ("a --> b",)),
+        (Origin.PASTED, ("<!-- later",)),
+        (Origin.PERSON, ("Remember the port",)),
+    ]
+
+
+@example("-->\n<!--")
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_every_block_ends_below_its_first_line(message):
+    lines = Lines(message.split("\n"))
+    for number in range(lines.count):
+        block = own_words._find_block(lines, number)
+        assert block is None or block.end > number
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
