@@ -29,18 +29,18 @@ class UnreadableFile(Exception):
         self.reason = reason
 
 
-def read_bounded(file: Path) -> bytes:
-    """Return the bytes of a regular file of at most 1 MiB; raise UnreadableFile for anything else."""
+def read_bounded(file: Path, limit: int = READ_LIMIT) -> bytes:
+    """Return the bytes of a regular file of at most 1 MiB or another limit; raise UnreadableFile for anything else."""
     try:
         # Reading a pipe or a device might never end.
         if not file.is_file():
             raise UnreadableFile(file, "is not a file")
         with file.open("rb") as stream:
-            data = stream.read(READ_LIMIT + 1)
+            data = stream.read(limit + 1)
     except OSError as error:
         raise UnreadableFile(file, error.strerror or "cannot be read") from error
-    if len(data) > READ_LIMIT:
-        raise UnreadableFile(file, "is longer than 1 MiB")
+    if len(data) > limit:
+        raise UnreadableFile(file, f"is longer than {limit >> 20} MiB")
     return data
 
 
