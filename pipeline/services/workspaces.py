@@ -10,6 +10,7 @@ from config.settings import SETTINGS, Settings
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
+from pipeline.identity.clones import Clones
 from pipeline.identity.project_file import read_nearest_override
 from pipeline.identity.renames import Renames
 from pipeline.identity.repository import (
@@ -64,6 +65,8 @@ def choose_workspace(
         environment=environment,
         split=settings.workspace_split,
         is_agreed=partial(_is_granted, settings, exists),
+        clones=Clones(settings.paths.clones).list_all(),
+        is_in_use=lambda name: exists(renames.find(name)),
     )
     if identity.rule == "explicit":
         return WorkspaceChoice(identity.id, "this call uses it", identity)
@@ -74,14 +77,19 @@ def choose_workspace(
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     if fallback != DEFAULT_WORKSPACE:
         reason = f"commands and hooks use {fallback}, by the setting workspace"
-        return WorkspaceChoice(fallback, reason, identity)
+        return WorkspaceChoice(fallback, reason, replace(identity, clone=None))
     if identity.rule in OF_A_PROJECT or exists(identity.id):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, as in all folders outside git", identity)
 
 
 def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> None:
-    """Record the workspace that a project's file claims: as pending, or as agreed at the first write."""
+    """Record the workspace of a clone at its first write, and the one that a project's file claims.
+
+    A claim is pending, or agreed at the first write.
+    """
+    if identity.clone is not None and (to_write or identity.clone.is_known):
+        Clones(settings.paths.clones).record(identity.clone)
     if identity.claim is None or identity.claim.workspace is None:
         return
     claims, claim = Claims(settings.paths.claims), (identity.claim.file, identity.claim.workspace)
