@@ -60,9 +60,9 @@ class Clones:
     def record(self, choice: "CloneChoice") -> None:
         """Record the workspace of a clone, in place of an earlier record about it."""
         clone = choice.clone
-        if any(replace(known, root=None) == clone for known in self.list_all()):
+        if any(known.git_dir == clone.git_dir and replace(known, root=None) == clone for known in self.list_all()):
             return
-        added = replace(clone, root=find_root(choice.repository))
+        added = clone if choice.repository is None else replace(clone, root=find_root(choice.repository))
         with lock_file(self._file):
             others = [known for known in self.list_all() if not _is_replaced(known, added)]
             write_private_json(self._file, [asdict(known) for known in (added, *others)][:MAX_CLONES])
@@ -103,14 +103,15 @@ class ClonePlaces:
 class CloneChoice:
     """The workspace of a clone as it is to be recorded, and the reason if its location alone does not decide.
 
-    `is_known`: there is a record of the clone. `earlier` lists other workspaces that may have memories of it.
+    `repository` is None for a folder outside git. `is_known`: there is a record of the clone. `earlier` lists other
+    workspaces that may have memories of it.
     """
 
     clone: Clone
-    repository: Repository
-    why: str
-    is_known: bool
-    earlier: tuple[str, ...]
+    repository: Repository | None
+    why: str = ""
+    is_known: bool = False
+    earlier: tuple[str, ...] = ()
 
 
 def choose_for_clone(
@@ -125,20 +126,33 @@ def choose_for_clone(
     else:
         others = [clone for clone in clones if clone is not before]
         workspace, why = _choose_new(repository, places, others, is_in_use)
-    earlier = [clone.workspace for clone in clones if clone is before or clone.git_dir == seen.git_dir]
+    earlier = [clone.workspace for clone in clones if clone is before or _was_in_folder(clone, repository)]
+    if not any(clone.workspace == places.path and clone.exists for clone in clones):
+        earlier.append(places.path)
     return CloneChoice(
         replace(seen, workspace=workspace),
         repository,
         why,
         before is not None,
-        tuple(dict.fromkeys(name for name in (*earlier, places.path) if name != workspace)),
+        tuple(dict.fromkeys(name for name in earlier if name != workspace)),
     )
+
+
+def choose_for_folder(folder: Path, workspace: str) -> CloneChoice:
+    """Return the choice for a folder outside git: if it becomes a repository, its memories are found by it."""
+    return CloneChoice(Clone(str(folder), "", "", workspace), None)
+
+
+def _was_in_folder(clone: Clone, repository: Repository) -> bool:
+    """Return whether a record is about the folder of a repository before git was used there, or about its place."""
+    is_folder = not (clone.mark or clone.root) and Path(clone.git_dir).is_relative_to(repository.root)
+    return is_folder or clone.git_dir == str(repository.common_dir)
 
 
 def list_moved_away(choice: CloneChoice, clones: Sequence[Clone]) -> list[str]:
     """List the workspaces of clones that are gone and had the same first commit: one may be this clone, restored."""
     gone = [clone for clone in clones if clone.root and not clone.exists]
-    root = find_root(choice.repository) if gone else None
+    root = find_root(choice.repository) if gone and choice.repository is not None else None
     return [clone.workspace for clone in gone if clone.root == root]
 
 

@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from config.paths import is_personal
 from config.settings import SETTINGS, Settings
-from pipeline.errors import FieldError, InvalidField
+from pipeline.errors import Conflict, FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
-from pipeline.identity.clones import Clones
+from pipeline.identity.clones import Clones, choose_for_folder, list_moved_away
 from pipeline.identity.project_file import read_nearest_override
 from pipeline.identity.renames import Renames
 from pipeline.identity.repository import (
     UnreadableFile,
     open_repository,
     printable,
+    resolve_upwards,
     root_of_folder,
 )
 from pipeline.services.workspace_listing import is_in_use
@@ -80,6 +82,7 @@ def choose_workspace(
         return WorkspaceChoice(fallback, reason, replace(identity, clone=None))
     if identity.rule in OF_A_PROJECT or exists(identity.id):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
+    identity = replace(identity, clone=choose_for_folder(resolve_upwards(folder)[0], fallback))
     return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, as in all folders outside git", identity)
 
 
@@ -97,6 +100,37 @@ def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> Non
         claims.note(*claim)
     elif to_write and not claims.is_agreed(*claim):
         claims.agree(*claim)
+
+
+def list_earlier(settings: Settings, choice: WorkspaceChoice) -> list[str]:
+    """List the workspaces, other than the chosen one, that may contain earlier memories of a folder's project."""
+    if choice.identity is None or choice.identity.clone is None:
+        return []
+    clone, renames = choice.identity.clone, Renames(settings.paths.renames)
+    names = [*clone.earlier, *list_moved_away(clone, Clones(settings.paths.clones).list_all())]
+    current = dict.fromkeys(map(renames.find, names))
+    return [name for name in current if name != choice.workspace and is_in_use(settings, name)]
+
+
+def describe_earlier(workspace: str, memories: int | None) -> str:
+    """Describe a workspace with earlier memories of a project, and the command that uses it again."""
+    count = "" if memories is None else f" ({memories} {'memory' if memories == 1 else 'memories'})"
+    return (
+        f"Earlier memories of this project may be in workspace {workspace}{count}. "
+        f"If so, run `reverie workspace adopt --from {workspace}` in its folder."
+    )
+
+
+def use_for_clone(settings: Settings, folder: Path, workspace: str) -> None:
+    """Use a workspace for a git clone from now on; raise Conflict if the clone's own identity does not decide."""
+    choice = choose_workspace(folder, settings, explicit=None, environment=None)
+    identity = choice.identity
+    if identity is None or identity.clone is None or identity.clone.repository is None:
+        raise Conflict(f"{folder} is no git repository that chooses its own workspace: {choice.detail}.")
+    if is_personal(workspace):
+        raise Conflict(f"Workspace {workspace} has the memories about you. Agents see them in every project anyway.")
+    clone = replace(identity.clone.clone, workspace=workspace)
+    Clones(settings.paths.clones).record(replace(identity.clone, clone=clone))
 
 
 def _is_granted(settings: Settings, exists: Callable[[str], bool], file: Path, workspace: str) -> bool:
