@@ -13,7 +13,7 @@ from pathlib import Path
 from pipeline.errors import InvalidField
 from pipeline.identity.git import Git
 from pipeline.identity.private_json import lock_file, write_private_json
-from pipeline.identity.repository import Repository, UnreadableFile, head_of_repository, read_start
+from pipeline.identity.repository import Repository, UnreadableFile, exists, head_of_repository, read_start
 
 # Clones of thousands of repositories must not fill the data directory.
 MAX_CLONES = 1000
@@ -40,7 +40,7 @@ class Clone:
     @property
     def exists(self) -> bool:
         """Return whether there still is a repository at the place of the clone."""
-        return Path(self.git_dir, "HEAD").is_file()
+        return exists(Path(self.git_dir, "HEAD"))
 
 
 class Clones:
@@ -183,7 +183,7 @@ def find_mark(repository: Repository) -> str:
 
 def find_root(repository: Repository) -> str | None:
     """Return the first commit of a repository: empty without commits, None if it cannot be found."""
-    if (repository.common_dir / "shallow").exists():
+    if exists(repository.common_dir / "shallow"):
         return None
     return _find_root(repository.common_dir, head_of_repository(repository) or "")
 

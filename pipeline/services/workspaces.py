@@ -51,11 +51,13 @@ def choose_workspace(
     explicit: str | None,
     environment: str | None,
     exists: Callable[[str], bool] | None = None,
+    is_of_team: bool = False,
 ) -> WorkspaceChoice:
     """Choose a workspace: that of the call, environment or project file, else the setting, else the folder's own.
 
     A Git project starts with its own empty workspace. Other folders share the default workspace, unless they have
-    one. A caller with open stores passes `exists`. Raises InvalidField for an unreadable folder.
+    one. A caller with open stores passes `exists`. With `is_of_team`, only the location of a clone counts, so that the
+    clones of all members have the same workspace. Raises InvalidField for an unreadable folder.
     """
     renames = Renames(settings.paths.renames)
     fallback, exists = renames.find(settings.workspace), exists or partial(is_in_use, settings)
@@ -67,8 +69,8 @@ def choose_workspace(
         environment=environment,
         split=settings.workspace_split,
         is_agreed=partial(_is_granted, settings, exists),
-        clones=Clones(settings.paths.clones).list_all(),
-        is_in_use=lambda name: exists(renames.find(name)),
+        clones=() if is_of_team else Clones(settings.paths.clones).list_all(),
+        is_in_use=lambda name: not is_of_team and exists(renames.find(name)),
     )
     if identity.rule == "explicit":
         return WorkspaceChoice(identity.id, "this call uses it", identity)

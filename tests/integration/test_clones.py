@@ -333,3 +333,14 @@ def test_a_known_clone_is_found_without_git(machine, monkeypatch):
     rename = machine.folder / "renamed"
     (machine.folder / "one").rename(rename)
     assert machine.choose("renamed").workspace == before
+
+
+def test_on_a_team_server_the_remote_decides_for_every_member(machine):
+    machine.create("one")
+    machine.remember("one")
+    publish(machine)
+    of_team = choose_workspace(
+        machine.folder / "one", machine.settings, explicit=None, environment=None, is_of_team=True
+    )
+    machine.clone("one", "colleague", "acme/one.git")
+    assert of_team.workspace == identify(machine.folder / "colleague").id

@@ -103,16 +103,13 @@ def _format_seconds(at: float | None) -> str | None:
 
 
 def _print_problems(report: Mapping[str, Any]) -> None:
+    from pipeline.services.workspaces import describe_earlier
+
     for problem in report["problems"]:
         click.echo(f"problem  {plain(problem)}")
     for host in report["hosts"]:
         if host["problem"] is not None:
             click.echo(f"problem  {host['problem']}; {host['remedy']}")
-
-
-def _print_earlier(report: Mapping[str, Any]) -> None:
-    from pipeline.services.workspaces import describe_earlier
-
     for earlier in report["here"]["earlier"]:
         click.echo(describe_earlier(**earlier))
 
@@ -178,7 +175,6 @@ def _print_status(report: dict[str, Any]) -> None:
     _print_spool(report["spool"])
     if not report["processes"] and not report["answers"]:
         click.echo(f"nothing runs on {report['home']}; start Reverie with `reverie up`")
-        _print_earlier(report)
         return
     answer = f"answers (version {report['version']})" if report["answers"] else "does not answer"
     here = f"{report['here']['workspace']}: {report['here']['detail']}"
@@ -190,7 +186,6 @@ def _print_status(report: dict[str, Any]) -> None:
         ("here", here),
     ]
     print_pairs([*pairs, ("switches", switches or None)])
-    _print_earlier(report)
     click.echo()
     table(
         ["process", "pid", "uptime", "children"],
