@@ -193,6 +193,17 @@ def test_a_repository_cannot_name_another_folder_as_its_work_tree(hostile, comma
     assert not any("diary" in entry.key for entry in list_files(hostile.folder))
 
 
+def test_the_users_own_list_of_ignored_files_counts_and_not_the_repositorys(hostile):
+    for name in ("mine.txt", "theirs.txt"):
+        (hostile.folder / name).write_text("text\n")
+        (hostile.home / f"{name}.ignore").write_text(f"{name}\n")
+    (hostile.home / ".gitconfig").write_text("[core]\nexcludesFile = ~/mine.txt.ignore\n")
+    hostile.run("config", "core.excludesFile", str(hostile.home / "theirs.txt.ignore"))
+    git = Git(hostile.folder)
+    assert git.ignores(hostile.folder / "mine.txt")
+    assert not git.ignores(hostile.folder / "theirs.txt")
+
+
 def test_an_object_that_is_missing_is_not_fetched(hostile):
     hostile.run("config", "extensions.partialClone", "origin")
     hostile.run("config", "remote.origin.url", f"ext::{hostile.write_trap('fetch')}")
