@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from config.settings import Settings
-from tests.fakes.command_line import run
 from web.cli.new_data_directory import warn_if_replaced
 
 
@@ -22,17 +21,20 @@ def warn(capsys, root):
     return capsys.readouterr().err
 
 
-def test_a_moved_data_directory_is_reported_before_a_new_one_is_made(user, capsys, monkeypatch):
-    monkeypatch.delenv("REVERIE_HOME", raising=False)
+@pytest.mark.parametrize("sign", ["token", "setup.json"])
+def test_a_moved_data_directory_is_reported_before_a_new_one_is_made(user, capsys, sign):
     root = user / ".reverie"
-    run("setup", "claude-code", "--yes")
+    settings = user / ".claude" / "settings.json"
+    settings.write_text('{"command": "/usr/bin/reverie-hook claude-code"}')
+    root.mkdir()
+    (root / sign).write_text("{}")
     assert warn(capsys, root) == ""
     root.rename(user / "backup")
     # A hook that ran since then stored its events.
     (root / "spool").mkdir(parents=True)
     said = warn(capsys, root)
     assert f"{root} is a new, empty data directory" in said
-    assert str(user / ".claude" / "settings.json") in said
+    assert f"({settings})" in said
     shutil.rmtree(root)
     (user / "backup").rename(root)
     assert warn(capsys, root) == ""
