@@ -164,7 +164,8 @@ def describe_earlier_memories(call: Call, folder: str) -> list[str]:
     if call.caller.person is not None or WORKSPACE_HEADER in call.headers or not path.is_absolute():
         return []
     names = list_earlier(settings, choose_workspace(path, settings, explicit=None, environment=None))
-    return [describe_earlier(name, summarize_workspace(call.container.workspace(name)).memories) for name in names]
+    counts = {name: summarize_workspace(call.container.workspace(name)).memories for name in names}
+    return [f"{describe_earlier(name, count)} Ask the user first." for name, count in counts.items()]
 
 
 def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:
