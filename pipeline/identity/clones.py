@@ -219,8 +219,9 @@ def _choose_new(
     remote, used = places.remote, {clone.workspace for clone in others}
     why = ""
     if remote is not None:
-        was_here = places.path not in used and is_in_use(places.path) and not is_in_use(remote.workspace)
-        if was_here and not _was_cloned(repository):
+        # Git clones only into a new or empty folder: such a clone had no memories here.
+        may_stay = places.path not in used and not _was_cloned(repository)
+        if may_stay and is_in_use(places.path) and not is_in_use(remote.workspace):
             return places.path, "this folder used it before it had a remote"
         peers = [clone for clone in others if clone.remote == remote.key]
         if remote.is_origin:
