@@ -55,9 +55,8 @@ def choose_workspace(
 ) -> WorkspaceChoice:
     """Choose a workspace: that of the call, environment or project file, else the setting, else the folder's own.
 
-    A Git project starts with its own empty workspace. Other folders share the default workspace, unless they have
-    one. A caller with open stores passes `exists`. With `is_of_team`, only the location of a clone counts, so that the
-    clones of all members have the same workspace. Raises InvalidField for an unreadable folder.
+    A Git project starts with its own empty workspace. Other folders share the default one, unless they have their own.
+    A caller with open stores passes `exists`. For a team, only a clone's location counts. Raises InvalidField.
     """
     renames = Renames(settings.paths.renames)
     fallback, exists = renames.find(settings.workspace), exists or partial(is_in_use, settings)
@@ -80,12 +79,17 @@ def choose_workspace(
     if identity.rule in ("environment", "file"):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     if fallback != DEFAULT_WORKSPACE:
-        reason = f"commands and hooks use {fallback}, by the setting workspace"
-        return WorkspaceChoice(fallback, reason, replace(identity, clone=None))
+        identity = replace(identity, clone=None)
+        return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, by the setting workspace", identity)
     if identity.rule in OF_A_PROJECT or exists(identity.id):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
-    identity = replace(identity, clone=choose_for_folder(resolve_upwards(folder)[0], fallback))
-    return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, as in all folders outside git", identity)
+    return _choose_shared(folder, identity, fallback)
+
+
+def _choose_shared(folder: Path, identity: Identity, workspace: str) -> WorkspaceChoice:
+    """Choose the workspace of all folders outside git; the folder is recorded in case it becomes a repository."""
+    identity = replace(identity, clone=choose_for_folder(resolve_upwards(folder)[0], workspace))
+    return WorkspaceChoice(workspace, f"commands and hooks use {workspace}, as in all folders outside git", identity)
 
 
 def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> None:
