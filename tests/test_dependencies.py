@@ -237,7 +237,6 @@ sys.exit(f"{answer.status_code}: {answer.get_data(as_text=True)}")
 """
 # What uses each extra first.
 FEATURES = {
-    "code": (READ, ["project", "tests/data"]),
     "encryption": (COMMAND, ["encrypt", "--key-file", "KEY"]),
     "pdf": (READ, ["pdf", "tests/data"]),
     "postgres": (COMMAND, ["user", "list"]),
