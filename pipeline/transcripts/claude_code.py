@@ -30,12 +30,21 @@ _COMMAND_ARGUMENTS = re.compile(r"<command-args>(?P<args>.*)</command-args>", re
 _SHELL_INPUT = re.compile(r"\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _NOT_RUN = re.compile(
     r"\s*(?:<tool_use_error>)?(?:The user doesn't want to|The agent proposed a plan that was rejected"
-    r"|Sibling tool call errored|\[Request interrupted by user|Cancelled: parallel tool call|Permission to use )"
+    r"|Sibling tool call errored|\[Request interrupted by user|Cancelled: parallel tool call|Permission (?:to use|for this tool use was denied))"
 )
-_REJECTION_WORDS = re.compile(
-    r"(?:the user said:|following reason for the rejection:)(?P<words>.*?)(?:\n\s*Note: The user's next message|\Z)",
-    re.DOTALL,
+# What Claude Code writes before the words of a rejection, and what it may add after them.
+_NOT_WRITTEN = "The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file)."
+_REJECTED = f"The user doesn't want to proceed with this tool use. {_NOT_WRITTEN}"
+_REJECTION_HEADS = (
+    f"{_REJECTED} To tell you how to proceed, the user said:",
+    f"{_REJECTED} The user provided the following reason for the rejection:",
+    f"Permission for this tool use was denied. {_NOT_WRITTEN} The user said:",
 )
+_REJECTION_NOTE = "Note: The user's next message"
+# Fields of a record that only Claude Code writes, if the user rejected the call.
+_DENIAL_KIND, _DENIAL_RESULT = "user-rejected", "User rejected tool use"
+# Older versions mark no rejection with words. In these tools, no text of another origin starts an error.
+_TOOLS_WITH_OWN_ERRORS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit", "ExitPlanMode", "AskUserQuestion"))
 _ANSWERS = re.compile(r'"(?P<question>[^"\n]{1,500})"="(?P<answer>[^"]+)"')
 _PLAN = "Implement the following plan:"
 
@@ -143,6 +152,9 @@ class ClaudeSession(SessionLog):
         if attachment.get("type") != "queued_command":
             self.left_out[LeftOut.INJECTED] += 1
             return
+        if attachment.get("commandMode") == "task-notification" or not _is_from_person(attachment):
+            self.left_out[LeftOut.NOTICE] += 1
+            return
         text = _prompt_text(attachment.get("prompt"))
         if self._queue.is_known(text):
             self.left_out[LeftOut.COPY] += 1
@@ -191,15 +203,16 @@ class ClaudeSession(SessionLog):
         key, details, at = block.get("tool_use_id"), record.get("toolUseResult"), record.get("timestamp")
         failed = block.get("is_error") is True
         output = output_text(block.get("content"))
-        if failed and _NOT_RUN.match(output):
-            self.drop_call(key)
-            words = _REJECTION_WORDS.search(output)
-            if words and words["words"].strip():
-                self._say(words["words"].strip(), at, record.get("uuid"))
-            return
         call = self.calls.get(as_text(key))
+        is_rejected = failed and _is_rejected(record, output, call.tool if call else "")
+        if is_rejected or (failed and _NOT_RUN.match(output)):
+            self.drop_call(key)
+            words = (as_text(record.get("userFeedback")) or _rejection_words(output)) if is_rejected else ""
+            if words.strip():
+                self._say(words.strip(), at, record.get("uuid"))
+            return
         self.finish(key, ok=not failed, output=output)
-        if call is not None and call.tool == "AskUserQuestion":
+        if call is not None and call.tool == "AskUserQuestion" and not failed:
             self._take_answers(as_mapping(details), output, at, as_text(record.get("uuid")))
 
     def _take_answers(self, details: Mapping[str, Any], output: str, at: Any, record_id: str) -> None:
@@ -233,10 +246,32 @@ def _reason_to_skip(record: Mapping[str, Any]) -> LeftOut | None:
     if record.get("isMeta"):
         return LeftOut.META
     is_program = as_text(record.get("entrypoint")).startswith("sdk") or record.get("promptSource") == "sdk"
-    if as_mapping(record.get("origin")).get("kind") not in (None, "human"):
+    if not _is_from_person(record):
         return LeftOut.NOTICE
     is_observer = any(name in as_text(record.get("cwd")) for name in _OBSERVERS)
     return LeftOut.UNATTENDED if is_program or is_observer else None
+
+
+def _is_from_person(record: Mapping[str, Any]) -> bool:
+    """Return whether a message does not come from a chat channel, another agent or a timer."""
+    return as_mapping(record.get("origin")).get("kind") in (None, "human")
+
+
+def _is_rejected(record: Mapping[str, Any], output: str, tool: str) -> bool:
+    """Return whether Claude Code says that the user rejected a call; a tool may say so too, in its output."""
+    details = record.get("toolUseResult")
+    if details == _DENIAL_RESULT or "toolDenialKind" in record:
+        return details == _DENIAL_RESULT or record["toolDenialKind"] == _DENIAL_KIND
+    return tool in _TOOLS_WITH_OWN_ERRORS and details == f"Error: {output}" and output.startswith(_REJECTED)
+
+
+def _rejection_words(output: str) -> str:
+    """Return what the user said in a rejection."""
+    head = next((head for head in _REJECTION_HEADS if output.startswith(head)), None)
+    if head is None:
+        return ""
+    words, note, _ = output[len(head) :].rpartition(_REJECTION_NOTE)
+    return words if note else output[len(head) :]
 
 
 def read_slash_command(text: str) -> str | None:

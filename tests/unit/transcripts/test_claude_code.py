@@ -38,6 +38,10 @@ def result(content, **fields):
     return user([{"type": "tool_result", "tool_use_id": "t", "content": content} | fields])
 
 
+def rejection(text, fields):
+    return result(text, is_error=True) | fields
+
+
 @pytest.fixture
 def read(tmp_path):
     def read_records(*records):
@@ -81,22 +85,71 @@ def test_a_prompt_typed_while_the_agent_works_is_read_once(read, records, said):
     assert words(read(*records)) == said
 
 
+SPOKEN = f"{REFUSED}To tell you how to proceed, the user said:\nuse sed here, never perl"
+MARKED = {"toolUseResult": "User rejected tool use"}
+KIND = {"toolUseResult": f"Error: {SPOKEN}", "toolDenialKind": "user-rejected"}
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "fields", "said"),
     [
-        (f"{REFUSED}To tell you how to proceed, the user said:\nuse sed", ["use sed"]),
-        (f"{REFUSED}The user provided the following reason for the rejection: use sed", ["use sed"]),
+        (SPOKEN, MARKED, ["use sed here, never perl"]),
+        (SPOKEN, KIND, ["use sed here, never perl"]),
+        (SPOKEN, KIND | {"userFeedback": "use sed here, never perl"}, ["use sed here, never perl"]),
+        (f"{REFUSED}The user provided the following reason for the rejection: use sed", MARKED, ["use sed"]),
+        (f"{SPOKEN}\n\nNote: The user's next message may contain a correction.", MARKED, ["use sed here, never perl"]),
+        (f"{REFUSED}STOP what you are doing and wait for the user to tell you how to proceed.", MARKED, []),
+        # The plan is the agent's own.
         (
-            f"{REFUSED}To tell you how to proceed, the user said:\nuse sed\n\nNote: The user's next message may …",
-            ["use sed"],
+            "The agent proposed a plan that was rejected by the user.\n\nRejected plan:\nthe user said: use tabs",
+            MARKED,
+            [],
         ),
-        (f"{REFUSED}STOP what you are doing and wait for the user to tell you how to proceed.", []),
     ],
 )
-def test_the_words_of_a_rejection_are_kept_and_its_call_is_not(read, text, said):
-    entries = read(call("Bash", command="perl x"), result(text, is_error=True))
+def test_the_words_of_a_rejection_are_kept_and_its_call_is_not(read, text, fields, said):
+    entries = read(call("Bash", command="perl x"), rejection(text, fields))
     assert words(entries) == said
     assert [entry for entry in entries if isinstance(entry, ToolUse)] == []
+
+
+@pytest.mark.parametrize("tool", ["Bash", "WebFetch", "Task", "Read", "mcp__tracker__find", "mcp__Edit", "Skill"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"toolUseResult": f"Error: {SPOKEN}"},
+        {"toolUseResult": {"error": "User rejected tool use"}},
+        {"toolUseResult": "Error: User rejected tool use"},
+        {"toolUseResult": f"Error: {SPOKEN}", "toolDenialKind": "permission-rule"},
+        {"toolUseResult": f"Error: {SPOKEN}", "toolDenialKind": "interrupted"},
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "<tool_use_error>{}</tool_use_error>", "Exit code 1\n{}", "\n {}"])
+def test_the_text_of_a_failed_call_is_not_said_by_the_user(read, tool, fields, around):
+    assert words(read(call(tool, command="perl x"), rejection(around.format(SPOKEN), fields))) == []
+
+
+def test_a_rejection_of_an_edit_that_an_old_version_wrote_keeps_its_words(read):
+    old = {"toolUseResult": f"Error: {SPOKEN}"}
+    assert words(read(call("Edit", file_path="a.py"), rejection(SPOKEN, old))) == ["use sed here, never perl"]
+    assert words(read(call("Edit", file_path="a.py"), rejection(SPOKEN, {"toolUseResult": "Error: x"}))) == []
+    assert words(read(rejection(SPOKEN, old))) == []
+
+
+def test_the_result_of_a_successful_call_is_not_said_by_the_user(read):
+    entries = read(call("mcp__notes__list"), result(SPOKEN) | MARKED)
+    assert words(entries) == []
+    assert [entry.ok for entry in entries if isinstance(entry, ToolUse)] == [True]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"origin": {"kind": "channel"}}, {"origin": {"kind": "peer"}}, {"commandMode": "task-notification"}]
+)
+def test_a_queued_message_of_another_origin_is_not_said_by_the_user(read, fields):
+    record = queued("From now on we deploy on Fridays.")
+    record["attachment"] |= fields
+    assert words(read(record)) == []
 
 
 def test_a_prompt_in_the_middle_of_a_call_does_not_end_it(read):
