@@ -26,11 +26,11 @@ _READ = tuple(
 _SKIPPED = tuple(f'"type":"{kind}"'.encode() for kind in ("progress", "file-history-snapshot", "system", "pr-link"))
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 _COMMAND = re.compile(r"<command-name>\s*(?P<name>/?[^<\s]+)\s*</command-name>")
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>(?P<args>.*)</command-args>", re.DOTALL)
 _SHELL_INPUT = re.compile(r"\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _NOT_RUN = re.compile(
     r"\s*(?:<tool_use_error>)?(?:The user doesn't want to|The agent proposed a plan that was rejected"
-    r"|Sibling tool call errored|\[Request interrupted by user|Cancelled: parallel tool call|Permission (?:to use|for this tool use was denied))"
+    r"|Sibling tool call errored|\[Request interrupted by user|Cancelled: parallel tool call"
+    r"|Permission (?:to use |for this tool use was denied))"
 )
 # What Claude Code writes before the words of a rejection, and what it may add after them.
 _NOT_WRITTEN = "The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file)."
@@ -279,9 +279,8 @@ def read_slash_command(text: str) -> str | None:
     name = _COMMAND.search(text) if text.lstrip().startswith("<command-") else None
     if name is None:
         return None
-    arguments = _COMMAND_ARGUMENTS.search(text)
-    words = arguments["args"].strip() if arguments else ""
-    return f"/{name['name'].removeprefix('/')} {words}".strip()
+    arguments, end, _ = text.partition("<command-args>")[2].rpartition("</command-args>")
+    return f"/{name['name'].removeprefix('/')} {arguments.strip() if end else ''}".strip()
 
 
 def _prompt_text(content: Any) -> str:
