@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -65,7 +66,9 @@ def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
         state = path.stat()
     except OSError:
         return
-    yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
+    # A pipe or a device would block its reader.
+    if stat.S_ISREG(state.st_mode):
+        yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
 
 
 def describe_database(agent: str, path: Path) -> Iterator[TranscriptFile]:

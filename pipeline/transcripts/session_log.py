@@ -37,6 +37,7 @@ class LeftOut(StrEnum):
     COPY = "copy"
     UNATTENDED = "session without a person"
     PLAN = "plan"
+    REPOSITORY = "chat that came with its repository"
     UNKNOWN = "unknown record"
     UNREADABLE = "unreadable record"
 
