@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
+from pipeline.transcripts.fork_origins import Origins, find_origin
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.queued_prompts import QueuedPrompts
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
@@ -64,7 +65,7 @@ class Reader(LogReader):
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "ClaudeSession":
         """Return the session of a file."""
-        return ClaudeSession(SessionHead(AGENT, file.path.stem), state)
+        return ClaudeSession(SessionHead(AGENT, file.path.stem), state, file.path.parent)
 
 
 def is_transcript(path: Path) -> bool:
@@ -76,15 +77,16 @@ def is_transcript(path: Path) -> bool:
 class ClaudeSession(SessionLog):
     """The entries of a session."""
 
-    def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
-        """Start with the state of an earlier reading."""
+    def __init__(self, head: SessionHead, state: Mapping[str, Any], folder: Path) -> None:
+        """Start with the state of an earlier reading; the sessions that this one may copy are in the folder."""
         super().__init__(head, state)
         self._queue = QueuedPrompts(as_mapping(state.get("queue")))
+        self._origins = Origins(head.id, folder, [as_text(name) for name in as_list(state.get("origins"))])
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
-        queue = self._queue.save()
-        return super().save() | ({"queue": queue} if queue else {})
+        own = {"queue": self._queue.save(), "origins": self._origins.names}
+        return super().save() | {name: value for name, value in own.items() if value}
 
     def settle(self) -> None:
         """Take the prompts that were still queued when the session ended."""
@@ -103,6 +105,14 @@ class ClaudeSession(SessionLog):
         """Read a record."""
         kind = record.get("type")
         self._learn(record, kind)
+        if self._origins.notice(record):
+            # The records before the first that names the origin are its copies too.
+            before = len(self.entries)
+            self.entries = [entry for entry in self.entries if not self._origins.has(entry.id)]
+            self.left_out[LeftOut.COPY] += before - len(self.entries)
+        if self._origins.has(record.get("uuid")):
+            self.left_out[LeftOut.COPY] += 1
+            return
         reason = _reason_to_skip(record)
         if reason is not None:
             self.left_out[reason] += 1
@@ -117,19 +127,19 @@ class ClaudeSession(SessionLog):
             self._take_user(record)
         elif kind == "assistant":
             self._take_assistant(record)
-        elif kind in _TITLES or f'"type":"{kind}"'.encode() in _SKIPPED:
+        elif kind in _TITLES or f'"type":"{kind}"'.encode() in _SKIPPED or not record.get("uuid"):
+            # Without an id, it is no part of the conversation.
             self.left_out[LeftOut.META] += 1
         else:
             self.left_out[LeftOut.UNKNOWN] += 1
 
     def _learn(self, record: Mapping[str, Any], kind: Any) -> None:
-        session_id = as_text(record.get("sessionId"))
         self.learn_record(
             cwd=record.get("cwd"),
             branch=record.get("gitBranch"),
             at=record.get("timestamp"),
             # Forks and resumed sessions begin with copies of another session's records.
-            parent=session_id if session_id != self.head.id else None,
+            parent=find_origin(record, self.head.id),
         )
         # Summaries at the start of a file are those of other sessions.
         if kind in _TITLES and (kind != "summary" or self.head.started_at):

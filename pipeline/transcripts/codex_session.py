@@ -117,10 +117,12 @@ class CodexSession(SessionLog):
             self.left_out[LeftOut.SUMMARY] += 1
         elif kind == "event_msg":
             self._take_event(payload, at)
+        elif kind == "response_item" and as_mapping(record.get("metadata")).get("compaction_output"):
+            self.left_out[LeftOut.SUMMARY] += 1
         elif kind == "response_item":
             self._take_response(payload, at)
         else:
-            self.left_out[LeftOut.UNKNOWN] += 1
+            self.left_out[LeftOut.META if kind == "token_usage_record" else LeftOut.UNKNOWN] += 1
 
     def _take_meta(self, payload: Payload, at: Any) -> None:
         session_id = as_text(payload.get("id")) or as_text(payload.get("session_id"))

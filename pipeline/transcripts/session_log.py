@@ -92,8 +92,12 @@ class SessionLog:
     def part(self, mark: str) -> SessionPart:
         """Return what was collected, and start anew."""
         part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, tuple(self.problems[:MOST_PROBLEMS]))
-        self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
+        self.forget_entries()
         return part
+
+    def forget_entries(self) -> None:
+        """Start anew, with the calls that are open."""
+        self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
 
     def rename(self, session_id: str) -> None:
         """Take the id that the transcript states."""

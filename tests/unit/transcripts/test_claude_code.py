@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.transcripts.claude_code import Reader
 from pipeline.transcripts.reader import Said, ToolUse, TranscriptFile
+from pipeline.transcripts.session_log import LeftOut
 
 SESSION = "3b0e7d52-6f3c-4b8e-9d57-0c6f5a1e2b11"
 LONG_AGO = 0.0
@@ -181,3 +182,59 @@ def test_a_slash_command_is_read_as_it_was_typed(read, text, said):
 def test_a_command_of_the_person_is_a_call(read):
     (entry,) = read(user("<bash-input>git status</bash-input>"), user("<bash-stdout>clean</bash-stdout>"))
     assert (entry.tool, entry.arguments, entry.ok) == ("Bash", {"command": "git status"}, None)
+
+
+ORIGIN = "11111111-aaaa-4aaa-8aaa-000000000001"
+
+
+def spoken(session, number, role, text, **fields):
+    message = {"role": role, "content": text if role == "user" else [{"type": "text", "text": text}]}
+    record = {"type": role, "uuid": f"e5bb4d6d-0000-4000-8000-00000000000{number}", "sessionId": session}
+    return record | {"timestamp": f"2026-11-24T0{number}:00:00.000Z", "message": message} | fields
+
+
+ASKED = ("Migrations run before the rollout.", "Noted.")
+
+
+@pytest.mark.parametrize("form", ["names the request", "keeps the session"])
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_the_beginning_of_a_fork_stays_with_the_original(tmp_path, form, is_stored):
+    """Also if the original went on after the fork. Without the original, the copies are what is left."""
+    session = ORIGIN if form == "keeps the session" else SESSION
+    named = {"requestSessionId": ORIGIN} if form == "names the request" else {}
+    original = [spoken(ORIGIN, 1, "user", ASKED[0]), spoken(ORIGIN, 2, "assistant", ASKED[1])]
+    copies = [spoken(session, 1, "user", ASKED[0]), spoken(session, 2, "assistant", ASKED[1], **named)]
+    fork = [*copies, spoken(SESSION, 3, "user", "Now rename the button."), spoken(SESSION, 4, "assistant", "Renamed.")]
+    if is_stored:
+        write_session(tmp_path, ORIGIN, [*original, spoken(ORIGIN, 9, "user", "And the footer.")])
+    path = write_session(tmp_path, SESSION, fork)
+    parts = list(Reader().read(TranscriptFile("claude-code", path, path.stat().st_size, LONG_AGO), None))
+    said = [entry.content for part in parts for entry in part.entries]
+    assert said == [*(() if is_stored else ASKED), "Now rename the button.", "Renamed."]
+    assert parts[-1].session.parent == ORIGIN
+
+
+def test_a_fork_that_grows_reads_its_own_records(tmp_path):
+    write_session(tmp_path, ORIGIN, [spoken(ORIGIN, 1, "user", ASKED[0]), spoken(ORIGIN, 2, "assistant", ASKED[1])])
+    copies = [spoken(SESSION, 1, "user", ASKED[0]), spoken(SESSION, 2, "assistant", ASKED[1], requestSessionId=ORIGIN)]
+    path = write_session(tmp_path, SESSION, copies)
+    (part,) = Reader().read(TranscriptFile("claude-code", path, path.stat().st_size, LONG_AGO), None)
+    assert part.entries == ()
+    again = spoken(SESSION, 5, "user", "One more thing.")
+    path = write_session(tmp_path, SESSION, [*copies, copies[0], again])
+    (part,) = Reader().read(TranscriptFile("claude-code", path, path.stat().st_size, LONG_AGO), part.mark)
+    assert [entry.content for entry in part.entries] == ["One more thing."]
+
+
+def write_session(folder, session, records):
+    path = folder / f"{session}.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def test_records_of_the_program_are_no_unknown_records(tmp_path):
+    kinds = ["mode", "atis-latch", "tools-used", "api-request", "api-request-blob", "last-prompt", "cost-state", "new"]
+    records = [{"type": kind, "sessionId": SESSION, "message": {"role": "user", "content": "x"}} for kind in kinds]
+    path = write_session(tmp_path, SESSION, [*records, {"type": "unheard-of", "uuid": "u", "sessionId": SESSION}])
+    (part,) = Reader().read(TranscriptFile("claude-code", path, path.stat().st_size, LONG_AGO), None)
+    assert part.left_out == {LeftOut.META: len(kinds), LeftOut.UNKNOWN: 1}

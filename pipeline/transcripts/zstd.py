@@ -1,0 +1,34 @@
+"""Read what agents compressed with zstd."""
+
+import shutil
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+
+def open_decompressed(path: Path) -> BinaryIO:
+    """Return a decompressed copy without a name, in which marks can be looked up; raise OSError if it is damaged."""
+    # Loading it takes as long as reading a session, and most sessions are not compressed.
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        copy = stack.enter_context(tempfile.TemporaryFile())
+        try:
+            with path.open("rb") as file, pa.input_stream(file, compression="zstd") as stream:
+                shutil.copyfileobj(stream, copy, 1 << 20)
+        except ValueError as error:
+            raise OSError(f"it is not compressed with zstd ({error})") from error
+        copy.seek(0)
+        stack.pop_all()
+        return copy
+
+
+def decompress(data: bytes, size: int) -> bytes:
+    """Return data of a known size; raise OSError if it is damaged or has another size."""
+    import pyarrow as pa
+
+    try:
+        return bytes(pa.Codec("zstd").decompress(data, decompressed_size=size, asbytes=True))
+    except ValueError as error:
+        raise OSError(f"it is not compressed with zstd ({error})") from error
