@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from pipeline.store.turns import Role
+from pipeline.transcripts.documents import load_document
 from pipeline.transcripts.fields import (
     as_claude_call,
     as_list,
@@ -70,10 +71,9 @@ class Reader(LogReader):
             is_document = log.readline(LARGEST_DOCUMENT).strip() == b"{" and file.size <= LARGEST_DOCUMENT
         if not is_document:
             return super().open_log(file)
-        try:
-            document = json.loads(file.path.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise OSError("it is not a JSON document") from error
+        document, problem = load_document(file.path)
+        if problem:
+            raise OSError(problem)
         return io.BytesIO(json.dumps(document).encode("utf-8", "replace"))
 
 
