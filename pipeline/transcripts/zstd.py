@@ -1,10 +1,12 @@
 """Read what agents compressed with zstd."""
 
-import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
+
+# A larger session is not decompressed.
+MOST_BYTES = 4 << 30
 
 
 def open_decompressed(path: Path) -> BinaryIO:
@@ -16,7 +18,10 @@ def open_decompressed(path: Path) -> BinaryIO:
         copy = stack.enter_context(tempfile.TemporaryFile())
         try:
             with path.open("rb") as file, pa.input_stream(file, compression="zstd") as stream:
-                shutil.copyfileobj(stream, copy, 1 << 20)
+                while block := stream.read(1 << 20):
+                    copy.write(block)
+                    if copy.tell() > MOST_BYTES:
+                        raise OSError(f"it is larger than {MOST_BYTES >> 20} MiB")
         except ValueError as error:
             raise OSError(f"it is not compressed with zstd ({error})") from error
         copy.seek(0)
