@@ -142,7 +142,11 @@ class _Child:
 
     def read(self, task: ReadTask) -> Iterator[PreparedPart | FileEnd]:
         """Yield the prepared parts of a file, and its end."""
-        process = self._process = self._process or _start_child()
+        try:
+            process = self._process = self._process or _start_child()
+        except OSError as error:
+            yield FileEnd(error.strerror or ENDED)
+            return
         assert process.stdin is not None
         late = threading.Event()
         with suppress(OSError):
