@@ -10,26 +10,16 @@ import pickle
 import signal
 import sys
 
-from config.operating_system import POSIX
+from config.operating_system import POSIX, limit_memory
 from config.process import stop_with_parent
 from pipeline.sessions.reading import read_file
-
-
-def limit_memory(most: int) -> None:
-    """Limit the memory of this process, if the system supports limits."""
-    try:
-        import resource
-    except ImportError:
-        return
-    for kind, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CORE, 0)):
-        _, highest = resource.getrlimit(kind)
-        allowed = value if highest == resource.RLIM_INFINITY else min(value, highest)
-        resource.setrlimit(kind, (allowed, allowed))
+from pipeline.transcripts.zstd import MOST_BYTES
 
 
 def main() -> None:
     """Read files until there is none."""
-    limit_memory(int(sys.argv[1]))
+    # Of a compressed session, a reader writes a decompressed copy.
+    limit_memory(int(sys.argv[1]), MOST_BYTES)
     if POSIX:
         # The importing process decides what an interruption means.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
