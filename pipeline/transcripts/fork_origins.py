@@ -6,6 +6,7 @@ answer names the session of its request. While the original is still stored, its
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class Origins:
         self._folder = folder
         self.names: list[str] = []
         self._ids: set[str] = set()
-        for name in names:
+        for name in filter(_NAME.fullmatch, names):
             self._add(name)
 
     def notice(self, record: Mapping[str, Any]) -> bool:
@@ -43,13 +44,11 @@ class Origins:
 
     def _add(self, name: str) -> None:
         self.names.append(name)
-        try:
-            with (self._folder / f"{name}.jsonl").open("rb") as log:
-                for line in log:
+        # A session may be resumed in another folder. If the original was deleted, the copies are all that is left.
+        for log in self._folder.parent.glob(f"*/{name}.jsonl"):
+            with suppress(OSError), log.open("rb") as lines:
+                for line in lines:
                     self._ids.update(found.decode("ascii") for found in _ID.findall(line))
-        except OSError:
-            # The original was deleted: the copies are all that is left of it.
-            return
 
 
 def find_origin(record: Mapping[str, Any], own: str) -> str | None:

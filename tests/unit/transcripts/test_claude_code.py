@@ -198,7 +198,8 @@ ASKED = ("Migrations run before the rollout.", "Noted.")
 
 @pytest.mark.parametrize("form", ["names the request", "keeps the session"])
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_the_beginning_of_a_fork_stays_with_the_original(tmp_path, form, is_stored):
+@pytest.mark.parametrize("project", ["-w-shop", "-w-shop-tests"])
+def test_the_beginning_of_a_fork_stays_with_the_original(tmp_path, form, is_stored, project):
     """Also if the original went on after the fork. Without the original, the copies are what is left."""
     session = ORIGIN if form == "keeps the session" else SESSION
     named = {"requestSessionId": ORIGIN} if form == "names the request" else {}
@@ -206,8 +207,8 @@ def test_the_beginning_of_a_fork_stays_with_the_original(tmp_path, form, is_stor
     copies = [spoken(session, 1, "user", ASKED[0]), spoken(session, 2, "assistant", ASKED[1], **named)]
     fork = [*copies, spoken(SESSION, 3, "user", "Now rename the button."), spoken(SESSION, 4, "assistant", "Renamed.")]
     if is_stored:
-        write_session(tmp_path, ORIGIN, [*original, spoken(ORIGIN, 9, "user", "And the footer.")])
-    path = write_session(tmp_path, SESSION, fork)
+        write_session(tmp_path / project, ORIGIN, [*original, spoken(ORIGIN, 9, "user", "And the footer.")])
+    path = write_session(tmp_path / "-w-shop", SESSION, fork)
     parts = list(Reader().read(TranscriptFile("claude-code", path, path.stat().st_size, LONG_AGO), None))
     said = [entry.content for part in parts for entry in part.entries]
     assert said == [*(() if is_stored else ASKED), "Now rename the button.", "Renamed."]
@@ -227,6 +228,7 @@ def test_a_fork_that_grows_reads_its_own_records(tmp_path):
 
 
 def write_session(folder, session, records):
+    folder.mkdir(exist_ok=True)
     path = folder / f"{session}.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
