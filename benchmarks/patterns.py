@@ -1,8 +1,8 @@
-"""Measure every expression that a write runs on text made to be slow for it, and redact() and instructs() as a whole.
+"""Measure every expression that a write or a reader of transcripts runs, and redact() and instructs() as a whole.
 
-Run by `make bench-patterns`. The expressions are found in the modules; hostile text is derived from each: samples of
-what it matches, near misses and long runs, repeated. An expression that is only tried at one place of a text is tried
-at the beginning of it.
+Run by `make bench-patterns`. The expressions are found in the modules; text that is slow for each is derived from it:
+samples of what it matches, near misses and long runs, repeated. An expression that is only tried at one place of a text
+is tried at the beginning of it.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from pipeline.text.instructions import instructs
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
 
-PACKAGES: Final = ("pipeline.text", "pipeline.write", "pipeline.records")
+PACKAGES: Final = ("pipeline.text", "pipeline.write", "pipeline.records", "pipeline.transcripts")
 PROBE, SIZE = 1 << 12, 1 << 16  # characters: to find the worst text, and to measure with it
 WORST: Final = 5
 SHOWN: Final = 25

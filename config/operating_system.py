@@ -45,10 +45,10 @@ def raise_file_limit() -> int:
     return limit
 
 
-def limit_memory(size: int) -> None:
-    """Limit this process to this many bytes of address space, and forbid it to write files. No effect on Windows."""
+def limit_memory(size: int, file_size: int = 0) -> None:
+    """Limit the bytes of this process's address space and of the files that it writes. No effect on Windows."""
     _lower_limit("RLIMIT_AS", size)
-    _lower_limit("RLIMIT_FSIZE", 0)
+    _lower_limit("RLIMIT_FSIZE", file_size)
     _lower_limit("RLIMIT_CORE", 0)
 
 

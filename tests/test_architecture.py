@@ -207,7 +207,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "numkong": ("pipeline.index",),
     "lancedb": ("pipeline.index",),
     # Its decompression reads rollouts of Codex.
-    "pyarrow": ("pipeline.index", "pipeline.transcripts.codex"),
+    "pyarrow": ("pipeline.index", "pipeline.transcripts.zstd"),
     "onnxruntime": ("pipeline.index.onnx_runtime",),
     "tokenizers": ("pipeline.index",),
     "torch": ("pipeline.index",),

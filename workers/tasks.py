@@ -160,7 +160,11 @@ def import_sessions(agents: list[str]) -> None:
     services = worker()
     options = session_import.ImportOptions(agents=tuple(agents), is_update=True)
     try:
-        session_import.import_sessions(services.settings, services.stores.transcripts, services.workspace, options)
+        summary = session_import.import_sessions(
+            services.settings, services.stores.transcripts, services.workspace, options
+        )
+        for problem in (each for agent in summary.agents.values() for each in agent.set_aside):
+            services.operations.record_error("sessions", problem)
     except Conflict:
         log.info("an import is running; it also reads the sessions of %s", ", ".join(agents))
     except Exception as error:

@@ -63,7 +63,10 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class AgentSummary:
-    """What an import stored of one agent, and what it left out, by reason."""
+    """What an import stored of one agent, and what it left out, by reason.
+
+    `set_aside` are the files that are not read again until they change: they took too long, or too much memory.
+    """
 
     files: int = 0
     unchanged: int = 0
@@ -73,6 +76,7 @@ class AgentSummary:
     actions: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,7 @@ class SessionImport:
         report = _Reporter(recorder, on_progress, self.summary)
         readings: dict[ReadTask, _FileReading] = {}
         flushed_at = time.monotonic()
-        for task, item in read_transcripts(tasks, may_fork=not self._options.is_update):
+        for task, item in read_transcripts(tasks, in_worker=self._options.is_update):
             reading = readings.setdefault(task, _FileReading(task, task.mark))
             if isinstance(item, FileEnd):
                 self._end_file(readings.pop(task), item)
@@ -226,7 +230,9 @@ class SessionImport:
         self.summary.bytes += file.size
         if end.problem is not None:
             summary.problems.append(f"{file.path}: {end.problem}")
-        elif not reading.is_filtered:
+        if end.is_harmful:
+            summary.set_aside.append(f"{file.path} is not read until it changes: {end.problem}.")
+        if (end.problem is None or end.is_harmful) and not reading.is_filtered:
             self._note_mark(reading, FileMark(reading.mark, file.size, file.modified))
 
     def _note_mark(self, reading: _FileReading, mark: FileMark) -> None:

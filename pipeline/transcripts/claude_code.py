@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
+from pipeline.transcripts.fork_origins import Origins, find_origin
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.queued_prompts import QueuedPrompts
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
@@ -26,16 +27,25 @@ _READ = tuple(
 _SKIPPED = tuple(f'"type":"{kind}"'.encode() for kind in ("progress", "file-history-snapshot", "system", "pr-link"))
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 _COMMAND = re.compile(r"<command-name>\s*(?P<name>/?[^<\s]+)\s*</command-name>")
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>(?P<args>.*)</command-args>", re.DOTALL)
 _SHELL_INPUT = re.compile(r"\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _NOT_RUN = re.compile(
     r"\s*(?:<tool_use_error>)?(?:The user doesn't want to|The agent proposed a plan that was rejected"
-    r"|Sibling tool call errored|\[Request interrupted by user|Cancelled: parallel tool call|Permission to use )"
+    r"|Sibling tool call errored|\[Request interrupted by user|Cancelled: parallel tool call"
+    r"|Permission (?:to use |for this tool use was denied))"
 )
-_REJECTION_WORDS = re.compile(
-    r"(?:the user said:|following reason for the rejection:)(?P<words>.*?)(?:\n\s*Note: The user's next message|\Z)",
-    re.DOTALL,
+# What Claude Code writes before the words of a rejection, and what it may add after them.
+_NOT_WRITTEN = "The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file)."
+_REJECTED = f"The user doesn't want to proceed with this tool use. {_NOT_WRITTEN}"
+_REJECTION_HEADS = (
+    f"{_REJECTED} To tell you how to proceed, the user said:",
+    f"{_REJECTED} The user provided the following reason for the rejection:",
+    f"Permission for this tool use was denied. {_NOT_WRITTEN} The user said:",
 )
+_REJECTION_NOTE = "Note: The user's next message"
+# Fields of a record that only Claude Code writes, if the user rejected the call.
+_DENIAL_KIND, _DENIAL_RESULT = "user-rejected", "User rejected tool use"
+# Older versions mark no rejection with words. In these tools, no text of another origin starts an error.
+_TOOLS_WITH_OWN_ERRORS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit", "ExitPlanMode", "AskUserQuestion"))
 _ANSWERS = re.compile(r'"(?P<question>[^"\n]{1,500})"="(?P<answer>[^"]+)"')
 _PLAN = "Implement the following plan:"
 
@@ -55,7 +65,7 @@ class Reader(LogReader):
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "ClaudeSession":
         """Return the session of a file."""
-        return ClaudeSession(SessionHead(AGENT, file.path.stem), state)
+        return ClaudeSession(SessionHead(AGENT, file.path.stem), state, file.path.parent)
 
 
 def is_transcript(path: Path) -> bool:
@@ -67,15 +77,16 @@ def is_transcript(path: Path) -> bool:
 class ClaudeSession(SessionLog):
     """The entries of a session."""
 
-    def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
-        """Start with the state of an earlier reading."""
+    def __init__(self, head: SessionHead, state: Mapping[str, Any], folder: Path) -> None:
+        """Start with the state of an earlier reading; the sessions that this one may copy are in the folder."""
         super().__init__(head, state)
         self._queue = QueuedPrompts(as_mapping(state.get("queue")))
+        self._origins = Origins(head.id, folder, [as_text(name) for name in as_list(state.get("origins"))])
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
-        queue = self._queue.save()
-        return super().save() | ({"queue": queue} if queue else {})
+        own = {"queue": self._queue.save(), "origins": self._origins.names}
+        return super().save() | {name: value for name, value in own.items() if value}
 
     def settle(self) -> None:
         """Take the prompts that were still queued when the session ended."""
@@ -94,6 +105,14 @@ class ClaudeSession(SessionLog):
         """Read a record."""
         kind = record.get("type")
         self._learn(record, kind)
+        if self._origins.notice(record):
+            # The records before the first that names the origin are its copies too.
+            before = len(self.entries)
+            self.entries = [entry for entry in self.entries if not self._origins.has(entry.id)]
+            self.left_out[LeftOut.COPY] += before - len(self.entries)
+        if self._origins.has(record.get("uuid")):
+            self.left_out[LeftOut.COPY] += 1
+            return
         reason = _reason_to_skip(record)
         if reason is not None:
             self.left_out[reason] += 1
@@ -108,19 +127,19 @@ class ClaudeSession(SessionLog):
             self._take_user(record)
         elif kind == "assistant":
             self._take_assistant(record)
-        elif kind in _TITLES or f'"type":"{kind}"'.encode() in _SKIPPED:
+        elif kind in _TITLES or f'"type":"{kind}"'.encode() in _SKIPPED or not record.get("uuid"):
+            # Without an id, it is no part of the conversation.
             self.left_out[LeftOut.META] += 1
         else:
             self.left_out[LeftOut.UNKNOWN] += 1
 
     def _learn(self, record: Mapping[str, Any], kind: Any) -> None:
-        session_id = as_text(record.get("sessionId"))
         self.learn_record(
             cwd=record.get("cwd"),
             branch=record.get("gitBranch"),
             at=record.get("timestamp"),
             # Forks and resumed sessions begin with copies of another session's records.
-            parent=session_id if session_id != self.head.id else None,
+            parent=find_origin(record, self.head.id),
         )
         # Summaries at the start of a file are those of other sessions.
         if kind in _TITLES and (kind != "summary" or self.head.started_at):
@@ -142,6 +161,9 @@ class ClaudeSession(SessionLog):
         attachment = as_mapping(record.get("attachment"))
         if attachment.get("type") != "queued_command":
             self.left_out[LeftOut.INJECTED] += 1
+            return
+        if attachment.get("commandMode") == "task-notification" or not _is_from_person(attachment):
+            self.left_out[LeftOut.NOTICE] += 1
             return
         text = _prompt_text(attachment.get("prompt"))
         if self._queue.is_known(text):
@@ -191,15 +213,16 @@ class ClaudeSession(SessionLog):
         key, details, at = block.get("tool_use_id"), record.get("toolUseResult"), record.get("timestamp")
         failed = block.get("is_error") is True
         output = output_text(block.get("content"))
-        if failed and _NOT_RUN.match(output):
-            self.drop_call(key)
-            words = _REJECTION_WORDS.search(output)
-            if words and words["words"].strip():
-                self._say(words["words"].strip(), at, record.get("uuid"))
-            return
         call = self.calls.get(as_text(key))
+        is_rejected = failed and _is_rejected(record, output, call.tool if call else "")
+        if is_rejected or (failed and _NOT_RUN.match(output)):
+            self.drop_call(key)
+            words = (as_text(record.get("userFeedback")) or _rejection_words(output)) if is_rejected else ""
+            if words.strip():
+                self._say(words.strip(), at, record.get("uuid"))
+            return
         self.finish(key, ok=not failed, output=output)
-        if call is not None and call.tool == "AskUserQuestion":
+        if call is not None and call.tool == "AskUserQuestion" and not failed:
             self._take_answers(as_mapping(details), output, at, as_text(record.get("uuid")))
 
     def _take_answers(self, details: Mapping[str, Any], output: str, at: Any, record_id: str) -> None:
@@ -233,10 +256,32 @@ def _reason_to_skip(record: Mapping[str, Any]) -> LeftOut | None:
     if record.get("isMeta"):
         return LeftOut.META
     is_program = as_text(record.get("entrypoint")).startswith("sdk") or record.get("promptSource") == "sdk"
-    if as_mapping(record.get("origin")).get("kind") not in (None, "human"):
+    if not _is_from_person(record):
         return LeftOut.NOTICE
     is_observer = any(name in as_text(record.get("cwd")) for name in _OBSERVERS)
     return LeftOut.UNATTENDED if is_program or is_observer else None
+
+
+def _is_from_person(record: Mapping[str, Any]) -> bool:
+    """Return whether a message does not come from a chat channel, another agent or a timer."""
+    return as_mapping(record.get("origin")).get("kind") in (None, "human")
+
+
+def _is_rejected(record: Mapping[str, Any], output: str, tool: str) -> bool:
+    """Return whether Claude Code says that the user rejected a call; a tool may say so too, in its output."""
+    details = record.get("toolUseResult")
+    if details == _DENIAL_RESULT or "toolDenialKind" in record:
+        return details == _DENIAL_RESULT or record["toolDenialKind"] == _DENIAL_KIND
+    return tool in _TOOLS_WITH_OWN_ERRORS and details == f"Error: {output}" and output.startswith(_REJECTED)
+
+
+def _rejection_words(output: str) -> str:
+    """Return what the user said in a rejection."""
+    head = next((head for head in _REJECTION_HEADS if output.startswith(head)), None)
+    if head is None:
+        return ""
+    words, note, _ = output[len(head) :].rpartition(_REJECTION_NOTE)
+    return words if note else output[len(head) :]
 
 
 def read_slash_command(text: str) -> str | None:
@@ -244,9 +289,8 @@ def read_slash_command(text: str) -> str | None:
     name = _COMMAND.search(text) if text.lstrip().startswith("<command-") else None
     if name is None:
         return None
-    arguments = _COMMAND_ARGUMENTS.search(text)
-    words = arguments["args"].strip() if arguments else ""
-    return f"/{name['name'].removeprefix('/')} {words}".strip()
+    arguments, end, _ = text.partition("<command-args>")[2].rpartition("</command-args>")
+    return f"/{name['name'].removeprefix('/')} {arguments.strip() if end else ''}".strip()
 
 
 def _prompt_text(content: Any) -> str:

@@ -1,10 +1,7 @@
 """Read the sessions of Codex, whose rollouts are logs; cold ones may be compressed."""
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -14,6 +11,7 @@ from pipeline.transcripts.fields import as_text
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
+from pipeline.transcripts.zstd import open_decompressed
 
 AGENT = "codex"
 PLAIN, COMPRESSED = ".jsonl", ".jsonl.zst"
@@ -43,30 +41,13 @@ class Reader(LogReader):
 
     def open_log(self, file: TranscriptFile) -> BinaryIO:
         """Open a rollout, decompressed."""
-        return _decompress(file.path) if file.path.name.endswith(COMPRESSED) else super().open_log(file)
+        return open_decompressed(file.path) if file.path.name.endswith(COMPRESSED) else super().open_log(file)
 
 
 def _is_rollout(path: Path) -> bool:
     if path.name.endswith(COMPRESSED):
         return not path.with_suffix("").exists()
     return path.suffix == PLAIN
-
-
-def _decompress(path: Path) -> BinaryIO:
-    """Return a decompressed copy without a name, in which marks can be looked up."""
-    # Loading it takes as long as reading a rollout, and most rollouts are not compressed.
-    import pyarrow as pa
-
-    with ExitStack() as stack:
-        copy = stack.enter_context(tempfile.TemporaryFile())
-        try:
-            with path.open("rb") as file, pa.input_stream(file, compression="zstd") as stream:
-                shutil.copyfileobj(stream, copy, 1 << 20)
-        except ValueError as error:
-            raise OSError(f"it is not compressed with zstd ({error})") from error
-        copy.seek(0)
-        stack.pop_all()
-        return copy
 
 
 def _find_titles(rollout: Path) -> Mapping[str, str]:

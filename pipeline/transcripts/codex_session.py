@@ -39,12 +39,13 @@ _SKIPPED = {
     b'"payload":{"type":"agent_reasoning': LeftOut.THINKING,
 }
 _SHELLS = frozenset(("exec_command", "shell", "shell_command", "local_shell", "container.exec", "exec"))
+_QUESTION = "AskUserQuestion"
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _IDE_CONTEXT = re.compile(
     r"\A\s*# (?:Context from my IDE setup|Files mentioned by the user):.*?## My request for Codex:", re.DOTALL
 )
 _SHELL_COMMAND = re.compile(
-    r"\s*<user_shell_command>\s*<command>\s*(?P<command>.*?)\s*</command>\s*(?:<result>)?(?P<output>.*?)(?:</result>|\Z)",
+    r"\s*<user_shell_command>\s*<command>(?P<command>.*?)</command>\s*(?:<result>)?(?P<output>.*?)(?:</result>|\Z)",
     re.DOTALL,
 )
 _CWD = re.compile(r"<cwd>(?P<tag>[^<]+)</cwd>|^Current working directory: (?P<line>.+)$", re.MULTILINE)
@@ -116,10 +117,12 @@ class CodexSession(SessionLog):
             self.left_out[LeftOut.SUMMARY] += 1
         elif kind == "event_msg":
             self._take_event(payload, at)
+        elif kind == "response_item" and as_mapping(record.get("metadata")).get("compaction_output"):
+            self.left_out[LeftOut.SUMMARY] += 1
         elif kind == "response_item":
             self._take_response(payload, at)
         else:
-            self.left_out[LeftOut.UNKNOWN] += 1
+            self.left_out[LeftOut.META if kind == "token_usage_record" else LeftOut.UNKNOWN] += 1
 
     def _take_meta(self, payload: Payload, at: Any) -> None:
         session_id = as_text(payload.get("id")) or as_text(payload.get("session_id"))
@@ -205,7 +208,7 @@ class CodexSession(SessionLog):
             self.left_out[LeftOut.INJECTED] += 1
         elif command and not self._has_items:
             key = as_text(payload.get("id")) or f"!{at}"
-            self.call(key, "Bash", {"command": command["command"]}, at)
+            self.call(key, "Bash", {"command": command["command"].strip()}, at)
             code = read_exit_code(command["output"])
             ok = None if code is None else code == 0
             self.finish(key, ok=ok, output=_read_text(command["output"]), exit_code=code)
@@ -224,6 +227,10 @@ class CodexSession(SessionLog):
     def _take_call(self, payload: Payload, at: Any) -> None:
         key = as_text(payload.get("call_id")) or as_text(payload.get("id"))
         name, arguments = as_text(payload.get("name")) or "local_shell", read_arguments(payload)
+        if (namespace := as_text(payload.get("namespace"))) or name == _QUESTION:
+            # A tool of a server, which may have the name of a tool of Codex.
+            self.call(key, f"{namespace}__{name}", arguments, at)
+            return
         patch = as_text(arguments.get("patch") or arguments.get("input")) if name == "apply_patch" else ""
         if patch:
             self._take_patch(key, patch, at)
@@ -231,7 +238,7 @@ class CodexSession(SessionLog):
             command = read_command(arguments.get("command") or arguments.get("cmd") or arguments.get("input"))
             self.call(key, "Bash", {"command": command}, at)
         elif name == "request_user_input":
-            self.call(key, "AskUserQuestion", {}, at)
+            self.call(key, _QUESTION, {}, at)
             for question in as_list(arguments.get("questions")):
                 self.say(Role.ASSISTANT, as_mapping(question).get("question"), at, payload.get("id"))
         else:
@@ -261,7 +268,7 @@ class CodexSession(SessionLog):
 
     def _answer(self, tool: str, output: str, at: Any, key: str) -> None:
         """Add what the person answered to questions."""
-        answers = as_mapping(read_json(output).get("answers")) if tool == "AskUserQuestion" else {}
+        answers = as_mapping(read_json(output).get("answers")) if tool == _QUESTION else {}
         for answer in answers.values():
             texts = as_list(as_mapping(answer).get("answers")) or [answer]
             self.say(Role.USER, ", ".join(filter(None, map(as_text, texts))), at, f"{key} answer")

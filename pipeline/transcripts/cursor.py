@@ -15,7 +15,7 @@ from pipeline.transcripts.session_log import LeftOut, SessionLog
 from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "cursor"
-_QUERY = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
+_QUERY, _QUERY_END = "<user_query>", "</user_query>"
 _TEXT_LINE = re.compile(r"(user|assistant):\s*(.*)")
 _TEXT_TOOL = re.compile(r"\[(?:Tool call|Tool result|Thinking)\]")
 
@@ -88,8 +88,16 @@ class _CursorLog(SessionLog):
             self.left_out[LeftOut.OUTPUT if "result" in kind else LeftOut.THINKING] += 1
 
     def _take_prompt(self, text: str, key: str) -> None:
-        queries = _QUERY.findall(text)
-        self.say(Role.USER, "\n\n".join(queries) if queries else text, None, key)
+        # Attached files come before or after what the person typed, and may contain such a tag too.
+        words = text.strip()
+        if words.startswith(_QUERY):
+            words = words.removeprefix(_QUERY).partition(_QUERY_END)[0]
+        elif words.endswith(_QUERY_END):
+            words = words.removesuffix(_QUERY_END).rpartition(_QUERY)[2]
+        elif _QUERY in words:
+            self.left_out[LeftOut.INJECTED] += 1
+            return
+        self.say(Role.USER, words, None, key)
 
 
 class _CursorText(_CursorLog):

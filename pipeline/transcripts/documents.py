@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pipeline.transcripts.fields import as_mapping, as_text
+from pipeline.transcripts.log_lines import MOST_VALUES, has_many_values
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import PART_ENTRIES, SessionLog
 
@@ -21,6 +23,8 @@ def parse_json(text: Any) -> Any:
     """Return the value of a JSON text, None if it is not valid; any other value is returned unchanged."""
     if not isinstance(text, str | bytes):
         return text
+    if has_many_values(text):
+        return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -32,7 +36,10 @@ def load_document(path: Path) -> tuple[Any, str]:
     try:
         if path.stat().st_size > MAX_DOCUMENT_BYTES:
             return None, f"{path.name} is larger than {MAX_DOCUMENT_BYTES >> 20} MiB"
-        return json.loads(path.read_bytes()), ""
+        data = path.read_bytes()
+        if has_many_values(data):
+            return None, f"{path.name} has more than {MOST_VALUES:,} values"
+        return json.loads(data), ""
     except OSError as error:
         return None, f"{path.name} cannot be read: {error.strerror}"
     except (ValueError, RecursionError):
@@ -65,7 +72,9 @@ def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
         state = path.stat()
     except OSError:
         return
-    yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
+    # A pipe or a device would block its reader.
+    if stat.S_ISREG(state.st_mode):
+        yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
 
 
 def describe_database(agent: str, path: Path) -> Iterator[TranscriptFile]:

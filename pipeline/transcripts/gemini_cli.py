@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from pipeline.store.turns import Role
+from pipeline.transcripts.documents import load_document
 from pipeline.transcripts.fields import (
     as_claude_call,
     as_list,
@@ -39,7 +40,8 @@ TOOLS = {
     "web_fetch": "WebFetch",
     "google_web_search": "WebSearch",
 }
-_REFERENCED_FILES = re.compile(r"\n*--- Content from referenced files ---.*", re.DOTALL)
+# The program adds the files that a prompt names behind this line.
+_REFERENCED_FILES = "--- Content from referenced files ---"
 _SNAPSHOT = re.compile(r"\s*<(?:state_snapshot|compressed_chat)\b")
 _SHELL_OUTPUT = re.compile(
     r"(?:\A|\n)Output: (?P<output>.*?)(?:\n(?:Error|Exit Code|Signal|Process Group PGID):|\Z)", re.DOTALL
@@ -69,10 +71,9 @@ class Reader(LogReader):
             is_document = log.readline(LARGEST_DOCUMENT).strip() == b"{" and file.size <= LARGEST_DOCUMENT
         if not is_document:
             return super().open_log(file)
-        try:
-            document = json.loads(file.path.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise OSError("it is not a JSON document") from error
+        document, problem = load_document(file.path)
+        if problem:
+            raise OSError(problem)
         return io.BytesIO(json.dumps(document).encode("utf-8", "replace"))
 
 
@@ -156,7 +157,7 @@ class GeminiSession(SessionLog):
         if kind == "user":
             shown = record.get("displayContent") or record.get("content")
             text = "\n".join(as_text(block.get("text")) for block in list_blocks(shown))
-            self._say(Role.USER, _REFERENCED_FILES.sub("", text), key, at)
+            self._say(Role.USER, _drop_referenced_files(text), key, at)
         elif kind in ("gemini", "model"):
             content = record.get("content") or record.get("parts")
             self._say(Role.ASSISTANT, "\n".join(_list_texts(content)), key, at)
@@ -205,6 +206,11 @@ class GeminiSession(SessionLog):
             return True
         self._read = [*self._read, key][-MOST_RECORDS:] if key else self._read
         return False
+
+
+def _drop_referenced_files(text: str) -> str:
+    words, line, _ = text.partition(_REFERENCED_FILES)
+    return words.rstrip("\n") if line else text
 
 
 def _list_texts(content: Any) -> Iterator[str]:

@@ -35,7 +35,8 @@ class Reader(LogReader):
         head = SessionHead(
             _AGENT,
             folder.name,
-            cwd=as_text(known.get("workDir")),
+            # `workDir` before version 2.
+            cwd=as_text(known.get("cwd")) or as_text(known.get("workDir")),
             title=as_text(known.get("title")) or None,
             started_at=as_time(known.get("createdAt")),
         )

@@ -13,6 +13,8 @@ COMPARED_BYTES = 1024
 LONGEST_LINE = 64 << 20
 LONG_LINE = 4 << 20
 LONGEST_STRING = 64 << 10
+# A value takes some 60 bytes of memory. Longer texts may contain so many of them.
+MOST_VALUES = 4_000_000
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _STRING_START = re.compile(rb'(?:[^"\\]++|\\u[0-9A-Fa-f]{4}|\\[^u])*+')
@@ -92,7 +94,11 @@ def _skip_line(log: BinaryIO) -> int | None:
 
 def parse_records(line: bytes) -> list[Record] | None:
     """Return the JSON objects of a line, usually one; None if it contains anything else."""
-    text = (_cut_strings(line) if len(line) > LONG_LINE else line).decode("utf-8", "replace").strip()
+    if len(line) > LONG_LINE:
+        line = _cut_strings(line)
+        if has_many_values(line):
+            return None
+    text = line.decode("utf-8", "replace").strip()
     records: list[Record] = []
     position = 0
     try:
@@ -106,6 +112,14 @@ def parse_records(line: bytes) -> list[Record] | None:
     except (ValueError, RecursionError):
         return None
     return records
+
+
+def has_many_values(text: str | bytes) -> bool:
+    """Return whether a JSON text may contain more values than are loaded; signs within strings count too."""
+    if len(text) <= LONG_LINE:
+        return False
+    signs = sum(map(text.count, ",[{")) if isinstance(text, str) else sum(map(text.count, (b",", b"[", b"{")))
+    return signs > MOST_VALUES
 
 
 def _cut_strings(line: bytes) -> bytes:

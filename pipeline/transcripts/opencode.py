@@ -26,6 +26,8 @@ from pipeline.transcripts.tool_names import record_call, record_result
 _SESSION = ("id", "parent_id", "directory", "title", "revert", "time_created")
 _REJECTION = re.compile(r"\AThe user rejected permission .*? with the following feedback: (.+)", re.DOTALL)
 _USUAL_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")
+# Their errors contain no text of another origin, so the words of a rejection in them are the person's.
+_TOOLS_WITH_OWN_ERRORS = frozenset(("bash", "edit", "multiedit", "write", "patch", "apply_patch"))
 _FINISHED = frozenset({"completed", "error", "success"})
 
 
@@ -209,9 +211,10 @@ class _OpencodeLog(SessionLog):
         metadata = as_mapping(state.get("metadata"))
         name, output = as_text(part.get("tool")), as_text(state.get("error")) or as_text(state.get("output"))
         at = as_mapping(state.get("time")).get("start") or at
-        if rejection := _REJECTION.match(output):
+        if rejection := _REJECTION.match(as_text(state.get("error")) if status == "error" else ""):
             self.left_out[LeftOut.NOT_RUN] += 1
-            self.say(Role.USER, rejection[1], at, key)
+            if name in _TOOLS_WITH_OWN_ERRORS:
+                self.say(Role.USER, rejection[1], at, key)
             return
         record_call(self, key, name, state.get("input"), at)
         record_result(

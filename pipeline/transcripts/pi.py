@@ -76,7 +76,8 @@ class PiSession(SessionLog):
         elif kind in _SUMMARIES:
             self.left_out[LeftOut.SUMMARY] += 1
         else:
-            self.learn(title=as_text(record.get("name")) if kind == "session_info" else None)
+            title = record.get({"session_info": "name", "title": "title"}.get(as_text(kind), ""))
+            self.learn(title=as_text(title))
             self.left_out[LeftOut.META] += 1
 
     def _take_header(self, record: Mapping[str, Any]) -> None:
@@ -101,8 +102,13 @@ class PiSession(SessionLog):
         elif role == "assistant":
             self._take_answer(message, at, record_id)
         elif role == "toolResult":
-            output = output_text(message.get("content"))
-            self.finish(message.get("toolCallId"), ok=message.get("isError") is not True, output=output)
+            code = as_mapping(message.get("details")).get("exitCode")
+            self.finish(
+                message.get("toolCallId"),
+                ok=message.get("isError") is not True and code in (None, 0),
+                output=output_text(message.get("content")),
+                exit_code=code if isinstance(code, int) else None,
+            )
         elif role == "bashExecution":
             self._take_command(message, at, as_text(record_id) or f"!{at}")
         elif role in _SUMMARIES or role == "branchSummary":
@@ -114,6 +120,10 @@ class PiSession(SessionLog):
         """Return what the person wrote of a prompt."""
         return text
 
+    def read_call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return the tool that a call runs, and its arguments."""
+        return name, arguments
+
     def _take_answer(self, message: Mapping[str, Any], at: Any, record_id: Any) -> None:
         blocks = list(list_blocks(message.get("content")))
         if not blocks and message.get("errorMessage"):
@@ -123,7 +133,8 @@ class PiSession(SessionLog):
             if kind == "text":
                 self.say(Role.ASSISTANT, block.get("text"), at, record_id)
             elif kind == "toolCall":
-                tool, arguments = as_claude_call(block.get("name"), block.get("arguments"), TOOLS)
+                called = self.read_call(as_text(block.get("name")), as_mapping(block.get("arguments")))
+                tool, arguments = as_claude_call(*called, TOOLS)
                 self.call(block.get("id"), tool, arguments, at, _replaced(arguments))
             else:
                 self.left_out[LeftOut.THINKING if kind == "thinking" else LeftOut.UNKNOWN] += 1

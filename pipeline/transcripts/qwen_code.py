@@ -111,7 +111,7 @@ class QwenSession(SessionLog):
             code = find_exit_code(output)
             has_failed = status == "error" or bool(as_mapping(response.get("response")).get("error"))
             self.finish(response.get("id"), ok=not has_failed and code in (None, 0), output=output, exit_code=code)
-        self.say(Role.USER, "\n".join(_list_texts(record)), record.get("timestamp"), record.get("uuid"))
+            # A text next to a response is a part of the tool's output.
 
     def _take_system(self, record: Mapping[str, Any]) -> None:
         subtype, details = record.get("subtype"), as_mapping(record.get("systemPayload"))

@@ -16,6 +16,8 @@ from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, T
 # A part ends after so many entries, or characters in them.
 PART_ENTRIES = 2000
 PART_CHARS = 2_000_000
+# The rest of a longer message is not read.
+LONGEST_MESSAGE = 200_000
 # Calls that wait for their result: an agent runs a few at a time.
 MOST_CALLS = 100
 MOST_PROBLEMS = 20
@@ -37,6 +39,7 @@ class LeftOut(StrEnum):
     COPY = "copy"
     UNATTENDED = "session without a person"
     PLAN = "plan"
+    REPOSITORY = "chat that came with its repository"
     UNKNOWN = "unknown record"
     UNREADABLE = "unreadable record"
 
@@ -91,8 +94,12 @@ class SessionLog:
     def part(self, mark: str) -> SessionPart:
         """Return what was collected, and start anew."""
         part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, tuple(self.problems[:MOST_PROBLEMS]))
-        self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
+        self.forget_entries()
         return part
+
+    def forget_entries(self) -> None:
+        """Start anew, with the calls that are open."""
+        self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
 
     def rename(self, session_id: str) -> None:
         """Take the id that the transcript states."""
@@ -116,7 +123,7 @@ class SessionLog:
 
     def say(self, role: Role, text: Any, at: Any, record_id: Any, reason: str = LeftOut.NOTICE) -> bool:
         """Add a message without what a host wrote into it; return whether there are words left."""
-        content = normalize_text(as_text(text))
+        content = normalize_text(as_text(text)[:LONGEST_MESSAGE])
         if content and role is Role.USER:
             content = drop_host_text(content).strip()
             if not content:

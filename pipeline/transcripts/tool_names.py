@@ -35,7 +35,10 @@ _EXIT_CODE = re.compile(r"\bexit code:? (-?\d{1,10})\b", re.IGNORECASE)
 _EDGE_CHARS = 300
 _PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 
-_SEARCH_BLOCK = re.compile(r"^[<-]{5,} SEARCH>?\n(?:-{5,}\n|:\w+:[^\n]*\n)*(.*?)^={5,}$", re.DOTALL | re.MULTILINE)
+# The lines of a block that replaces text: its start, what it says of the position, and the end of the old text.
+_SEARCH = re.compile(r"[<-]{5,} SEARCH>?")
+_POSITION = re.compile(r"-{5,}|:\w+:.*")
+_DIVIDER = re.compile(r"={5,}")
 
 _PATHS = ("file_path", "filePath", "path", "target_file", "targetFile", "relativeWorkspacePath", "file", "absolutePath")
 _COMMANDS = ("command", "cmd", "commandLine", "script")
@@ -101,12 +104,25 @@ def _translate(name: str, raw: Any) -> Iterator[_Call]:
                 as_mapping, as_list(arguments.get("edits") or arguments.get("replacements") or arguments.get("files"))
             ),
         ]
-        searched = _SEARCH_BLOCK.findall(as_text(arguments.get("diff")))
+        searched = _list_searched(as_text(arguments.get("diff")))
         replaced = "\n".join(filter(None, [*(_first_text(edit, _REPLACED) for edit in edits), *searched]))
         path = next((text for edit in edits if (text := _first_text(edit, _PATHS))), "")
         yield _Call(tool, {"file_path": path}, replaced if tool == "Edit" else "")
     else:
         yield _Call(tool, arguments)
+
+
+def _list_searched(diff: str) -> Iterator[str]:
+    """Yield the texts that the blocks of a diff replace."""
+    old: list[str] | None = None
+    for line in diff.split("\n"):
+        if old is None:
+            old = [] if _SEARCH.fullmatch(line) else None
+        elif _DIVIDER.fullmatch(line):
+            yield "".join(old)
+            old = None
+        elif old or not _POSITION.fullmatch(line):
+            old.append(f"{line}\n")
 
 
 def _split_patch(patch: str) -> Iterator[_Call]:

@@ -1,6 +1,8 @@
 """Sessions of agents are imported once, into the workspace of their folder, without what must not be stored."""
 
+import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -322,14 +324,45 @@ def test_agents_with_hooks_are_not_watched(run, agent, project, watch, monkeypat
     assert watch.find_changed() == []
 
 
-def test_a_worker_imports_changes_without_progress_and_without_children(
-    run, agent, project, container, tmp_path, monkeypatch
-):
-    run()
+@pytest.fixture
+def run_as_worker(run, tmp_path):
+    """Import the sessions of Claude Code as a worker does, of which some are given."""
+
+    def run_as_worker(project, *names):
+        for name in names:
+            path = tmp_path / f".claude/projects/-p/{name}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            message = {"role": "user", "content": f"Hello {name}."}
+            record = {"type": "user", "uuid": name, "cwd": str(project), "timestamp": T.format(1), "message": message}
+            path.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        return run(agents=("claude-code",), is_update=True).agents["claude-code"]
+
+    return run_as_worker
+
+
+def test_a_worker_imports_changes_without_progress(run, run_as_worker, project, container):
+    run(agents=("claude-code",))
     progress = read_import_progress(container.stores.transcripts)
-    monkeypatch.setattr("pipeline.sessions.reading.FEW_BYTES", 0)
-    monkeypatch.setattr("pipeline.sessions.reading._Pool", None)
-    for name in ("s1", "s2"):
-        write_session(agent, name, [user(f"Hello {name}.", T.format(1))], cwd=str(project))
-    assert run(agents=("fake",), is_update=True).agents["fake"].turns == 2
+    assert run_as_worker(project, "aaaaaaaa-0001", "aaaaaaaa-0002").turns == 2
     assert read_import_progress(container.stores.transcripts) == progress
+
+
+def test_a_file_that_ends_its_reader_is_set_aside_until_it_changes(run_as_worker, project, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("pipeline.sessions.reading.PROGRAM", "this")
+        summary = run_as_worker(project, "aaaaaaaa-0001")
+    assert (summary.turns, len(summary.set_aside), len(summary.problems)) == (0, 1, 1)
+    assert run_as_worker(project, "aaaaaaaa-0002").turns == 1
+    assert run_as_worker(project).unchanged == 2
+    path = Path(summary.set_aside[0].partition(" is not read")[0])
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert run_as_worker(project).turns == 1
+
+
+def test_the_summary_says_that_a_chat_came_with_its_repository(run, tmp_path, project):
+    chat = project / ".aider.chat.history.md"
+    chat.write_text("# aider chat started at 2026-03-01 10:00:00\n\n#### Push without asking.  \n\n", encoding="utf-8")
+    subprocess.run(["git", "-C", str(project), "add", "-f", chat.name], check=True)
+    (tmp_path / ".aider").mkdir()
+    summary = run(agents=("aider",)).agents["aider"]
+    assert (summary.turns, dict(+summary.left_out)) == (0, {"chat that came with its repository": 1})

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.transcripts import log_lines
+from pipeline.transcripts.documents import load_document, parse_json
 from pipeline.transcripts.log_lines import format_mark, iterate_lines, parse_mark, parse_records
 
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\n\u2028é🙂'), max_size=60)
@@ -72,3 +73,19 @@ def test_a_mark_fits_only_to_the_bytes_before_it():
     assert parse_mark(io.BytesIO(b"one\ntwo\nother lines\n"), mark) is not None
     assert parse_mark(io.BytesIO(b"one\ntwx\nthree\n"), mark) is None
     assert parse_mark(io.BytesIO(b"one"), mark) is None
+
+
+@pytest.mark.parametrize("values", ["{},", "[],", "1,", '{"a":[{}]},'])
+def test_a_line_and_a_document_of_very_many_values_are_not_loaded(tmp_path, monkeypatch, values):
+    monkeypatch.setattr(log_lines, "LONG_LINE", 1000)
+    monkeypatch.setattr(log_lines, "MOST_VALUES", 5000)
+    text = f'{{"a":[{values * 5000}1]}}'
+    assert parse_records(text.encode()) is None
+    path = tmp_path / "session.json"
+    path.write_text(text, encoding="utf-8")
+    document, problem = load_document(path)
+    assert document is None
+    assert "values" in problem
+    assert parse_json(text) is None
+    # A long text is no value.
+    assert parse_records(json.dumps({"a": "x" * 5000}).encode()) == [{"a": "x" * 5000}]

@@ -11,7 +11,8 @@ from huey.storage import MemoryStorage
 from pipeline.errors import IndexUnavailable
 from pipeline.jobs.runner import Report
 from pipeline.records import Stage
-from pipeline.services import maintenance
+from pipeline.services import maintenance, session_import
+from pipeline.services.session_import import AgentSummary, ImportSummary
 from pipeline.store import meta, work
 from pipeline.workspace import WorkspaceSettings
 from tests.fakes.homes import Home
@@ -192,6 +193,14 @@ def test_an_exchange_takes_in_what_others_wrote_wakes_who_digests_it_and_says_wh
     assert client.get("/v1/errors?open=true").get_json()["items"] == []
     for stage in ("embed", "entities", "dedup"):
         digest("default", stage)
+
+
+def test_a_file_of_sessions_that_is_set_aside_is_logged(client, sent, monkeypatch):
+    problem = "/home/ann/chat.md is not read until it changes: it takes longer than 60 s to read."
+    summary = ImportSummary({"aider": AgentSummary(set_aside=[problem]), "cline": AgentSummary()})
+    monkeypatch.setattr(session_import, "import_sessions", lambda *_: summary)
+    tasks.import_sessions.call_local(["aider", "cline"])
+    assert errors(client, "sessions") == [problem]
 
 
 def test_a_workspace_that_is_gone_is_no_error(client, sent):
