@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.capture.commands import read_command
+from pipeline.capture.commands import read_line
 from pipeline.capture.endings import names_what_is_gone
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statements import Label, Statement
@@ -62,7 +62,7 @@ def list_sentences(message: str) -> list[str]:
     if len(text) > READ_CHARS:
         half = READ_CHARS // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    lines = [line for line in text.splitlines() if read_command(line) is None]
+    lines = [read_line(line)[1] for line in text.splitlines()]
     sentences = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_typed_sentences(line)]
     long_enough = [
         sentence
