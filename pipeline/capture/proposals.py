@@ -9,6 +9,7 @@ from pipeline.capture.commands import read_line
 from pipeline.capture.endings import names_what_is_gone
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statements import Label, Statement
+from pipeline.capture.unstated import keep_statements
 from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
@@ -71,7 +72,8 @@ def list_sentences(message: str) -> list[str]:
         and len(sentence) <= LONGEST_SENTENCE
     ]
     # Questions are no statements.
-    return [sentence for sentence in long_enough if not sentence.endswith(("?", "？"))][-MOST_SENTENCES:]
+    stated = [sentence for sentence in keep_statements(long_enough) if not sentence.endswith(("?", "？"))]
+    return stated[-MOST_SENTENCES:]
 
 
 def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
