@@ -8,6 +8,7 @@ from typing import Any
 from pipeline.capture.commands import read_line
 from pipeline.capture.endings import names_what_is_gone
 from pipeline.capture.slots import Slot, find_slot
+from pipeline.capture.statement_ends import find_statement_end
 from pipeline.capture.statements import Label, Statement
 from pipeline.capture.unstated import keep_statements
 from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
@@ -136,6 +137,7 @@ def propose(
             session_id=turn.session_id,
             source=Source.AMBIENT,
             occurred_at=turn.at,
+            expires_at=find_statement_end(statement.sentence, turn.at),
             details={"rule": statement.sentence} if kind is Kind.LESSON else {},
         )
         yield Proposal(draft, slot, about_person)

@@ -1,4 +1,4 @@
-"""Recognize sentences that state nothing: what is imagined or wished, roles, texts to write, people of examples, sarcasm.
+"""Recognize sentences that state nothing: hypotheses, wishes, roles, texts to write, people of examples, sarcasm.
 
 The expressions of seven languages are in `lexicon/unstated.toml`.
 """

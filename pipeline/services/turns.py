@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from sqlite3 import Connection
 
 from ulid import ULID
@@ -13,6 +14,7 @@ from pipeline.capture.nosave import find_no_save
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.said_text import LONGEST_NAME, clean_said, name_session
 from pipeline.capture.stage import CaptureSettings
+from pipeline.capture.statement_ends import find_statement_end
 from pipeline.capture.unsaved import split_said
 from pipeline.errors import ReverieError
 from pipeline.recall.contexts import SearchContexts
@@ -30,6 +32,7 @@ from pipeline.text.own_words import is_host_notice
 from pipeline.text.private_blocks import drop_private
 from pipeline.text.tokens import search_tokens
 from pipeline.text.unfinished_turns import find_finished
+from pipeline.times import parse, utc_now
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -197,7 +200,8 @@ def _remember(
     source, policy = Source.USER, workspace.write_policy()
     if command.is_doubtful:
         source, policy = Source.AMBIENT, replace(policy, review=True, suggest=True)
-    draft = Draft(text, tags=(CAPTURED_TAG,), session_id=session.id, source=source, id=memory_id)
+    ends = find_statement_end(text, utc_now())
+    draft = Draft(text, tags=(CAPTURED_TAG,), session_id=session.id, source=source, id=memory_id, expires_at=ends)
     receipt = accept(workspace.create(), draft, policy)
     if receipt.outcome is Outcome.REJECTED:
         return CommandResult(command, None, f"Reverie did not keep it: {receipt.reason}")
@@ -206,10 +210,13 @@ def _remember(
         return CommandResult(command, None, f"Reverie did not keep [{short_id}] yet: {DOUBT} It waits for review.")
     with workspace.database.read() as db:
         memory = memories.get(db, receipt.id)
-    says = f"Reverie keeps it as [{receipt.id[-SHORT_ID:]}]."
+    short_id = receipt.id[-SHORT_ID:]
+    says = f"Reverie keeps it as [{short_id}]."
+    if ends is not None:
+        says = f"Reverie keeps it as [{short_id}] until {parse(ends).astimezone() - timedelta(days=1):%Y-%m-%d}."
     if length > len(text):
         says = (
-            f"Reverie keeps only the first {len(text):,} of {length:,} characters as [{receipt.id[-SHORT_ID:]}]. "
+            f"Reverie keeps only the first {len(text):,} of {length:,} characters as [{short_id}]. "
             "Tell the user to send the rest as another message."
         )
     return CommandResult(command, memory, says)
