@@ -138,10 +138,13 @@ def _is_no_order(text: str) -> bool:
     if present & _ABOUT_TALK or not present & {"negation", "avoid"}:
         return False
     verb = next((number for number, meant in enumerate(concepts) if _KEEPING & set(meant)), None)
-    # The object: up to the next mark, and not in a clause that tells what is to be kept.
-    following = concepts[verb + 1 :] if verb is not None else []
-    marks = [number for number, word in enumerate(words[verb + 1 :] if verb is not None else []) if word in _MARKS]
-    return any("thing" in meant for meant in following[: min([_OBJECT_WORDS, *marks])])
+    if verb is None:
+        return False
+    # The object: up to the next mark, and not in a clause that contains what is to be kept.
+    end = next((number for number, word in enumerate(words) if number > verb and word in _MARKS), len(words))
+    objects = load_lexicon("nosave").words("objects")
+    following = range(verb + 1, min(end, verb + 1 + _OBJECT_WORDS))
+    return any("thing" in concepts[number] or words[number] in objects for number in following)
 
 
 def load_no_save_classifier() -> None:

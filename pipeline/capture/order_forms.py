@@ -221,6 +221,7 @@ def _forms() -> _Forms:
         ),
         unsaved=_compile(
             rf"{_CLAUSE_START}{_unnamed(lead)}(?:{_spaced(lexicon.table('unsaved').alternatives('all'))})\b"
+            rf"|[(\[]\s*(?:{_spaced(lexicon.table('unsaved').alternatives('in_brackets'))})\s*[)\]]"
             rf"|(?:^|[(\[])\s*(?:{_spaced(lexicon.table('unsaved').alternatives('labels'))})\s*(?:$|[)\].!?:,;–—-])"
         ),
     )

@@ -59,10 +59,10 @@ def _find_last_day(known: _Expressions, text: str, today: date) -> date | None:
         if (last := _read_day(match, today)) is not None:
             return last
     for expression in known.span:
-        if (match := expression.search(text)) is not None:
-            word = (match["count"] or "1").lower()
+        if (spanned := expression.search(text)) is not None:
+            word = (spanned["count"] or "1").lower()
             count = int(word) if word.isdecimal() and len(word) < 4 else known.counts.get(word)
-            return None if count is None else today + timedelta(days=count * _DAYS[match["unit"][0].lower()])
+            return None if count is None else today + timedelta(days=count * _DAYS[spanned["unit"][0].lower()])
     return None
 
 
@@ -76,8 +76,8 @@ def _read_day(match: "re.Match[str]", today: date) -> date | None:
             return today + timedelta(days=ahead + 7 * ("next" in named))
     for number in range(1, 13):
         if f"month{number}" in named or f"late_month{number}" in named:
-            day = named.get("day") or named.get("late_day")
-            return _date_in_year(today, number, int(day), named.get("year_number") or named.get("late_year"))
+            day = int(named.get("day") or named["late_day"])
+            return _date_in_year(today, number, day, named.get("year_number") or named.get("late_year"))
     name = next((name for name in _RELATIVE if name in named or f"away_{name}" in named), None)
     return None if name is None else _last_day_of(name, today)
 
