@@ -52,7 +52,8 @@ _LABEL = re.compile(r"(?:[^\s:]+\s){1,4}[^\s:]*\s?:")
 # An order about a file: its object follows the verb, and nothing names the message or the memory.
 _KEEPING = frozenset({"keep", "write"})
 _ABOUT_TALK = frozenset({"memory", "said", "heard", "aside", "private", "learning", "remember", "forget", "session"})
-_OBJECT_WORDS = 5
+_OBJECT_WORDS = 6
+_FILE_NAME = re.compile(r"[\w/-]+\.(?:md|txt|rst|json|ya?ml|toml|csv|log|py|ts|js|sql|html?|ini|env)\b", re.IGNORECASE)
 _MARKS = frozenset(":,;.!?") | {"that", "dass", "que", "che", "dat"}
 _BRIEF_WORDS = 5
 _SESSION_CONCEPTS = frozenset({"session", "span", "pause", "avoid", "private", "aside", "switch", "over", "learning"})
@@ -130,7 +131,7 @@ def _list_parts(sentence: str) -> list[str]:
 
 def _is_no_order(text: str) -> bool:
     """Return whether a sentence only looks like an order: a question, or an order about a file or a result."""
-    words = _list_words(text[:LONGEST_SENTENCE])
+    words = _list_words(_FILE_NAME.sub("file", text[:LONGEST_SENTENCE]))
     concepts = [_concepts(word) for word in words]
     present = {concept for meant in concepts for concept in meant}
     if words and words[0] in load_lexicon("nosave").words("questions") and text.rstrip().endswith("?"):
