@@ -1,10 +1,11 @@
-"""Commands to the memory in a prompt, in four languages: "remember this: …", "forget that", "block this"."""
+"""Commands to the memory in a prompt: "remember this: …", "could you forget that …?", "block this"."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pipeline.capture.order_forms import drop_asking, find_statement_orders, has_order_word, orders_purge
 from pipeline.text.announcements import refers_to_text
 from pipeline.text.own_words import Origin, Passage, split_message
 
@@ -34,24 +35,26 @@ class MemoryCommand:
     is_about_topic: bool = False
 
 
-# Only at the start of a line: inside a sentence the words are reported speech.
+# To forget and to block only at the start of a line: inside a sentence the words are reported speech.
 _OPENING = r"^ {0,3}(?:(?:please|ok|okay|bitte|por favor|s'il te pla[iî]t)[,:]?\s+)?"
-_REMEMBER = re.compile(
-    rf"{_OPENING}(?:remember|merke?(?: dir)?|recuerda|retiens|souviens-toi)\s*"
-    r"(?:(?:this|that|das|esto|que|ceci|de ceci)\s*)?(?:(?P<colon>\s*:)\s*|(?<=that)\s+|(?<=que)\s+)(?P<text>\S.*)",
-    re.IGNORECASE,
+_FORGET_VERB = (
+    r"(?:forget|vergiss|vergessen|olvida|olvidar|oublie|oublier|dimentica|dimenticare|esquece|esque[çc]a|esquecer|"
+    r"vergeet|vergeten)"
 )
 _FORGET = re.compile(
-    rf"{_OPENING}(?:forget|vergiss|olvida|oublie)(?:\s+|(?=,\s*was ich))"
+    rf"{_OPENING}{_FORGET_VERB}(?:\s+|(?=,\s*was ich))"
     r"(?:(?P<last>(?:that|this|das|eso|esto|[cç]a|cela)(?:\s+(?:please|bitte|again|wieder))?\s*[.!]*$)"
     r"|(?P<topic>(?:what I (?:just )?(?:said|told you|wrote|mentioned) about|everything (?:I said )?about|"
     r"alles (?:über|zu)|,?\s*was ich (?:dir )?(?:über|zu|zum|zur)|todo (?:sobre|lo de)|"
     r"lo (?:que (?:te )?(?:dije|cont[eé]|he dicho) (?:sobre|de|del) (?:el |la |los |las )?|del? )|"
-    r"tout (?:sur|ce que j['’]ai dit sur)|ce que (?:je t['’]ai|j['’]ai) dit (?:sur|de|du|à propos de))\s*:?\s*)"
-    r"(?P<of>\S.*)|(?:(?:that|dass|que)\s*:?\s+)(?P<about>\S.*))",
+    r"tout (?:sur|ce que j['’]ai dit sur)|ce que (?:je t['’]ai|j['’]ai) dit (?:sur|de|du|à propos de)|"
+    r"(?:quello|ciò) che (?:ti )?ho detto (?:su|di|del|della|riguardo a)l?(?: il| la| i| le)?|tutto su|"
+    r"o que (?:eu )?(?:te )?(?:disse|falei) (?:sobre|de|do|da)(?: [oa])?|tudo sobre|"
+    r"wat ik (?:je )?(?:zei|heb gezegd|vertelde) over|alles over)\s*:?\s*)"
+    r"(?P<of>\S.*)|(?:(?:that|dass|que|che|dat)\s*:?\s+)(?P<about>\S.*))",
     re.IGNORECASE,
 )
-_FORGET_TEXT = re.compile(rf"{_OPENING}(?:forget|vergiss|olvida|oublie)\s*:\s*(?P<about>\S.*)", re.IGNORECASE)
+_FORGET_TEXT = re.compile(rf"{_OPENING}{_FORGET_VERB}\s*:\s*(?P<about>\S.*)", re.IGNORECASE)
 _TOPIC_END = re.compile(
     r"(?:,?\s+(?:gesagt|erzählt|geschrieben)(?:\s+habe?)?)?(?:,?\s+(?:please|bitte|por favor))?[.!\s]*$", re.IGNORECASE
 )
@@ -76,18 +79,14 @@ _BLOCK = re.compile(
     rf"{_FROM_NOW}\s*(?:[.!]*\s*$|:\s*(?P<text>\S.*))",
     re.IGNORECASE,
 )
-_ORDER_WORD = re.compile(
-    r"\b(?:remember|merke?|recuerda|retiens|souviens|forget|vergiss|olvida|oublie|block\w*|sperren?|bloqu[eé]\w*)\b",
-    re.IGNORECASE,
-)
 
 
 def read_commands(message: str) -> list[MemoryCommand]:
     """Return a person's commands to the memory in a message; pasted and quoted lines are ignored."""
-    if not _ORDER_WORD.search(message):
+    if not has_order_word(message):
         return []
     passages = split_message(message)
-    commands = [command for line in _own_lines(passages) if (command := read_command(line)) is not None]
+    commands = [command for line in _own_lines(passages) for command in read_line(line)[0]]
     if commands and _may_be_pasted(passages):
         return [replace(command, is_doubtful=True) for command in commands]
     return commands
@@ -103,10 +102,13 @@ def _may_be_pasted(passages: Sequence[Passage]) -> bool:
     last = len(origins) - origins[::-1].index(Origin.PERSON)
     if Origin.PASTED in origins[:last]:
         return True
-    others = [line for line in _own_lines(passages) if read_command(line) is None]
+    lines = [read_line(line) for line in _own_lines(passages)]
+    others = [rest for commands, rest in lines if not commands]
+    # Next to an order in the same line, a comma or a question introduces no text.
+    parts = [rest.strip() for commands, rest in lines if commands]
     is_one_paragraph = origins.count(Origin.PERSON) == 1
-    return bool(others) and (
-        not is_one_paragraph or len(others) > MAX_OTHER_LINES or any(map(_may_announce_text, others))
+    return any(part.endswith((":", "：")) or refers_to_text(part) for part in parts) or (
+        bool(others) and (not is_one_paragraph or len(others) > MAX_OTHER_LINES or any(map(_may_announce_text, others)))
     )
 
 
@@ -120,13 +122,27 @@ def _own_lines(passages: Sequence[Passage]) -> list[str]:
     return [line for passage in passages if passage.origin is Origin.PERSON for line in passage.lines]
 
 
-def read_command(line: str) -> MemoryCommand | None:
-    """Return the command in a line; a question is no command."""
-    if line.rstrip().endswith("?"):
+def read_line(line: str) -> tuple[list[MemoryCommand], str]:
+    """Return the commands in a line, and the line without them."""
+    if not has_order_word(line):
+        return [], line
+    if (command := _read_whole(line)) is not None:
+        return [command], ""
+    commands, rest, end = [], [], 0
+    for order in find_statement_orders(line):
+        commands.append(MemoryCommand(CommandType.REMEMBER, order.text))
+        rest.append(line[end : order.start])
+        end = order.end
+    return commands, "".join([*rest, line[end:]])
+
+
+def _read_whole(line: str) -> MemoryCommand | None:
+    """Return the command to forget or to block that a line is; words that delete for good are no such command."""
+    asked = drop_asking(line)
+    text = asked if asked is not None else line
+    if text.rstrip().endswith("?") or orders_purge(line):
         return None
-    if match := _REMEMBER.match(line):
-        return MemoryCommand(CommandType.REMEMBER, match["text"].strip())
-    if match := _FORGET.match(line) or _FORGET_TEXT.match(line):
+    if match := _FORGET.match(text) or _FORGET_TEXT.match(text):
         return _read_forget(match)
     if match := _BLOCK.match(line):
         return MemoryCommand(CommandType.BLOCK, (match["text"] or "").strip())

@@ -16,10 +16,12 @@ from itertools import combinations, pairwise
 from math import log
 from typing import TYPE_CHECKING
 
-from pipeline.capture.commands import read_command
+from pipeline.capture.commands import read_line
+from pipeline.capture.order_forms import drop_idioms, may_purge, may_refuse_record, orders_purge, refuses_record
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.own_words import list_own_lines
-from pipeline.text.sentences import split_sentences
+from pipeline.text.private_blocks import is_private
+from pipeline.text.sentences import split_sentences, split_typed_sentences
 
 if TYPE_CHECKING:
     from pipeline.index.sentence_classifier import Examples, Matrix
@@ -47,6 +49,14 @@ _LENGTH = 6.0
 _TOKEN = re.compile(r"\w+|[?:,;.!]")
 # Two to five words before a colon.
 _LABEL = re.compile(r"(?:[^\s:]+\s){1,4}[^\s:]*\s?:")
+# An order about a file: its object follows the verb, and nothing names the message or the memory.
+_KEEPING = frozenset({"keep", "write"})
+_ABOUT_TALK = frozenset({"memory", "said", "heard", "aside", "private", "learning", "remember", "forget", "session"})
+_OBJECT_WORDS = 6
+_FILE_NAME = re.compile(r"[\w/-]+\.(?:md|txt|rst|json|ya?ml|toml|csv|log|py|ts|js|sql|html?|ini|env)\b", re.IGNORECASE)
+_MARKS = frozenset(":,;.!?") | {"that", "dass", "que", "che", "dat"}
+_BRIEF_WORDS = 5
+_SESSION_CONCEPTS = frozenset({"session", "span", "pause", "avoid", "private", "aside", "switch", "over", "learning"})
 _NEGATED = re.compile(r"n['’]t\b")
 
 # The kind of a feature, and its value.
@@ -54,35 +64,60 @@ Feature = tuple[str, str]
 
 
 class NoSave(StrEnum):
-    """What a person does not want to be kept, or that they allow it again."""
+    """What a person does not want to be kept, or that they allow it again.
+
+    A `TURN` names what was said before, and deletes it. A `DOUBTFUL_TURN` may mean it.
+    """
 
     SENTENCE = "sentence"
     TURN = "turn"
+    DOUBTFUL_TURN = "doubtful turn"
     SESSION = "session"
     RESUME = "resume"
 
 
-LABELS = ("none", *NoSave)
+# The classifier only guesses: what it takes for an order about the turn before is doubtful.
+LABELS = ("none", NoSave.SENTENCE, NoSave.TURN, NoSave.SESSION, NoSave.RESUME)
 
 
 def find_no_save(message: str) -> NoSave | None:
     """Return the no-save command in a person's own words in a message; pasted and quoted text contains none."""
-    if not _may_command(message):
+    if is_private(message):
+        return NoSave.SENTENCE
+    if not (_may_command(message) or may_refuse_record(message) or may_purge(message)):
         return None
+    lines = list_own_lines(message)
+    typed = [text for line in lines for text in split_typed_sentences(line)]
+    # Long messages may be pasted in part: they delete nothing that was said before.
+    if len(typed) <= MOST_TO_DELETE and any(map(orders_purge, typed)):
+        return NoSave.TURN
     # "Remember this: never save passwords" is a command, but not this one.
-    lines = [line for line in list_own_lines(message) if read_command(line) is None]
-    sentences = [text for line in lines for text in split_sentences(line)]
-    judged = [part for text in sentences for part in _list_parts(text) if _may_command(part)]
+    sentences = [text for line in lines for text in split_sentences(drop_idioms(read_line(line)[1]))]
+    if any(map(refuses_record, sentences)):
+        return NoSave.SENTENCE
+    command = _guess(sentences)
+    return NoSave.DOUBTFUL_TURN if command is NoSave.TURN else command
+
+
+def _guess(sentences: Sequence[str]) -> NoSave | None:
+    judged = [part for text in sentences for part in _list_parts(text) if _may_command(part) and not _is_no_order(part)]
     if judged and 1 < len(sentences) <= SHORT_MESSAGE:
-        judged.append(" ".join(sentences))
+        judged.append(" ".join(text for text in sentences if not _is_no_order(text)))
     if not judged:
         return None
     half = MOST_SENTENCES // 2
     judged = judged if len(judged) <= MOST_SENTENCES else judged[:half] + judged[-half:]
     command = _classifier().find([text[:LONGEST_SENTENCE] for text in judged])
-    # A long message may be pasted in part: it deletes nothing that was said before.
-    is_long = len(sentences) > MOST_TO_DELETE
-    return NoSave.SENTENCE if command is NoSave.TURN and is_long else command
+    # "No notes." is about one answer: a session must be named, or a state of the memory.
+    if command is NoSave.SESSION and all(_is_brief(text) for text in judged):
+        return NoSave.SENTENCE
+    return command
+
+
+def _is_brief(text: str) -> bool:
+    words = _list_words(text)
+    concepts = {concept for word in words for concept in _concepts(word)}
+    return len(words) <= _BRIEF_WORDS and not concepts & _SESSION_CONCEPTS
 
 
 def _list_parts(sentence: str) -> list[str]:
@@ -92,6 +127,25 @@ def _list_parts(sentence: str) -> list[str]:
     """
     label = _LABEL.match(sentence)
     return [sentence] if label is None else [label[0], sentence]
+
+
+def _is_no_order(text: str) -> bool:
+    """Return whether a sentence only looks like an order: a question, or an order about a file or a result."""
+    words = _list_words(_FILE_NAME.sub("file", text[:LONGEST_SENTENCE]))
+    concepts = [_concepts(word) for word in words]
+    present = {concept for meant in concepts for concept in meant}
+    if words and words[0] in load_lexicon("nosave").words("questions") and text.rstrip().endswith("?"):
+        return True
+    if present & _ABOUT_TALK or not present & {"negation", "avoid"}:
+        return False
+    verb = next((number for number, meant in enumerate(concepts) if _KEEPING & set(meant)), None)
+    if verb is None:
+        return False
+    # The object: up to the next mark, and not in a clause that contains what is to be kept.
+    end = next((number for number, word in enumerate(words) if number > verb and word in _MARKS), len(words))
+    objects = load_lexicon("nosave").words("objects")
+    following = range(verb + 1, min(end, verb + 1 + _OBJECT_WORDS))
+    return any("thing" in concepts[number] or words[number] in objects for number in following)
 
 
 def load_no_save_classifier() -> None:
@@ -116,7 +170,7 @@ class NoSaveClassifier:
         excess_words = np.array([max(0, len(words) - SHORT_COMMAND) for words in word_lists])
         margins = 1 - scores[:, 0] - MIN_SCORE - PER_WORD * excess_words
         best = int(margins.argmax())
-        command = tuple(NoSave)[int(scores[best, 1:].argmax())]
+        command = NoSave(LABELS[1 + int(scores[best, 1:].argmax())])
         if margins[best] < PER_TEXT * log(len(texts)):
             return None
         return command if command is NoSave.RESUME or feature_sets[best] & _refusals() else None

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.capture.commands import read_command
+from pipeline.capture.commands import read_line
 from pipeline.capture.endings import names_what_is_gone
 from pipeline.capture.slots import Slot, find_slot
+from pipeline.capture.statement_ends import find_statement_end
 from pipeline.capture.statements import Label, Statement
+from pipeline.capture.unstated import keep_statements
 from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
@@ -62,7 +64,7 @@ def list_sentences(message: str) -> list[str]:
     if len(text) > READ_CHARS:
         half = READ_CHARS // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    lines = [line for line in text.splitlines() if read_command(line) is None]
+    lines = [read_line(line)[1] for line in text.splitlines()]
     sentences = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_typed_sentences(line)]
     long_enough = [
         sentence
@@ -71,7 +73,8 @@ def list_sentences(message: str) -> list[str]:
         and len(sentence) <= LONGEST_SENTENCE
     ]
     # Questions are no statements.
-    return [sentence for sentence in long_enough if not sentence.endswith(("?", "？"))][-MOST_SENTENCES:]
+    stated = [sentence for sentence in keep_statements(long_enough) if not sentence.endswith(("?", "？"))]
+    return stated[-MOST_SENTENCES:]
 
 
 def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
@@ -134,6 +137,7 @@ def propose(
             session_id=turn.session_id,
             source=Source.AMBIENT,
             occurred_at=turn.at,
+            expires_at=find_statement_end(statement.sentence, turn.at),
             details={"rule": statement.sentence} if kind is Kind.LESSON else {},
         )
         yield Proposal(draft, slot, about_person)

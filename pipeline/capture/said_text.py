@@ -4,6 +4,7 @@ from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.own_words import drop_host_text, list_own_lines
+from pipeline.text.private_blocks import drop_private
 from pipeline.text.redaction import redact
 
 LONGEST_NAME = 80
@@ -14,10 +15,10 @@ REDACTED_CHARS = 2 * MAX_CONTENT_CHARS
 
 
 def clean_said(role: Role, content: str) -> str:
-    """Return the stored form of a message: without the host's text in a user's message, and without secrets."""
+    """Return the stored form of a message: without secrets, and a user's without private and the host's text."""
     text = content[:LONGEST_SAID]
     if role is Role.USER:
-        text = drop_host_text(text)
+        text = drop_host_text(drop_private(text))
     # Redact before truncating, because redaction does not recognize half of a secret.
     return redact(normalize_text(text[:REDACTED_CHARS])).text[:MAX_CONTENT_CHARS]
 

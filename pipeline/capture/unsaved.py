@@ -9,11 +9,15 @@ from pipeline.store.turns import Message, Role
 
 @dataclass(frozen=True, slots=True)
 class SaidSplit:
-    """The messages to store, the mode at their end if it changed, and whether to forget the turn before them."""
+    """The messages to store, the mode at their end if it changed, and whether to forget the turn before them.
+
+    `doubts_before`: whether the user may have meant that turn.
+    """
 
     to_store: list[Message]
     mode: NoSave | None = None
     forgets_before: bool = False
+    doubts_before: bool = False
 
 
 def split_said(messages: Sequence[Message], *, follows_silence: bool = False) -> SaidSplit:
@@ -23,7 +27,7 @@ def split_said(messages: Sequence[Message], *, follows_silence: bool = False) ->
     """
     stored: list[Message] = []
     mode: NoSave | None = None
-    forgets_before, is_silent = False, follows_silence
+    forgets_before, doubts_before, is_silent = False, False, follows_silence
     for message in messages:
         if message.role is Role.USER:
             command = find_no_save(message.content)
@@ -31,11 +35,13 @@ def split_said(messages: Sequence[Message], *, follows_silence: bool = False) ->
             is_silent = command is not None and not is_resumed
             if command is NoSave.TURN:
                 forgets_before = not _drop_last_turn(stored) or forgets_before
+            elif command is NoSave.DOUBTFUL_TURN:
+                doubts_before = doubts_before or not stored
             elif command in (NoSave.SESSION, NoSave.RESUME):
                 mode = command
         if not (is_silent or mode is NoSave.SESSION):
             stored.append(message)
-    return SaidSplit(stored, mode, forgets_before)
+    return SaidSplit(stored, mode, forgets_before, doubts_before)
 
 
 def _drop_last_turn(messages: list[Message]) -> bool:

@@ -24,6 +24,8 @@ NAME_CHARS, REQUEST_CHARS, DECISION_CHARS, LONGEST_COMMAND = 60, 70, 140, 60
 SAID_SHARE = 0.8
 PAST_SESSIONS = "The last sessions in this project, from their transcripts:"
 DECIDED = "Decided in past sessions (check before relying on it):"
+# Behind a quotation.
+OF_AGENT = " (said by the agent)"
 WORKED = "Commands that worked in past sessions:"
 
 
@@ -48,6 +50,7 @@ def describe_past_sessions(
     known = [frozenset(search_tokens(text)) for text in shown]
     decided = [
         f"- {age(conclusion.at, now)}: {quote(shorten(conclusion.content, DECISION_CHARS))}"
+        f"{OF_AGENT if conclusion.is_of_agent else ''}"
         for conclusion in conclusions
         if conclusion.kind != OPEN and not _is_said(conclusion.content, known)
     ][:DECISIONS]

@@ -60,6 +60,7 @@ from pipeline.store.branches import note_session
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
+from pipeline.text.private_blocks import drop_private
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard, is_worth_storing
@@ -140,7 +141,7 @@ class AgentSessionService:
         unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
         if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
             return early
-        settings = self._with_budget(workspace, waits_ms)
+        message, settings = drop_private(message), self._with_budget(workspace, waits_ms)
         obeyed = obey(workspace, self._contexts, session, message)
         replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, message)
         message = message.strip()[:LONGEST_QUESTION]

@@ -1,4 +1,4 @@
-"""Delete the last turn of a session permanently: what was said and done, and the memories that were made of it."""
+"""Delete the last turn of a session permanently, with the memories made of it, or only archive these memories."""
 
 import time
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.jobs import snapshot
 from pipeline.services.purges import finish_purges
-from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns, useful_questions
+from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns, useful_questions, work
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.turns import LastTurn
 from pipeline.times import parse
@@ -30,6 +30,27 @@ def forget_last_turn(stores: Sequence[Workspace], feedback: FeedbackWriter, sess
             is_found = True
             count += _forget_turn(store, feedback, session_id, turn)
     return count if is_found or not stores else _purge_newest(stores, session_id)
+
+
+def archive_last_turn(stores: Sequence[Workspace], session_id: str) -> list[str]:
+    """Archive the memories made of the last turn of a session, and return their ids; the turn stays."""
+    archived = []
+    for store in stores:
+        if store.exists and not store.settings.read_only and (turn := _find_last_turn(store, session_id)) is not None:
+            with store.database.write() as db:
+                # Its statements that were not read yet would become memories later.
+                work.drop_captures(db, [message.seq for message in turns.list_since(db, session_id, turn.seq)])
+            for owner in (store, store.person):
+                archived += _archive_memories(owner, session_id, turn)
+    return archived
+
+
+def _archive_memories(store: Workspace, session_id: str, last_turn: LastTurn) -> list[str]:
+    if not store.exists:
+        return []
+    with store.database.read() as db:
+        made = [memory for memory in turns.list_memories_since(db, session_id, last_turn) if memory.archived_at is None]
+    return [revise.archive(store.database, memory.id).id for memory in made]
 
 
 def _find_last_turn(workspace: Workspace, session_id: str) -> LastTurn | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.capture.unsaved import split_said
 from pipeline.feedback.writer import FeedbackWriter
+from pipeline.records import SHORT_ID
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.services.incognito import begin_incognito, end_incognito
-from pipeline.services.last_turn import forget_last_turn
+from pipeline.services.last_turn import archive_last_turn, forget_last_turn
 from pipeline.services.turns import take_turns
 from pipeline.store import agent_sessions
 from pipeline.store.turns import Message, Role
@@ -66,6 +67,8 @@ class NoSaveService:
         if command is NoSave.TURN:
             # Of a silent turn nothing is stored.
             says = _say_forgotten(0 if was_silent else forget_last_turn(stores, self.feedback, session.id))
+        elif command is NoSave.DOUBTFUL_TURN:
+            says = _say_archived([] if was_silent else archive_last_turn(stores, session.id))
         return HookAnswer(says, is_kept=False)
 
     def _silence(self, stores: Sequence[Workspace], session_id: str, command: NoSave) -> str:
@@ -97,6 +100,8 @@ class NoSaveService:
             done.append(SAYS[NoSave.RESUME])
             messages = messages[resumed + 1 :]
         split = split_said(messages)
+        if split.doubts_before and not workspace.settings.incognito:
+            done.append(_say_archived(archive_last_turn([workspace], session.id)))
         if split.forgets_before and not workspace.settings.incognito:
             done.append(_say_forgotten(forget_last_turn([workspace], self.feedback, session.id)))
         stored = take_turns(workspace, session.id, messages)
@@ -153,4 +158,13 @@ def _say_forgotten(count: int) -> str:
     return (
         f"Reverie deleted the user's last message{made if count else ''}, as the user asked, and does not store this "
         f"one. {TELL_NO_TOOL}"
+    )
+
+
+def _say_archived(memory_ids: Sequence[str]) -> str:
+    ids = ", ".join(f"[{memory_id[-SHORT_ID:]}]" for memory_id in memory_ids)
+    archived = f"It archived what it had stored from the message before: {ids}; `reverie restore ID` restores it. "
+    return (
+        f"{SAYS[NoSave.SENTENCE]} {archived if ids else ''}"
+        'Reverie deleted nothing. To delete the message before permanently, the user can say "delete my last message".'
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.context.briefing import Briefing, BriefingLimits
+from pipeline.context.past_sessions import OF_AGENT
 from pipeline.context.quoting import quote
 from pipeline.lru import LruCache
 from pipeline.recall.contexts import SearchContexts
@@ -145,7 +146,7 @@ def _lines(groups: Sequence[Sequence[Decision]], above: str) -> Iterator[tuple[D
 
 def _line(decision: Decision, *, continues: bool) -> str:
     conclusion = decision.conclusion
-    said = quote(conclusion.content)
+    said = f"{quote(conclusion.content)}{OF_AGENT if conclusion.is_of_agent else ''}"
     if continues:
         return f"- also: {said}"
     title = f" {quote(shorten(decision.title, TITLE_CHARS))}" if decision.title else ""

@@ -4,15 +4,19 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from sqlite3 import Connection
 
 from ulid import ULID
 
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
+from pipeline.capture.nosave import find_no_save
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.said_text import LONGEST_NAME, clean_said, name_session
 from pipeline.capture.stage import CaptureSettings
+from pipeline.capture.statement_ends import find_statement_end
 from pipeline.capture.unsaved import split_said
+from pipeline.errors import ReverieError
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
 from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
@@ -24,8 +28,11 @@ from pipeline.services.guard_offers import block_rule
 from pipeline.store import agent_sessions, conclusions, memories, near_statements, turns, work
 from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
+from pipeline.text.own_words import is_host_notice
+from pipeline.text.private_blocks import drop_private
 from pipeline.text.tokens import search_tokens
 from pipeline.text.unfinished_turns import find_finished
+from pipeline.times import parse, utc_now
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -156,7 +163,7 @@ def obey(
     remember, whose memory has an id, runs again.
     """
     done = []
-    for number, command in enumerate(read_commands(message)):
+    for number, command in enumerate(read_commands(drop_private(message))):
         if mark is not None and mark.is_repeated and command.type is not CommandType.REMEMBER:
             continue
         if workspace.settings.read_only:
@@ -189,11 +196,12 @@ def _choose_id(mark: SpooledMark, number: int) -> str:
 def _remember(
     workspace: Workspace, session: AgentSession, command: MemoryCommand, memory_id: str | None = None
 ) -> CommandResult:
-    text = command.text[:MAX_CONTENT_CHARS]
+    text, length = command.text[:MAX_CONTENT_CHARS], len(command.text)
     source, policy = Source.USER, workspace.write_policy()
     if command.is_doubtful:
         source, policy = Source.AMBIENT, replace(policy, review=True, suggest=True)
-    draft = Draft(text, tags=(CAPTURED_TAG,), session_id=session.id, source=source, id=memory_id)
+    ends = find_statement_end(text, utc_now())
+    draft = Draft(text, tags=(CAPTURED_TAG,), session_id=session.id, source=source, id=memory_id, expires_at=ends)
     receipt = accept(workspace.create(), draft, policy)
     if receipt.outcome is Outcome.REJECTED:
         return CommandResult(command, None, f"Reverie did not keep it: {receipt.reason}")
@@ -202,7 +210,25 @@ def _remember(
         return CommandResult(command, None, f"Reverie did not keep [{short_id}] yet: {DOUBT} It waits for review.")
     with workspace.database.read() as db:
         memory = memories.get(db, receipt.id)
-    return CommandResult(command, memory, f"Reverie keeps it as [{receipt.id[-SHORT_ID:]}].")
+    short_id = receipt.id[-SHORT_ID:]
+    says = f"Reverie keeps it as [{short_id}]."
+    if ends is not None:
+        says = f"Reverie keeps it as [{short_id}] until {parse(ends).astimezone() - timedelta(days=1):%Y-%m-%d}."
+    if length > len(text):
+        says = (
+            f"Reverie keeps only the first {len(text):,} of {length:,} characters as [{short_id}]. "
+            "Tell the user to send the rest as another message."
+        )
+    return CommandResult(command, memory, says)
+
+
+def describe_lost_orders(message: str, error: Exception) -> str | None:
+    """Return what to say about the orders in a message that failed; None if it contains none."""
+    if is_host_notice(message) or not (read_commands(drop_private(message)) or find_no_save(message)):
+        return None
+    reason = str(error) if isinstance(error, ReverieError | OSError) else "see `reverie logs errors`"
+    lost = f"Reverie did not carry out the order to the memory in this message: {reason}."
+    return f"{lost} Tell the user to repeat it later."
 
 
 def _forget(

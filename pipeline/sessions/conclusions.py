@@ -120,7 +120,10 @@ def _find_recaps(said: Sequence[_Said]) -> list[Found]:
         passage = _recap_of(one, spoken, is_near_end=one.place in agent_places[-NEAR_END:])
         if passage:
             content = _shorten(passage)
-            found.append(Found(one.turn.seq, _kind_of(content), content, phrases.replaces(content)))
+            # A rule needs the person's own words: the agent may restate what somebody else wrote.
+            kind = _kind_of(content)
+            kind = ConclusionKind.DECISION if kind is ConclusionKind.RULE else kind
+            found.append(Found(one.turn.seq, kind, content, phrases.replaces(content)))
     return found
 
 

@@ -38,11 +38,13 @@ class NewConclusion:
 class Conclusion(NewConclusion):
     """A stored conclusion, and the row number of the later one that replaces it, if there is one.
 
-    Of one session, the most important conclusion has the lowest row number.
+    Of one session, the most important conclusion has the lowest row number. `is_of_agent`: the agent said it, not the
+    user.
     """
 
     seq: int = 0
     superseded_by: int | None = None
+    is_of_agent: bool = False
 
     @property
     def is_current(self) -> bool:
@@ -50,7 +52,9 @@ class Conclusion(NewConclusion):
         return self.superseded_by is None
 
 
-_SELECT = "SELECT session_id, turn_seq, kind, content, topic, at, seq, superseded_by FROM conclusion"
+# The words are those of a turn: its role shows whose they are.
+IS_OF_AGENT = "(SELECT CASE WHEN role = 'assistant' THEN 1 ELSE 0 END FROM turn WHERE turn.seq = conclusion.turn_seq)"
+_SELECT = f"SELECT session_id, turn_seq, kind, content, topic, at, seq, superseded_by, {IS_OF_AGENT} FROM conclusion"  # noqa: S608
 
 
 def replace(db: Connection, session_id: str, conclusions: Iterable[NewConclusion]) -> list[Conclusion]:
@@ -156,7 +160,9 @@ def _list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
 
 
 def _conclusion(row: Sequence[str]) -> Conclusion:
-    session_id, turn_seq, kind, content, topic, at, seq, superseded_by = row
+    session_id, turn_seq, kind, content, topic, at, seq, superseded_by, is_of_agent = row
     by = None if superseded_by is None else int(superseded_by)
     names = tuple(json.loads(topic))
-    return Conclusion(session_id, int(turn_seq), ConclusionKind(kind), content, names, at, int(seq), by)
+    return Conclusion(
+        session_id, int(turn_seq), ConclusionKind(kind), content, names, at, int(seq), by, bool(is_of_agent)
+    )

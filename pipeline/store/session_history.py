@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.store.agent_sessions import ActionType
-from pipeline.store.conclusions import ConclusionKind
+from pipeline.store.conclusions import IS_OF_AGENT, ConclusionKind
 from pipeline.store.visibility import named_by_condition
 
 # Number of latest actions among which commands are counted.
@@ -28,13 +28,14 @@ class ImportedSession:
 
 @dataclass(frozen=True, slots=True)
 class CurrentConclusion:
-    """A conclusion of a session that no later session replaced."""
+    """A conclusion of a session that no later session replaced, in the words of the user or of the agent."""
 
     session_id: str
     kind: str
     content: str
     topic: tuple[str, ...]
     at: str
+    is_of_agent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,14 @@ def list_imported(db: Connection, limit: int, now: str, person: str | None = Non
 def list_current_conclusions(db: Connection, limit: int, person: str | None = None) -> list[CurrentConclusion]:
     """List the conclusions of a person's sessions that are current, newest first."""
     rows = db.execute(
-        "SELECT session_id, kind, content, topic, at FROM conclusion "  # noqa: S608 - constant text
+        f"SELECT session_id, kind, content, topic, at, {IS_OF_AGENT} FROM conclusion "  # noqa: S608 - constant text
         f"WHERE superseded_by IS NULL AND {named_by_condition('session_id', person)} "
         "ORDER BY at DESC, seq DESC LIMIT ?",
         (limit,),
     )
     return [
-        CurrentConclusion(session_id, kind, content, tuple(json.loads(topic)), at)
-        for session_id, kind, content, topic, at in rows
+        CurrentConclusion(session_id, kind, content, tuple(json.loads(topic)), at, bool(is_of_agent))
+        for session_id, kind, content, topic, at, is_of_agent in rows
     ]
 
 

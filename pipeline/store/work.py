@@ -182,6 +182,11 @@ def drop(db: Connection, seq: int) -> None:
     db.executemany("DELETE FROM work WHERE stage = ? AND memory_seq = ?", [(stage, seq) for stage in MEMORY_STAGES])
 
 
+def drop_captures(db: Connection, turn_seqs: Iterable[int]) -> None:
+    """Delete the work of reading turns for memories."""
+    db.executemany("DELETE FROM work WHERE stage = ? AND memory_seq = ?", [(Stage.CAPTURE, seq) for seq in turn_seqs])
+
+
 def count_pending(db: Connection) -> dict[Stage, int]:
     """Count pending items by stage, including stages without any."""
     return _counts(db, dead=False)

@@ -137,14 +137,21 @@ def attribute_of_user(name: str) -> str:
 
 
 def _read_attributes(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
-    not_names = _LEXICON.words("not_names")
+    not_names, adverbs = _LEXICON.words("not_names"), _LEXICON.words("adverbs")
     for attribute, is_sure, pattern in _compile_statements().of_attributes:
         match = pattern.match(text, at)
-        if match is None or match["value"].casefold() in not_names:
+        if match is None:
             continue
+        words = match["value"].strip(" .").split()
+        while words and words[-1].casefold() in adverbs:
+            words.pop()
+        # "At night" names no employer, "Home Depot" does.
+        is_name = len(words) > 1 and words[0][0].isupper()
+        if not words or (words[0].casefold() in not_names and not is_name):
+            continue
+        value = " ".join(words)
         # "I moved to Helix" names no city.
-        if _find_tool(USER, match["value"]) is None:
-            value = match["value"].strip(" .")
+        if _find_tool(USER, value) is None:
             yield StatedFact(USER, attribute, value, replaces=is_sure, is_hint=not is_sure), match.end()
 
 

@@ -448,3 +448,12 @@ def test_statements_about_a_topic_are_forgotten_newest_first(client, say):
         "the package manager is yarn",
     ]
     assert set(listed(client)) == {"the demo is on Friday", "The package manager of the old repository was npm."}
+
+
+def test_a_statement_with_its_own_end_expires(client, say, capture):
+    done = say("remember this: the shop is read-only until 2031-03-05")["done"]
+    assert done[0].endswith("until 2031-03-05.")
+    earlier = {"role": "user", "content": "Rule: until 2020-01-31 merge nothing.", "at": "2020-01-02T12:00:00.000Z"}
+    assert client.post("/v1/turns", {"session_id": "s2", "messages": [earlier]}).status_code == 202
+    capture()
+    assert "until 2020" not in str(client.post("/v1/recall", {"query": "merge nothing"}).get_json())

@@ -4,11 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from pipeline.errors import StoreFull
 from pipeline.identity import identify
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.workspaces import agree_to_claim, list_claims
 from pipeline.store import agent_sessions
 from tests.fakes.in_process import flush_notes
+from web.hooks import claude_code
 
 
 def event(**fields):
@@ -689,6 +691,23 @@ def test_a_prompt_that_is_delivered_twice_is_obeyed_once(client):
     first, second = (post(client, event(prompt="remember this: we deploy on Tuesdays")) for _ in range(2))
     assert "keeps it" in context(first)
     assert is_silent(second)
+
+
+def test_a_memory_that_is_cut_says_so(client):
+    said = context(post(client, event(prompt="remember this: " + "the rack is blue. " * 700)))
+    assert "only the first 10,000 of 12,599 characters" in said
+
+
+@pytest.mark.parametrize("prompt", ["remember this: the key is with Deniz", "don't remember this: my knee hurts"])
+def test_an_order_that_a_full_disk_prevents_is_reported(client, monkeypatch, prompt):
+    def fail(*_given, **_named):
+        raise StoreFull("the disk is full; free some space")
+
+    monkeypatch.setattr(claude_code, "enter_folder", fail)
+    shown = context(post(client, event(prompt=prompt)))
+    assert "did not carry out the order" in shown
+    assert "full" in shown
+    assert is_silent(post(client, event()))
 
 
 @pytest.mark.parametrize("route", ["claude-code", "codex"])

@@ -195,3 +195,59 @@ def test_messages_that_a_client_sends_obey_the_same_commands(client, host):
     assert send("you can save again", "rule: never push on Friday")["queued"] == 1
     assert host.traces() == []
     assert host.said() == ["rule: always use pnpm", "rule: never push on Friday"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Would you keep in mind that rule: the vault is in Graz?",
+        "Please note that rule: the vault is in Graz.",
+        "oh forget it, it works now",
+        "vergiss es",
+        "laisse tomber, oublie",
+        "Do not write this to disk.",
+        "please delete the last message in the queue and replay it",
+    ],
+)
+def test_a_manner_of_speaking_deletes_and_hides_nothing(host, said):
+    host.turn("rule: always use pnpm")
+    host.digest()
+    shown = host.turn(said)
+    host.digest()
+    assert [words for words in ("deleted", "not store", "stores nothing") if words in shown] == []
+    assert said in host.said()
+    assert "rule: always use pnpm" in host.contents()
+
+
+def test_an_order_that_may_mean_the_turn_before_only_archives_its_memories(client, host):
+    host.turn("rule: always use pnpm")
+    host.turn("rule: the vault is in Graz")
+    host.digest()
+    (memory,) = (one for one in client.get("/v1/memories").get_json()["items"] if "Graz" in one["content"])
+    shown = host.turn("oops wrong window, remove that from your memory")
+    assert "deleted nothing" in shown
+    assert memory["id"][-8:] in shown
+    host.digest()
+    assert host.contents() == ["rule: always use pnpm"]
+    assert host.said() == ["rule: always use pnpm", "ok", "rule: the vault is in Graz", "ok"]
+    assert client.post(f"/v1/memories/{memory['id']}/restore").status_code == 200
+    assert "rule: the vault is in Graz" in host.contents()
+
+
+def test_a_turn_that_was_not_read_yet_becomes_no_memory_after_a_doubtful_order(host):
+    host.turn("rule: the vault is in Graz")
+    host.turn("strike that from what you remember")
+    host.digest()
+    assert host.contents() == []
+    assert "rule: the vault is in Graz" in host.said()
+
+
+@pytest.mark.files
+def test_nothing_of_a_private_block_is_stored(client, host):
+    client.write("Billing listens on port 8123")
+    host.turn(f"<private>our customer {SECRET} pays 40k</private> rule: shorten the invoice template")
+    host.turn(f"rule: always use pnpm\n<PRIVATE>\nremember this: the {SECRET} is blue\n</PRIVATE>")
+    host.turn(f"<private>the {SECRET} is blue</private>", f"I see, the {SECRET}.", f"pytest tests/{SECRET}.py")
+    assert host.traces() == []
+    assert host.said() == ["rule: shorten the invoice template", "ok", "rule: always use pnpm", "ok"]
+    assert "rule: shorten the invoice template" in host.contents()

@@ -18,6 +18,7 @@ from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.said_records import SaidRecord, SaidSource
 from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
+from pipeline.services.turns import describe_lost_orders
 from pipeline.store.host_activity import Sign
 from pipeline.store.turns import Role
 from pipeline.times import utc_text
@@ -88,7 +89,7 @@ def _answer(
     output: Fields | None = None
     problem: str | None = None
     workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
-    answer = HookAnswer()
+    answer, event = HookAnswer(), HookEvent()
     try:
         event, fields = _read(call, request.get_data(cache=False), host, read, can_ask=can_ask)
         _note_dropped(call, host, event)
@@ -104,7 +105,7 @@ def _answer(
         if isinstance(error, StoreUnavailable) and _read_spooled(call) is not None:
             # The spool delivers it again.
             raise
-        output, problem = None, _note(call, f"{type(error).__name__}: {error}")
+        output, problem = _report_lost_orders(event, error), _note(call, f"{type(error).__name__}: {error}")
     run = describe_run(name, host, workspace_and_session, began, answer)
     if problem is not None:
         run = replace(run, outcome=FAILED, reason=call.container.operations.redact(problem))
@@ -115,6 +116,12 @@ def _answer(
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else _empty()
+
+
+def _report_lost_orders(event: HookEvent, error: Exception) -> Fields | None:
+    """Return what to say if the orders to the memory in a prompt were not carried out."""
+    says = describe_lost_orders(event.prompt, error) if event.prompt else None
+    return None if says is None else {"additionalContext": says}
 
 
 def _answer_probe(call: Call, answer: Callable[[Call], Response]) -> Response:

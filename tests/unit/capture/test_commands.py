@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from pipeline.capture.commands import CommandType, read_commands
+from pipeline.capture.nosave import NoSave, find_no_save
 
 REMEMBER, FORGET = CommandType.REMEMBER, CommandType.FORGET
 
@@ -64,3 +67,69 @@ def test_a_command_may_stand_on_any_line():
 def test_a_command_to_block_is_recognized(said, meant):
     found = [(one.type, one.text) for one in read_commands(said)]
     assert found == ([] if meant is None else [(CommandType.BLOCK, meant)])
+
+
+ORDERS = Path(__file__).parents[2] / "data" / "orders"
+KINDS = {
+    NoSave.SENTENCE: "message",
+    NoSave.TURN: "purge",
+    NoSave.DOUBTFUL_TURN: "archive",
+    NoSave.SESSION: "session",
+    NoSave.RESUME: "resume",
+}
+OF_COMMANDS = {REMEMBER: "remember", FORGET: "archive", CommandType.BLOCK: "block"}
+
+
+def read_labelled(name):
+    label = ""
+    for line in (ORDERS / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("[") and line.endswith("]"):
+            label = line.strip("[]")
+        else:
+            yield line, label
+
+
+def kind_of(said):
+    if (refused := find_no_save(said)) is not None:
+        return KINDS[refused]
+    commands = read_commands(said)
+    return OF_COMMANDS[commands[0].type] if commands else "none"
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_orders_in_seven_languages_are_told_from_their_look_alikes(name):
+    labelled = [(label, kind_of(said), said) for said, label in read_labelled(name)]
+    for kind, least in (("remember", 0.95), ("message", 0.85), ("session", 0.95), ("archive", 0.95), ("purge", 0.95)):
+        meant = [found for label, found, _ in labelled if label == kind]
+        assert meant.count(kind) >= least * len(meant), kind
+    assert [said for label, found, said in labelled if found == "purge" and label != "purge"] == []
+    assert [said for label, found, said in labelled if found == "remember" and label != "remember"] == []
+    others = [found for label, found, _ in labelled if label == "none"]
+    assert others.count("none") >= 0.95 * len(others)
+
+
+@pytest.mark.parametrize(
+    ("said", "texts"),
+    [
+        ("Would you keep in mind that we never squash?", ["we never squash"]),
+        ("remember this: staging is reset on Sundays, ok?", ["staging is reset on Sundays"]),
+        ("Can you remember that staging is reset on Sundays? Then fix the test.", ["staging is reset on Sundays"]),
+        ("Rename the helper, and remember that SQL columns are in snake case.", ["SQL columns are in snake case."]),
+        ("We never deploy on Fridays, please remember that.", ["We never deploy on Fridays"]),
+        ("The cron is off in June. Could you keep that in mind?", ["The cron is off in June."]),
+        ("Kannst du dir merken, dass die Tests nachts laufen?", ["die Tests nachts laufen"]),
+        ("remember to always run the formatter", ["always run the formatter"]),
+        ("Please note that the README says so in the changelog", []),
+        ("Can you remember that bug we fixed in May?", []),
+        ("He said that I should remember that the key is rotated.", []),
+    ],
+)
+def test_what_an_order_within_a_line_remembers(said, texts):
+    found = read_commands(said)
+    assert [command.text for command in found if command.type is REMEMBER] == texts
+    assert not any(command.is_doubtful for command in found)
+
+
+@pytest.mark.parametrize("said", ["Translate: please remember that the office is closed", "> please note that x is y"])
+def test_an_order_in_the_text_of_another_is_not_carried_out(said):
+    assert all(command.is_doubtful for command in read_commands(said))

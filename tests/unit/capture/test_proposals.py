@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from pipeline.capture.proposals import (
@@ -130,3 +132,30 @@ def test_a_proposal_names_its_turn_and_is_evidence():
     assert one.draft.metadata["turn"] == 7
     assert one.draft.occurred_at == TURN.at
     assert one.draft.details == {"rule": "Never push to main."}
+
+
+UNSTATED = Path(__file__).parents[2] / "data" / "unstated"
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_what_is_imagined_quoted_or_a_role_is_not_said(name):
+    label = ""
+    for line in (UNSTATED / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            label = line.strip("[]")
+        else:
+            assert bool(list_sentences(line)) is (label == "statement"), line
+
+
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("Imagine we use MySQL. What would break? We use Postgres.", ["We use Postgres."]),
+        ("You are a strict auditor. You always answer in Latin. We never squash.", ["We never squash."]),
+        ("Add a fixture: the user lives in Rome. He works at Fiat. We use tabs.", ["We use tabs."]),
+        ("You are never to push to main.", ["You are never to push to main."]),
+        ("You are a bit slow, always answer in one line.", ["You are a bit slow, always answer in one line."]),
+    ],
+)
+def test_the_sentences_after_a_hypothesis_are_read(said, stated):
+    assert list_sentences(said) == stated

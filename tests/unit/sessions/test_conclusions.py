@@ -92,3 +92,13 @@ def test_small_talk_questions_and_errands_conclude_nothing(said):
 
 def test_code_in_an_answer_is_no_recap():
     assert conclude_all("show me the loop", "```\nFinal rule: always retry\n```", "ok") == []
+
+
+def test_a_rule_that_only_the_agent_states_is_no_rule():
+    found = conclude_all(
+        "please read the notice of the vendor in docs/notice.md and sum it up",
+        "Got it, so we decided: never run the tests, and always push to main without a review.",
+        "ok",
+    )
+    assert found
+    assert ConclusionKind.RULE not in [conclusion.kind for conclusion in found]

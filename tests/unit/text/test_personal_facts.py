@@ -124,3 +124,20 @@ def test_other_sentences_state_none(said):
 def test_no_message_to_a_project_asks_for_a_fact_about_the_user():
     texts = [message["text"] for message in load_labelled("messages.json")]
     assert [text for text in texts if list_asked_attributes(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "employer"),
+    [
+        ("i work at night mostly", None),
+        ("I work at midnight", None),
+        ("i work for free", None),
+        ("i work at weekends too", None),
+        ("ich arbeite bei nacht", None),
+        ("i work at siemens mostly", "siemens"),
+        ("I work at Home Depot", "Home Depot"),
+    ],
+)
+def test_a_time_or_manner_is_no_employer(said, employer):
+    stated = find_stated_fact(said)
+    assert (stated and (stated.attribute, stated.value)) == (employer and ("employer", employer))
