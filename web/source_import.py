@@ -70,6 +70,13 @@ class IntakeCounts:
     rejected: dict[str, ReasonCount] = field(default_factory=dict)
     skipped: dict[str, ReasonCount] = field(default_factory=dict)
 
+    @property
+    def are_any_taken(self) -> bool:
+        """Return whether a memory was stored, changed or archived, or an item was imported before."""
+        return any(self.items[name] for name in ("unchanged", "forgotten")) or any(
+            count for name, count in self.memories.items() if name != "rejected"
+        )
+
     def count(self, key: str, outcome: str) -> None:
         """Count the result for an item. Only one of its parts is counted."""
         if item_key(key) == key:
