@@ -20,7 +20,7 @@ from pipeline.times import utc_text
 from pipeline.write import revise
 from tests.fakes.homes import Home, exchange_until_still, pair
 from tests.fakes.passphrases import QuickPassphrases
-from tests.fakes.properties import opens_stores
+from tests.fakes.properties import examples
 
 pytestmark = pytest.mark.usefixtures("either_home")
 
@@ -537,7 +537,7 @@ def generated_memories(draw):
     }
 
 
-@opens_stores
+@examples(6)
 @given(
     st.lists(st.tuples(SENTENCES, generated_memories(), st.sampled_from(["", "edit", "archive", "pin"])), max_size=8)
 )
