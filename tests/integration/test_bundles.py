@@ -537,7 +537,7 @@ def generated_memories(draw):
     }
 
 
-@examples(6)
+@examples(4)
 @given(
     st.lists(st.tuples(SENTENCES, generated_memories(), st.sampled_from(["", "edit", "archive", "pin"])), max_size=8)
 )
