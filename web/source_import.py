@@ -215,8 +215,9 @@ class Intake:
         for start in range(0, len(tally.created), MAX_MEMORIES):
             ids = tally.created[start : start + MAX_MEMORIES]
             answer = self._retry_while_busy(partial(self.client.forget_items, self.source, (), ids))
-            tally.memories["created"] -= answer["moved"]
-            tally.memories["moved"] += answer["moved"]
+            moved = answer.get("moved", 0)
+            tally.memories["created"] -= moved
+            tally.memories["moved"] += moved
 
     def _retry_while_busy(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         for pause in PATIENCE:

@@ -177,8 +177,7 @@ def gather_evidence(
     seqs, lexical = candidates.seqs, candidates.lexical
     before, after, days = sessions.before(seqs), sessions.after(seqs), ranking_features.days[seqs]
     unembedded, closeness, context = _score_meaning(candidates, before, after)
-    literal = look_up(candidates.literal, seqs)
-    literal_sets = _number_literal_sets(question, lexical, literal, seqs)
+    literal_sets = _number_literal_sets(question, candidates)
     return Evidence(
         seqs=seqs,
         sessions=sessions.sessions(seqs).astype(np.int64),
@@ -193,7 +192,7 @@ def gather_evidence(
         names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
         speaks=_speaks(question, lexical, seqs),
         by_asker=_are_askers(question, lexical, ranking_features, seqs),
-        literal=literal,
+        literal=look_up(candidates.literal, seqs),
         literal_sets=literal_sets,
         states=flag_members(seqs, candidates.stating),
         superseded_by=_list_successors(question, candidates.superseded, literal_sets, seqs),
@@ -317,8 +316,10 @@ def _grade_literals(
     return grades
 
 
-def _number_literal_sets(question: ParsedQuery, lexical: LexicalScores | None, literal: Floats, seqs: Seqs) -> Seqs:
+def _number_literal_sets(question: ParsedQuery, candidates: Candidates) -> Seqs:
     """Return a number for each memory, equal for memories with the same literals, also if many memories have these."""
+    seqs, lexical = candidates.seqs, candidates.lexical
+    literal = look_up(candidates.literal, seqs)
     if lexical is None or not question.identifiers:
         return (literal > 0).astype(np.int64)
     tokens = [token for token in question.identifiers if token in lexical.postings]

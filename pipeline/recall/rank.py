@@ -180,13 +180,11 @@ def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[
 
 def split_by_literals(evidence: Evidence, groups: Iterable[Sequence[int]]) -> list[list[int]]:
     """Return groups of positions in which all members contain the same literals of the query."""
-    parts: list[list[int]] = []
-    for members in groups:
-        by_set: dict[int, list[int]] = defaultdict(list)
+    parts: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for number, members in enumerate(groups):
         for position in members:
-            by_set[int(evidence.literal_sets[position])].append(position)
-        parts += by_set.values()
-    return parts
+            parts[number, int(evidence.literal_sets[position])].append(position)
+    return list(parts.values())
 
 
 def join_groups(position_groups: Iterable[Collection[int]]) -> list[list[int]]:

@@ -12,9 +12,8 @@ from pipeline.anchors import path_in_checkout
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, PeerRefused
 from pipeline.ingest.fields import Progress
 from pipeline.ingest.json_values import SkippedValue
-from pipeline.ingest.jsonl import read_exported
+from pipeline.ingest.jsonl import is_export as is_exported_file, read_exported
 from pipeline.records import Draft, HistoryEntry, Memory, Outcome, Revision
-from pipeline.services.restored_memories import MemoryRestore, Restored
 from pipeline.store import backup, history, memories, replicated_records
 from pipeline.store.atomic_files import writing
 from pipeline.store.database import Database, Databases, WriterProfile
@@ -27,6 +26,7 @@ from pipeline.sync.bundle import BundleCounts, BundleMerged
 from pipeline.sync.circle import Circle
 from pipeline.sync.exchange import keep_log
 from pipeline.sync.notes import Note, digest_of, holds_notes, list_notes, path_of, read_note, render_note
+from pipeline.sync.restored_memories import MemoryRestore, Restored
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write import revise
@@ -172,6 +172,11 @@ def export_lines(paths: HomePaths, databases: Databases, target: Path, workspace
                 file.write(json.dumps(exported, ensure_ascii=False).encode() + b"\n")
                 counts[workspace] += 1
     return counts
+
+
+def is_export(form: str, path: Path) -> bool:
+    """Return whether Reverie exported a file of JSON lines, or a folder or file of notes."""
+    return is_exported_file(path) if form == "jsonl" else holds_notes(path)
 
 
 def import_lines(

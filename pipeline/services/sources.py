@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from sqlite3 import Connection
 
+from pipeline.ingest.moved_sections import follow_moved_sections
 from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.records.write_policy import WritePolicy
-from pipeline.services.moved_sections import follow_moved_sections
 from pipeline.store import changes, index_state, ingested, memories
 from pipeline.store.ingested import KnownItem, Link, SourceSummary
 from pipeline.text.redaction import redact

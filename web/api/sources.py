@@ -1,5 +1,6 @@
 """Sources that are imported repeatedly: their known items, their changed items, and their removed items."""
 
+import operator
 import re
 from typing import Annotated
 
@@ -122,7 +123,7 @@ class ForgottenItemsAnswer(Answer):
 
     items: Count = Field(validation_alias="keys")
     archived: Count
-    moved: Count
+    moved: Count = Field(default=0, exclude_if=operator.not_)
 
 
 @api.route(Endpoint("GET", "/v1/sources", answer=SourcesAnswer, problems=(404,)))

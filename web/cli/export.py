@@ -109,13 +109,9 @@ def import_bundle(state: State, file: Path, passphrase_file: Path | None) -> Non
 
 def is_export(name: str, path: Path) -> bool:
     """Return whether Reverie exported a file of JSON lines, or a folder or file of notes."""
-    if name == "jsonl":
-        from pipeline.ingest.jsonl import is_export as is_exported_file
+    from pipeline.services import export as exporting
 
-        return is_exported_file(path)
-    from pipeline.sync.notes import holds_notes
-
-    return name == "markdown" and holds_notes(path)
+    return name in EXPORTED and exporting.is_export(name, path)
 
 
 def import_export(state: State, name: str, path: Path, *, is_own: bool) -> None:
