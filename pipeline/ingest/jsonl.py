@@ -66,7 +66,7 @@ PASSED_OVER = frozenset(
     | {"merged_into"}
 )
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
-_EMPTY = (None, "", [], {})
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 # Such a memory is no longer, or not yet, valid.
 _STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that is no longer valid"}
 

@@ -119,7 +119,7 @@ def _list_exported(workspace: str, database: Database) -> Iterator[dict[str, Any
             ids = [memory.id for memory in page]
             edges: dict[str, list[dict[str, Any]]] = defaultdict(list)
             for key, values in replicated_records.read_edges(db, ids):
-                edges[key.memory_id].append({"kind": key.name, "to": key.other_id, **values})
+                edges[key.memory_id].append({"kind": key.name, "to": key.other_id, **(values or {})})
             records = replicated_records.read(db, [Key(MEMORY, memory_id) for memory_id in ids])
             for memory in page:
                 exported = _describe(workspace, memory, history.of(db, memory.seq))

@@ -91,7 +91,8 @@ def render_note(exported: Mapping[str, Any]) -> str:
     fields |= {
         name: value
         for name, value in exported.items()
-        if name not in (*fields, *_OTHER_FORM) and (name in ("tags", "pinned") or value not in (None, False, [], {}))
+        if name not in (*fields, *_OTHER_FORM)
+        and (name in ("tags", "pinned", "importance") or value not in (None, False, [], {}))
     }
     # Through JSON, since YAML writes enumerations and tuples with the names of their types.
     front = yaml.safe_dump(json.loads(json.dumps(fields)), sort_keys=False, allow_unicode=True, width=1000)
