@@ -123,7 +123,6 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.store.home_values.HomeValues": "the type of an argument",
     "pipeline.store.people.People": "the type of an argument",
     "pipeline.store.stores.opened_people": "opens the table of people where no server runs",
-    "pipeline.sync.notes.holds_notes": "reads a folder, and no store",
     "pipeline.team.servers.is_unresponsive": "the hook client starts while an agent waits",
     "pipeline.team.servers.let_rest": "the hook client starts while an agent waits",
     "pipeline.team.servers.name_of": "text to text",

@@ -352,9 +352,10 @@ class Client:
         """Sync the memories of a source with some of its items."""
         return self._object("PUT", _build_path("sources", source, "items"), {"items": items})
 
-    def forget_items(self, source: str, keys: Sequence[str]) -> dict[str, Any]:
-        """Forget items that a source no longer has."""
-        return self._object("POST", _build_path("sources", source, "forget"), {"keys": keys})
+    def forget_items(self, source: str, keys: Sequence[str], created: Sequence[str] = ()) -> dict[str, Any]:
+        """Forget items that a source no longer has; `created` are memories that the same import created."""
+        body = {"keys": keys} | ({"created": created} if created else {})
+        return self._object("POST", _build_path("sources", source, "forget"), body)
 
     def jobs(self) -> dict[str, Any]:
         """Return the jobs with schedule, last run and next run."""

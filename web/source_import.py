@@ -63,12 +63,20 @@ class ReasonCount:
 
 @dataclass(slots=True)
 class IntakeCounts:
-    """The results for the items of a source and for their memories."""
+    """The results for the items of a source and for their memories, and the ids of created memories."""
 
     items: Counter[str] = field(default_factory=Counter)
     memories: Counter[str] = field(default_factory=Counter)
     rejected: dict[str, ReasonCount] = field(default_factory=dict)
     skipped: dict[str, ReasonCount] = field(default_factory=dict)
+    created: list[str] = field(default_factory=list)
+
+    @property
+    def are_any_taken(self) -> bool:
+        """Return whether a memory was stored, changed or archived, or an item was imported before."""
+        return any(self.items[name] for name in ("unchanged", "forgotten")) or any(
+            count for name, count in self.memories.items() if name != "rejected"
+        )
 
     def count(self, key: str, outcome: str) -> None:
         """Count the result for an item. Only one of its parts is counted."""
@@ -81,6 +89,8 @@ class IntakeCounts:
             self.reject(key, receipt["reason"])
         else:
             self.memories[receipt["outcome"]] += 1
+        if receipt["outcome"] == "created":
+            self.created.append(receipt["id"])
 
     def reject(self, key: str, reason: str) -> None:
         """Count a rejected memory."""
@@ -127,8 +137,8 @@ class SourceServer(Protocol):
     def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> Any:
         """Sync the memories of a source with some of its items."""
 
-    def forget_items(self, source: str, keys: Sequence[str]) -> Any:
-        """Forget items that a source no longer has."""
+    def forget_items(self, source: str, keys: Sequence[str], created: Sequence[str] = ()) -> Any:
+        """Forget items that a source no longer has; `created` are memories that the same import created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +164,8 @@ class Intake:
                 self._put(batch, stored, tally)
         # Only after a complete reading: an interrupted one did not see all items.
         self._forget({key: item for key, item in stored.items() if reading.misses(key, sweeps=self.sweeps)}, tally)
+        if stored:
+            self._follow_moved(tally)
         return tally
 
     def forget(self) -> IntakeCounts:
@@ -197,6 +209,15 @@ class Intake:
             if not self.dry:
                 answer = self._retry_while_busy(partial(self.client.forget_items, self.source, keys))
                 tally.memories["archived"] += answer["archived"]
+
+    def _follow_moved(self, tally: IntakeCounts) -> None:
+        """Keep what a person changed of sections that were renamed or moved: only now is it known which are gone."""
+        for start in range(0, len(tally.created), MAX_MEMORIES):
+            ids = tally.created[start : start + MAX_MEMORIES]
+            answer = self._retry_while_busy(partial(self.client.forget_items, self.source, (), ids))
+            moved = answer.get("moved", 0)
+            tally.memories["created"] -= moved
+            tally.memories["moved"] += moved
 
     def _retry_while_busy(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         for pause in PATIENCE:

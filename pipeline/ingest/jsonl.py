@@ -1,10 +1,10 @@
 """Read memories as JSON, one object per line: in the format of the API, or complete pages of its lists.
 
-Fields that only describe a memory's state in its store are ignored. An unknown field makes its line invalid, so that no
-field is misinterpreted.
+Fields that only describe a memory's state in its store are ignored. Unknown fields become metadata.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -30,6 +30,7 @@ from pipeline.ingest.fields import (
     Skipped,
     digest_of_json,
     id_of,
+    metadata_of,
     name_of,
     read_item,
     split_text,
@@ -61,8 +62,11 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 # Fields in the API's answers in addition to the written ones.
 PASSED_OVER = frozenset(
     {"id", "source", "trust", "tier", "pinned", "updated_at", "content_hash", "recall_count", "merge_count"}
-    | {"instructs", "provenance", "edges", "entities", "history", "stale", "workspace"}
+    | {"instructs", "provenance", "edges", "entities", "history", "stale", "workspace", "author", "shared_from"}
+    | {"merged_into"}
 )
+_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 # Such a memory is no longer, or not yet, valid.
 _STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that is no longer valid"}
 
@@ -81,7 +85,7 @@ _Object = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 
 
 class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 
 class _ScopeShape(_Shape):
@@ -128,6 +132,32 @@ def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
         raise build_source_error("contains no JSON objects, one per line")
 
 
+def read_exported(path: Path, progress: Progress) -> Iterator[tuple[str, Mapping[str, Any] | SkippedValue]]:
+    """Yield the memories of a file that Reverie exported, each with its line."""
+    total = _size(path)
+    with open_source(path) as file:
+        for number, line in _lines(file):
+            progress(min(file.tell(), total), total)
+            yield from _objects(line, f"line {number}")
+
+
+def is_export(path: Path) -> bool:
+    """Return whether Reverie exported a file: whether its first line is a memory with an id and a workspace."""
+    if not path.is_file():
+        return False
+    with open_source(path) as file:
+        first = next(_lines(file), None)
+    if first is None:
+        return False
+    return all(
+        isinstance(entry, Mapping)
+        and isinstance(entry.get("workspace"), str)
+        and _ID.fullmatch(str(entry.get("id"))) is not None
+        and "content_hash" in entry
+        for _, entry in _objects(first[1], "")
+    )
+
+
 def _size(path: Path) -> int:
     if not path.is_file():
         raise build_source_error("is not a file")
@@ -165,7 +195,11 @@ def _read_object(known: Known, entry: Mapping[str, Any] | SkippedValue, position
     key = id_of(entry.get("id")) or position
     if state := next((name for field, name in _STATES.items() if entry.get(field)), None):
         return Skipped(key, state)
-    written = {field: value for field, value in entry.items() if field not in PASSED_OVER and field not in _STATES}
+    written = {
+        field: value
+        for field, value in entry.items()
+        if field not in PASSED_OVER and field not in _STATES and (field == "content" or value not in _EMPTY)
+    }
     try:
         return read_item(known, key, digest_of_json(VERSION, written), _drafts(written))
     except InvalidField as error:
@@ -185,11 +219,14 @@ def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
 def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
     """Yield a memory, in several pieces if its text is long; raise InvalidField for values that cannot be stored."""
     shape = _check_shape(written)
+    unknown = {field: value for field, value in written.items() if field not in _MemoryShape.model_fields}
     details = check_details(shape.kind, shape.details, "details")
     if shape.kind is Kind.KEYED_FACT:
         fact_key(details["subject"], details["attribute"], "details.")
     metadata, _ = redact_json(shape.metadata)
     check_metadata(metadata, "metadata")
+    if unknown:
+        metadata = metadata_of({**unknown, **metadata})
     scope = None if shape.scope is None else Scope(shape.scope.kind, shape.scope.id)
     at = shape.valid_from or shape.occurred_at or shape.created_at
     pieces = split_text(shape.content)
@@ -223,4 +260,4 @@ def _anchor(shape: _AnchorShape) -> Anchor:
 
 def _problem(error: ErrorDetails) -> FieldError:
     path = ".".join(name_of(str(step), 60) for step in error["loc"])
-    return FieldError(path, "unknown field" if error["type"] == "extra_forbidden" else error["msg"])
+    return FieldError(path, error["msg"])

@@ -14,7 +14,7 @@ from sqlite3 import Connection
 
 from pipeline.recall.announced_changes import announces_change, find_announced_changes
 from pipeline.recall.query import is_literal
-from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
+from pipeline.recall.rank import Ranking, join_groups, rank_newest_first, split_by_literals
 from pipeline.recall.relevance import RELEVANT, relevance
 from pipeline.records import Kind, Source, Trust
 from pipeline.store.memory_rows import StatementRow, read_statements
@@ -54,10 +54,11 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     statements = [row for seq in positions if (row := rows.get(seq)) and _may_be_current(row)]
     # A query for an identifier asks for what contains it, not for its successor.
     replaced = [] if is_literal(text) else _find_replaced(statements, ranking, text)
-    groups = _group_by_slot(statements, text)
-    ordered = rank_newest_first(
-        ranking, [[positions[seq] for seq in group] for group in (*groups, *join_groups(replaced))]
+    slots = split_by_literals(
+        ranking.evidence, [[positions[seq] for seq in group] for group in _group_by_slot(statements, text)]
     )
+    replacing = [[positions[seq] for seq in group] for group in join_groups(replaced)]
+    ordered = rank_newest_first(ranking, [*slots, *replacing])
     return replace(ordered, replaced=[(positions[earlier], positions[later]) for earlier, later in replaced])
 
 
@@ -76,10 +77,11 @@ def _find_replaced(statements: Sequence[StatementRow], ranking: Ranking, text: s
         return []
     probable = relevance(ranking)
     relevant = frozenset(ranking.evidence.seqs[probable >= RELEVANT].tolist())
+    literal_sets = dict(zip(ranking.evidence.seqs.tolist(), ranking.evidence.literal_sets.tolist(), strict=True))
     return [
         (earlier.seq, later.seq)
         for earlier, later in find_announced_changes(statements, relevant, text)
-        if _outranks(later, earlier)
+        if _outranks(later, earlier) and literal_sets[earlier.seq] == literal_sets[later.seq]
     ]
 
 

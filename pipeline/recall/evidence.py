@@ -52,7 +52,8 @@ class Evidence:
     `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
     outlines of code files, `lessons` lessons. For a question in the first person, `by_asker` marks the asker's words,
     `about_user` facts about the user, and `answers_user` those that it asks for. `days` count from the newest
-    candidate: days since the epoch would be precise to hours only. `before` and `after` are the row numbers of another
+    candidate: days since the epoch would be precise to hours only. Memories with the same number in `literal_sets`
+    contain the same literals of the query. `before` and `after` are the row numbers of another
     speaker's turns right before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0 to
     1. `linked` is the score of the graph channel, `linked_from` the hit that it comes from, 0 for none.
     """
@@ -78,6 +79,7 @@ class Evidence:
     by_asker: Flags
     names_time: Flags
     literal: Floats
+    literal_sets: Seqs
     states: Flags
     superseded_by: Seqs
     in_time_range: Flags
@@ -175,6 +177,7 @@ def gather_evidence(
     seqs, lexical = candidates.seqs, candidates.lexical
     before, after, days = sessions.before(seqs), sessions.after(seqs), ranking_features.days[seqs]
     unembedded, closeness, context = _score_meaning(candidates, before, after)
+    literal_sets = _number_literal_sets(question, candidates)
     return Evidence(
         seqs=seqs,
         sessions=sessions.sessions(seqs).astype(np.int64),
@@ -190,8 +193,9 @@ def gather_evidence(
         speaks=_speaks(question, lexical, seqs),
         by_asker=_are_askers(question, lexical, ranking_features, seqs),
         literal=look_up(candidates.literal, seqs),
+        literal_sets=literal_sets,
         states=flag_members(seqs, candidates.stating),
-        superseded_by=look_up(candidates.superseded, seqs, np.int64),
+        superseded_by=_list_successors(question, candidates.superseded, literal_sets, seqs),
         in_time_range=_in_time_range(question, days),
         personal_fact=ranking_features.are_of(Kind.KEYED_FACT, seqs) & question.personal,
         about_user=flag_members(seqs, candidates.about_user),
@@ -310,6 +314,28 @@ def _grade_literals(
         for seq in seqs.tolist():
             grades[seq] = max(grades.get(seq, 0.0), _grade(len(seqs)))
     return grades
+
+
+def _number_literal_sets(question: ParsedQuery, candidates: Candidates) -> Seqs:
+    """Return a number for each memory, equal for memories with the same literals, also if many memories have these."""
+    seqs, lexical = candidates.seqs, candidates.lexical
+    literal = look_up(candidates.literal, seqs)
+    if lexical is None or not question.identifiers:
+        return (literal > 0).astype(np.int64)
+    tokens = [token for token in question.identifiers if token in lexical.postings]
+    held = [np.isin(seqs, lexical.holders(token)) for token in tokens]
+    numbers: Seqs = np.unique(np.stack([literal > 0, *held]), axis=1, return_inverse=True)[1].reshape(-1)
+    return numbers
+
+
+def _list_successors(question: ParsedQuery, superseded: Mapping[int, int], literal_sets: Seqs, seqs: Seqs) -> Seqs:
+    """Return the memory that supersedes each, 0 for none."""
+    successors: Seqs = look_up(superseded, seqs, np.int64)
+    if not question.is_literal:
+        return successors
+    # A query for an identifier asks for what contains it, not for its successor.
+    at = np.searchsorted(seqs, successors).clip(max=max(len(seqs) - 1, 0))
+    return np.where(literal_sets[at] == literal_sets, successors, NOBODY)
 
 
 def _grade(holders: int) -> float:

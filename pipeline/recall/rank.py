@@ -5,6 +5,7 @@ neighbors in its session, and by its session: an answer often shares no word wit
 does. docs/concepts/recall.md gives the sources and the effect of each feature.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -159,7 +160,7 @@ def _newest_first(pool: CandidatePool) -> Floats:
     if evidence.superseded_by.any():
         newer = neighbor_positions(evidence.seqs, evidence.superseded_by)
         superseded = [(position, int(newer[position])) for position in np.flatnonzero(newer >= 0).tolist()]
-    groups = join_groups([evidence.states.nonzero()[0].tolist(), *superseded])
+    groups = join_groups([*split_by_literals(evidence, [evidence.states.nonzero()[0].tolist()]), *superseded])
     if not groups:
         return np.zeros(len(pool.own), np.float32)
     score = _sum(_OWN, [feature.compute(pool) for feature in _OWN])
@@ -175,6 +176,15 @@ def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[
         newest = members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))[::-1]]
         placed[newest] = np.sort(score[members])[::-1]
     return placed
+
+
+def split_by_literals(evidence: Evidence, groups: Iterable[Sequence[int]]) -> list[list[int]]:
+    """Return groups of positions in which all members contain the same literals of the query."""
+    parts: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for number, members in enumerate(groups):
+        for position in members:
+            parts[number, int(evidence.literal_sets[position])].append(position)
+    return list(parts.values())
 
 
 def join_groups(position_groups: Iterable[Collection[int]]) -> list[list[int]]:

@@ -1,25 +1,33 @@
 """Export memories as one file, a folder of notes or JSON lines, and import them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from config.paths import HomePaths, is_workspace_id
+from pipeline.anchors import path_in_checkout
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, PeerRefused
-from pipeline.records import Draft, HistoryEntry, Memory, Revision
-from pipeline.store import backup, history, memories
+from pipeline.ingest.fields import Progress
+from pipeline.ingest.json_values import SkippedValue
+from pipeline.ingest.jsonl import is_export as is_exported_file, read_exported
+from pipeline.records import Draft, HistoryEntry, Memory, Outcome, Revision
+from pipeline.store import backup, history, memories, replicated_records
 from pipeline.store.atomic_files import writing
 from pipeline.store.database import Database, Databases, WriterProfile
 from pipeline.store.peers import Peers
+from pipeline.store.replicated_records import MEMORY, Key
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.store.stores import Stores
 from pipeline.sync import bundle
 from pipeline.sync.bundle import BundleCounts, BundleMerged
 from pipeline.sync.circle import Circle
 from pipeline.sync.exchange import keep_log
-from pipeline.sync.notes import Note, digest_of, holds_notes, path_of, read_notes, render_note
+from pipeline.sync.notes import Note, digest_of, holds_notes, list_notes, path_of, read_note, render_note
+from pipeline.sync.restored_memories import MemoryRestore, Restored
+from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -102,12 +110,37 @@ def _named(workspace: str) -> str:
     return workspace
 
 
-def _list_memories(database: Database) -> Iterator[Memory]:
-    """Yield every memory, in the order in which they were written."""
+def _list_exported(workspace: str, database: Database) -> Iterator[dict[str, Any]]:
+    """Yield every memory with its history and its edges, in the shape of the API."""
     with database.read() as db:
         seqs = memories.all_seqs(db)
         for start in range(0, len(seqs), PAGE):
-            yield from memories.by_seqs(db, seqs[start : start + PAGE]).values()
+            page = memories.by_seqs(db, seqs[start : start + PAGE]).values()
+            ids = [memory.id for memory in page]
+            edges: dict[str, list[dict[str, Any]]] = defaultdict(list)
+            for key, values in replicated_records.read_edges(db, ids):
+                edges[key.memory_id].append({"kind": key.name, "to": key.other_id, **(values or {})})
+            records = replicated_records.read(db, [Key(MEMORY, memory_id) for memory_id in ids])
+            for memory in page:
+                exported = _describe(workspace, memory, history.of(db, memory.seq))
+                exported |= {"edges": edges[memory.id]} if memory.id in edges else {}
+                survivor = records.get(Key(MEMORY, memory.id), {}).get("merged_into")
+                yield exported if survivor is None else {**exported, "merged_into": survivor}
+
+
+def _describe(workspace: str, memory: Memory, earlier: Sequence[HistoryEntry]) -> dict[str, Any]:
+    values = {
+        attribute.name: getattr(memory, attribute.name)
+        for attribute in fields(memory)
+        if attribute.name not in ("seq", "key", "anchor")
+    }
+    if memory.anchor is not None:
+        anchor = memory.anchor
+        is_absolute = PurePath(anchor.path).is_absolute()
+        path = path_in_checkout(anchor.path, anchor.checkout) if is_absolute else anchor.path
+        values["anchor"] = {"path": path, "lines": anchor.lines, "content_hash": anchor.content_hash}
+    scope = {"kind": memory.scope.kind, "id": memory.scope.id}
+    return {"workspace": workspace, **values, "scope": scope, "history": [asdict(entry) for entry in earlier]}
 
 
 def export_notes(paths: HomePaths, databases: Databases, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
@@ -120,11 +153,11 @@ def export_notes(paths: HomePaths, databases: Databases, target: Path, workspace
     counts: dict[str, int] = {}
     for workspace, database in _copy_each(paths, databases, workspaces):
         counts[workspace] = 0
-        for memory in _list_memories(database):
-            if memory.archived_at is None and not memory.candidate:
-                file = target / workspace / path_of(memory)
+        for exported in _list_exported(workspace, database):
+            if exported["archived_at"] is None and not exported["candidate"]:
+                file = target / workspace / path_of(exported)
                 file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                file.write_text(render_note(workspace, memory), encoding="utf-8")
+                file.write_text(render_note(exported), encoding="utf-8")
                 counts[workspace] += 1
     return counts
 
@@ -135,64 +168,108 @@ def export_lines(paths: HomePaths, databases: Databases, target: Path, workspace
     with writing(target) as file:
         for workspace, database in _copy_each(paths, databases, workspaces):
             counts[workspace] = 0
-            for memory in _list_memories(database):
-                with database.read() as db:
-                    earlier = history.of(db, memory.seq)
-                file.write(json.dumps(_line(workspace, memory, earlier), ensure_ascii=False).encode() + b"\n")
+            for exported in _list_exported(workspace, database):
+                file.write(json.dumps(exported, ensure_ascii=False).encode() + b"\n")
                 counts[workspace] += 1
     return counts
 
 
-def _line(workspace: str, memory: Memory, earlier: Sequence[HistoryEntry]) -> dict[str, Any]:
-    values = {
-        attribute.name: getattr(memory, attribute.name)
-        for attribute in fields(memory)
-        if attribute.name not in ("seq", "key", "anchor")
-    }
-    if memory.anchor is not None:
-        anchor = memory.anchor
-        values["anchor"] = {"path": anchor.path, "lines": anchor.lines, "content_hash": anchor.content_hash}
-    scope = {"kind": memory.scope.kind, "id": memory.scope.id}
-    return {"workspace": workspace, **values, "scope": scope, "history": [asdict(entry) for entry in earlier]}
+def is_export(form: str, path: Path) -> bool:
+    """Return whether Reverie exported a file of JSON lines, or a folder or file of notes."""
+    return is_exported_file(path) if form == "jsonl" else holds_notes(path)
 
 
-def import_notes(usual: Workspace, folder: Path) -> NotesMerged:
-    """Import the edits in a folder of notes; a deleted note does not delete its memory.
+def import_lines(
+    usual: Workspace, file: Path, progress: Progress, *, target: str | None = None, is_own: bool = False
+) -> Restored:
+    """Restore the memories of exported lines in the workspaces that they name, or all in the workspace `target`."""
+    counts = Restored()
+    restores: dict[str, MemoryRestore] = {}
+    for place, entry in read_exported(file, progress):
+        workspace = target or ("" if isinstance(entry, SkippedValue) else str(entry.get("workspace")))
+        if isinstance(entry, SkippedValue):
+            counts.refused.append(f"{place}: {entry.reason}")
+        elif not is_workspace_id(workspace):
+            counts.refused.append(f"{place}: names no workspace")
+        else:
+            restore = restores.setdefault(workspace, MemoryRestore(usual.sibling(workspace), counts, is_own))
+            restore.add(place, entry)
+    for restore in restores.values():
+        restore.finish()
+    return counts
 
-    A new note goes to the workspace of the other notes in its folder, or to the usual one. If a memory also changed
-    since the export, the note is rejected.
+
+def import_notes(usual: Workspace, folder: Path, *, target: str | None = None, is_own: bool = False) -> NotesMerged:
+    """Import the edits in a folder of notes, and restore the memories that are not here.
+
+    A note without an id goes to the workspace of the other notes in its folder, or to the usual one; with `target`, all
+    notes go there. A deleted note does not delete its memory. If a memory also changed since the export, the note is
+    rejected.
     """
     merged = NotesMerged()
-    notes = list(read_notes(folder))
-    workspaces = {note.file.parent: note.workspace for note in notes if note.workspace is not None}
-    for note in notes:
+    notes: list[Note] = []
+    for file in list_notes(folder):
         try:
-            _take_note(usual.sibling(note.workspace or workspaces.get(note.file.parent) or usual.id), note, merged)
-        except (InvalidField, Conflict, NotFound) as error:
-            merged.refused.append(f"{note.file.relative_to(folder)}: {error}")
+            notes.append(read_note(file))
+        except InvalidField as error:
+            merged.refused.append(str(error))
+    workspaces = {note.file.parent: note.workspace for note in notes if note.workspace is not None}
+    counts = Restored(refused=merged.refused)
+    restores: dict[str, MemoryRestore] = {}
+    for note in notes:
+        name = target or note.workspace or workspaces.get(note.file.parent) or usual.id
+        place = _name_note(note, folder)
+        if not is_workspace_id(name):
+            merged.refused.append(f"{place}: {name} is not a valid workspace name")
+            continue
+        workspace = usual.sibling(name)
+        try:
+            is_here = _take_note(workspace, note, merged)
+        except (InvalidField, Conflict) as error:
+            merged.refused.append(f"{place}: {error}")
+            continue
+        if not is_here:
+            restores.setdefault(name, MemoryRestore(workspace, counts, is_own)).add(place, _entry_of(note))
+    for restore in restores.values():
+        restore.finish()
+    merged.created += counts.restored
     return merged
 
 
-def _take_note(workspace: Workspace, note: Note, merged: NotesMerged) -> None:
-    if not is_workspace_id(workspace.id):
-        raise InvalidField(FieldError("workspace", "is not a valid workspace name"))
+def _name_note(note: Note, folder: Path) -> str:
+    return str(note.file.relative_to(folder)) if note.file != folder else note.file.name
+
+
+def _entry_of(note: Note) -> Mapping[str, Any]:
+    """Return a note as an exported memory; a text that was edited since the export is of now."""
+    return {**note.entry, "updated_at": utc_now()} if note.is_edited else note.entry
+
+
+def _take_note(workspace: Workspace, note: Note, merged: NotesMerged) -> bool:
+    """Import a note without an id, or the edits of a stored memory; return whether the memory is here."""
     policy = workspace.write_policy()
     if note.id is None:
         if note.content:
-            accept(workspace.create(), Draft(note.content, kind=note.kind, tags=note.tags), policy)
-            merged.created += 1
-        return
+            receipt = accept(workspace.create(), Draft(note.content, kind=note.kind, tags=note.tags), policy)
+            if receipt.outcome is Outcome.REJECTED:
+                raise Conflict(f"it was rejected: {receipt.reason}")
+            merged.created += receipt.outcome is not Outcome.MERGED
+            merged.same += receipt.outcome is Outcome.MERGED
+        return True
+    if not workspace.exists:
+        return False
     with workspace.database.read() as db:
         memory = memories.get(db, note.id)
     if memory is None:
-        raise NotFound("no memory has its id any more")
+        return False
     content = note.content if note.is_edited and note.content != memory.content.strip() else None
     if content is not None and digest_of(memory.content) != note.digest:
         raise Conflict("the memory was changed too since it was exported")
-    tags = note.tags if set(note.tags) != set(memory.tags) else None
-    pinned = note.pinned if note.pinned != memory.pinned else None
+    tags = note.tags if note.is_marked and set(note.tags) != set(memory.tags) else None
+    pinned = note.pinned if note.is_marked and note.pinned != memory.pinned else None
     if content is None and tags is None and pinned is None:
         merged.same += 1
-        return
-    revise.edit(workspace.database, memory.id, Revision(content=content, tags=tags, pinned=pinned))
-    merged.edited += 1
+    else:
+        revise.edit(workspace.database, memory.id, Revision(content=content, tags=tags, pinned=pinned))
+        merged.edited += 1
+    return True

@@ -92,6 +92,20 @@ def find_sessions_beside(
     ]
 
 
+def make_turns_searchable(workspace: Workspace) -> None:
+    """Build the index of turns if a search would miss some: only the first of those outside of it are searched."""
+    # A server only searches, and need not load what builds an index.
+    from pipeline.index.documents import TURNS
+    from pipeline.index.storage import open_storage, shared_turn_segments
+    from pipeline.jobs import indexes
+
+    database, settings = workspace.database, workspace.home_settings
+    if indexes.needs_segment(database, index_state.MOST_TAIL_TURNS, TURNS):
+        shared = shared_turn_segments(workspace.paths, open_storage(settings))
+        indexes.rebuild_segment(database, workspace.paths.turn_segments, shared, TURNS)
+        indexes.request_vectors(database)
+
+
 def _is_unfiltered(criteria: Filter) -> bool:
     return criteria == Filter(viewer=criteria.viewer, current=criteria.current)
 

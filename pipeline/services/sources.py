@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from sqlite3 import Connection
 
+from pipeline.ingest.moved_sections import follow_moved_sections
 from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, index_state, ingested, memories
@@ -77,10 +78,11 @@ class SourceUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenItems:
-    """The keys of forgotten items and the ids of archived memories."""
+    """The keys of forgotten items, and the ids of archived memories and of memories whose section moved."""
 
     keys: tuple[str, ...]
     archived: tuple[str, ...]
+    moved: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -128,8 +130,11 @@ def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]
     return SourceUpdate(taken, archived, tuple(update.restored))
 
 
-def forget_items(workspace: Workspace, source: str, keys: Sequence[str]) -> ForgottenItems:
-    """Archive the memories of some items of a source, unless another item also gave them; skip unknown items."""
+def forget_items(workspace: Workspace, source: str, keys: Sequence[str], created: Sequence[str] = ()) -> ForgottenItems:
+    """Archive the memories of some items of a source, unless another item also gave them; skip unknown items.
+
+    `created` are memories that the same import created: a section that moved keeps the memory that a person changed.
+    """
     gone: list[str] = []
     released: set[int] = set()
     with workspace.database.write() as db:
@@ -142,7 +147,8 @@ def forget_items(workspace: Workspace, source: str, keys: Sequence[str]) -> Forg
             released.update(ingested.release(db, item.seq, ()))
             gone.append(key)
         archived = _archive_unwanted(db, released, at)
-    return ForgottenItems(tuple(gone), archived)
+        moved = follow_moved_sections(db, source, created, at)
+    return ForgottenItems(tuple(gone), archived, moved)
 
 
 def holds_secret(key: str) -> bool:

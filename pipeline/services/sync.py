@@ -159,13 +159,17 @@ class SyncService:
     def repair(self, names: Sequence[str] = ()) -> Mapping[str, int]:
         """Read remotes again from the start, and update every row that differs from the log.
 
-        Return the number of missing operations by remote, and of wrong rows by workspace.
+        Files of this device that are damaged or missing on a remote are written again. Return the number of missing
+        operations by remote, of damaged files by remote if there are any, and of wrong rows by workspace.
         """
         counts: dict[str, int] = {}
         with self.peers.alone(PATIENCE_S):
             for remote in self._remotes():
                 if not names or remote.name in names:
                     self.peers.forget_progress(remote.name)
+                    damaged = exchanging.mend(self._home, remote)
+                    if damaged:
+                        counts[f"files on {remote.name}"] = damaged
                     counts[f"remote {remote.name}"] = exchanging.exchange(self._home, remote).applied
             for workspace in self._databases.ids():
                 counts[f"workspace {workspace}"] = merge.repair(self._databases.get(workspace))

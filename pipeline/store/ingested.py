@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from pipeline.records import Memory, Source, Trust
+from pipeline.records import Kind, Memory, Source, Trust
 from pipeline.store import memories, meta
 
 # The start of the names of sources of native memories and rule files; the tool's name follows, then a colon.
@@ -175,6 +175,29 @@ def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
         f"AND {_UNTOUCHED} ORDER BY seq",
         (json.dumps(list(seqs)), Source.IMPORT, Trust.EVIDENCE),
     )
+
+
+def list_left_behind(db: Connection, source: str) -> list[tuple[int, str]]:
+    """List the active documents of a source that are in no item any more, each with the name of its text."""
+    rows = db.execute(
+        "SELECT m.seq, max(l.hash) FROM ingest_item i JOIN ingest_memory l ON l.item_seq = i.seq "
+        "JOIN memory m ON m.seq = l.memory_seq WHERE i.source = ? AND m.archived_at IS NULL AND m.kind = ? "
+        "AND m.source = ? AND NOT EXISTS (SELECT 1 FROM ingest_memory g WHERE g.memory_seq = m.seq AND g.given = 1) "
+        "GROUP BY m.seq ORDER BY m.seq",
+        (source, Kind.DOCUMENT, Source.IMPORT),
+    )
+    return [(seq, name) for seq, name in rows]
+
+
+def is_fresh(db: Connection, seq: int, source: str) -> bool:
+    """Return whether a memory is an unchanged document that a single item of a source contains."""
+    rows = db.execute(
+        "SELECT i.seq FROM ingest_memory l JOIN ingest_item i ON i.seq = l.item_seq JOIN memory m "
+        "ON m.seq = l.memory_seq WHERE m.seq = ? AND i.source = ? AND l.given = 1 AND m.kind = ? "
+        "AND m.pinned = 0 AND m.trust = ?",
+        (seq, source, Kind.DOCUMENT, Trust.EVIDENCE),
+    ).fetchall()
+    return len(rows) == 1 and is_own(db, seq, rows[0][0])
 
 
 def is_own(db: Connection, seq: int, item_seq: int) -> bool:

@@ -221,6 +221,12 @@ class Peers:
             for table in ("sent", "held_back"):
                 db.execute(f"DELETE FROM {table} WHERE workspace = ?", (workspace,))  # noqa: S608 - constant names
 
+    def forget_sent_to(self, name: str) -> None:
+        """Send every operation to a remote again."""
+        with self._open() as db:
+            for table in ("sent", "held_back"):
+                db.execute(f"DELETE FROM {table} WHERE remote = ?", (name,))  # noqa: S608 - constant names
+
     def stream(self, remote: str, node: str) -> Stream:
         """Return the state of a node's stream on a remote."""
         with self._open() as db:

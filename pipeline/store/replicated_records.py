@@ -157,6 +157,11 @@ def _read_edges(db: Connection, keys: Sequence[Key]) -> Rows:
         yield Key(EDGE, memory_id, other_id, kind), {"made_by": made_by, "at": at}
 
 
+def read_edges(db: Connection, memory_ids: Iterable[str]) -> Rows:
+    """Return the edges from some memories, except those that a job derives again."""
+    return _read_edges(db, [Key(EDGE, memory_id) for memory_id in memory_ids])
+
+
 def _read_history(db: Connection, keys: Sequence[Key]) -> Rows:
     rows = db.execute(
         "SELECT m.id, coalesce(a.id, ''), h.uid, h.at, h.event, h.content, h.detail, h.author FROM history h "  # noqa: S608

@@ -174,8 +174,25 @@ def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None
             done.refused += sent.refused
     purges = sum(count_purges(home, workspace) for workspace in list_travelling(home, remote))
     if door.needs_tidying(purges):
-        reached = home.peers.sent(remote.name)
-        done.bytes += door.tidy(_gather(home, remote, {}, MOST_IN_SNAPSHOT, through=reached), purges)
+        done.bytes += _tidy(home, remote, door)
+
+
+def mend(home: Home, remote: Remote) -> int:
+    """Write this device's operations to a remote again if its files there are damaged; return how many were."""
+    door = open_remote(home, remote)
+    # A file that is sealed with a new key is not damaged.
+    door.meet()
+    damaged = door.count_damaged()
+    if damaged:
+        home.peers.log(utc_now(), remote.name, f"{damaged} damaged or missing files of this device")
+        _tidy(home, remote, door)
+    return damaged
+
+
+def _tidy(home: Home, remote: Remote, door: RemoteDoor) -> int:
+    purges = sum(count_purges(home, workspace) for workspace in list_travelling(home, remote))
+    reached = home.peers.sent(remote.name)
+    return door.tidy(_gather(home, remote, {}, MOST_IN_SNAPSHOT, through=reached), purges)
 
 
 def _gather_held_back(home: Home, remote: Remote) -> Iterator[Outgoing]:

@@ -1,8 +1,9 @@
 """Convert a memory to a Markdown note (fields as YAML front matter, text as the body) and back."""
 
 import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,34 @@ from typing import Any
 import yaml
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import Kind, Memory
+from pipeline.records import Kind
 
 SUFFIX = ".md"
 MAX_FILE_BYTES = 1024 * 1024
+MAX_DEPTH = 70
 SLUG_CHARS = 48
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_EXPORTED = re.compile(r"\ufeff?---[ \t]*\r?\nreverie: ")
+# Fields that a note has under another name or in another form, and values that belong to one machine.
+_OTHER_FORM = ("id", "content", "content_hash", "tier", "recall_count", "merge_count", "instructs")
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A loader that leaves dates as they are written."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the loader's own interface
+        start: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for start, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note in a folder. It is new if it has no id. `digest` is the digest of the exported text."""
+    """A note in a folder. It is new if it has no id.
+
+    `digest` is the digest of the exported text, `marks` that of the exported tags and pin. `entry` has all fields in
+    the form of an exported memory.
+    """
 
     file: Path
     id: str | None
@@ -30,11 +48,18 @@ class Note:
     tags: tuple[str, ...]
     pinned: bool
     digest: str | None
+    marks: str | None
+    entry: Mapping[str, Any]
 
     @property
     def is_edited(self) -> bool:
         """Return whether its text changed since the export."""
         return self.digest != digest_of(self.content)
+
+    @property
+    def is_marked(self) -> bool:
+        """Return whether its tags or its pin changed since the export."""
+        return self.marks != marks_of(self.tags, pinned=self.pinned)
 
 
 def digest_of(text: str) -> str:
@@ -42,66 +67,73 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.strip().encode()).hexdigest()[:16]
 
 
-def path_of(memory: Memory) -> Path:
-    """Return the path of a memory's note, relative to the folder of its workspace."""
-    words = re.sub(r"[^a-z0-9]+", "-", memory.content[: 2 * SLUG_CHARS].casefold()).strip("-")[:SLUG_CHARS].strip("-")
-    return Path(memory.kind, f"{words or 'memory'}-{memory.id[-8:].lower()}{SUFFIX}")
+def marks_of(tags: Sequence[str], *, pinned: bool) -> str:
+    """Return a short digest of tags and pin, which detects edits."""
+    return digest_of(json.dumps([sorted(tags), pinned]))
 
 
-def render_note(workspace: str, memory: Memory) -> str:
-    """Return a memory of a workspace as a note."""
+def path_of(exported: Mapping[str, Any]) -> Path:
+    """Return the path of an exported memory's note, relative to the folder of its workspace."""
+    start = exported["content"][: 2 * SLUG_CHARS].casefold()
+    words = re.sub(r"[^a-z0-9]+", "-", start).strip("-")[:SLUG_CHARS].strip("-")
+    return Path(exported["kind"], f"{words or 'memory'}-{exported['id'][-8:].lower()}{SUFFIX}")
+
+
+def render_note(exported: Mapping[str, Any]) -> str:
+    """Return an exported memory as a note."""
+    content = exported["content"]
     fields: dict[str, Any] = {
-        "reverie": memory.id,
-        "workspace": workspace,
-        "digest": digest_of(memory.content),
-        "kind": str(memory.kind),
-        "tags": list(memory.tags),
-        "pinned": memory.pinned,
-        "importance": round(memory.importance, 3),
-        "source": str(memory.source),
-        "trust": str(memory.trust),
-        "scope": str(memory.scope.kind) if memory.scope.id is None else f"{memory.scope.kind}:{memory.scope.id}",
-        "created_at": memory.created_at,
-        "occurred_at": memory.occurred_at,
+        "reverie": exported["id"],
+        "workspace": exported["workspace"],
+        "digest": digest_of(content),
+        "marks": marks_of(exported["tags"], pinned=exported["pinned"]),
     }
-    optional = {"valid_from": memory.valid_from, "valid_to": memory.valid_to, "archived_at": memory.archived_at}
-    fields |= {name: value for name, value in optional.items() if value is not None}
-    if memory.details:
-        fields["details"] = dict(memory.details)
-    if memory.metadata:
-        fields["metadata"] = dict(memory.metadata)
-    front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=1000)
-    return f"---\n{front}---\n\n{memory.content}\n"
+    fields |= {
+        name: value
+        for name, value in exported.items()
+        if name not in (*fields, *_OTHER_FORM)
+        and (name in ("tags", "pinned", "importance") or value not in (None, False, [], {}))
+    }
+    # Through JSON, since YAML writes enumerations and tuples with the names of their types.
+    front = yaml.safe_dump(json.loads(json.dumps(fields)), sort_keys=False, allow_unicode=True, width=1000)
+    return f"---\n{front}---\n\n{content}\n"
 
 
-def read_notes(folder: Path) -> Iterator[Note]:
-    """Yield the notes of a folder except hidden files; raise InvalidField for an invalid note."""
-    for file in sorted(folder.rglob(f"*{SUFFIX}")):
-        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-        if file.is_file() and not file.is_symlink() and not hidden:
-            yield _read_note(file)
+def list_notes(folder: Path) -> list[Path]:
+    """List the notes of a folder except hidden files; a single file is a note."""
+    if folder.is_file():
+        return [folder]
+    return [
+        file
+        for file in sorted(folder.rglob(f"*{SUFFIX}"))
+        if file.is_file()
+        and not file.is_symlink()
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    ]
 
 
 def holds_notes(folder: Path) -> bool:
-    """Return whether a folder is an export: whether any of its notes has a memory id."""
-    for file in folder.rglob(f"*{SUFFIX}"):
+    """Return whether a folder or file is an export: whether any of its notes has a memory id."""
+    files = [folder] if folder.suffix == SUFFIX and folder.is_file() else folder.rglob(f"*{SUFFIX}")
+    for file in files:
         if file.is_file() and not file.is_symlink():
-            with file.open(encoding="utf-8", errors="replace") as stream:
-                if stream.read(64).startswith("---\nreverie: "):
+            with file.open(encoding="utf-8", errors="replace", newline="") as stream:
+                if _EXPORTED.match(stream.read(64)):
                     return True
     return False
 
 
-def _read_note(file: Path) -> Note:
+def read_note(file: Path) -> Note:
+    """Read a note; raise InvalidField if its fields cannot be read."""
     if file.stat().st_size > MAX_FILE_BYTES:
         raise InvalidField(FieldError(file.name, f"is larger than {MAX_FILE_BYTES} bytes"))
-    text = file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
+    text = file.read_text(encoding="utf-8-sig", errors="replace").replace("\r\n", "\n")
     front = _FRONT.match(text)
     fields: Mapping[str, Any] = {}
     if front is not None:
         try:
-            fields = yaml.safe_load(front[1]) or {}
-        except yaml.YAMLError as error:
+            fields = _load_fields(front[1])
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
             raise InvalidField(FieldError(file.name, "its fields are no YAML")) from error
     if not isinstance(fields, Mapping):
         raise InvalidField(FieldError(file.name, "its fields are no YAML"))
@@ -110,14 +142,35 @@ def _read_note(file: Path) -> Note:
     if not isinstance(tags, list) or kind not in list(Kind):
         raise InvalidField(FieldError(file.name, "its kind or its tags cannot be read"))
     known = fields.get("reverie")
-    digest, named = fields.get("digest"), fields.get("workspace")
+    digest, marks, named = fields.get("digest"), fields.get("marks"), fields.get("workspace")
+    content = text[front.end() if front else 0 :].strip()
     return Note(
         file,
         None if known is None else str(known),
         None if named is None else str(named),
         Kind(kind),
-        text[front.end() if front else 0 :].strip(),
+        content,
         tuple(str(tag) for tag in tags),
         bool(fields.get("pinned", False)),
         None if digest is None else str(digest),
+        None if marks is None else str(marks),
+        {**fields, "id": known, "content": content, "scope": _read_scope(fields.get("scope"))},
     )
+
+
+def _load_fields(front: str) -> Any:
+    depth = 0
+    for event in yaml.parse(front, _Loader):
+        # Repeated by an alias, a short text has values without end.
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
+            raise yaml.YAMLError("an alias, or too many levels")
+    return yaml.load(front, _Loader) or {}  # noqa: S506 - a safe loader
+
+
+def _read_scope(scope: Any) -> Any:
+    """Return a scope as a mapping; an earlier export has it as a text, such as `session:s1`."""
+    if not isinstance(scope, str):
+        return scope
+    kind, _, name = scope.partition(":")
+    return {"kind": kind, "id": name or None}

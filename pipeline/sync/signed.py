@@ -111,8 +111,7 @@ def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) 
         clock.parse(texts["hlc"])
     except ValueError as error:
         raise PeerRefused(str(error)) from error
-    _check_key(key)
-    _check_fields(key, fields)
+    check_record(key, fields)
     if key.kind == MEMORY and fields.get("scope_kind") not in (None, *scopes):
         raise PeerRefused("it belongs to one session or task, which is never synced")
     operation = Operation(texts["hlc"], key, dict(fields), tuple(after), texts["signature"], via)
@@ -163,6 +162,12 @@ def _are_operations(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(operation_id, str) and _OPERATION.fullmatch(operation_id) for operation_id in value
     )
+
+
+def check_record(key: Key, fields: Mapping[str, Any]) -> None:
+    """Raise PeerRefused if a record of another machine has an invalid key or an invalid field."""
+    _check_key(key)
+    _check_fields(key, fields)
 
 
 def _check_key(key: Key) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pipeline.errors import PeerRefused, RemoteUnreachable
 from pipeline.records import Revision, Scope, ScopeKind
 from pipeline.store import clock, history, oplog
+from pipeline.store.objects import ObjectStorage
 from pipeline.write import revise
 from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
 from tests.support.served import serve_home
@@ -251,3 +252,48 @@ def test_only_the_chosen_workspaces_travel(homes, url):
     exchange_until_still(one, two)
     assert two.texts("shop") == ["open"]
     assert "diary" not in two.settings.paths.workspace_ids()
+
+
+def damage(url, how):
+    """Damage the newest segment of a remote."""
+    storage = ObjectStorage.open(url, RemoteUnreachable)
+    path = max(storage.list("segments/"))
+    if how == "missing":
+        storage.delete([path])
+        return
+    content = storage.get(path)
+    storage.put(path, {"cut": content[: len(content) // 2], "empty": b"", "changed": content[:-9] + b"x" * 9}[how])
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "changed", "missing"])
+def test_repair_on_the_writing_device_writes_its_damaged_file_again(homes, url, how):
+    if isinstance(url, tuple) and how != "cut":
+        pytest.skip("a server has no files")
+    one, two, three = homes
+    one.say("The kiln needs a new fuse")
+    exchange_until_still(*homes)
+    one.say("The fuse is in the blue box")
+    one.exchange()
+    if isinstance(url, tuple):
+        # The server lost what it received.
+        store = url[1].database()
+        with store.write() as db:
+            gone = "(SELECT id FROM memory WHERE content = 'The fuse is in the blue box')"
+            db.execute(f"DELETE FROM operation WHERE memory_id IN {gone}")
+            db.execute(f"DELETE FROM memory WHERE id IN {gone}")
+            db.execute("DELETE FROM touched")
+    else:
+        damage(url, how)
+    two.exchange()
+    assert two.texts() == ["The kiln needs a new fuse"]
+    two.sync.repair()
+    assert two.texts() == ["The kiln needs a new fuse"]
+    counts = one.sync.repair()
+    assert counts.get(f"files on {SHARED}") == (None if isinstance(url, tuple) else 1)
+    exchange_until_still(*homes)
+    for home in (two, three):
+        assert home.texts() == ["The fuse is in the blue box", "The kiln needs a new fuse"]
+    assert f"files on {SHARED}" not in one.sync.repair()
+    three.say("Ask Mara about the fuse")
+    exchange_until_still(*homes)
+    assert one.texts() == two.texts() == three.texts()

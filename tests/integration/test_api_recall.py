@@ -312,3 +312,11 @@ def test_a_neighbour_that_lifted_a_result_is_named(client, digested):
     hits = {hit["id"]: hit for hit in client.recall("billing port", explain=True)["results"]}
     lifts = hits[answer]["signals"]["lifted_by"]
     assert {"part": "follows_question", "id": question} in [{"part": lift["part"], "id": lift["id"]} for lift in lifts]
+
+
+def test_why_takes_the_short_id_that_lists_show(client):
+    wanted = client.write("The billing service listens on port 8123")
+    full = client.post("/v1/recall/why", {"query": "billing port", "id": wanted}).get_json()
+    for short in (wanted[-8:], wanted[-8:].lower()):
+        assert client.post("/v1/recall/why", {"query": "billing port", "id": short}).get_json()["rank"] == full["rank"]
+    assert client.post("/v1/recall/why", {"query": "billing port", "id": "ZZZZZZZZ"}).status_code == 404

@@ -4,17 +4,23 @@ import contextlib
 import gzip
 import hashlib
 import json
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pyrage
 import pytest
+from hypothesis import given, strategies as st
 
 from pipeline.errors import Conflict, InvalidField, NotFound
-from pipeline.records import EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
+from pipeline.records import Anchor, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
 from pipeline.services import export
 from pipeline.store import replicated_records
+from pipeline.times import utc_text
 from pipeline.write import revise
 from tests.fakes.homes import Home, exchange_until_still, pair
 from tests.fakes.passphrases import QuickPassphrases
+from tests.fakes.properties import examples
 
 pytestmark = pytest.mark.usefixtures("either_home")
 
@@ -305,3 +311,265 @@ def test_lines_of_json_hold_everything_with_its_history(home, tmp_path):
     line = next(one for one in lines if one["id"] == first)
     assert [entry["content"] for entry in line["history"] if entry["event"] == "edited"] == ["The build uses make"]
     assert line["content"] == "The build uses task"
+
+
+# Exports of the same shape that come back
+
+LOCAL = ("tier", "recall_count", "merge_count")
+STANDING = ("source", "trust", "author", "shared_from")
+
+
+def lines_of(home, file, workspaces=("default",)):
+    """Export memories as lines; return what every machine has of each, by id."""
+    export.export_lines(home.settings.paths, home.container.databases, file, list(workspaces))
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return {line["id"]: {name: value for name, value in line.items() if name not in LOCAL} for line in lines}
+
+
+def bring(home, source, **options):
+    """Import exported lines or notes; return how many memories came back, and the reasons for the others."""
+    usual = home.container.workspace("default")
+    if source.is_dir():
+        merged = export.import_notes(usual, source, **options)
+        return merged.created, merged.refused
+    counts = export.import_lines(usual, source, lambda _done, _total: None, **options)
+    return counts.restored, counts.refused
+
+
+def without(lines, *names):
+    return {
+        memory_id: {name: value for name, value in line.items() if name not in names}
+        for memory_id, line in lines.items()
+    }
+
+
+def test_exported_lines_come_back_into_an_empty_data_directory(home, other, tmp_path):
+    fill(home)
+    told = lines_of(home, tmp_path / "out.jsonl", ("default", "me"))
+    assert bring(other, tmp_path / "out.jsonl", is_own=True) == (8, [])
+    assert lines_of(other, tmp_path / "back.jsonl", ("default", "me")) == told
+    assert {line["kind"] for line in told.values()} >= {"fact", "keyed_fact"}
+    assert any(line["archived_at"] for line in told.values())
+    assert any(line["valid_to"] for line in told.values())
+    assert bring(other, tmp_path / "out.jsonl") == (0, [])
+    assert lines_of(other, tmp_path / "again.jsonl", ("default", "me")) == told
+
+
+def test_a_file_does_not_make_its_memories_trusted(home, other, tmp_path):
+    home.say("We deploy from main only", source="user")
+    told = lines_of(home, tmp_path / "out.jsonl")
+    notes_of(home, tmp_path / "notes")
+    assert bring(other, tmp_path / "out.jsonl") == (1, [])
+    back = lines_of(other, tmp_path / "back.jsonl")
+    assert [(line["source"], line["trust"]) for line in back.values()] == [("import", "evidence")]
+    assert without(back, *STANDING) == without(told, *STANDING)
+
+
+def test_exported_notes_come_back_into_an_empty_data_directory(home, other, tmp_path):
+    fill(home)
+    told = lines_of(home, tmp_path / "out.jsonl", ("default", "me"))
+    notes_of(home, tmp_path / "notes")
+    assert bring(other, tmp_path / "notes", is_own=True) == (7, [])
+    active = {memory_id: line for memory_id, line in told.items() if line["archived_at"] is None}
+    assert lines_of(other, tmp_path / "back.jsonl", ("default", "me")) == active
+    assert bring(other, tmp_path / "notes") == (0, [])
+    assert lines_of(other, tmp_path / "again.jsonl", ("default", "me")) == active
+
+
+def test_notes_of_another_data_directory_are_added_and_edited_in_between(home, other, tmp_path):
+    tea, port = home.say("tea is in the left drawer", tags=("kitchen",)), home.say("The shop is on port 81")
+    other.say("The lift is broken")
+    notes = notes_of(home, tmp_path / "notes")
+    file = notes["The shop is on port 81"]
+    file.write_text(file.read_text("utf-8").replace("port 81", "port 82"), "utf-8")
+    assert bring(other, tmp_path / "notes") == (2, [])
+    assert other.get(port).content == "The shop is on port 82"
+    revise.edit(other.database(), tea, Revision(tags=("kitchen", "tea"), pinned=True))
+    file = notes["tea is in the left drawer"]
+    file.write_text(file.read_text("utf-8").replace("left", "right").replace("\n", "\r\n"), "utf-8")
+    merged = take(other, tmp_path / "notes")
+    assert (merged.edited, merged.created, merged.same, merged.refused) == (1, 0, 1, [])
+    kept = other.get(tea)
+    assert (kept.content, kept.tags, kept.pinned) == ("tea is in the right drawer", ("kitchen", "tea"), True)
+    assert take(other, tmp_path / "notes").same == 2
+
+
+def test_a_note_that_was_exported_before_comes_back_too(other, tmp_path):
+    (tmp_path / "old.md").write_text(
+        "---\nreverie: 01JA0000000000000000000001\nworkspace: default\ndigest: aaaa\nkind: fact\ntags:\n- tea\n"
+        "pinned: true\nimportance: 0.5\nsource: user\ntrust: trusted\nscope: session:s1\n"
+        "created_at: '2026-01-01T00:00:00.000Z'\noccurred_at: 2026-01-01T00:00:00.000Z\n---\n\nTea at four\n",
+        "utf-8",
+    )
+    assert bring(other, tmp_path) == (1, [])
+    memory = other.get("01JA0000000000000000000001")
+    assert (memory.content, memory.tags, memory.pinned) == ("Tea at four", ("tea",), True)
+    assert (memory.scope, memory.occurred_at) == (Scope(ScopeKind.SESSION, "s1"), "2026-01-01T00:00:00.000Z")
+    assert memory.trust == "evidence"
+
+
+@pytest.mark.parametrize("form", ["lines", "notes"])
+def test_a_purged_memory_does_not_come_back(home, other, tmp_path, form):
+    memory_id = home.say("The flumadiddle is blue")
+    lines_of(home, tmp_path / "out.jsonl")
+    notes_of(home, tmp_path / "notes")
+    source = tmp_path / ("notes" if form == "notes" else "out.jsonl")
+    bring(other, source)
+    revise.purge(other.database(), memory_id)
+    restored, refused = bring(other, source)
+    assert restored == 0
+    assert "deleted" in refused[0]
+    assert other.texts() == []
+
+
+def test_a_file_cannot_hide_a_stored_memory(home, other, tmp_path):
+    mine = other.say("The gate code is in the safe")
+    foreign = home.say("The gate is open")
+    lines_of(home, tmp_path / "out.jsonl")
+    line = json.loads((tmp_path / "out.jsonl").read_text("utf-8"))
+    line["edges"] = [{"kind": "supersedes", "to": mine, "made_by": "user", "at": line["created_at"]}]
+    (tmp_path / "out.jsonl").write_text(json.dumps(line), "utf-8")
+    assert bring(other, tmp_path / "out.jsonl") == (1, [])
+    assert "edges" not in lines_of(other, tmp_path / "back.jsonl")[foreign]
+
+
+SPOILT = {
+    "no id": {"id": None},
+    "a path as id": {"id": "../../x"},
+    "no text": {"content": ""},
+    "text of another type": {"content": 7},
+    "kind": {"kind": "hunch"},
+    "details": {"kind": "decision", "details": {"alternatives": 7}},
+    "time": {"created_at": "yesterday"},
+    "importance": {"importance": 7},
+    "scope": {"scope": "everything"},
+    "anchor": {"anchor": {"path": "a", "lines": [9, 3]}},
+    "workspace": {"workspace": "../x"},
+    "history": {"history": [{"at": "then", "event": "edited"}]},
+    "metadata": {"metadata": {"a": "x" * 17_000}},
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_line_that_cannot_be_read_costs_itself_alone(home, other, tmp_path, name):
+    home.say("one")
+    lines_of(home, tmp_path / "out.jsonl")
+    line = json.loads((tmp_path / "out.jsonl").read_text("utf-8"))
+    spoilt = line | {"id": "01JA0000000000000000000001", "content": "two"} | SPOILT[name]
+    unknown = line | {"id": "01JA0000000000000000000002", "content": "three", "colour": "red", "author": ""}
+    (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, [line, spoilt, unknown])), "utf-8")
+    restored, refused = bring(other, tmp_path / "out.jsonl")
+    assert (restored, len(refused)) == (2, 1)
+    assert refused[0].startswith("line 2: ")
+    assert other.texts() == ["one", "three"]
+
+
+def test_secrets_of_a_file_are_removed_before_they_are_stored(home, other, tmp_path):
+    memory_id = home.say("one", metadata={"note": "n"})
+    lines_of(home, tmp_path / "out.jsonl")
+    line = json.loads((tmp_path / "out.jsonl").read_text("utf-8"))
+    secret = "ghp_" + "A1b2C3d4E5" * 3 + "F6g7H8"
+    line |= {"content": f"token {secret}", "metadata": {"token": secret}}
+    line["history"] = [{"at": line["created_at"], "event": "edited", "content": f"was {secret}", "detail": {}}]
+    (tmp_path / "out.jsonl").write_text(json.dumps(line), "utf-8")
+    assert bring(other, tmp_path / "out.jsonl") == (1, [])
+    lines_of(other, tmp_path / "back.jsonl")
+    assert memory_id in (tmp_path / "back.jsonl").read_text("utf-8")
+    assert secret not in (tmp_path / "back.jsonl").read_text("utf-8")
+
+
+def test_nothing_is_restored_where_nothing_may_be_stored(home, other, tmp_path):
+    home.say("one")
+    lines_of(home, tmp_path / "out.jsonl")
+    other.container.workspace("default").paths.root.mkdir(parents=True)
+    (other.container.workspace("default").paths.root / "config.toml").write_text("incognito = true\n", "utf-8")
+    with pytest.raises(Conflict, match="incognito"):
+        bring(other, tmp_path / "out.jsonl")
+
+
+MOMENTS = st.datetimes(datetime(2020, 1, 1), datetime(2026, 1, 1)).map(lambda at: utc_text(at.replace(tzinfo=UTC)))  # noqa: DTZ001
+WORDS = st.sampled_from(
+    [
+        "bis Freitag",
+        "l'évier fuit",
+        "port 8123",
+        "#not a heading",
+        "---",
+        "- dash: [x]",
+        "  indented",
+        "日本",
+        "'\"",
+        "🙂",
+    ]
+)
+SENTENCES = st.lists(WORDS, min_size=1, max_size=6).flatmap(
+    lambda words: st.sampled_from([" ", "\n", "\n\n", ": "]).map(lambda joint: joint.join(words))
+)
+DETAILS = {
+    Kind.FACT: st.just({}),
+    Kind.EPISODE: st.just({}),
+    Kind.DECISION: st.fixed_dictionaries({"reason": st.just("less to run"), "alternatives": st.just(["RabbitMQ"])}),
+    Kind.LESSON: st.fixed_dictionaries({"rule": WORDS, "severity": st.sampled_from(["info", "critical"])}),
+    Kind.GOAL: st.fixed_dictionaries({"status": st.sampled_from(["open", "done"]), "progress": st.just(0.5)}),
+    Kind.KEYED_FACT: st.fixed_dictionaries(
+        {"subject": st.just("shop"), "attribute": st.sampled_from(["port", "host"]), "value": st.integers(1, 9)}
+    ),
+}
+
+
+@st.composite
+def generated_memories(draw):
+    kind = draw(st.sampled_from(sorted(DETAILS)))
+    return {
+        "kind": kind,
+        "details": draw(DETAILS[kind]),
+        "tags": tuple(draw(st.lists(st.sampled_from(["a", "b-c", "2026"]), unique=True, max_size=3))),
+        "metadata": draw(st.dictionaries(WORDS, st.one_of(WORDS, st.none(), st.booleans(), st.integers()), max_size=2)),
+        "importance": draw(st.one_of(st.none(), st.floats(0, 1))),
+        "occurred_at": draw(MOMENTS),
+        "session_id": draw(st.sampled_from([None, "s1"])),
+        "source": draw(st.sampled_from(["user", "agent", "ambient", "import"])),
+        "scope": draw(st.sampled_from([None, Scope(ScopeKind.AGENT, "codex"), Scope(ScopeKind.BRANCH, "main")])),
+        "branch": draw(st.sampled_from([None, "try-it"])),
+        "expires_at": draw(st.sampled_from([None, "2031-05-01T00:00:00.000Z"])),
+        "sensitivity": draw(st.sampled_from([None, "private"])),
+        "anchor": draw(st.sampled_from([None, Anchor("src/a.py", 3, 9, "a" * 64), Anchor("src/b.py")])),
+    }
+
+
+@examples(4)
+@given(
+    st.lists(st.tuples(SENTENCES, generated_memories(), st.sampled_from(["", "edit", "archive", "pin"])), max_size=8)
+)
+def test_generated_memories_come_back_from_lines_and_notes(written):
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        homes = [Home(root / name) for name in ("home", "by-lines", "by-notes")]
+        try:
+            home, by_lines, by_notes = homes
+            for text, fields, change in written:
+                memory_id = home.say(text, **fields)
+                stored = home.get(memory_id)
+                if stored is None or stored.archived_at is not None:
+                    continue
+                if change == "archive":
+                    revise.archive(home.database(), memory_id)
+                elif change == "pin":
+                    revise.edit(home.database(), memory_id, Revision(pinned=True))
+                elif change == "edit" and fields["kind"] != Kind.KEYED_FACT:
+                    revise.edit(home.database(), memory_id, Revision(content=f"{text} again"))
+            home.database()
+            told = lines_of(home, root / "out.jsonl")
+            notes_of(home, root / "notes")
+            assert bring(by_lines, root / "out.jsonl", is_own=True) == (len(told), [])
+            by_lines.database()
+            assert lines_of(by_lines, root / "back.jsonl") == told
+            active = {key for key, line in told.items() if line["archived_at"] is None and not line["candidate"]}
+            (root / "notes").mkdir(exist_ok=True)
+            assert bring(by_notes, root / "notes", is_own=True) == (len(active), [])
+            by_notes.database()
+            noted = lines_of(by_notes, root / "noted.jsonl")
+            assert without(noted, "edges") == without({key: told[key] for key in active}, "edges")
+        finally:
+            for home in homes:
+                home.close()

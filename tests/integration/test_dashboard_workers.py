@@ -4,13 +4,14 @@ import re
 
 import pytest
 
+from config.process import Role
 from pipeline.jobs.registry import JOBS
 from pipeline.records import Stage
 from pipeline.store import runs, work
 from pipeline.times import utc_now
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import list_requests, run_job
-from web.dashboard.pages.workers import LISTED
+from web.dashboard.pages.workers import LISTED, SCHEDULER
 
 PAGE = "/w/default/workers"
 
@@ -176,6 +177,15 @@ def test_looking_at_the_queue_does_not_count_as_use(container, database, browser
     assert container.requested == before
     browser.page(PAGE)
     assert container.requested > before
+
+
+def test_idle_workers_of_a_running_stack_are_not_reported_as_missing(container, database, browser):
+    role = Role(container.settings.paths.root, SCHEDULER)
+    role.take()
+    page = browser.page(PAGE)
+    role.release()
+    assert "none running" not in page
+    assert "a worker process starts when there is work" in page
 
 
 def test_workers_that_live_are_named(container, database, browser):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.services.session_search import search_sessions
-from pipeline.store import meta, turns
+from pipeline.services.session_search import make_turns_searchable, search_sessions
+from pipeline.store import index_state, meta, turns
 from pipeline.store.turns import Message, Role
 from tests.fakes.people import PersonClient, add_person
 from web.contract import CALLER_HEADER, MCP
@@ -177,3 +177,13 @@ def test_nobody_finds_the_sessions_of_another_person(app, client, container):
     assert client.get("/v1/sessions/search", query_string={"query": ASKED}, workspace=TEAM).get_json()["items"] == []
     with container.databases.get(TEAM).write() as db:
         db.execute("DELETE FROM work")
+
+
+def test_imported_turns_beyond_the_tail_are_found_once_the_import_ends(client, container, monkeypatch):
+    monkeypatch.setattr(index_state, "MOST_TAIL_TURNS", 4)
+    keep(container, "cats", *(f"My cat is ill, visit {number}" for number in range(6)))
+    keep(container, "keys", ASKED, ANSWER)
+    assert search(client, "deploy key rotates ninety") == []
+    make_turns_searchable(container.workspace("default"))
+    (found,) = search(client, "deploy key rotates ninety")
+    assert found["session_id"] == "keys"

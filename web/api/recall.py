@@ -7,7 +7,7 @@ from pipeline.services.memories import check_open, read_chain
 from pipeline.services.recall import explain_memory, forget_useful
 from pipeline.services.session_search import find_sessions_beside
 from pipeline.services.team import recall_beside_teams
-from pipeline.workspace import find_home
+from pipeline.workspace import find_home, resolve_id
 from web.api import answers, bodies
 from web.api.caller_scope import list_readable, require_readable
 from web.call import Call
@@ -39,11 +39,12 @@ def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
 @api.route(Endpoint("POST", "/v1/recall/why", answer=answers.WhyAnswer, problems=(404,), reads=True))
 def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
     """Explain why a memory is or is not among the results of a recall."""
-    home = find_home(call.workspace, body.id)
-    check_open(home, body.id)
-    explanation = explain_memory(home, call.container.contexts, _query(call, body), body.id)
+    memory_id = resolve_id(call.workspace, body.id)
+    home = find_home(call.workspace, memory_id)
+    check_open(home, memory_id)
+    explanation = explain_memory(home, call.container.contexts, _query(call, body), memory_id)
     require_readable(explanation.memory, call.caller)
-    chain = [answers.ChainLink.model_validate(link) for link in list_readable(read_chain(home, body.id), call.caller)]
+    chain = [answers.ChainLink.model_validate(link) for link in list_readable(read_chain(home, memory_id), call.caller)]
     return answers.WhyAnswer.model_validate(explanation).model_copy(update={"chain": chain})
 
 

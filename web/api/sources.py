@@ -1,5 +1,6 @@
 """Sources that are imported repeatedly: their known items, their changed items, and their removed items."""
 
+import operator
 import re
 from typing import Annotated
 
@@ -58,9 +59,13 @@ class ItemsBody(bodies.Body):
 
 
 class KeysBody(bodies.Body):
-    """The keys of items that a source no longer has."""
+    """The keys of items that a source no longer has, and memories that the same import created.
+
+    A section that moved keeps the memory that a person pinned, edited or confirmed.
+    """
 
     keys: Annotated[list[Key], Field(max_length=MAX_ITEMS)]
+    created: Annotated[list[bodies.MemoryId], Field(max_length=MAX_BATCH)] = Field(default_factory=list)
 
 
 class ItemsQuery(bodies.PageQuery):
@@ -114,10 +119,11 @@ class TakenAnswer(Answer):
 
 
 class ForgottenItemsAnswer(Answer):
-    """The number of forgotten items, and of the memories that were archived with them."""
+    """The number of forgotten items, of the memories that were archived with them, and of moved sections."""
 
     items: Count = Field(validation_alias="keys")
     archived: Count
+    moved: Count = Field(default=0, exclude_if=operator.not_)
 
 
 @api.route(Endpoint("GET", "/v1/sources", answer=SourcesAnswer, problems=(404,)))
@@ -141,7 +147,7 @@ def take_items(call: Call, body: ItemsBody, source: str) -> SourceUpdate:
 @api.route(Endpoint("POST", "/v1/sources/{source}/forget", answer=ForgottenItemsAnswer, problems=(404, 422)))
 def forget_items(call: Call, body: KeysBody, source: str) -> ForgottenItems:
     """Forget items that a source no longer has, and archive the memories that only they contributed."""
-    return sources.forget_items(call.workspace, _source(source), body.keys)
+    return sources.forget_items(call.workspace, _source(source), body.keys, body.created)
 
 
 def _source(name: str) -> str:

@@ -1,15 +1,20 @@
 """Commands that export memories to files, and import a bundle or edited notes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from web.cli.command import Command, pass_state
 from web.cli.local_store import open_home
-from web.cli.render import count_of, plain, print_pairs, show_waiting
+from web.cli.render import count_of, plain, print_pairs, show_reading, show_waiting
 from web.cli.state import State
 
 FORMATS = ("bundle", "markdown", "jsonl")
+# Formats of exports that `import` also reads from other programs.
+EXPORTED = ("markdown", "jsonl")
+# Rejected memories that are printed.
+SHOWN_REASONS = 20
 
 passphrase_file = click.option(
     "--passphrase-file",
@@ -102,24 +107,58 @@ def import_bundle(state: State, file: Path, passphrase_file: Path | None) -> Non
         raise SystemExit(1)
 
 
-def import_notes(state: State, folder: Path) -> None:
-    """Import the changes that were made in a folder of exported notes."""
+def is_export(name: str, path: Path) -> bool:
+    """Return whether Reverie exported a file of JSON lines, or a folder or file of notes."""
+    from pipeline.services import export as exporting
+
+    return name in EXPORTED and exporting.is_export(name, path)
+
+
+def import_export(state: State, name: str, path: Path, *, is_own: bool) -> None:
+    """Restore exported lines, or import the changes that were made in exported notes."""
+    if name == "markdown":
+        _import_notes(state, path, is_own=is_own)
+    else:
+        _import_lines(state, path, is_own=is_own)
+
+
+def _import_lines(state: State, file: Path, *, is_own: bool) -> None:
+    from pipeline.services import export as exporting
+
+    with open_home(state) as home, show_reading(f"reading {file.name}", quiet=state.json) as progress:
+        workspace = home.workspace(state.workspace)
+        counts = exporting.import_lines(workspace, file, progress, target=state.named_workspace, is_own=is_own)
+    answer = {"restored": counts.restored, "known": counts.known, "refused": counts.refused}
+    text = f"{count_of(counts.restored, 'memory', 'memories')} restored, {counts.known} already stored"
+    _show_merged(state, answer, text, counts.refused)
+
+
+def _import_notes(state: State, folder: Path, *, is_own: bool) -> None:
     from pipeline.services import export as exporting
 
     with open_home(state) as home, show_waiting("reading", quiet=state.json):
-        merged = exporting.import_notes(home.workspace(state.workspace), folder)
+        workspace = home.workspace(state.workspace)
+        merged = exporting.import_notes(workspace, folder, target=state.named_workspace, is_own=is_own)
     answer = {
         "edited": merged.edited,
         "created": merged.created,
         "same": merged.same,
         "refused": merged.refused,
     }
+    text = f"{merged.edited} edited, {merged.created} new, {merged.same} unchanged"
+    _show_merged(state, answer, text, merged.refused)
+
+
+def _show_merged(state: State, answer: dict[str, object], text: str, refused: Sequence[str]) -> None:
+    """Print what was imported, then each rejected memory; exit with 1 if there is one."""
 
     def show() -> None:
-        click.echo(f"{merged.edited} edited, {merged.created} new, {merged.same} unchanged")
-        for reason in merged.refused:
+        click.echo(text)
+        for reason in refused[:SHOWN_REASONS]:
             click.echo(f"not imported: {plain(reason)}", err=True)
+        if len(refused) > SHOWN_REASONS:
+            click.echo(f"not imported: {len(refused) - SHOWN_REASONS} more; --json lists all", err=True)
 
     state.show(answer, show)
-    if merged.refused:
+    if refused:
         raise SystemExit(1)

@@ -10,7 +10,7 @@ from pipeline.ingest.fields import COMMITS
 from pipeline.services.ingestion import IMPORTS, SOURCES, source_name
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
-from web.cli.export import import_bundle, import_notes
+from web.cli.export import EXPORTED, import_bundle, import_export, is_export
 from web.cli.import_memories import import_memories
 from web.cli.render import format_minute, table
 from web.cli.session_import import sessions
@@ -106,17 +106,23 @@ def _make_importer(name: str) -> click.Command:
     @any_path
     @dry_run
     @pass_state
-    def run(state: State, path: Path, *, dry_run: bool) -> None:
-        if name == "markdown" and path.is_dir() and _was_exported(path):
+    def run(state: State, path: Path, *, dry_run: bool, trusted: bool = False) -> None:
+        if is_export(name, path):
             if dry_run:
-                raise click.UsageError("--dry-run does not apply to exported notes: they are compared one by one.")
-            import_notes(state, path)
+                raise click.UsageError("--dry-run does not apply to an export: its memories are compared one by one.")
+            import_export(state, name, path, is_own=trusted)
             return
+        if trusted:
+            raise click.UsageError(f"--trusted does not apply: {path} is not an export of Reverie.")
         with _into_project(state, Path(), dry_run=dry_run) as workspace:
             # A folder of notes is complete: memories of deleted notes are archived.
             sweeps = name == "markdown" and path.is_dir()
             SourceImport(state, workspace, source_name(name, path), dry_run=dry_run, sweeps=sweeps).run(name, path)
 
+    if name in EXPORTED:
+        run = click.option("--trusted", is_flag=True, help="Keep the source and the trust of memories you exported.")(
+            run
+        )
     return click.command(name, cls=Command, help=f"Import {SOURCES[name].summary}.")(run)
 
 
@@ -127,12 +133,6 @@ for _name in IMPORTS:
 import_.add_command(import_bundle)
 import_.add_command(sessions)
 import_.add_command(import_memories)
-
-
-def _was_exported(folder: Path) -> bool:
-    from pipeline.sync.notes import holds_notes
-
-    return holds_notes(folder)
 
 
 @contextmanager

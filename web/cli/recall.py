@@ -83,6 +83,7 @@ def recall(
     **filters: Any,
 ) -> int:
     """Search memories for QUERY, best match first. Without a query, list them by importance and recency."""
+    state.require_named_workspace()
     question = {"query": query} | options.select_given_options(filters)
     memory_id = why_id or old_why_id
     if memory_id is not None:

@@ -11,10 +11,11 @@ import click
 from pipeline.transcripts.readers import READERS
 from web.cli import options
 from web.cli.command import Command, pass_state
-from web.cli.render import count_of, one_line, open_console, plain, table
+from web.cli.render import count_of, one_line, open_console, plain, show_waiting, table
 from web.cli.state import State
 
 if TYPE_CHECKING:
+    from pipeline.bootstrap.command import CommandContainer
     from pipeline.services.import_progress import ImportProgress
     from pipeline.services.session_import import ImportSummary
 
@@ -55,7 +56,20 @@ def sessions(state: State, agents: tuple[str, ...], since: str | None, project: 
         except KeyboardInterrupt:
             click.echo("imported sessions are kept; run the same command again to continue", err=True)
             raise
+        if not dry_run:
+            _make_searchable(state, container, summary)
     state.show(_describe(summary, dry_run=dry_run), lambda: _print(summary, dry_run=dry_run))
+
+
+def _make_searchable(state: State, container: "CommandContainer", summary: "ImportSummary") -> None:
+    """Build the indexes in which `reverie sessions search` finds what was imported."""
+    if not any(agent.turns for agent in summary.agents.values()):
+        return
+    from pipeline.services.session_search import make_turns_searchable
+
+    with show_waiting("building the index of sessions", quiet=state.json):
+        for workspace_id in sorted(summary.workspaces):
+            make_turns_searchable(container.workspace(workspace_id))
 
 
 @contextmanager

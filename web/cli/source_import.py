@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import NotFound
-from pipeline.services.ingestion import open_reader
-from web.cli.render import print_pairs, show_reading
+from pipeline.services.ingestion import IMPORTS, open_reader
+from web.cli.render import plain, print_pairs, show_reading
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -34,8 +34,14 @@ class SourceImport:
     sweeps: bool = False
 
     def run(self, name: str, path: Path, **choices: object) -> None:
-        """Import everything from a path and print the counts."""
-        self._print(*self.import_path(name, path, **choices))
+        """Import everything from a path and print the counts; exit with 1 if an import stored nothing."""
+        counts, took_s = self.import_path(name, path, **choices)
+        self._print(counts, took_s)
+        if name in IMPORTS and not counts.are_any_taken:
+            reasons = [*_format_reasons(counts.rejected), *_format_reasons(counts.skipped)]
+            why = "; ".join(reasons) or "it contains nothing to import"
+            click.echo(f"Nothing was imported from {plain(str(path))}: {plain(why)}", err=True)
+            raise SystemExit(1)
 
     def forget(self) -> None:
         """Archive all memories of the source and print the counts; raise NotFound if there are none."""

@@ -129,6 +129,21 @@ class State:
             click.echo(f'Nothing is stored in workspace "{self.workspace}" yet. {_choose_of(others)}', err=True)
         return empty
 
+    def require_named_workspace(self) -> None:
+        """Raise NotFound if the user named a workspace that does not exist, unless it would be the first.
+
+        A search there would answer from the personal memories alone.
+        """
+        if self.named_workspace is None:
+            return
+        from pipeline.errors import NotFound
+        from pipeline.services.workspace_listing import has_workspace, list_workspaces
+
+        if not has_workspace(self.settings, self.named_workspace):
+            others = list_workspaces(self.settings)
+            if others:
+                raise NotFound(f"{self.empty_text} {_choose_of(others)}")
+
     def list_items(self, path: str, limit: int, **filters: Any) -> dict[str, Any]:
         """Return at most `limit` items of a list as one page; it is empty if nothing was ever written here."""
         return self.ask_about_content(lambda client: client.list_items(path, limit, **filters), empty_page())

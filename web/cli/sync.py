@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pipeline.sync.exchange import Exchanged
 
 
+# What `repair` counts, by the start of the name of a count.
+REPAIRED = {"remote ": "missing changes found", "files on ": "damaged or missing files written again"}
 NO_REMOTES = "There is no remote yet. Add one with `reverie sync add NAME URL`."
 
 
@@ -245,13 +247,13 @@ def _print_conflicts(items: list[dict[str, Any]]) -> None:
 @click.argument("name", required=False)
 @pass_state
 def repair(state: State, name: str | None) -> None:
-    """Read all remotes, or NAME, again from the start, and correct memories that differ from the change log."""
+    """Read all remotes, or NAME, again, write damaged files of this device again, and correct memories that differ."""
     with open_home(state) as home, show_waiting("repairing", quiet=state.json):
         counts = dict(home.sync.repair([name] if name else []))
 
     def show() -> None:
         for target, count in counts.items():
-            changes = "missing changes found" if target.startswith("remote ") else "rows repaired"
+            changes = next((text for start, text in REPAIRED.items() if target.startswith(start)), "rows repaired")
             click.echo(f"{target}: {count} {changes}")
 
     state.show(counts, show)

@@ -74,9 +74,10 @@ class SourcesApi:
         """Sync the memories of a source with some of its items."""
         return self.server.call("PUT", f"/v1/sources/{segment(source)}/items", {"items": list(items)})
 
-    def forget_items(self, source: str, keys: Sequence[str]) -> Any:
-        """Forget items that a source no longer has."""
-        return self.server.call("POST", f"/v1/sources/{segment(source)}/forget", {"keys": list(keys)})
+    def forget_items(self, source: str, keys: Sequence[str], created: Sequence[str] = ()) -> Any:
+        """Forget items that a source no longer has; `created` are memories that the same import created."""
+        body = {"keys": list(keys)} | ({"created": list(created)} if created else {})
+        return self.server.call("POST", f"/v1/sources/{segment(source)}/forget", body)
 
 
 def index(call: ToolCall) -> ToolResult:

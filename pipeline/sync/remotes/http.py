@@ -94,6 +94,11 @@ class HttpRemote:
         reasons = dict.fromkeys(refused.values())
         return Sent(size, [f"{self.remote.url} does not accept operations yet: {reason}" for reason in reasons])
 
+    def count_damaged(self) -> int:
+        """Return 0, and send every operation again: the server ignores those that it has."""
+        self.peers.forget_sent_to(self.remote.name)
+        return 0
+
     def needs_tidying(self, purges: int) -> bool:  # noqa: ARG002 - the server's own log follows its own purges
         """Return false: the server maintains its own files."""
         return False

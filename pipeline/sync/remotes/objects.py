@@ -164,6 +164,35 @@ class ObjectRemote:
     def _list_own(self, node: str) -> list[SegmentName]:
         return [name for name in self._list_segments() if name.node == node]
 
+    def count_damaged(self) -> int:
+        """Return how many files of this device are damaged or missing, and delete the damaged ones."""
+        circle = self._circle
+        own = {identity.node for identity in circle.identities if not self._is_revoked(identity.node)}
+        files = [name for name in self._list_segments() if name.node in own]
+        damaged = [name for name in files if not self._is_readable(name, circle)]
+        self._storage.delete(name.path for name in damaged)
+        return len(damaged) + sum(self._count_gaps(node, files) for node in own)
+
+    def _is_revoked(self, node: str) -> bool:
+        device = self.peers.devices().get(node)
+        return device is not None and device.revoked_at is not None
+
+    def _is_readable(self, name: SegmentName, circle: Circle) -> bool:
+        content = self._storage.get(name.path)
+        try:
+            return content is not None and bool(read_segment(content, name, circle))
+        except (PeerRefused, ValueError, TypeError):
+            return False
+
+    def _count_gaps(self, node: str, files: Iterable[SegmentName]) -> int:
+        """Count the gaps in the numbers of a stream of this device."""
+        gaps, end = 0, 0
+        for name in files:
+            if name.node == node:
+                gaps += name.first > end + 1
+                end = max(end, name.last)
+        return gaps + (end < self.peers.stream(self.remote.name, node).last)
+
     def needs_tidying(self, purges: int) -> bool:
         """Return whether the stream contains purged data, is sealed with an old key, or has many small files."""
         circle = self._circle

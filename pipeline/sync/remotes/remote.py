@@ -60,6 +60,9 @@ class RemoteDoor(Protocol):
     def send(self, outgoing: Outgoing) -> Sent:
         """Write operations durably, and record which were sent and which to send again."""
 
+    def count_damaged(self) -> int:
+        """Return how many files of this device are damaged or missing; make a server receive all operations again."""
+
     def needs_tidying(self, purges: int) -> bool:
         """Return whether to rewrite the stream, given the number of purges in the stores."""
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.ingest.fields import Item
-from pipeline.records import Draft
+from pipeline.records import Draft, Revision, Trust
 from pipeline.services.ingestion import IMPORTS, SOURCES, source_name
+from pipeline.write import revise
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.pdfs import pdf
 
@@ -140,14 +141,16 @@ def test_what_was_purged_is_counted_as_rejected(server, tmp_path):
     run_json("import", "jsonl", str(path))
     run("purge", run_json("recall", "lamp at the upper gate")["results"][0]["id"], "--yes")
     path.write_text(json.dumps(memory | {"tags": ["lamp"]}) + "\n")
-    told = run_json("import", "jsonl", str(path))
+    told = json.loads(run("import", "jsonl", str(path), "--json", code=1).stdout)
     assert told["items"] == {"replaced": 1}
     assert (told["memories"]["rejected"], told["rejected"]) == (
         1,
         {"was purged": {"count": 1, "first": ["m1"]}},
     )
     path.write_text(json.dumps(memory | {"tags": ["lock"]}) + "\n")
-    assert "rejected   1 was purged: " in run("import", "jsonl", str(path)).stdout
+    told = run("import", "jsonl", str(path), code=1)
+    assert "rejected   1 was purged: " in told.stdout
+    assert "Nothing was imported from " in told.stderr
     assert run_json("recall", "lamp at the upper gate")["results"] == []
 
 
@@ -375,3 +378,92 @@ def test_what_is_no_markdown_is_refused_before_anything_is_stored(server, tmp_pa
     refused = run("import", "markdown", str(file), code=1).stderr
     assert "mem.jsonl is not Markdown but lines of JSON. Use `reverie import jsonl`" in refused
     assert "There are no memories in workspace" in run("stats").stdout
+
+
+@pytest.mark.parametrize("lines", ["", '{"content": " "}\n', '{"kind": "hunch", "content": "x"}\nno json\n'])
+def test_an_import_of_which_nothing_is_taken_fails_with_the_reason(server, tmp_path, lines):
+    path = tmp_path / "memories.jsonl"
+    path.write_text(lines)
+    told = run("import", "jsonl", str(path), code=1)
+    assert "Nothing was imported from " in told.stderr
+    if "hunch" in lines:
+        assert "kind: Input should be 'fact'" in told.stderr
+    # A line that is taken is enough, and the others are counted.
+    path.write_text(lines + '{"content": "The lamp is green"}\n')
+    assert "1 created" in run("import", "jsonl", str(path)).stdout
+    assert "1 unchanged" in run("import", "jsonl", str(path)).stdout
+
+
+APIARY = {
+    "Bees": "Two colonies stand behind the shed.",
+    "Honey": "Honey is filled in June.",
+    "Wax": "Wax goes to candle maker Ruhl.",
+}
+
+
+def write_note(file, sections):
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(f"## {name}\n\n{text}\n\n" for name, text in sections.items()))
+
+
+@pytest.fixture
+def apiary(server, container, tmp_path):
+    """Return the folder of a note whose sections a person pinned, confirmed and edited, and the ids by section."""
+    vault = tmp_path / "vault"
+    write_note(vault / "apiary.md", APIARY)
+    run_json("import", "markdown", str(vault))
+    ids = {item["details"]["title"].rpartition(" › ")[2]: item["id"] for item in active_memories()}
+    database = container.databases.get("default")
+    revise.edit(database, ids["Bees"], Revision(pinned=True))
+    revise.edit(database, ids["Honey"], Revision(trust=Trust.TRUSTED))
+    wax = next(item["content"] for item in active_memories() if item["id"] == ids["Wax"])
+    revise.edit(database, ids["Wax"], Revision(content=wax.replace("Ruhl.", "Ruhl, but only until June.")))
+    return vault, ids
+
+
+def active_memories():
+    return run_json("list", "-n", "100")["items"]
+
+
+MOVES = {
+    "renamed": {"beekeeping.md": APIARY},
+    "renamed to an earlier name": {"a.md": APIARY},
+    "split": {"bees.md": {"Bees": APIARY["Bees"]}, "zoo.md": {"Honey": APIARY["Honey"], "Wax": APIARY["Wax"]}},
+    "moved": {"apiary.md": {"Bees": APIARY["Bees"], "Honey": APIARY["Honey"]}, "a.md": {"Wax": APIARY["Wax"]}},
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_section_that_moves_keeps_what_a_person_changed(apiary, move):
+    vault, ids = apiary
+    (vault / "apiary.md").unlink()
+    for name, sections in MOVES[move].items():
+        write_note(vault / name, sections)
+    run_json("import", "markdown", str(vault))
+    found = {item["id"]: item for item in active_memories()}
+    assert found.keys() == set(ids.values())
+    assert found[ids["Bees"]]["pinned"]
+    assert found[ids["Honey"]]["trust"] == "trusted"
+    assert "only until June" in found[ids["Wax"]]["content"]
+    places = {name: file for file, sections in MOVES[move].items() for name in sections}
+    for name, memory_id in ids.items():
+        title = f"{places[name].removesuffix('.md')} › {name}"
+        assert found[memory_id]["details"] == {"title": title, "uri": places[name]}
+        assert found[memory_id]["content"].startswith(f"{title}\n\n")
+    assert run_json("import", "markdown", str(vault))["items"].keys() == {"unchanged"}
+    assert {item["id"] for item in active_memories()} == set(ids.values())
+
+
+def test_an_equal_section_of_another_note_is_not_taken_for_a_moved_one(apiary):
+    vault, _ = apiary
+    write_note(vault / "other.md", {"Wax": APIARY["Wax"]})
+    run_json("import", "markdown", str(vault))
+    (vault / "apiary.md").unlink()
+    write_note(vault / "new.md", {"Tools": "The smoker hangs left of the door."})
+    run_json("import", "markdown", str(vault))
+    texts = sorted(item["content"] for item in active_memories())
+    assert len(texts) == 5
+    assert [text for text in texts if "Wax goes" in text] == [
+        "apiary › Wax\n\nWax goes to candle maker Ruhl, but only until June.",
+        "other › Wax\n\nWax goes to candle maker Ruhl.",
+    ]

@@ -109,3 +109,14 @@ def test_commands_and_choices_are_completed():
     assert completed("reverie das", 1) == ["dashboard"]
     assert completed("reverie review dup", 2) == ["duplicates"]
     assert completed("reverie goals list --status do", 4) == ["done"]
+
+
+def test_a_search_in_a_workspace_that_does_not_exist_is_an_error(feed):
+    remember("The port is 8123")
+    # With personal memories, the server answers from these alone.
+    run("remember", "-w", "me", "I drink tea")
+    run("recall", "port", "-w", "wrong", "--json", code=1)
+    refused = run("-w", "wrong", "recall", "port", code=1).stderr
+    assert "wrong" in refused
+    assert "default" in refused
+    assert "port" in run("recall", "port").stdout

@@ -170,5 +170,16 @@ def test_export_and_import_by_command(here, tmp_path, monkeypatch):
     lines = tmp_path / "lines.jsonl"
     run("export", str(lines), "--format", "jsonl")
     assert json.loads(lines.read_text("utf-8"))["content"] == "The build uses just"
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "third"))
+    told = run_json("import", "jsonl", str(lines))
+    assert (told["restored"], told["known"], told["refused"]) == (1, 0, [])
+    assert run_json("import", "jsonl", str(lines))["known"] == 1
+    assert run_json("import", "markdown", str(notes))["same"] == 1
+    assert run_json("-w", "copy", "import", "markdown", str(notes))["created"] == 1
+    lines.write_text(lines.read_text("utf-8").replace('"kind": "fact"', '"kind": "hunch"'), "utf-8")
+    assert "not imported: line 1: " in run("-w", "else", "import", "jsonl", str(lines), code=1).stderr
+    (tmp_path / "foreign.jsonl").write_text('{"content": "x"}', "utf-8")
+    run("import", "jsonl", str(tmp_path / "foreign.jsonl"), "--trusted", code=2)
+    run("import", "jsonl", str(lines), "--dry-run", code=2)
     (tmp_path / "other.bundle").write_bytes(b"nothing of ours")
     assert "no bundle" in run("import", "bundle", str(tmp_path / "other.bundle"), code=1).stderr

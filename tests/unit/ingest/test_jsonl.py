@@ -57,6 +57,15 @@ def test_a_memory_as_it_is_listed_is_read_back(tmp_path):
     assert (draft.branch, draft.scope) == ("main", Scope(ScopeKind.WORKSPACE))
 
 
+def test_unknown_fields_become_metadata_and_empty_ones_are_ignored(tmp_path):
+    line = {"content": "Vans leave at six.", "colour": "red", "vector": [0.123456789] * 4000, "tags": None, "kind": ""}
+    line |= {"branch": "", "author": None, "shared_from": None, "anchor": {"path": "a.py", "checkout": "/x"}}
+    (item,) = items(read(read_jsonl, _file(tmp_path, line | {"metadata": {"ticket": "FK-12"}}))).values()
+    (draft,) = item.drafts
+    assert draft.metadata == {"colour": "red", "ticket": "FK-12", "left_out": ["vector"]}
+    assert (draft.kind, draft.tags, draft.branch, draft.anchor) == (Kind.FACT, (), None, Anchor("a.py"))
+
+
 def test_a_page_of_the_list_is_as_many_memories(tmp_path):
     page = {"items": [LISTED, LISTED | {"id": "2"}, 3], "next_cursor": "17"}
     readings = read(read_jsonl, _file(tmp_path, page))
@@ -74,7 +83,6 @@ def test_a_line_needs_no_more_than_its_text(tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"colour": "red"}, "colour: unknown field"),
         ({"content": 7}, "content: Input should be a valid string"),
         ({"content": " \u0000 "}, "content: String should have at least 1 character"),
         ({"kind": "hunch"}, "kind: Input should be 'fact', 'decision'"),
@@ -93,7 +101,7 @@ def test_a_line_needs_no_more_than_its_text(tmp_path):
         ({"metadata": [1]}, "metadata: Input should be an object"),
         ({"details": {"reason": "r", "mood": "good"}}, "details.mood: a decision has no such field"),
         ({"anchor": {"path": "a", "lines": [9, 3]}}, "anchor.lines: must name the first line before the last"),
-        ({"branch": ""}, "branch: String should have at least 1 character"),
+        ({"branch": "b" * 257}, "branch: String should have at most 256 characters"),
     ],
 )
 def test_a_field_that_cannot_be_taken_is_named_with_its_line(tmp_path, change, problem):

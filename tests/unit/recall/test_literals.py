@@ -1,11 +1,16 @@
 """A question that quotes a thing by its spelling gets the memories that contain it."""
 
+import itertools
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.recall.literal_matches import MAX_HOLDERS, longest_common_run
 from pipeline.recall.rank import FEATURES, LITERAL
-from pipeline.records import Draft, Filter, Kind, Revision
+from pipeline.records import Draft, EdgeDraft, EdgeKind, Filter, Kind, Revision
+from pipeline.times import utc_text
 from pipeline.write import revise
 from tests.fakes.in_process import accept_batch
 from tests.fakes.properties import examples
@@ -177,3 +182,97 @@ def test_the_longest_run_is_the_longest_that_stands_in_both(left, right):
     runs = {tuple(left[i:j]) for i in range(len(left)) for j in range(i + 1, len(left) + 1)}
     also = {tuple(right[i:j]) for i in range(len(right)) for j in range(i + 1, len(right) + 1)}
     assert longest_common_run(left, right) == max(map(len, runs & also), default=0)
+
+
+IDENTIFIERS = {
+    "ticket": lambda n: f"OPS-{1000 + 7 * n}",
+    "version": lambda n: f"v{2 + n % 7}.{n // 7}.{n % 5}-rc{n}",
+    "snake case": lambda n: f"retry_limit_{n}",
+    "camel case": lambda n: f"parseLedgerRow{n}",
+    "path": lambda n: f"src/billing/export_{n}.py",
+    "commit": lambda n: f"{0xB7E15162 + 7919 * n:08x}",
+    "error code": lambda n: f"ORA-{900 + n:05}",
+    "status code": lambda n: f"0x8007{n:04X}",
+    "address": lambda n: f"mara.lind{n}@kiln.example",
+    "setting": lambda n: f"KILN_POOL_{n}_SIZE",
+}
+LOGGED = (
+    "Opened ticket {} about the slow {} of {}, {} requests waited.",
+    "{}: the {} timeout of {} is {} seconds now.",
+    "for {} the {} worker of {} listens on port {}",
+    "closed {} after the {} run of {} took {} minutes",
+)
+LATER = (
+    "The {} timeout of {} is {} seconds now.",
+    "the {} worker of {} listens on port {}",
+    "closed it after the {} run of {} took {} minutes",
+)
+
+
+@pytest.fixture(scope="module")
+def logged_identifiers():
+    """Memories with one identifier each, later ones of the same wording without, and the holders of each identifier.
+
+    Every fifth identifier has a second, later holder.
+    """
+    with open_recall_workspace() as workspace:
+        names = [make(n) for n in range(45) for make in IDENTIFIERS.values()]
+        words = itertools.cycle(itertools.product(("queue", "cache", "upload"), ("mailer", "ledger", "search", "kiln")))
+        texts = [
+            (name, LOGGED[at % 4].format(name, *next(words), 2 + at % 57))
+            for at, name in enumerate([*names, *names[::5]])
+        ]
+        texts += [("", LATER[at % 3].format(*next(words), 2 + at % 57)) for at in range(150)]
+        begin = datetime(2025, 1, 1, tzinfo=UTC)
+        drafts = [Draft(text, occurred_at=utc_text(begin + timedelta(hours=at))) for at, (_, text) in enumerate(texts)]
+        holders: dict[str, list[str]] = defaultdict(list)
+        for (name, _), outcome in zip(texts, accept_batch(workspace.database, drafts), strict=True):
+            holders[name].insert(0, outcome.id)
+        workspace.embed()
+        workspace.fold()
+        yield workspace, {name: holders[name] for name in names}
+
+
+@pytest.mark.parametrize("shape", IDENTIFIERS)
+@pytest.mark.parametrize("question", ["{}", "what was decided about {}?"], ids=["alone", "asked"])
+def test_the_holders_of_an_identifier_come_before_later_memories_of_the_same_wording(
+    logged_identifiers, shape, question
+):
+    workspace, holders = logged_identifiers
+    names = [IDENTIFIERS[shape](n) for n in range(45)]
+    missed = [
+        name
+        for name in names
+        if set(workspace.find_ids(question.format(name), k=len(holders[name]))) != {*holders[name]}
+    ]
+    assert missed == []
+
+
+def test_of_two_holders_the_newest_comes_first(logged_identifiers):
+    workspace, holders = logged_identifiers
+    twice = {name: ids for name, ids in holders.items() if len(ids) == 2}
+    assert {name: workspace.find_ids(name, k=2) for name in twice} == twice
+
+
+def test_a_memory_with_both_identifiers_comes_before_a_newer_one_with_one(workspace):
+    both = workspace.write("OPS-1846 is blocked by OPS-1990.", occurred_at="2025-01-01T00:00:00.000Z")
+    workspace.write("OPS-1990: port of the mailer is 25.", occurred_at="2025-03-01T00:00:00.000Z")
+    assert workspace.find_ids("OPS-1846 OPS-1990")[0] == both
+
+
+@pytest.mark.parametrize("count", [1, MAX_HOLDERS + 1], ids=["rare", "common"])
+def test_a_successor_without_the_identifier_does_not_take_the_first_place(workspace, count):
+    held = [
+        workspace.write(
+            f"OPS-1846, day {n}: the mailer sends on port 25.", occurred_at=f"2025-01-{1 + n % 28:02}T00:00:00.000Z"
+        )
+        for n in range(count)
+    ]
+    newer = workspace.write(
+        "The mailer sends on port 465.",
+        edges=(EdgeDraft(EdgeKind.SUPERSEDES, held[0]),),
+        occurred_at="2025-03-01T00:00:00.000Z",
+    )
+    found = workspace.find_ids("OPS-1846", k=count + 1)
+    assert set(found[:count]) == {*held}
+    assert newer not in found[:count]
