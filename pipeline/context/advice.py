@@ -13,7 +13,7 @@ from pipeline.store import impressions
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.text.command_lines import Invocation, list_invocations
 from pipeline.text.lexicon import load_lexicon
-from pipeline.write.tool_actions import list_effective_commands
+from pipeline.write.tool_actions import does_more_than_read
 
 # Maximum number of newest lessons to search.
 LOOKED_AT = 500
@@ -48,10 +48,9 @@ class Touched:
 
 def read_touched(action_type: ActionType, target: str) -> Touched:
     """Parse an action's target, a file or a command line."""
-    lowered = target.casefold()
     if action_type is ActionType.EDIT:
-        return Touched((PurePath(lowered).name,), ())
-    parts = [_read_words(invocation) for invocation in list_invocations(lowered) if _does_more_than_read(invocation)]
+        return Touched((PurePath(target.casefold()).name,), ())
+    parts = [_read_words(invocation) for invocation in list_invocations(target) if does_more_than_read(invocation)]
     files = [PurePath(word).name for wraps, part in parts if not wraps for word in part[1:] if _is_file(word)]
     ends = parts[:MOST_COMMANDS] + parts[MOST_COMMANDS:][-MOST_COMMANDS:]
     named = [_drop_glue([part[0], *(word for word in part[1:] if not _is_file(word))]) for _, part in ends if part]
@@ -60,12 +59,9 @@ def read_touched(action_type: ActionType, target: str) -> Touched:
 
 def _read_words(invocation: Invocation) -> tuple[bool, list[str]]:
     """Return whether a command runs another one, and its words without quoted texts."""
-    words = [found for word in invocation.words if " " not in word for found in _WORD.findall(word)]
+    words = [found for word in invocation.words if " " not in word for found in _WORD.findall(word.casefold())]
+    words += [word.casefold() for word in invocation.files]
     return invocation.is_wrapper, words
-
-
-def _does_more_than_read(invocation: Invocation) -> bool:
-    return bool(list_effective_commands(" ".join(word for word in invocation.words if " " not in word)))
 
 
 def read_message(message: str) -> Touched:

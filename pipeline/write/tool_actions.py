@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.text.command_lines import Invocation, list_invocations
 from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.redaction import redact
@@ -52,7 +53,7 @@ _SEGMENT = re.compile(r"&&|\|\||[;\n|&]")
 _NOWHERE = re.compile(r"\d*+(?:>&\d|>>?\s*/dev/null)|&\d*+>>?\s*/dev/null|>&-|(?P<number>\d++)")
 _PREFIX = re.compile(
     r"(?:(?:(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*+=\S*|sudo|time|nohup|command|exec|then|do|else|!|\("
-    r"|timeout \S+)\s+)+"
+    r"|timeout \S+|(?:env|nice|stdbuf)(?:\s+-\S+)*+)\s+)+"
 )
 _RUNNER = re.compile(
     r"(?:python[\d.]* -m|(?:uv|poetry|pipenv|hatch|rye|pdm) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|php|ruby|node)"
@@ -60,10 +61,13 @@ _RUNNER = re.compile(
 )
 _LOOKING = re.compile(
     r"(?:ls|ll|dir|cat|bat|head|tail|less|more|wc|file|stat|tree|pwd|which|type|whoami|env|printenv|echo|printf|date|ps"
-    r"|top|df|du|find(?!.*\s-(?:delete|exec))|fd|grep|rg|ag|ack|awk|sed -n|sort|uniq|cut|tr|column|xxd|jq|yq|diff|cmp"
+    r"|top|df|du"
+    r"|find(?!.*\s-(?:delete|exec|ok))|fd(?!.*\s-(?:[xX]|-exec))"
+    r"|grep|rg|ag|ack|awk|sed -n|sort|uniq|cut|tr|column|xxd|jq|yq(?!.*\s-i)|diff|cmp"
     r"|man|history|cd|pushd|popd|sleep|true|test|\[|done|fi|export|source"
-    r"|git (?:-C \S+ )?(?:status|diff|log|show|blame|rev-parse|ls-files|stash list|describe|config --get\S*|fetch"
-    r"|branch(?!\s+-[dDmM])|remote(?!\s+(?:add|remove|rm|rename|set-url)))"
+    r"|git (?:-C \S+ )?"
+    r"(?:status|diff|log|show|blame|rev-parse|ls-files|stash list|describe|config --get\S*|fetch"
+    r"|branch(?!.*\s-(?:[a-zA-Z]*[dDmMcCf]|-delete|-move|-copy|-force))|remote(?!\s+(?:add|remove|rm|rename|set-url)))"
     r"|(?:docker|podman|kubectl) (?:ps|logs|get|describe|images|inspect|rollout status)|npm (?:ls|view|outdated)"
     r"|pip (?:list|show|freeze))"
     r"(?:\s|$)"
@@ -99,7 +103,7 @@ UNREADABLE = ToolTarget(ActionType.COMMAND, "")
 
 def find_target_for_guard(tool: str, arguments: Mapping[str, Any], *, is_whole: bool) -> ToolTarget | None:
     """Return the target of a tool call, even if its name or arguments were only partly readable."""
-    target = find_target(tool, arguments)
+    target = _find_commands(arguments) if tool in SHELLS else find_target(tool, arguments)
     if target is not None or tool not in EDITING | SHELLS | {""}:
         return target
     if tool in SHELLS:
@@ -112,6 +116,28 @@ def find_target_for_guard(tool: str, arguments: Mapping[str, Any], *, is_whole: 
         # An edit names its file.
         is_readable = tool not in EDITING or not arguments
     return None if is_whole and is_readable else UNREADABLE
+
+
+def _find_commands(arguments: Mapping[str, Any]) -> ToolTarget | None:
+    """Return the command line of a shell; with its documents only if they contain commands."""
+    line, command = _read_line(arguments), extract_command(arguments)
+    made = _list_changing(command)
+    if line != command and len(line) <= READ_CHARS:
+        read = _list_changing(line)
+        if len(read) > len(made) or any(invocation.script for invocation in read):
+            command, made = line, read
+    parts = list_effective_commands(command)
+    return ToolTarget(_type_of(parts), command) if made or parts else None
+
+
+def _list_changing(line: str) -> list[Invocation]:
+    return [invocation for invocation in list_invocations(line) if does_more_than_read(invocation)]
+
+
+def does_more_than_read(invocation: Invocation) -> bool:
+    """Return whether a command may change something."""
+    words = " ".join(word for word in invocation.words if " " not in word)
+    return invocation.writes or bool(list_effective_commands(words))
 
 
 def _is_command(value: Any) -> bool:
@@ -275,16 +301,19 @@ def repeats_action(now: Action, before: Action) -> bool:
 
 def extract_command(arguments: Mapping[str, Any]) -> str:
     """Return a shell's command line, with only the first line of a here-document."""
+    text = _SUBSTITUTED_DOCUMENT.sub(_quote_document, _read_line(arguments))
+    text = _MESSAGE.sub(lambda match: f'{match[1]}"{_first_line(match[3])}"', text)
+    return _without_documents(text).strip()
+
+
+def _read_line(arguments: Mapping[str, Any]) -> str:
     command = next((arguments[name] for name in COMMAND_NAMES if arguments.get(name) is not None), "")
     if isinstance(command, list) and _is_command(command):
         words = [str(word) for word in command]
         # A shell with a script as argument: the script is the command.
         is_shell = len(words) == 3 and PurePath(words[0]).name in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc")
         command = words[2] if is_shell else " ".join(words)
-    text = cut_middle(str(command or ""), 4 * READ_CHARS) if _is_command(command) else ""
-    text = _SUBSTITUTED_DOCUMENT.sub(_quote_document, text)
-    text = _MESSAGE.sub(lambda match: f'{match[1]}"{_first_line(match[3])}"', text)
-    return _without_documents(text).strip()
+    return cut_middle(str(command or ""), 4 * READ_CHARS).strip() if _is_command(command) else ""
 
 
 def cut_middle(text: str, most: int) -> str:
