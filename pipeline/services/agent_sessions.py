@@ -22,14 +22,6 @@ from pipeline.context.briefing import (
     version_of,
 )
 from pipeline.context.follow_up import LastMessages
-from pipeline.context.lesson_guard import (
-    AllowedCalls,
-    RefusedCalls,
-    ToolCall,
-    ToolGuard,
-    decide,
-    list_critical,
-)
 from pipeline.context.remedy_line import render_remedy
 from pipeline.context.session_brief import (
     BriefRoom,
@@ -53,6 +45,7 @@ from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, De
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
+from pipeline.services.tool_guards import ToolGuardService
 from pipeline.services.turns import obey
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
@@ -62,7 +55,7 @@ from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
-from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard, is_worth_storing
+from pipeline.write.tool_actions import Outcome, describe_action, is_worth_storing
 
 # Why a hook shows nothing.
 IS_OFF, RECALL_OFF = "Reverie is off here (setting enabled)", "recall in hooks is off"
@@ -117,8 +110,7 @@ class AgentSessionService:
         self._decisions = decisions
         self._contexts = contexts
         self._feedback = feedback
-        self._refused = RefusedCalls()
-        self._allowed = AllowedCalls()
+        self.guards = ToolGuardService(feedback, self._is_incognito)
         self._hints = RemedyHints()
         self.no_save = NoSaveService(usual, feedback)
 
@@ -250,42 +242,6 @@ class AgentSessionService:
         self._note_briefing(workspace, session, brief)
         return HookAnswer(brief.text, (*brief.shown, *brief.person_shown))
 
-    def guard_tool_use(
-        self,
-        workspace: Workspace,
-        session: AgentSession,
-        tool: str,
-        arguments: Mapping[str, Any],
-        *,
-        is_whole: bool = True,
-        can_ask: bool = True,
-    ) -> ToolGuard | None:
-        """Return the critical lessons against a tool call that name its target, even if they were shown before.
-
-        Other lessons appear at prompts and session starts: an agent reads text from before a call after its result.
-        If a host cannot ask its user, the call is refused once. `is_whole` is false for a call that was read in part.
-        """
-        target = find_target_for_guard(tool, arguments, is_whole=is_whole)
-        decision = workspace.settings.lesson_guard if workspace.settings.enabled else "off"
-        if target is None or decision == "off" or not workspace.exists or self._is_incognito(workspace, session):
-            return None
-        with workspace.database.read() as db:
-            lessons = list_critical(db, session, target)
-        if not lessons:
-            return None
-        # Write pending records first: they may answer the lesson.
-        self._feedback.flush()
-        call = ToolCall(target, tool, arguments, self._allowed.find(workspace.id, session, tool, arguments))
-        with workspace.database.read() as db:
-            guard = decide(db, session, lessons, call, decision, datetime.now(UTC))
-        if guard is not None and guard.decision == "ask" and not can_ask:
-            guard = self._refused.refuse_once(workspace.id, session, target, guard)
-        elif guard is not None and guard.decision == "ask" and not workspace.keeps_journal:
-            self._allowed.note_asked(workspace.id, session, call, guard)
-        if guard is not None:
-            self._feedback.record_impressions(workspace, guard.impressions)
-        return guard
-
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
     ) -> HookAnswer:
@@ -296,8 +252,8 @@ class AgentSessionService:
         hint = None if outcome.ok else self._find_remedy(workspace, session, tool, arguments, outcome)
         if session.id is not None and workspace.settings.enabled and workspace.keeps_journal:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, outcome))
-        elif outcome.ok:
-            self._allowed.note_made(workspace.id, session, tool, arguments)
+        if outcome.ok:
+            self.guards.note_made(session, tool, arguments)
         return HookAnswer(hint, reason=None if hint else NOTED)
 
     def _find_remedy(

@@ -12,6 +12,7 @@ from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.text.command_lines import Invocation, list_invocations
 from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
+from pipeline.text.patches import MOST_FILES, list_patch_files
 from pipeline.text.redaction import redact
 from pipeline.workspace import Workspace
 
@@ -25,10 +26,15 @@ CUT_CHARS = 1000
 LONGEST_COMMAND = 120
 LONGEST_SUBJECT = 160
 
-EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch"})
 SHELLS = frozenset({"Bash", "PowerShell", "shell", "shell_command", "local_shell", "exec_command"})
 COMMAND_NAMES = ("command", "cmd")
 PATH_NAMES = ("file_path", "notebook_path", "path")
+# The argument with all files of a patch, the paths in the parts of an edit, and the argument with a patch's text.
+FILES_NAME = "files"
+PART_PATH_NAMES = (*PATH_NAMES, "filePath", "target_file", "file")
+PATCH_TOOL = "apply_patch"
+PATCH_NAMES = ("command", "input", "patch", "patchText", "diff")
+EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", PATCH_TOOL})
 # All other tools of hosts only read.
 OTHER_SERVERS_TOOL = "mcp__"
 OWN_TOOLS = "mcp__reverie"
@@ -101,6 +107,34 @@ class ToolTarget:
 UNREADABLE = ToolTarget(ActionType.COMMAND, "")
 
 
+@dataclass(frozen=True, slots=True)
+class GuardedCall:
+    """One target of a tool call, and the arguments of a call with this target alone."""
+
+    target: ToolTarget
+    arguments: Mapping[str, Any]
+
+
+def list_guarded_calls(tool: str, arguments: Mapping[str, Any], *, is_whole: bool) -> list[GuardedCall]:
+    """Return the targets of a tool call, one for each file of an edit."""
+    files = _list_files(tool, arguments) if tool in EDITING else []
+    split = [{PATH_NAMES[0]: file} for file in files] if len(files) > 1 else [arguments]
+    found = ((find_target_for_guard(tool, part, is_whole=is_whole), part) for part in split)
+    return [GuardedCall(target, part) for target, part in found if target is not None]
+
+
+def _list_files(tool: str, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the files that an edit names: its own, those of its parts, and those of its patch."""
+    values = [arguments.get(name) for name in PATH_NAMES]
+    parts = [item for value in arguments.values() if isinstance(value, list) for item in value[:MOST_FILES]]
+    values += [item.get(name) for item in parts if isinstance(item, Mapping) for name in PART_PATH_NAMES]
+    listed = arguments.get(FILES_NAME)
+    values += listed if isinstance(listed, list) else []
+    patch = _first_given(arguments, *PATCH_NAMES) if tool == PATCH_TOOL else ""
+    files = [file for file in values if isinstance(file, str) and file] + list_patch_files(patch)
+    return list(dict.fromkeys(file[: READ_CHARS + 1] for file in files))[:MOST_FILES]
+
+
 def find_target_for_guard(tool: str, arguments: Mapping[str, Any], *, is_whole: bool) -> ToolTarget | None:
     """Return the target of a tool call, even if its name or arguments were only partly readable."""
     target = _find_commands(arguments) if tool in SHELLS else find_target(tool, arguments)
@@ -152,6 +186,7 @@ def find_target(tool: str, arguments: Mapping[str, Any]) -> ToolTarget | None:
     """Return the target of a tool call, None if it only reads or names no target."""
     if tool in EDITING:
         file = _first_given(arguments, *PATH_NAMES)[: READ_CHARS + 1]
+        file = file or next(iter(_list_files(tool, arguments)), "")
         return ToolTarget(ActionType.EDIT, file) if file else None
     if tool in SHELLS:
         command = extract_command(arguments)
