@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from pipeline.context.lesson_guard import (
@@ -16,6 +17,7 @@ from pipeline.context.lesson_guard import (
 from pipeline.context.named_folders import list_named_folders
 from pipeline.errors import InvalidField
 from pipeline.feedback.writer import FeedbackWriter
+from pipeline.identity.repository import root_of_folder
 from pipeline.records.hooks import AgentSession
 from pipeline.services.workspaces import DEFAULT_WORKSPACE
 from pipeline.workspace import Workspace
@@ -108,12 +110,22 @@ def _list_projects(
         return
     # Folders outside of any project share the default workspace.
     known = {project[0].id, DEFAULT_WORKSPACE}
-    for folder in list_named_folders([call.target for call in calls], project[1].cwd):
-        try:
-            other = find_project(folder)
-        except InvalidField:
-            # A folder that cannot be read has no project.
+    cwd = project[1].cwd
+    roots = {_find_root(cwd)} if cwd else set()
+    for folder in list_named_folders([call.target for call in calls], cwd):
+        root = _find_root(folder)
+        if root is None or root in roots:
             continue
+        roots.add(root)
+        other = find_project(str(root))
         if other[0].id not in known:
             known.add(other[0].id)
             yield other
+
+
+def _find_root(folder: str) -> Path | None:
+    """Return the root of the repository around a folder, else the folder; None for a folder that cannot be read."""
+    try:
+        return root_of_folder(Path(folder)) or Path(folder)
+    except InvalidField:
+        return None
