@@ -14,6 +14,7 @@ from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.patches import MOST_FILES, list_patch_files
 from pipeline.text.redaction import redact
+from pipeline.text.shell_syntax import split_shell_commands
 from pipeline.workspace import Workspace
 
 MAX_TARGET_CHARS = 300
@@ -72,11 +73,20 @@ _LOOKING = re.compile(
     r"|grep|rg|ag|ack|awk|sed -n|sort|uniq|cut|tr|column|xxd|jq|yq(?!.*\s-i)|diff|cmp"
     r"|man|history|cd|pushd|popd|sleep|true|test|\[|done|fi|export|source"
     r"|git (?:-C \S+ )?"
-    r"(?:status|diff|log|show|blame|rev-parse|ls-files|stash list|describe|config --get\S*|fetch"
+    r"(?:status|diff|grep|merge-base|show-ref|check-ignore"
+    r"|log|show|blame|rev-parse|ls-files|stash list|describe|config --get\S*|fetch"
     r"|branch(?!.*\s-(?:[a-zA-Z]*[dDmMcCf]|-delete|-move|-copy|-force))|remote(?!\s+(?:add|remove|rm|rename|set-url)))"
     r"|(?:docker|podman|kubectl) (?:ps|logs|get|describe|images|inspect|rollout status)|npm (?:ls|view|outdated)"
     r"|pip (?:list|show|freeze))"
     r"(?:\s|$)"
+)
+# Commands that end with 1 if they find nothing or a difference.
+_COMPARING = re.compile(
+    r"(?:(?:if|while|until|then|do|!|\(|\{|[A-Za-z_]\w*=\S*)\s+)*(?:\S*/)?"
+    r"(?:[efz]?grep|p?grep|rg|ag|ack|diff|colordiff|sdiff|cmp|comm|test|\[{1,2}|which|type|hash"
+    r"|command -[vV]|expr|pidof|jq -e"
+    r"|git (?:-C \S+ )?(?:diff|grep|config --get\S*|show-ref|merge-base --is-ancestor|check-ignore|rev-parse"
+    r"|symbolic-ref)|false|pip3? show|mountpoint)(?:\s|$)"
 )
 _TEST = re.compile(
     r"(?:\S*/)?(?:pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|gtest\S*|playwright test"
@@ -221,6 +231,8 @@ def describe_action(
     """Return the action of a tool call with its outcome, None if no shell ran and nothing could change."""
     touch = find_target(tool, arguments) or _find_reading(tool, arguments)
     # Other servers' tools can do anything; only their failures are worth recording.
+    if tool in SHELLS and not outcome.ok and outcome.exit_code == 1 and _only_compares(extract_command(arguments)):
+        outcome = Outcome(ok=True, exit_code=1)
     if touch is None or (outcome.ok and tool.startswith(OTHER_SERVERS_TOOL)):
         return None
     target = touch.target
@@ -261,6 +273,18 @@ def split_commands(command: str) -> list[str]:
     bare = _NOWHERE.sub(lambda match: match["number"] or " ", text)
     parts = (_without_prefix(part.strip()).strip() for part in _SEGMENT.split(bare))
     return [part for part in parts if part.strip("(){}") and not part.startswith("#")]
+
+
+def _only_compares(command: str) -> bool:
+    """Return whether the exit code 1 of a command line is an answer, such as "no match" or "they differ"."""
+    commands = split_shell_commands(command[:READ_CHARS])
+    sources = [id(made.source) for made in commands if made.source is not None]
+    # The exit code of a pipe is that of its last command.
+    lines = [" ".join(made.words) for made in commands if id(made) not in sources]
+    compared = [_COMPARING.match(line) is not None for line in lines]
+    return any(compared) and all(
+        compares or not list_effective_commands(line) for line, compares in zip(lines, compared, strict=True)
+    )
 
 
 def _without_documents(text: str) -> str:
