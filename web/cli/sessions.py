@@ -111,7 +111,7 @@ def show_session(state: State, session: str) -> None:
 
 def _print_session(record: dict[str, Any]) -> None:
     session = record["session"]
-    times = f"{session['first_at'][:16]} to {session['last_at'][:16]}"
+    times = f"{format_minute(session['first_at'])} to {format_minute(session['last_at'])}"
     origin = [plain(session[name]) for name in ("agent", "branch") if session[name]]
     click.echo("  ".join([one_line(session["name"] or session["id"]), times, *origin]))
     width = terminal_width()
