@@ -35,7 +35,7 @@ _LINE = re.compile(r"(.+?):(\d+)(?::\d+)?")
 @pass_state
 def fix(state: State, error: str, limit: int) -> None:
     """Show what fixed ERROR in past sessions. `-` reads standard input."""
-    text = options.read_text(error)
+    text = options.read_text(error, is_log=True)
     half = MAX_ERROR_CHARS // 2
     short = text if len(text) <= MAX_ERROR_CHARS else f"{text[: half - 1]}\n{text[-half:]}"
     _answer(state, _print_fixes, ask="fix", about=short, limit=limit)

@@ -1,5 +1,6 @@
 """Arguments and options that several commands take: texts, times, scopes, viewers, limits, confirmations."""
 
+import codecs
 import json
 import re
 import sys
@@ -20,6 +21,7 @@ VIEWERS = ("user", "agent", "session", "task")
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _SPAN = re.compile(r"([0-9]{1,5})([hdw])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
@@ -121,9 +123,22 @@ def check_name(_context: click.Context, _parameter: click.Parameter, name: str |
     return name
 
 
-def read_text(text: str) -> str:
-    """Return a text, or for `-` the text on standard input."""
-    return sys.stdin.read().rstrip("\n") if text == "-" else text
+def read_text(text: str, *, is_log: bool = False) -> str:
+    """Return a text, or for `-` the text on standard input.
+
+    In a log, replace the bytes that are no text. Otherwise raise UsageError for them.
+    """
+    if text != "-":
+        return text
+    raw = sys.stdin.buffer.read()
+    encoding = "utf-16" if raw.startswith(_UTF_16_MARKS) else sys.stdin.encoding or "utf-8"
+    try:
+        return raw.decode(encoding, "replace" if is_log else "strict").removeprefix("\ufeff").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(
+            f"Standard input is not valid {encoding.upper()}: byte {error.start + 1} is no text. Convert it first, for "
+            "example with `iconv`."
+        ) from error
 
 
 def limit(default: int, most: int = 100_000) -> Callable[[Any], Any]:

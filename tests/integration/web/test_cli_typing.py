@@ -365,3 +365,28 @@ def test_an_expiry_in_the_past_is_refused(typed):
 def test_a_goal_is_due_at_the_end_of_its_day():
     tomorrow = datetime.now().astimezone().date() + timedelta(days=1)
     assert f"due {tomorrow} 23:59" in run("goals", "add", "Send the report", "--due", str(tomorrow)).stdout
+
+
+LOG = b"cc: Fehler: Bibliothek f\xfcr den Drucker fehlt\n"
+
+
+@pytest.mark.usefixtures("server")
+def test_a_log_that_is_not_utf_8_is_read_with_replacement_characters():
+    run("fix", "-", stdin=LOG)
+    run("fix", "-", stdin="Fehler: Bibliothek für den Drucker fehlt".encode("utf-16"))
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("command", [("remember", "-"), ("me", "add", "-")])
+def test_a_text_that_is_not_utf_8_is_refused_in_one_line(command):
+    refused = run(*command, stdin=LOG, code=2)
+    assert "Standard input is not valid UTF-8: byte 25 is no text." in refused.stderr
+    assert "Traceback" not in refused.output
+
+
+@pytest.mark.usefixtures("server")
+def test_a_text_with_a_mark_of_its_encoding_is_read():
+    run("remember", "-", stdin="Der Drucker steht im fünften Stock.\r\n".encode("utf-16"))
+    run("remember", "-", stdin="\ufeffDer Scanner auch.\n".encode())
+    contents = {memory["content"] for memory in run_json("list")["items"]}
+    assert contents == {"Der Drucker steht im fünften Stock.", "Der Scanner auch."}
