@@ -60,9 +60,14 @@ def _format_local(text: str, length: int) -> str:
         return f"{text[:length].replace('T', ' ')}Z"
 
 
-def due_end(text: str) -> str:
-    """Return when a goal becomes overdue: at the end of a day, which is stored as its midnight in UTC."""
-    return utc_text(local_day_end(date.fromisoformat(text[:_DATE_CHARS]))) if text.endswith(_MIDNIGHT) else text
+def due_age(text: str, now: datetime) -> str:
+    """Return the distance from now to the time at which a goal is due.
+
+    A date is stored as its midnight in UTC. Near that time, the end of the local day counts.
+    """
+    if text.endswith(_MIDNIGHT) and abs((parse(text) - now).total_seconds()) < DAY_S:
+        text = utc_text(local_day_end(date.fromisoformat(text[:_DATE_CHARS])))
+    return age(text, now)
 
 
 def format_due(text: str) -> str:

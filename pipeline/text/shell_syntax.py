@@ -64,7 +64,9 @@ class _Parser:
         self._left = MOST_EXPANDED
         self._commands: list[ShellCommand] = []
         self._documents: list[tuple[ShellCommand, str, bool]] = []
-        self._start_command()
+        self._word: list[str] | None = None
+        self._target = ""
+        self._command = ShellCommand()
 
     def parse(self, closing: str = "") -> list[ShellCommand]:
         """Return the commands up to the closing bracket or the end of the text."""
@@ -275,11 +277,6 @@ class _Parser:
         else:
             self._command.words += words
 
-    def _start_command(self) -> None:
-        self._command = ShellCommand()
-        self._word: list[str] | None = None
-        self._target = ""
-
     def _end_command(self) -> None:
         self._end_word()
         command = self._command
@@ -288,7 +285,7 @@ class _Parser:
         if command.words != ["}"]:
             self._commands.append(command)
             self._remember(command.words)
-        self._start_command()
+        self._command = ShellCommand()
 
     def _remember(self, words: list[str]) -> None:
         """Remember the variables that a command sets for the commands after it."""

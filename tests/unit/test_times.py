@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from pipeline.times import (
     age,
-    due_end,
+    due_age,
     format_due,
     local_date,
     local_day_end,
@@ -17,7 +17,6 @@ from pipeline.times import (
     normalize_local_time,
     normalize_time,
     normalize_typed_time,
-    parse,
     utc_text,
 )
 
@@ -109,5 +108,7 @@ def test_a_local_day_starts_and_ends_in_the_local_time_zone():
 @pytest.mark.usefixtures("far_zone")
 def test_a_goal_that_is_due_on_a_day_is_due_at_its_end():
     assert format_due("2026-11-29T00:00:00.000Z") == "2026-11-29"
-    assert parse(due_end("2026-11-29T00:00:00.000Z")).astimezone().isoformat().startswith("2026-11-29T23:59:59.999")
-    assert due_end("2026-11-29T12:00:00.000Z") == "2026-11-29T12:00:00.000Z"
+    evening = datetime(2026, 11, 28, 15).astimezone()
+    assert due_age("2026-11-29T00:00:00.000Z", evening) == "in 1 day"
+    assert due_age("2026-11-29T00:00:00.000Z", evening + timedelta(hours=23)) == "in 9 h"
+    assert due_age(utc_text(evening + timedelta(hours=3)), evening) == "in 3 h"
