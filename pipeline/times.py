@@ -54,10 +54,10 @@ def local_second(text: str) -> str:
 
 def _format_local(text: str, length: int) -> str:
     try:
-        return parse(text).astimezone().isoformat(" ")[:length]
+        return parse(text).astimezone().isoformat()[:length]
     except (OverflowError, ValueError):
         # This zone cannot represent the time: it stays in UTC, with its mark.
-        return f"{text[:length].replace('T', ' ')}Z"
+        return f"{text[:length]}Z"
 
 
 def due_age(text: str, now: datetime) -> str:

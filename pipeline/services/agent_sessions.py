@@ -22,6 +22,7 @@ from pipeline.context.briefing import (
     version_of,
 )
 from pipeline.context.follow_up import LastMessages
+from pipeline.context.lesson_guard import ToolGuard
 from pipeline.context.remedy_line import render_remedy
 from pipeline.context.session_brief import (
     BriefRoom,
@@ -29,6 +30,7 @@ from pipeline.context.session_brief import (
     brief_project,
     brief_resumed_session,
 )
+from pipeline.context.tool_guards import FindProject, ToolGuards
 from pipeline.context.trace import trace_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
@@ -45,7 +47,6 @@ from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, De
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
-from pipeline.services.tool_guards import ToolGuardService
 from pipeline.services.turns import obey
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
@@ -110,7 +111,7 @@ class AgentSessionService:
         self._decisions = decisions
         self._contexts = contexts
         self._feedback = feedback
-        self.guards = ToolGuardService(feedback, self._is_incognito)
+        self._guards = ToolGuards(feedback, self._is_incognito)
         self._hints = RemedyHints()
         self.no_save = NoSaveService(usual, feedback)
 
@@ -242,6 +243,22 @@ class AgentSessionService:
         self._note_briefing(workspace, session, brief)
         return HookAnswer(brief.text, (*brief.shown, *brief.person_shown))
 
+    def guard_tool_use(
+        self,
+        workspace: Workspace,
+        session: AgentSession,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        is_whole: bool = True,
+        can_ask: bool = True,
+        find_project: FindProject | None = None,
+    ) -> ToolGuard | None:
+        """Return the critical lessons against a tool call, also those of other projects whose files it names."""
+        return self._guards.guard(
+            workspace, session, tool, arguments, is_whole=is_whole, can_ask=can_ask, find_project=find_project
+        )
+
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
     ) -> HookAnswer:
@@ -253,7 +270,7 @@ class AgentSessionService:
         if session.id is not None and workspace.settings.enabled and workspace.keeps_journal:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, outcome))
         if outcome.ok:
-            self.guards.note_made(session, tool, arguments)
+            self._guards.note_made(session, tool, arguments)
         return HookAnswer(hint, reason=None if hint else NOTED)
 
     def _find_remedy(

@@ -16,6 +16,7 @@ from pipeline.text.patches import MOST_FILES, list_patch_files
 from pipeline.text.redaction import redact
 from pipeline.text.shell_syntax import split_shell_commands
 from pipeline.workspace import Workspace
+from pipeline.write.command_patterns import COMMIT, COMPARING, DEPLOY, LOOKING, RUNNER, TEST
 
 MAX_TARGET_CHARS = 300
 MAX_TOOL_CHARS = 80
@@ -61,47 +62,6 @@ _NOWHERE = re.compile(r"\d*+(?:>&\d|>>?\s*/dev/null)|&\d*+>>?\s*/dev/null|>&-|(?
 _PREFIX = re.compile(
     r"(?:(?:(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*+=\S*|sudo|time|nohup|command|exec|then|do|else|!|\("
     r"|timeout \S+|(?:env|nice|stdbuf)(?:\s+-\S+)*+)\s+)+"
-)
-_RUNNER = re.compile(
-    r"(?:python[\d.]* -m|(?:uv|poetry|pipenv|hatch|rye|pdm) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|php|ruby|node)"
-    r"\s+(?:-\S+\s+)*"
-)
-_LOOKING = re.compile(
-    r"(?:ls|ll|dir|cat|bat|head|tail|less|more|wc|file|stat|tree|pwd|which|type|whoami|env|printenv|echo|printf|date|ps"
-    r"|top|df|du"
-    r"|find(?!.*\s-(?:delete|exec|ok))|fd(?!.*\s-(?:[xX]|-exec))"
-    r"|grep|rg|ag|ack|awk|sed -n|sort|uniq|cut|tr|column|xxd|jq|yq(?!.*\s-i)|diff|cmp"
-    r"|man|history|cd|pushd|popd|sleep|true|test|\[|done|fi|export|source"
-    r"|git (?:-C \S+ )?"
-    r"(?:status|diff|grep|merge-base|show-ref|check-ignore"
-    r"|log|show|blame|rev-parse|ls-files|stash list|describe|config --get\S*|fetch"
-    r"|branch(?!.*\s-(?:[a-zA-Z]*[dDmMcCf]|-delete|-move|-copy|-force))|remote(?!\s+(?:add|remove|rm|rename|set-url)))"
-    r"|(?:docker|podman|kubectl) (?:ps|logs|get|describe|images|inspect|rollout status)|npm (?:ls|view|outdated)"
-    r"|pip (?:list|show|freeze))"
-    r"(?:\s|$)"
-)
-# Commands that end with 1 if they find nothing or a difference.
-_COMPARING = re.compile(
-    r"(?:(?:if|while|until|then|do|!|\(|\{|[A-Za-z_]\w*=\S*)\s+)*(?:\S*/)?"
-    r"(?:[efz]?grep|p?grep|rg|ag|ack|diff|colordiff|sdiff|cmp|comm|test|\[{1,2}|which|type|hash"
-    r"|command -[vV]|expr|pidof|jq -e"
-    r"|git (?:-C \S+ )?(?:diff|grep|config --get\S*|show-ref|merge-base --is-ancestor|check-ignore|rev-parse"
-    r"|symbolic-ref)|false|pip3? show|mountpoint)(?:\s|$)"
-)
-_TEST = re.compile(
-    r"(?:\S*/)?(?:pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|gtest\S*|playwright test"
-    r"|cypress run|behave|ava"
-    r"|(?:cargo|go|dotnet|swift|mix|bazel|deno|bun|npm|pnpm|yarn|gradle|gradlew|mvn|mvnw|make|just|task|rake|rails|sbt)"
-    r" (?:-\S+ )*(?:run )?(?:\S+:)?(?:test|spec)\S*"
-    r"|(?:cargo|go) (?:nextest|vet)|run[-_]tests?\S*|tests?\.(?:sh|py|js))(?:\s|$)"
-)
-_COMMIT = re.compile(r"git (?:-\S+ \S+ )*(?:commit|merge|revert|cherry-pick|tag)(?:\s|$)")
-_DEPLOY = re.compile(
-    r"(?:(?:\S*/)?deploy\S*(?:\s|$)|(?:make|just|task|rake|npm run|pnpm|pnpm run|yarn|fab|cap \S+|netlify|sls"
-    r"|serverless|wrangler|firebase|fly|flyctl|railway|gcloud \S+|cdk|copilot) (?:\S+:)?(?:deploy|publish|release)\S*"
-    r"|kubectl (?:apply|set|rollout (?:restart|undo))|helm (?:install|upgrade)|terraform apply|pulumi up"
-    r"|ansible-playbook|docker push|(?:npm|pnpm|yarn|cargo|poetry|twine|gem|uv|hatch) (?:publish|upload|push)(?:\s|$)"
-    r"|vercel(?:\s|$)|git push (?:-\S+ )*(?:heroku|dokku|production|prod|live)(?:\s|$))"
 )
 
 
@@ -281,7 +241,7 @@ def _only_compares(command: str) -> bool:
     sources = [id(made.source) for made in commands if made.source is not None]
     # The exit code of a pipe is that of its last command.
     lines = [" ".join(made.words) for made in commands if id(made) not in sources]
-    compared = [_COMPARING.match(line) is not None for line in lines]
+    compared = [COMPARING.match(line) is not None for line in lines]
     return any(compared) and all(
         compares or not list_effective_commands(line) for line, compares in zip(lines, compared, strict=True)
     )
@@ -324,25 +284,25 @@ def list_effective_commands(command: str) -> list[str]:
 
 def _looks(part: str) -> bool:
     # Output redirected to a file changes that file.
-    return _LOOKING.match(part) is not None and ">" not in part
+    return LOOKING.match(part) is not None and ">" not in part
 
 
 def _type_of(parts: list[str]) -> ActionType:
     plain = _without_runners(parts)
-    for pattern, action_type in ((_COMMIT, ActionType.COMMIT), (_DEPLOY, ActionType.DEPLOY), (_TEST, ActionType.TEST)):
+    for pattern, action_type in ((COMMIT, ActionType.COMMIT), (DEPLOY, ActionType.DEPLOY), (TEST, ActionType.TEST)):
         if any(pattern.match(part) for part in plain):
             return action_type
     return ActionType.COMMAND
 
 
 def _without_runners(parts: list[str]) -> list[str]:
-    return [_RUNNER.sub("", part, count=1) for part in parts]
+    return [RUNNER.sub("", part, count=1) for part in parts]
 
 
 def find_test_run(command: str) -> tuple[str, frozenset[str]]:
     """Return the test program of a command line, and its arguments."""
     for part in _without_runners(split_commands(command)):
-        if _TEST.match(part):
+        if TEST.match(part):
             program, *words = part.split()
             return program, frozenset(word for word in words if not word.startswith("-"))
     return command, frozenset()

@@ -6,7 +6,6 @@ import pytest
 
 from pipeline.identity import identify
 from pipeline.services.agent_sessions import AgentSessionService
-from pipeline.services.tool_guards import ToolGuardService
 from pipeline.services.workspaces import agree_to_claim, list_claims
 from pipeline.store import agent_sessions
 from tests.fakes.in_process import flush_notes
@@ -584,9 +583,8 @@ def test_an_error_within_disturbs_nobody(client, monkeypatch, name):
     def broken(*_args, **_named):
         raise RuntimeError("broken inside")
 
-    for method in ("answer_prompt", "start_session", "record_tool_use", "end_turn", "flush"):
+    for method in ("answer_prompt", "start_session", "guard_tool_use", "record_tool_use", "end_turn", "flush"):
         monkeypatch.setattr(AgentSessionService, method, broken)
-    monkeypatch.setattr(ToolGuardService, "guard", broken)
     assert is_silent(post(client, event(hook_event_name=name)))
     assert [line for line in list_logged(client) if "broken inside" in line] or name == "SubagentStop"
 

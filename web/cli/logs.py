@@ -31,7 +31,9 @@ def _print_errors(items: list[dict[str, Any]]) -> None:
     print_if_none(items, "No background errors.")
     for error in items:
         workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
-        repaired = f"  (repaired at {local_minute(error['repaired_at'])})" if error["repaired_at"] else ""
+        repaired = (
+            f"  (repaired at {local_minute(error['repaired_at']).replace('T', ' ')})" if error["repaired_at"] else ""
+        )
         click.echo(
             f"{local_second(error['at'])}  {plain(error['component'])}{workspace}: {plain(error['message'])}{repaired}"
         )

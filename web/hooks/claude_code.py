@@ -252,7 +252,7 @@ def _context(answer: HookAnswer) -> Handled:
 
 def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     is_whole = event.dropped.isdisjoint({"tool_name", "tool_input"})
-    guard = call.container.agents.sessions.guards.guard(
+    guard = call.container.agents.sessions.guard_tool_use(
         workspace,
         _session(call, event),
         event.tool_name,

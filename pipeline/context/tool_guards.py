@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from config.settings import SETTINGS
 from pipeline.context.lesson_guard import (
     AllowedCalls,
     RefusedCalls,
@@ -16,10 +17,9 @@ from pipeline.context.lesson_guard import (
 )
 from pipeline.context.named_folders import list_named_folders
 from pipeline.errors import InvalidField
-from pipeline.feedback.writer import FeedbackWriter
 from pipeline.identity.repository import root_of_folder
 from pipeline.records.hooks import AgentSession
-from pipeline.services.workspaces import DEFAULT_WORKSPACE
+from pipeline.store.impressions import Impression
 from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import GuardedCall, list_guarded_calls
 
@@ -28,10 +28,20 @@ Project = tuple[Workspace, AgentSession]
 FindProject = Callable[[str], Project]
 
 
-class ToolGuardService:
+class ImpressionWriter(Protocol):
+    """Record which lessons were shown."""
+
+    def flush(self) -> object:
+        """Write the pending records."""
+
+    def record_impressions(self, workspace: Workspace, impressions: Sequence[Impression]) -> object:
+        """Record which lessons were shown."""
+
+
+class ToolGuards:
     """Decide about tool calls before they run."""
 
-    def __init__(self, feedback: FeedbackWriter, is_incognito: Callable[[Workspace, AgentSession], bool]) -> None:
+    def __init__(self, feedback: ImpressionWriter, is_incognito: Callable[[Workspace, AgentSession], bool]) -> None:
         self._feedback = feedback
         self._is_incognito = is_incognito
         self._refused = RefusedCalls()
@@ -109,7 +119,7 @@ def _list_projects(
     if find_project is None:
         return
     # Folders outside of any project share the default workspace.
-    known = {project[0].id, DEFAULT_WORKSPACE}
+    known = {project[0].id, SETTINGS["workspace"].default}
     cwd = project[1].cwd
     roots = {_find_root(cwd)} if cwd else set()
     for folder in list_named_folders([call.target for call in calls], cwd):
