@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.enums import Kind
+from pipeline.times import local_minute
 from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.errors import STILL_LOADING
 from web.cli.excerpts import fit_excerpt
-from web.cli.render import count_of, format_minute, one_line, plain, table, terminal_width
+from web.cli.render import count_of, one_line, plain, table, terminal_width
 from web.cli.sessions import print_found_session
 from web.cli.state import State
 
@@ -190,7 +191,7 @@ def _print_sessions(sessions: Sequence[Mapping[str, Any]], *, with_relevance: bo
 def _print_hit(hit: Mapping[str, Any], number: int, query: str | None, width: int, *, in_session: bool) -> None:
     team = f"  team {plain(hit['from'])}" if hit.get("from", OWN) != OWN else ""
     session = f"  session {plain(hit['session_id'])}" if hit["session_id"] and not in_session else ""
-    head = f"{number:>3}  {hit['score']:.3f}  {hit['kind']}  {format_minute(hit['occurred_at'])}"
+    head = f"{number:>3}  {hit['score']:.3f}  {hit['kind']}  {local_minute(hit['occurred_at'])}"
     click.echo(f"{head}{session}{team}  {hit['id']}")
     text = plain(hit["content"])
     # The outline of a file always starts with its path.
