@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pipeline.records import CAPTURED_TAG, Anchor, Kind, Memory, Sensitivity, Source, Tier
+from pipeline.times import format_due
 
 _WORD = re.compile(r"\w+")
 MAX_ARTICLE_CHARS = 3
@@ -167,7 +168,9 @@ def _lesson(memory: RenderedMemory) -> str:
 def _goal(memory: RenderedMemory) -> str:
     progress, due = memory.details.get("progress"), memory.details.get("due_at")
     state = str(memory.details.get("status", "open")).replace("_", " ")
-    return memory.content + _aside(state, f"{progress:.0%}" if progress else "", f"due {due[:10]}" if due else "")
+    return memory.content + _aside(
+        state, f"{progress:.0%}" if progress else "", f"due {format_due(due)}" if due else ""
+    )
 
 
 def _activity(memory: RenderedMemory) -> str:

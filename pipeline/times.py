@@ -2,10 +2,12 @@
 
 import re
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time as clock, timedelta
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 MONTH_S = 365.25 / 12 * DAY_S
+_DATE_CHARS = 10
+_MIDNIGHT = "T00:00:00.000Z"
 
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _RFC_3339 = re.compile(
@@ -23,6 +25,54 @@ def utc_text(moment: datetime) -> str:
 def utc_now() -> str:
     """Return the current time as text."""
     return utc_text(datetime.now(UTC))
+
+
+def local_day_start(day: date) -> datetime:
+    """Return the start of a day in the local time zone."""
+    return datetime.combine(day, clock()).astimezone(UTC)
+
+
+def local_day_end(day: date) -> datetime:
+    """Return the last millisecond of a day in the local time zone."""
+    return local_day_start(day + timedelta(days=1)) - timedelta(milliseconds=1)
+
+
+def local_date(text: str) -> str:
+    """Return the date of a stored time in the local time zone."""
+    return _format_local(text, len("2026-01-31"))
+
+
+def local_minute(text: str) -> str:
+    """Return a stored time to the minute in the local time zone."""
+    return _format_local(text, len("2026-01-31 12:30"))
+
+
+def local_second(text: str) -> str:
+    """Return a stored time to the second in the local time zone."""
+    return _format_local(text, len("2026-01-31 12:30:00"))
+
+
+def _format_local(text: str, length: int) -> str:
+    try:
+        return parse(text).astimezone().isoformat()[:length]
+    except (OverflowError, ValueError):
+        # This zone cannot represent the time: it stays in UTC, with its mark.
+        return f"{text[:length]}Z"
+
+
+def due_age(text: str, now: datetime) -> str:
+    """Return the distance from now to the time at which a goal is due.
+
+    A date is stored as its midnight in UTC. Near that time, the end of the local day counts.
+    """
+    if text.endswith(_MIDNIGHT) and abs((parse(text) - now).total_seconds()) < DAY_S:
+        text = utc_text(local_day_end(date.fromisoformat(text[:_DATE_CHARS])))
+    return age(text, now)
+
+
+def format_due(text: str) -> str:
+    """Return the local date on which a goal is due."""
+    return text[:_DATE_CHARS] if text.endswith(_MIDNIGHT) else local_date(text)
 
 
 def parse(text: str) -> datetime:
@@ -49,6 +99,18 @@ def normalize_time(text: str) -> str:
 def normalize_typed_time(text: str) -> str:
     """Return a time that a person typed as UTC text; without an offset it is in UTC, and seconds are optional."""
     return _to_text(text, "+00:00") if _WITHOUT_OFFSET.fullmatch(text) else normalize_time(text)
+
+
+def normalize_local_time(text: str) -> str:
+    """Return a time that a person typed as UTC text; without an offset it is in the local time zone."""
+    if not (_WITHOUT_OFFSET.fullmatch(text) or re.fullmatch(_DATE, text)):
+        return normalize_time(text)
+    # Checks the text, and names what is wrong with it.
+    moment = parse(_to_text(text, "+00:00"))
+    try:
+        return utc_text(moment.replace(tzinfo=None).astimezone())
+    except OverflowError as error:
+        raise ValueError("must be in the years 1 to 9999 in UTC") from error
 
 
 def _to_text(text: str, offset: str = "", later: timedelta = timedelta()) -> str:

@@ -319,3 +319,10 @@ def s3(tmp_path_factory):
         pytest.skip("there is no SeaweedFS for this system")
     with serve_s3(tmp_path_factory.mktemp("s3")) as server:
         yield server
+
+
+@pytest.fixture(params=["Pacific/Auckland", "America/Los_Angeles"])
+def far_zone(request, monkeypatch):
+    """Local time is far from UTC."""
+    with _local_time(monkeypatch, request.param):
+        yield

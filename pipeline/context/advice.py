@@ -13,7 +13,8 @@ from pipeline.store import impressions
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.text.command_lines import Invocation, list_invocations
 from pipeline.text.lexicon import load_lexicon
-from pipeline.write.tool_actions import list_effective_commands
+from pipeline.text.patches import list_patch_files
+from pipeline.write.tool_actions import does_more_than_read
 
 # Maximum number of newest lessons to search.
 LOOKED_AT = 500
@@ -28,6 +29,7 @@ _CODE = re.compile(r"`([^`\n]{1,200})`")
 _IS_FILE = re.compile(r"\w\.[a-z]\w{0,4}$")
 # Words of a command that identify nothing alone.
 _GLUE = frozenset({"sudo", "run", "exec", "env", "bash", "sh", "python", "python3", "node", "npx", "uv", "poetry"})
+_PATCH_PROGRAMS = frozenset({"apply_patch", "applypatch", "patch"})
 # Programs whose names are ordinary words, and programs with so many functions that their names identify no action.
 ORDINARY = frozenset(load_lexicon("command_lines").words("ordinary"))
 MANIFOLD = frozenset(load_lexicon("command_lines").words("manifold"))
@@ -48,10 +50,9 @@ class Touched:
 
 def read_touched(action_type: ActionType, target: str) -> Touched:
     """Parse an action's target, a file or a command line."""
-    lowered = target.casefold()
     if action_type is ActionType.EDIT:
-        return Touched((PurePath(lowered).name,), ())
-    parts = [_read_words(invocation) for invocation in list_invocations(lowered) if _does_more_than_read(invocation)]
+        return Touched((PurePath(target.casefold()).name,), ())
+    parts = [_read_words(invocation) for invocation in list_invocations(target) if does_more_than_read(invocation)]
     files = [PurePath(word).name for wraps, part in parts if not wraps for word in part[1:] if _is_file(word)]
     ends = parts[:MOST_COMMANDS] + parts[MOST_COMMANDS:][-MOST_COMMANDS:]
     named = [_drop_glue([part[0], *(word for word in part[1:] if not _is_file(word))]) for _, part in ends if part]
@@ -60,12 +61,16 @@ def read_touched(action_type: ActionType, target: str) -> Touched:
 
 def _read_words(invocation: Invocation) -> tuple[bool, list[str]]:
     """Return whether a command runs another one, and its words without quoted texts."""
-    words = [found for word in invocation.words if " " not in word for found in _WORD.findall(word)]
+    words = [found for word in invocation.words if " " not in word for found in _WORD.findall(word.casefold())]
+    words += [word.casefold() for word in (*invocation.files, *_list_patched(invocation))]
     return invocation.is_wrapper, words
 
 
-def _does_more_than_read(invocation: Invocation) -> bool:
-    return bool(list_effective_commands(" ".join(word for word in invocation.words if " " not in word)))
+def _list_patched(invocation: Invocation) -> list[str]:
+    """Return the files of a patch that a command reads from its standard input or as its argument."""
+    if invocation.words[0] not in _PATCH_PROGRAMS and invocation.words[:2] != ("git", "apply"):
+        return []
+    return [file for text in (invocation.script, *invocation.words[1:]) for file in list_patch_files(text)]
 
 
 def read_message(message: str) -> Touched:

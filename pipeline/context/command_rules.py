@@ -5,9 +5,10 @@ the rule is compared with the call's arguments.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence, Set as AbstractSet
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from pipeline.context.advice import MANIFOLD, ORDINARY
@@ -17,15 +18,19 @@ from pipeline.context.rule_clauses import (
     EDITS,
     FLAG,
     FORBIDS,
+    KEPT,
     READ_CHARS,
+    Act,
     Token,
     is_branch,
+    list_acts,
     list_clauses,
     spell_out,
     tokenize,
     words_of,
 )
-from pipeline.text.command_lines import Invocation, list_arguments, list_flags, list_invocations, name_flag
+from pipeline.text.command_lines import Invocation, has_option, list_arguments, list_invocations, rehearses
+from pipeline.text.lexicon import load_lexicon
 
 # Conditions that name what is excepted: a place or an option.
 _EXCEPTION = re.compile(
@@ -33,6 +38,8 @@ _EXCEPTION = re.compile(
     r"sol[oa]\w*|sólo|seulement|uniquement",
     re.IGNORECASE,
 )
+# Number of lines that are kept as they were read: each critical lesson is compared with the same line.
+MOST_LINES = 8
 _ONLY_WORD = re.compile(r"only|nur|s[oó]lo|solamente|seulement|uniquement", re.IGNORECASE)
 _WITH = re.compile(r"\b(?:with|on|in|against|mit|auf|gegen|con|en|contra|avec|sur|contre)\b", re.IGNORECASE)
 
@@ -53,8 +60,8 @@ class Prohibition:
     program: str
     # Each of them names the forbidden command.
     subcommands: tuple[tuple[str, ...], ...]
-    # Each of them makes the command forbidden; without any, the command is.
-    flags: tuple[str, ...]
+    # All options of one of these groups make the command forbidden; without any, the command is.
+    flags: tuple[tuple[str, ...], ...]
     # Each of them makes the command permitted.
     required_flags: tuple[str, ...]
     environments: frozenset[str]
@@ -71,7 +78,7 @@ def judge(text: str, line: str, branch: str | None = None) -> Verdict | None:
     clauses = list_clauses(text[:READ_CHARS])
     found = [
         verdict
-        for invocation in (list_invocations(line) if clauses else ())
+        for invocation in (_list_calls(line) if clauses else ())
         for clause, introduction in clauses
         for prohibition in _parse(clause, introduction, invocation)
         if (verdict := _compare(prohibition, invocation, branch)) is not None
@@ -81,8 +88,10 @@ def judge(text: str, line: str, branch: str | None = None) -> Verdict | None:
 
 def _parse(clause: str, introduction: str, invocation: Invocation) -> Iterator[Prohibition]:
     """Yield the prohibitions of a clause about the program of a call."""
-    tokens = tokenize(spell_out(clause))
+    tokens = tokenize(_canonicalize_clause(spell_out(clause)))
     program = invocation.words[0]
+    if any(_performs(invocation, act) for act in list_acts(clause)):
+        yield _make(tokens, -1, ((),), introduction, invocation)
     places = [number for number, token in enumerate(tokens) if _is_same(token.text, program)]
     for at in places:
         if _is_in_condition(tokens, at):
@@ -92,7 +101,7 @@ def _parse(clause: str, introduction: str, invocation: Invocation) -> Iterator[P
             yield _make(tokens, at, subcommands, introduction, invocation)
     if not places and not _names_program(tokens):
         flags = [token.text for token in tokens if FLAG.fullmatch(token.text)]
-        if flags and not CONDITION.search(clause) and set(map(_name, flags)) & list_flags(invocation):
+        if flags and not CONDITION.search(clause) and any(has_option(invocation, flag) for flag in flags):
             yield _make(tokens, -1, ((),), introduction, invocation)
 
 
@@ -114,12 +123,81 @@ def _make(
     return Prohibition(
         call.words[0],
         subcommands,
-        tuple(word for word in outside if FLAG.fullmatch(word)),
+        _group_flags(tokens, covered),
         required,
         list_environments("\n".join([introduction, *(word for word in outside if not word.startswith("-"))])),
         excepted_environments,
         frozenset(filter(is_branch, map(str.casefold, outside))),
         bool(inside) and not (required or excepted_environments),
+    )
+
+
+def _group_flags(tokens: Sequence[Token], without: AbstractSet[int]) -> tuple[tuple[str, ...], ...]:
+    """Return the options of a clause; adjacent options belong together, as in `-f -d -x`."""
+    flags = [(number, token.text) for number, token in enumerate(tokens) if FLAG.fullmatch(token.text)]
+    groups: list[list[str]] = []
+    before = -2
+    for number, flag in flags:
+        if number in without:
+            continue
+        if number != before + 1:
+            groups.append([])
+        groups[-1].append(flag)
+        before = number
+    return tuple(map(tuple, groups))
+
+
+def _performs(call: Invocation, act: Act) -> bool:
+    """Return whether a command performs an act."""
+    if any(_runs_command(call, command) for command in act.commands):
+        return True
+    return (
+        act.statements is not None
+        and call.words[0] in words_of("clients")
+        and any(act.statements.search(text) for text in (*call.words[1:], call.script))
+    )
+
+
+def _runs_command(call: Invocation, command: Sequence[str]) -> bool:
+    arguments = iter(word for word, _ in list_arguments(call))
+    words = [word for word in command[1:] if not word.startswith("-")]
+    return (
+        _is_same(call.words[0], command[0])
+        and all(any(_is_same(argument, word) for argument in arguments) for word in words)
+        and all(has_option(call, word) for word in command[1:] if word.startswith("-"))
+    )
+
+
+@lru_cache(MOST_LINES)
+def _list_calls(line: str) -> tuple[Invocation, ...]:
+    return tuple(map(_canonicalize, list_invocations(line)))
+
+
+def _canonicalize(call: Invocation) -> Invocation:
+    """Return a command in its usual form: `docker compose` for `docker-compose`."""
+    for form, others in _load_same_commands():
+        for other in others:
+            if call.words[0] == other[0] and all(word in call.words for word in other):
+                words = [word for word in call.words[1:] if word not in other]
+                return replace(call, words=(*form, *words))
+    return call
+
+
+@lru_cache(KEPT)
+def _canonicalize_clause(clause: str) -> str:
+    for form, others in _load_same_commands():
+        for other in others:
+            if " ".join(other) in clause:
+                pattern = rf"(?<![\w/.-]){re.escape(' '.join(other))}(?![\w-])"
+                clause = re.sub(pattern, " ".join(form), clause)
+    return clause
+
+
+@cache
+def _load_same_commands() -> tuple[tuple[tuple[str, ...], tuple[tuple[str, ...], ...]], ...]:
+    table = load_lexicon("command_lines").table("same_commands")
+    return tuple(
+        (tuple(form.split()), tuple(tuple(other.split()) for other in table.words(form))) for form in table.entries
     )
 
 
@@ -159,11 +237,10 @@ def _is_in_condition(tokens: Sequence[Token], at: int) -> bool:
 def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> Verdict | None:
     """Return what a prohibition says about a call of its program, None if the call is another command."""
     words = _find_subcommand(prohibition, call)
-    flags = list_flags(call)
-    forbidden = [name_flag(call.words, _name(flag)) for flag in prohibition.flags]
-    if words is None or (forbidden and not any(names & flags for names in forbidden)):
+    forbidden = prohibition.flags
+    if words is None or (forbidden and not any(all(has_option(call, flag) for flag in group) for group in forbidden)):
         return None
-    if any(name_flag(call.words, _name(flag)) & flags for flag in prohibition.required_flags):
+    if any(has_option(call, flag) for flag in prohibition.required_flags) or rehearses(call):
         return Verdict.PERMITTED
     is_certain = True
     reached, hinted = list_reached(call, words)
@@ -175,7 +252,7 @@ def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> 
         is_certain = False
     if prohibition.branches and call.words[0] == "git":
         branches = list_branches(call, branch)
-        if branches is not None and not branches & prohibition.branches:
+        if branches is not None and not any(_is_below(name, prohibition.branches) for name in branches):
             return Verdict.PERMITTED
         is_certain = is_certain and branches is not None
     elif prohibition.excepted_environments and not prohibition.environments:
@@ -191,7 +268,7 @@ def _find_subcommand(prohibition: Prohibition, call: Invocation) -> tuple[str, .
         for word, may_be_value in arguments:
             if left and _is_same(word, left[0]):
                 left.pop(0)
-            elif len(left) == len(subcommand) and not may_be_value:
+            elif len(left) == len(subcommand) and not (may_be_value or (left and "/" in left[0])):
                 # Another subcommand is another command.
                 break
         if not left:
@@ -236,11 +313,12 @@ def _names_program(tokens: Sequence[Token]) -> bool:
     return any(token.is_code or token.text.casefold() in MANIFOLD for token in tokens if not token.text.startswith("-"))
 
 
-def _name(flag: str) -> str:
-    return flag.partition("=")[0]
+def _is_below(branch: str, names: AbstractSet[str]) -> bool:
+    """Return whether a branch has one of the names, as `release/2` has `release`."""
+    return branch in names or branch.partition("/")[0] in names
 
 
 def _is_same(word: str, other: str) -> bool:
     """Return whether two words are the same without case, folder and plural."""
-    one, two = (text.casefold().rstrip("/").rsplit("/", 1)[-1] for text in (word, other))
+    one, two = (text.casefold().removesuffix("*").rstrip("/").rsplit("/", 1)[-1] for text in (word, other))
     return one == two or (one.rstrip("s") == two.rstrip("s") and len(one) > 3)

@@ -9,7 +9,7 @@ from pipeline.text.command_lines import HEAD, Invocation, list_arguments
 # Closed classes; the first alternative that matches counts, so that "pre-prod" is not production.
 _NAMES = (
     ("staging", r"pre-?prod\w*|stag(?:e|ing)|stg|uat"),
-    ("production", r"prod|production|prd|live|produktion|produktiv\w*|producci[oó]n"),
+    ("production", r"prod|production|prd|live|produktion\w*|produktiv\w*|producci[oó]n"),
     ("test", r"tests?|testing|qa|ci"),
     (
         "development",
@@ -22,6 +22,8 @@ _ENVIRONMENT = re.compile(
 _FILE = re.compile(r"/|\w\.[a-z]\w{0,5}$")
 _ALL_BRANCHES = frozenset({"--all", "--mirror"})
 _PUSH = "push"
+# Characters of variables and patterns whose values are not known.
+_UNKNOWN = frozenset("$*?@")
 
 
 def list_environments(text: str) -> frozenset[str]:
@@ -50,11 +52,13 @@ def list_branches(invocation: Invocation, branch: str | None) -> frozenset[str] 
     if invocation.words[0] != "git" or _ALL_BRANCHES & set(invocation.words):
         return None
     refs = arguments[2:] if arguments[:1] == [_PUSH] else []
+    if arguments[:1] == ["branch"]:
+        refs = arguments[1:]
     # A branch that the same line checks out, or that of the folder.
     chosen = (word.removeprefix(f"{HEAD}=") for word in reversed(invocation.settings) if word.startswith(f"{HEAD}="))
     checked_out = next(chosen, branch)
     named = [_name_branch(ref) for ref in refs] or [HEAD]
-    found = [checked_out if name == HEAD else name for name in named]
+    found = [checked_out if name == HEAD else None if set(name) & _UNKNOWN else name for name in named]
     return None if None in found else frozenset(name.casefold() for name in found if name)
 
 

@@ -56,38 +56,42 @@ class ToolGuard:
 
 
 class AllowedCalls:
-    """Remember in this process which calls the user was asked about and allowed, for sessions without a journal."""
+    """Remember in this process which calls the user was asked about and allowed, where no journal records them."""
 
     def __init__(self) -> None:
-        # By lesson, whether the call was made after the lesson was shown.
-        self._asked: LruCache[Hashable, dict[int, bool]] = LruCache(MOST_ASKED)
+        # By lesson and its workspace, whether the call was made after the lesson was shown.
+        self._asked: LruCache[Hashable, dict[tuple[str, int], bool]] = LruCache(MOST_ASKED)
 
     def find(self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> frozenset[int]:
-        """Return the row numbers of the lessons after which a call was made."""
-        asked = self._get(_name_call(workspace_id, session, tool, arguments))
-        return frozenset(seq for seq, was_made in asked.items() if was_made)
+        """Return the row numbers of the lessons of a workspace after which a call was made."""
+        asked = self._get(_name_call(session, tool, arguments)) if self._asked.values() else {}
+        return frozenset(seq for (of, seq), was_made in asked.items() if was_made and of == workspace_id)
 
-    def note_asked(self, workspace_id: str, session: AgentSession, call: ToolCall, guard: ToolGuard) -> None:
-        """Record which lessons were shown before a call."""
-        key = _name_call(workspace_id, session, call.tool, call.given)
+    def note_asked(
+        self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any], guard: ToolGuard
+    ) -> None:
+        """Record which lessons of a workspace were shown before a call."""
+        key = _name_call(session, tool, arguments)
         if key is not None:
             self._asked.get(key, lambda _known: True, dict).update(
-                dict.fromkeys((lesson.seq for lesson in guard.shown), False)
+                dict.fromkeys(((workspace_id, lesson.seq) for lesson in guard.shown), False)
             )
 
-    def note_made(self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> None:
+    def note_made(self, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> None:
         """Record that a call succeeded."""
-        asked = self._get(_name_call(workspace_id, session, tool, arguments))
+        if not self._asked.values():
+            return
+        asked = self._get(_name_call(session, tool, arguments))
         asked.update(dict.fromkeys(asked, True))
 
-    def _get(self, key: Hashable) -> dict[int, bool]:
+    def _get(self, key: Hashable) -> dict[tuple[str, int], bool]:
         return self._asked.get(key, lambda _known: True, dict) if self._asked.holds(key) else {}
 
 
-def _name_call(workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Hashable:
+def _name_call(session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Hashable:
     """Return the key of a call in its session, None for a call that is not recognized."""
     action = _recognize(session, tool, arguments)
-    return None if action is None else (workspace_id, session.id, action.type, action.target)
+    return None if action is None else (session.id, action.type, action.target)
 
 
 class RefusedCalls:
@@ -97,11 +101,11 @@ class RefusedCalls:
         self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
 
     def refuse_once(
-        self, workspace_id: str, session: AgentSession, target: ToolTarget, guard: ToolGuard
+        self, workspace_id: str, session: AgentSession, targets: Sequence[ToolTarget], guard: ToolGuard
     ) -> ToolGuard | None:
         """Return a refusal instead of a question, None for a call that was refused before."""
         lessons = tuple(lesson.seq for lesson in guard.shown)
-        key = (workspace_id, session.id, session.agent_id, target.type, target.target, lessons)
+        key = (workspace_id, session.id, session.agent_id, tuple(targets), lessons)
         # The cache returns the same guard only for the first call, which is refused.
         first = self._refused.get(key, lambda _guard: True, lambda: guard)
         return replace(guard, decision="deny", reason=f"{guard.reason}\n{REFUSED_ONCE}") if first is guard else None
@@ -152,6 +156,19 @@ def decide(
         return None
     guard = _make_guard(db, session, left[:MOST_LESSONS], "deny" if forbidding else "ask", now)
     return guard if _is_read_whole(call.target) else replace(guard, reason=f"{READ_IN_PART}\n{guard.reason}")
+
+
+def merge_guards(guards: Sequence[ToolGuard]) -> ToolGuard | None:
+    """Return the strictest decision of several guards, with all their lessons; None without guards."""
+    if len(guards) < 2:
+        return guards[0] if guards else None
+    lines = dict.fromkeys(line for guard in guards for line in guard.reason.split("\n"))
+    return ToolGuard(
+        "deny" if any(guard.decision == "deny" for guard in guards) else "ask",
+        "\n".join(lines),
+        tuple(lesson for guard in guards for lesson in guard.shown),
+        tuple(impression for guard in guards for impression in guard.impressions),
+    )
 
 
 def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memory], call: ToolCall) -> list[Memory]:

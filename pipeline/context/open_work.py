@@ -21,7 +21,7 @@ from pipeline.store.arcs import VisibleArc
 from pipeline.store.turns import Turn
 from pipeline.text.messages import is_follow_up, is_wish, list_own_words, says_little
 from pipeline.text.normalize import shorten
-from pipeline.times import age, utc_text
+from pipeline.times import age, local_date, utc_text
 
 T = TypeVar("T")
 
@@ -172,7 +172,7 @@ def is_outline(arc: VisibleArc) -> bool:
 
 def render_arcs(shown_arcs: Sequence[VisibleArc]) -> list[str]:
     """Return a line for each arc."""
-    return [f"- {quote(arc.title)} ({arc.size} memories, last {arc.last_at[:10]})" for arc in shown_arcs]
+    return [f"- {quote(arc.title)} ({arc.size} memories, last {local_date(arc.last_at)})" for arc in shown_arcs]
 
 
 class SectionRoom:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from pipeline.context.advice import MANIFOLD, ORDINARY, SHORTEST_PROGRAM, read_message
-from pipeline.context.rule_clauses import FLAG, READ_CHARS, list_clauses, spell_out, tokenize, words_of
+from pipeline.context.rule_clauses import FLAG, READ_CHARS, list_acts, list_clauses, spell_out, tokenize, words_of
 from pipeline.kinds import render_text
 from pipeline.records import CAPTURED_TAG, Kind, Memory, Source
 
@@ -60,6 +60,7 @@ def _names_call(clause: str) -> bool:
         bool(read_message(clause).words)
         or _RUNS.search(clause) is not None
         or spell_out(clause) != clause
+        or bool(list_acts(clause))
         or any(FLAG.fullmatch(token.text) for token in tokenize(clause))
     )
 

@@ -9,7 +9,7 @@ from pipeline.kinds import render_rule, render_text
 from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, SHORT_ID, TEAM_HEADER, Kind, Memory, Trust
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
-from pipeline.times import age
+from pipeline.times import age, due_age
 
 LONGEST_LINE = 600
 
@@ -84,7 +84,7 @@ def _due(memory: Memory, now: datetime) -> str:
     due = memory.details.get("due_at")
     if memory.kind is not Kind.GOAL or not due or memory.details.get("status", UNFINISHED[0]) not in UNFINISHED:
         return ""
-    return f", due {age(due, now)}"
+    return f", due {due_age(due, now)}"
 
 
 def _notes(entry: Entry) -> str:

@@ -116,6 +116,35 @@ def _load_spoken() -> tuple[tuple[re.Pattern[str], str], ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Act:
+    """An act that a clause may name in prose: the commands that perform it, and the statements for a database."""
+
+    commands: tuple[tuple[str, ...], ...]
+    statements: re.Pattern[str] | None
+
+
+@lru_cache(KEPT)
+def list_acts(clause: str) -> tuple[Act, ...]:
+    """Return the acts that a clause names."""
+    return tuple(act for verbs, objects, act in _load_acts() if verbs.search(clause) and objects.search(clause))
+
+
+@cache
+def _load_acts() -> tuple[tuple[re.Pattern[str], re.Pattern[str], Act], ...]:
+    table = load_lexicon("prohibitions").table("acts")
+    acts = []
+    for name in table.entries:
+        entry = table.table(name)
+        verbs, objects = (
+            re.compile(rf"(?<![\w-])(?:{entry.alternatives(part).replace('_', ' ')})(?![\w-])", re.IGNORECASE)
+            for part in ("verbs", "objects")
+        )
+        statements = re.compile(entry.entries["statements"], re.IGNORECASE) if "statements" in entry.entries else None
+        acts.append((verbs, objects, Act(tuple(tuple(line.split()) for line in entry.words("commands")), statements)))
+    return tuple(acts)
+
+
 @cache
 def words_of(name: str) -> frozenset[str]:
     """Return a closed class of the languages of rules."""

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS, Draft
+from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import MAX_TAG_CHARS, normalize_json, normalize_text, shorten
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tags import clean_tags
@@ -150,10 +151,10 @@ def _size(value: Any) -> int:
 
 
 def split_text(text: str, limit: int = MAX_CONTENT_CHARS) -> list[str]:
-    """Return the text, normalized and without secrets, in pieces of at most `limit` characters; only white space is
-    lost.
+    """Return the text, normalized and without secrets and embedded files, in pieces of at most `limit` characters;
+    otherwise only white space is lost.
     """
-    waiting = [normalize_text(text)]
+    waiting = [normalize_text(drop_embedded_data(text))]
     pieces: list[str] = []
     while waiting:
         # Redact before cutting: the pattern of a secret does not match half of it, and a marker may be longer than the

@@ -26,6 +26,7 @@ from pipeline.ingest.fields import (
 from pipeline.ingest.front_matter import FrontMatter, parse_moment, split_front_matter
 from pipeline.ingest.json_values import build_source_error, open_source
 from pipeline.records import Draft, Kind, Source
+from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import normalize_text
 from pipeline.times import utc_text
 
@@ -119,7 +120,7 @@ def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
     except UnicodeDecodeError:
         yield Skipped(key, "not valid UTF-8")
         return
-    front, body = split_front_matter(text)
+    front, body = split_front_matter(drop_embedded_data(text))
     # A note without a date gets the date of its file, not the present.
     occurred_at = front.occurred_at or _date_of_name(file.stem) or _time_of_file(file)
     reading = read_item(known, key, digest, _drafts(key, front, body, occurred_at))

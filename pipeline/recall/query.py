@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final
 
@@ -93,11 +93,15 @@ def is_personal(text: str) -> bool:
 
 
 def parse_time_range(text: str, now: datetime) -> TimeRange | None:
-    """Return the range of the first time expression in a text, relative to a time; None without one."""
+    """Return the range (UTC) of the first time expression in a text, relative to a time; None without one.
+
+    Days are those of the local time zone.
+    """
     for pattern, read in _EXPRESSIONS:
         if match := pattern.search(text):
             try:
-                since, until = read(match, now.replace(hour=0, minute=0, second=0, microsecond=0))
+                days = read(match, datetime.combine(now.astimezone().date(), time()))
+                since, until = (day.astimezone(UTC) for day in days)
             except (ValueError, OverflowError):
                 # A date that does not exist: words that only look like a date.
                 continue
@@ -229,7 +233,7 @@ class ParsedQuery:
 
 def parse_query(text: str, now: datetime) -> ParsedQuery:
     """Parse a query at a time (UTC), to which relative times refer."""
-    return _parse_on_day(text, now.replace(hour=0, minute=0, second=0, microsecond=0))
+    return _parse_on_day(text, datetime.combine(now.astimezone().date(), time()).astimezone(UTC))
 
 
 # A message is searched among memories, lessons, sessions and the memories about the person.

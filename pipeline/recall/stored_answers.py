@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from functools import cache
 from importlib.resources import files
 from sqlite3 import Connection
@@ -42,7 +42,7 @@ FOUND: Mapping[str, ChannelReport] = dict.fromkeys(Channel, ChannelReport(Channe
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Everything besides the query that an answer depends on: the versions of the store's parts, and the day (UTC)."""
+    """Everything besides the query that an answer depends on: the versions of the store's parts, and the local day."""
 
     key: Hashable
     day: date
@@ -50,7 +50,7 @@ class StoreState:
     def fingerprint(self, db: Connection, text: str) -> str:
         """Return a text that changes whenever the answer to the owner's question may change, also with the code."""
         # Only relative times, such as "yesterday", mean something else tomorrow.
-        midnight = datetime.combine(self.day, time(), UTC)
+        midnight = datetime.combine(self.day, time()).astimezone()
         day = None if parse_time_range(text, midnight) is None else str(self.day)
         state = repr((self.key, day, find_useful(db, Query(text)), _code_digest()))
         return hashlib.blake2b(state.encode(), digest_size=16).hexdigest()
@@ -61,7 +61,7 @@ def read_state(db: Connection, now: datetime) -> StoreState:
     began_or_ended = facts.find_last_validity_change(db, utc_text(now))
     bridged = meta.get_int(db, meta.BRIDGES_GENERATION)
     key = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *find_vectors_generation(db), bridged
-    return StoreState(key, now.date())
+    return StoreState(key, now.astimezone().date())
 
 
 @cache

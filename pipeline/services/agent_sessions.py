@@ -22,14 +22,7 @@ from pipeline.context.briefing import (
     version_of,
 )
 from pipeline.context.follow_up import LastMessages
-from pipeline.context.lesson_guard import (
-    AllowedCalls,
-    RefusedCalls,
-    ToolCall,
-    ToolGuard,
-    decide,
-    list_critical,
-)
+from pipeline.context.lesson_guard import ToolGuard
 from pipeline.context.remedy_line import render_remedy
 from pipeline.context.session_brief import (
     BriefRoom,
@@ -37,6 +30,7 @@ from pipeline.context.session_brief import (
     brief_project,
     brief_resumed_session,
 )
+from pipeline.context.tool_guards import FindProject, ToolGuards
 from pipeline.context.trace import trace_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
@@ -63,7 +57,7 @@ from pipeline.text.own_words import is_host_notice
 from pipeline.text.private_blocks import drop_private
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
-from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard, is_worth_storing
+from pipeline.write.tool_actions import Outcome, describe_action, is_worth_storing
 
 # Why a hook shows nothing.
 IS_OFF, RECALL_OFF = "Reverie is off here (setting enabled)", "recall in hooks is off"
@@ -118,8 +112,7 @@ class AgentSessionService:
         self._decisions = decisions
         self._contexts = contexts
         self._feedback = feedback
-        self._refused = RefusedCalls()
-        self._allowed = AllowedCalls()
+        self._guards = ToolGuards(feedback, self._is_incognito)
         self._hints = RemedyHints()
         self.no_save = NoSaveService(usual, feedback)
 
@@ -260,32 +253,12 @@ class AgentSessionService:
         *,
         is_whole: bool = True,
         can_ask: bool = True,
+        find_project: FindProject | None = None,
     ) -> ToolGuard | None:
-        """Return the critical lessons against a tool call that name its target, even if they were shown before.
-
-        Other lessons appear at prompts and session starts: an agent reads text from before a call after its result.
-        If a host cannot ask its user, the call is refused once. `is_whole` is false for a call that was read in part.
-        """
-        target = find_target_for_guard(tool, arguments, is_whole=is_whole)
-        decision = workspace.settings.lesson_guard if workspace.settings.enabled else "off"
-        if target is None or decision == "off" or not workspace.exists or self._is_incognito(workspace, session):
-            return None
-        with workspace.database.read() as db:
-            lessons = list_critical(db, session, target)
-        if not lessons:
-            return None
-        # Write pending records first: they may answer the lesson.
-        self._feedback.flush()
-        call = ToolCall(target, tool, arguments, self._allowed.find(workspace.id, session, tool, arguments))
-        with workspace.database.read() as db:
-            guard = decide(db, session, lessons, call, decision, datetime.now(UTC))
-        if guard is not None and guard.decision == "ask" and not can_ask:
-            guard = self._refused.refuse_once(workspace.id, session, target, guard)
-        elif guard is not None and guard.decision == "ask" and not workspace.keeps_journal:
-            self._allowed.note_asked(workspace.id, session, call, guard)
-        if guard is not None:
-            self._feedback.record_impressions(workspace, guard.impressions)
-        return guard
+        """Return the critical lessons against a tool call, also those of other projects whose files it names."""
+        return self._guards.guard(
+            workspace, session, tool, arguments, is_whole=is_whole, can_ask=can_ask, find_project=find_project
+        )
 
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
@@ -297,8 +270,8 @@ class AgentSessionService:
         hint = None if outcome.ok else self._find_remedy(workspace, session, tool, arguments, outcome)
         if session.id is not None and workspace.settings.enabled and workspace.keeps_journal:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, outcome))
-        elif outcome.ok:
-            self._allowed.note_made(workspace.id, session, tool, arguments)
+        if outcome.ok:
+            self._guards.note_made(session, tool, arguments)
         return HookAnswer(hint, reason=None if hint else NOTED)
 
     def _find_remedy(

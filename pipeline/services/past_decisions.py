@@ -13,6 +13,7 @@ from pipeline.services.session_search import search_sessions
 from pipeline.sessions.decisions import Decision, find_decisions
 from pipeline.text.normalize import shorten
 from pipeline.text.tokens import search_tokens
+from pipeline.times import local_date
 from pipeline.workspace import Workspace
 
 # The longest block with decisions, and the part of it that they may take from memories other than rules.
@@ -151,6 +152,6 @@ def _line(decision: Decision, *, continues: bool) -> str:
         return f"- also: {said}"
     title = f" {quote(shorten(decision.title, TITLE_CHARS))}" if decision.title else ""
     if decision.is_replaced:
-        return f"- before, replaced in part, in session{title} ({conclusion.at[:10]}): {said}"
+        return f"- before, replaced in part, in session{title} ({local_date(conclusion.at)}): {said}"
     current = ", replacing an earlier decision" if decision.replaces else ""
-    return f"- decided in session{title} ({conclusion.at[:10]}){current}: {said}"
+    return f"- decided in session{title} ({local_date(conclusion.at)}){current}: {said}"

@@ -1,13 +1,13 @@
 """Read command lines: the programs that they run, also those behind wrappers such as sudo, ssh and `bash -c`."""
 
 import re
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.shell_syntax import split_shell_commands
 
 # Maximum number of wrappers around a command, of characters, and of commands in a line.
 DEEPEST = 8
@@ -15,8 +15,9 @@ READ_CHARS = 8000
 # Number of lines that are kept as they were read: each critical lesson reads the same line.
 KEPT = 8
 MOST_COMMANDS = 60
-_OPERATORS = ";|&()\n"
-_OUTPUT = re.compile(r"\d*+>&\d?|&>+")
+SHORTEST_ABBREVIATION = 5
+_EXECUTES = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_ALIAS = re.compile(r"alias\.([\w-]+)=(.+)", re.DOTALL)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 _SHORT_SCRIPT = re.compile(r"-[A-Za-z]+")
 _SHORT_GROUP = re.compile(r"-[A-Za-z]{1,6}")
@@ -33,11 +34,15 @@ class Invocation:
     """A program with its arguments, and the words around it that say where it runs.
 
     `settings` are words of wrappers, variables and files of variables; `folders` are changes of the folder before it.
+    `files` are those of redirections, `script` is the text of its standard input.
     """
 
     words: tuple[str, ...]
     settings: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    script: str = ""
+    writes: bool = False
     is_wrapper: bool = False
 
 
@@ -50,6 +55,7 @@ class _Wrapper:
     valued: frozenset[str]
     scripts: frozenset[str]
     is_script: bool
+    reads_script: bool
 
 
 @lru_cache(KEPT)
@@ -58,11 +64,57 @@ def list_invocations(line: str) -> tuple[Invocation, ...]:
     return tuple(islice(_list_commands(line[:READ_CHARS], (), DEEPEST), MOST_COMMANDS))
 
 
+@lru_cache(MOST_COMMANDS)
 def list_flags(invocation: Invocation) -> frozenset[str]:
     """Return the options of a command, short ones also alone and in their long form."""
-    words = [word.partition("=")[0] for word in invocation.words[1:] if word.startswith("-")]
-    letters = [f"-{letter}" for word in words if _SHORT_GROUP.fullmatch(word) for letter in word[1:]]
+    arguments = list(invocation.words[1:])
+    if "--" in arguments and invocation.words[0] in _words_of("abbreviating"):
+        arguments = arguments[: arguments.index("--")]
+    words = [word.partition("=")[0] for word in arguments if word.startswith("-")]
+    valued = {
+        flag for command, flags in _load_valued_letters().items() if _runs(invocation.words, command) for flag in flags
+    }
+    letters = [
+        f"-{letter}" for word in words if _SHORT_GROUP.fullmatch(word) for letter in _cut_value(word[1:], valued)
+    ]
+    words += [
+        flag for mark, flags in _load_implied_flags(invocation.words) for flag in flags if _has_mark(arguments, mark)
+    ]
     return frozenset(words) | {name for flag in [*words, *letters] for name in name_flag(invocation.words, flag)}
+
+
+def has_option(invocation: Invocation, option: str) -> bool:
+    """Return whether a command has an option, also in another form: `-xdf` for `-fdx`, `--no-ver` for `--no-verify`."""
+    name, flags = option.partition("=")[0], list_flags(invocation)
+    # Programs in Go accept one dash or two before a long option.
+    if (name_flag(invocation.words, name) | {f"-{name}" if len(name) > len("--x") else name}) & flags:
+        return True
+    if _SHORT_GROUP.fullmatch(name) and all(name_flag(invocation.words, f"-{letter}") & flags for letter in name[1:]):
+        return True
+    return invocation.words[0] in _words_of("abbreviating") and any(
+        name.startswith(flag) and len(flag) >= SHORTEST_ABBREVIATION and flag not in _words_of("long_options")
+        for flag in flags
+    )
+
+
+def rehearses(invocation: Invocation) -> bool:
+    """Return whether a command only shows what it would do."""
+    is_off = any(word.casefold().endswith(("=none", "=false")) for word in invocation.words if "dry" in word)
+    return not is_off and any(has_option(invocation, option) for option in _words_of("rehearsals"))
+
+
+def _cut_value(letters: str, valued: AbstractSet[str]) -> str:
+    """Return the options of a group of letters without the value of the last option: `m` of `-mfix`."""
+    end = next((number for number, letter in enumerate(letters) if letter in valued), len(letters))
+    return letters[: end + 1]
+
+
+def _has_mark(arguments: Sequence[str], mark: str) -> bool:
+    return any(word == mark or (len(mark) == 1 and word.startswith(mark)) for word in arguments)
+
+
+def _runs(words: Sequence[str], command: Sequence[str]) -> bool:
+    return words[0] == command[0] and all(word in words for word in command)
 
 
 def name_flag(words: Sequence[str], flag: str) -> frozenset[str]:
@@ -70,7 +122,7 @@ def name_flag(words: Sequence[str], flag: str) -> frozenset[str]:
     long = {
         long
         for command, options in _load_short_options().items()
-        if words[0] == command[0] and all(word in words for word in command)
+        if _runs(words, command)
         for short, long in options
         if short == flag
     }
@@ -91,37 +143,16 @@ def list_arguments(invocation: Invocation) -> list[tuple[str, bool]]:
 
 def _list_commands(line: str, settings: tuple[str, ...], depth: int) -> Iterator[Invocation]:
     folders: tuple[str, ...] = ()
-    for words in _split_commands(line):
-        for level in _unwrap(words, settings, depth):
-            yield replace(level, folders=folders + level.folders)
+    for command in split_shell_commands(line, settings):
+        words = command.words or ["cat"]
+        for level in _unwrap(words, command.script, settings, depth):
+            files = () if level.is_wrapper else (*command.outputs, *command.inputs)
+            yield replace(
+                level, folders=folders + level.folders, files=level.files + files, writes=bool(command.outputs)
+            )
         settings += _read_settings(words)
         if words[0] in ("cd", "pushd"):
             folders += tuple(words[1:])
-
-
-def _split_commands(line: str) -> Iterator[list[str]]:
-    words: list[str] = []
-    for word in _tokenize(line):
-        if not set(word) <= set(_OPERATORS):
-            words.append(word)
-        elif words:
-            yield words
-            words = []
-    if words:
-        yield words
-
-
-def _tokenize(line: str) -> list[str]:
-    plain = _OUTPUT.sub(" ", line.replace("\\\n", " ")).replace("`", " ; ")
-    for text in (plain, plain.replace('"', " ").replace("'", " ").replace("\\", " ")):
-        # An unclosed quotation is none.
-        lexer = shlex.shlex(text, posix=True, punctuation_chars=_OPERATORS)
-        lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
-        try:
-            return [word for word in lexer if word]
-        except ValueError:
-            continue
-    return []
 
 
 def _read_settings(words: Sequence[str]) -> tuple[str, ...]:
@@ -133,15 +164,15 @@ def _read_settings(words: Sequence[str]) -> tuple[str, ...]:
     return tuple([f"{HEAD}={named[0]}"] if named and words[0] == "git" else named)
 
 
-def _unwrap(words: Sequence[str], settings: tuple[str, ...], depth: int) -> Iterator[Invocation]:
+def _unwrap(words: Sequence[str], script: str, settings: tuple[str, ...], depth: int) -> Iterator[Invocation]:
     while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in ("!", "$", "{")):
         settings += (words[0],)
         words = words[1:]
     if not words:
         return
-    program = words[0].rsplit("/", 1)[-1].casefold() or words[0]
-    inner = _find_inner(_VERSION.sub("", program), words[1:]) if depth else None
-    yield Invocation((program, *words[1:]), settings, is_wrapper=inner is not None)
+    program = words[0].rsplit("/", 1)[-1].casefold().removesuffix(".exe") or words[0]
+    inner = _find_inner(_VERSION.sub("", program), words[1:], script) if depth else None
+    yield Invocation((program, *words[1:]), settings, script=script, is_wrapper=inner is not None)
     if inner is None:
         return
     skipped, command = inner
@@ -149,19 +180,49 @@ def _unwrap(words: Sequence[str], settings: tuple[str, ...], depth: int) -> Iter
     if isinstance(command, str):
         yield from _list_commands(command, settings, depth - 1)
     else:
-        yield from _unwrap(command, settings, depth - 1)
+        yield from _unwrap(command, script, settings, depth - 1)
 
 
-def _find_inner(program: str, arguments: Sequence[str]) -> tuple[list[str], Sequence[str] | str] | None:
+def _find_inner(program: str, arguments: Sequence[str], script: str) -> tuple[list[str], Sequence[str] | str] | None:
     """Return the words of a wrapper, and the words or the line of the command that it runs; None for no wrapper."""
+    if program == "find":
+        return _find_executed(arguments)
+    if program == "git" and (alias := _expand_alias(arguments)) is not None:
+        return [], alias
     for wrapper in _load_wrappers().get(program, ()):
-        inner = _apply(wrapper, arguments)
+        inner = _apply(wrapper, arguments, script)
         if inner is not None and _runs_package(program, wrapper, inner[1]):
+            if program == "xargs" and not isinstance(inner[1], str):
+                return inner[0], [*inner[1], *script.split()]
             return inner
     return None
 
 
-def _apply(wrapper: _Wrapper, arguments: Sequence[str]) -> tuple[list[str], Sequence[str] | str] | None:
+def _find_executed(arguments: Sequence[str]) -> tuple[list[str], Sequence[str]] | None:
+    """Return the command that `find` runs for each file."""
+    at = next((number for number, word in enumerate(arguments) if word in _EXECUTES), None)
+    if at is None:
+        return None
+    command = list(arguments[at + 1 :])
+    ends = [number for number, word in enumerate(command) if word in (";", "+")]
+    return list(arguments[:at]), command[: ends[0]] if ends else command
+
+
+def _expand_alias(arguments: Sequence[str]) -> Sequence[str] | str | None:
+    """Return the command of git for an alias that the same command defines."""
+    for number, (option, value) in enumerate(pairwise(arguments)):
+        match = _ALIAS.fullmatch(value) if option == "-c" else None
+        if match is None or match[1] not in arguments[number + 2 :]:
+            continue
+        at = arguments.index(match[1], number + 2)
+        others = arguments[at + 1 :]
+        if match[2].startswith("!"):
+            return " ".join([match[2][1:], *others])
+        return ["git", *arguments[:number], *arguments[number + 2 : at], *match[2].split(), *others]
+    return None
+
+
+def _apply(wrapper: _Wrapper, arguments: Sequence[str], script: str) -> tuple[list[str], Sequence[str] | str] | None:
     path, left, at = list(wrapper.path), wrapper.positionals, 0
     while at < len(arguments):
         word = arguments[at]
@@ -172,10 +233,10 @@ def _apply(wrapper: _Wrapper, arguments: Sequence[str]) -> tuple[list[str], Sequ
             if not left:
                 break
         elif word.startswith("-") and len(word) > 1:
-            if name in wrapper.scripts or _is_short_script(word, wrapper):
+            if not path and (name in wrapper.scripts or _is_short_script(word, wrapper)):
                 # All words that follow: a shell before this one removes quotation marks (`ssh host bash -c 'a b'`).
-                script = value or " ".join(arguments[at + 1 :])
-                return [*arguments[:at], *arguments[at + 2 :]], script
+                line = value or " ".join(arguments[at + 1 :])
+                return [*arguments[:at], *arguments[at + 2 :]], line
             at += 2 if word in wrapper.valued else 1
         elif path:
             if word.casefold() != path.pop(0):
@@ -186,10 +247,15 @@ def _apply(wrapper: _Wrapper, arguments: Sequence[str]) -> tuple[list[str], Sequ
             at += 1
         else:
             break
-    command = arguments[at:]
-    if path or not command:
-        return None
-    return list(arguments[:at]), " ".join(command) if wrapper.is_script else command
+    return None if path else _find_command(wrapper, arguments[:at], arguments[at:], script)
+
+
+def _find_command(
+    wrapper: _Wrapper, before: Sequence[str], command: Sequence[str], script: str
+) -> tuple[list[str], Sequence[str] | str] | None:
+    if not command or command[0] in ("-", "/dev/stdin"):
+        return (list(before), script) if wrapper.reads_script and script else None
+    return list(before), " ".join(command) if wrapper.is_script else command
 
 
 def _is_short_script(word: str, wrapper: _Wrapper) -> bool:
@@ -213,7 +279,8 @@ def _load_wrappers() -> dict[str, tuple[_Wrapper, ...]]:
         scripts = frozenset(word.removeprefix("script:") for word in words if word.startswith("script:"))
         valued = frozenset(word for word in words if word.startswith("-"))
         positionals = sum(int(word) for word in words if word.isdecimal())
-        found.setdefault(program, []).append(_Wrapper(tuple(path), positionals, valued, scripts, "script" in words))
+        wrapper = _Wrapper(tuple(path), positionals, valued, scripts, "script" in words, "stdin" in words)
+        found.setdefault(program, []).append(wrapper)
     # The longest path first: `docker compose exec` before `docker exec`.
     return {program: tuple(sorted(made, key=lambda made: -len(made.path))) for program, made in found.items()}
 
@@ -223,6 +290,26 @@ def _load_short_options() -> dict[tuple[str, ...], tuple[tuple[str, str], ...]]:
     table = load_lexicon("command_lines").table("short_options")
     pairs = {command: [word.split("=") for word in table.words(command)] for command in table.entries}
     return {tuple(command.split()): tuple((short, long) for short, long in found) for command, found in pairs.items()}
+
+
+@cache
+def _load_valued_letters() -> dict[tuple[str, ...], frozenset[str]]:
+    table = load_lexicon("command_lines").table("valued_letters")
+    return {tuple(command.split()): frozenset(table.words(command)) for command in table.entries}
+
+
+def _load_implied_flags(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the arguments of a command that mean an option, each with the options."""
+    table = load_lexicon("command_lines").table("implied_options")
+    for command in table.entries:
+        if _runs(words, command.split()):
+            marks = table.table(command)
+            yield from ((mark, marks.words(mark)) for mark in marks.entries)
+
+
+@cache
+def _words_of(name: str) -> frozenset[str]:
+    return frozenset(load_lexicon("command_lines").words(name))
 
 
 @cache

@@ -33,6 +33,15 @@ _RANKS: Final = ((1, "summaries"), (7, "causes"), (6, "typed"), (5, "programs"),
 # Ranks of which, in a chain of exceptions, the last line counts.
 _LAST_COUNTS: Final = (0, 6, 7)
 
+# A line that says only that a program failed, with its exit code: no text of an error.
+_EXIT_CODE = re.compile(
+    r"\W*(?:(?:error|[\w.+-]{1,40}):\s*)?(?:shellId: \S+ )?"
+    r"(?:(?:the )?(?:process|command|shell|program|script|tool|task|job) )?(?:has )?"
+    r"(?:failed |exited |completed |finished |terminated |ended |returned )?(?:with |and returned |by )?(?:an? )?"
+    r"(?:non-?zero )?(?:(?:exit|return|error)[ -]?)?(?:code|status)(?: is| of)?[:= ]*-?\d{1,10}\W*"
+    r"|\W*exit(?:ed)?[: ]+-?\d{1,10}\W*",
+    re.IGNORECASE,
+)
 _ANSI = re.compile(r"\x1b?\[[0-9;?]{0,12}[mK]")
 _CONTINUED = re.compile(r"symbol:\s|location:\s")
 _URL = re.compile(
@@ -173,7 +182,7 @@ def _join_next(lines: list[str], index: int) -> str:
 
 def _rank(line: str) -> int:
     lines, line = _load_lines(), line[:MAX_LINE_CHARS]
-    if lines.frame.match(line):
+    if lines.frame.match(line) or _EXIT_CODE.fullmatch(line):
         return -1
     return next((rank for rank, patterns in lines.ranks if any(pattern.search(line) for pattern in patterns)), 0)
 

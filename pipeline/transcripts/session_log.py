@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from pipeline.store.turns import Role
+from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import normalize_text
 from pipeline.text.own_words import drop_host_text
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
@@ -123,7 +124,7 @@ class SessionLog:
 
     def say(self, role: Role, text: Any, at: Any, record_id: Any, reason: str = LeftOut.NOTICE) -> bool:
         """Add a message without what a host wrote into it; return whether there are words left."""
-        content = normalize_text(as_text(text)[:LONGEST_MESSAGE])
+        content = normalize_text(drop_embedded_data(as_text(text)[:LONGEST_MESSAGE]))
         if content and role is Role.USER:
             content = drop_host_text(content).strip()
             if not content:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.text.patches import list_patch_files
 from pipeline.transcripts.documents import parse_json
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, find_exit_code
 from pipeline.transcripts.session_log import SessionLog
@@ -20,7 +21,7 @@ _NAMES = {
     "Edit": (
         "edit multiedit multi_edit search_replace strreplace str_replace edit_file edit_file_v2 editor applydiff "
         "apply_diff replace_in_file replace_string_in_file multi_replace_string_in_file copilot_replacestring "
-        "insert_content search_and_replace insert_edit_into_file copilot_editfile copilot_insertedit"
+        "insert_content search_and_replace insert_edit_into_file copilot_editfile copilot_insertedit delete_file"
     ),
     "Write": "write create write_file write_to_file create_file copilot_createfile",
     "Read": "read view read_file read_file_v2 read_files copilot_readfile developer__read",
@@ -59,9 +60,22 @@ def record_call(log: SessionLog, key: str, name: str, arguments: Any, at: Any) -
 
 
 def translate_call(name: str, arguments: Any) -> tuple[str, dict[str, Any]]:
-    """Return Claude Code's name of a tool and its arguments; of a patch, those of the first file."""
-    call = next(_translate(name, arguments), _Call(name, {}))
-    return call.tool, {**call.arguments, **({"old_string": call.replaced} if call.replaced else {})}
+    """Return Claude Code's name of a tool and its arguments; of a patch, those of the first file, and all files."""
+    calls = list(_translate(name, arguments)) or [_Call(name, {})]
+    read = as_mapping(parse_json(arguments))
+    files = list_patch_files(_first_text(read, _PATCHES)) if name.lower() in _PATCH_TOOLS else _list_parts(read)
+    known = {**calls[0].arguments, **({"old_string": calls[0].replaced} if calls[0].replaced else {})}
+    return calls[0].tool, known | ({"files": files} if len(files) > 1 else {})
+
+
+def _list_parts(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the files of an edit with several parts."""
+    return list(dict.fromkeys(path for edit in _list_edits(arguments) if (path := _first_text(edit, _PATHS))))
+
+
+def _list_edits(arguments: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    parts = as_list(arguments.get("edits") or arguments.get("replacements") or arguments.get("files"))
+    return [arguments, *map(as_mapping, parts)]
 
 
 def record_result(log: SessionLog, key: str, *, ok: bool | None, output: str = "", exit_code: Any = None) -> None:
@@ -98,12 +112,7 @@ def _translate(name: str, raw: Any) -> Iterator[_Call]:
         folder = {"cwd": cwd} if (cwd := as_text(arguments.get("cwd"))) else {}
         yield _Call(tool, {"command": _join_commands(arguments)} | folder)
     elif tool in ("Edit", "Write", "Read"):
-        edits = [
-            arguments,
-            *map(
-                as_mapping, as_list(arguments.get("edits") or arguments.get("replacements") or arguments.get("files"))
-            ),
-        ]
+        edits = _list_edits(arguments)
         searched = _list_searched(as_text(arguments.get("diff")))
         replaced = "\n".join(filter(None, [*(_first_text(edit, _REPLACED) for edit in edits), *searched]))
         path = next((text for edit in edits if (text := _first_text(edit, _PATHS))), "")

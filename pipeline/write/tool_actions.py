@@ -9,10 +9,14 @@ from typing import Any
 
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.text.command_lines import Invocation, list_invocations
 from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
+from pipeline.text.patches import MOST_FILES, list_patch_files
 from pipeline.text.redaction import redact
+from pipeline.text.shell_syntax import split_shell_commands
 from pipeline.workspace import Workspace
+from pipeline.write.command_patterns import COMMIT, COMPARING, DEPLOY, LOOKING, RUNNER, TEST
 
 MAX_TARGET_CHARS = 300
 MAX_TOOL_CHARS = 80
@@ -24,10 +28,15 @@ CUT_CHARS = 1000
 LONGEST_COMMAND = 120
 LONGEST_SUBJECT = 160
 
-EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch"})
 SHELLS = frozenset({"Bash", "PowerShell", "shell", "shell_command", "local_shell", "exec_command"})
 COMMAND_NAMES = ("command", "cmd")
 PATH_NAMES = ("file_path", "notebook_path", "path")
+# The argument with all files of a patch, the paths in the parts of an edit, and the argument with a patch's text.
+FILES_NAME = "files"
+PART_PATH_NAMES = (*PATH_NAMES, "filePath", "target_file", "file")
+PATCH_TOOL = "apply_patch"
+PATCH_NAMES = ("command", "input", "patch", "patchText", "diff")
+EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", PATCH_TOOL})
 # All other tools of hosts only read.
 OTHER_SERVERS_TOOL = "mcp__"
 OWN_TOOLS = "mcp__reverie"
@@ -52,36 +61,7 @@ _SEGMENT = re.compile(r"&&|\|\||[;\n|&]")
 _NOWHERE = re.compile(r"\d*+(?:>&\d|>>?\s*/dev/null)|&\d*+>>?\s*/dev/null|>&-|(?P<number>\d++)")
 _PREFIX = re.compile(
     r"(?:(?:(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*+=\S*|sudo|time|nohup|command|exec|then|do|else|!|\("
-    r"|timeout \S+)\s+)+"
-)
-_RUNNER = re.compile(
-    r"(?:python[\d.]* -m|(?:uv|poetry|pipenv|hatch|rye|pdm) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|php|ruby|node)"
-    r"\s+(?:-\S+\s+)*"
-)
-_LOOKING = re.compile(
-    r"(?:ls|ll|dir|cat|bat|head|tail|less|more|wc|file|stat|tree|pwd|which|type|whoami|env|printenv|echo|printf|date|ps"
-    r"|top|df|du|find(?!.*\s-(?:delete|exec))|fd|grep|rg|ag|ack|awk|sed -n|sort|uniq|cut|tr|column|xxd|jq|yq|diff|cmp"
-    r"|man|history|cd|pushd|popd|sleep|true|test|\[|done|fi|export|source"
-    r"|git (?:-C \S+ )?(?:status|diff|log|show|blame|rev-parse|ls-files|stash list|describe|config --get\S*|fetch"
-    r"|branch(?!\s+-[dDmM])|remote(?!\s+(?:add|remove|rm|rename|set-url)))"
-    r"|(?:docker|podman|kubectl) (?:ps|logs|get|describe|images|inspect|rollout status)|npm (?:ls|view|outdated)"
-    r"|pip (?:list|show|freeze))"
-    r"(?:\s|$)"
-)
-_TEST = re.compile(
-    r"(?:\S*/)?(?:pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|gtest\S*|playwright test"
-    r"|cypress run|behave|ava"
-    r"|(?:cargo|go|dotnet|swift|mix|bazel|deno|bun|npm|pnpm|yarn|gradle|gradlew|mvn|mvnw|make|just|task|rake|rails|sbt)"
-    r" (?:-\S+ )*(?:run )?(?:\S+:)?(?:test|spec)\S*"
-    r"|(?:cargo|go) (?:nextest|vet)|run[-_]tests?\S*|tests?\.(?:sh|py|js))(?:\s|$)"
-)
-_COMMIT = re.compile(r"git (?:-\S+ \S+ )*(?:commit|merge|revert|cherry-pick|tag)(?:\s|$)")
-_DEPLOY = re.compile(
-    r"(?:(?:\S*/)?deploy\S*(?:\s|$)|(?:make|just|task|rake|npm run|pnpm|pnpm run|yarn|fab|cap \S+|netlify|sls"
-    r"|serverless|wrangler|firebase|fly|flyctl|railway|gcloud \S+|cdk|copilot) (?:\S+:)?(?:deploy|publish|release)\S*"
-    r"|kubectl (?:apply|set|rollout (?:restart|undo))|helm (?:install|upgrade)|terraform apply|pulumi up"
-    r"|ansible-playbook|docker push|(?:npm|pnpm|yarn|cargo|poetry|twine|gem|uv|hatch) (?:publish|upload|push)(?:\s|$)"
-    r"|vercel(?:\s|$)|git push (?:-\S+ )*(?:heroku|dokku|production|prod|live)(?:\s|$))"
+    r"|timeout \S+|(?:env|nice|stdbuf)(?:\s+-\S+)*+)\s+)+"
 )
 
 
@@ -97,9 +77,37 @@ class ToolTarget:
 UNREADABLE = ToolTarget(ActionType.COMMAND, "")
 
 
+@dataclass(frozen=True, slots=True)
+class GuardedCall:
+    """One target of a tool call, and the arguments of a call with this target alone."""
+
+    target: ToolTarget
+    arguments: Mapping[str, Any]
+
+
+def list_guarded_calls(tool: str, arguments: Mapping[str, Any], *, is_whole: bool) -> list[GuardedCall]:
+    """Return the targets of a tool call, one for each file of an edit."""
+    files = _list_files(tool, arguments) if tool in EDITING else []
+    split = [{PATH_NAMES[0]: file} for file in files] if len(files) > 1 else [arguments]
+    found = ((find_target_for_guard(tool, part, is_whole=is_whole), part) for part in split)
+    return [GuardedCall(target, part) for target, part in found if target is not None]
+
+
+def _list_files(tool: str, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the files that an edit names: its own, those of its parts, and those of its patch."""
+    values = [arguments.get(name) for name in PATH_NAMES]
+    parts = [item for value in arguments.values() if isinstance(value, list) for item in value[:MOST_FILES]]
+    values += [item.get(name) for item in parts if isinstance(item, Mapping) for name in PART_PATH_NAMES]
+    listed = arguments.get(FILES_NAME)
+    values += listed if isinstance(listed, list) else []
+    patch = _first_given(arguments, *PATCH_NAMES) if tool == PATCH_TOOL else ""
+    files = [file for file in values if isinstance(file, str) and file] + list_patch_files(patch)
+    return list(dict.fromkeys(file[: READ_CHARS + 1] for file in files))[:MOST_FILES]
+
+
 def find_target_for_guard(tool: str, arguments: Mapping[str, Any], *, is_whole: bool) -> ToolTarget | None:
     """Return the target of a tool call, even if its name or arguments were only partly readable."""
-    target = find_target(tool, arguments)
+    target = _find_commands(arguments) if tool in SHELLS else find_target(tool, arguments)
     if target is not None or tool not in EDITING | SHELLS | {""}:
         return target
     if tool in SHELLS:
@@ -114,6 +122,28 @@ def find_target_for_guard(tool: str, arguments: Mapping[str, Any], *, is_whole: 
     return None if is_whole and is_readable else UNREADABLE
 
 
+def _find_commands(arguments: Mapping[str, Any]) -> ToolTarget | None:
+    """Return the command line of a shell; with its documents only if they contain commands."""
+    line, command = _read_line(arguments), extract_command(arguments)
+    made = _list_changing(command)
+    if line != command and len(line) <= READ_CHARS:
+        read = _list_changing(line)
+        if len(read) > len(made) or any(invocation.script for invocation in read):
+            command, made = line, read
+    parts = list_effective_commands(command)
+    return ToolTarget(_type_of(parts), command) if made or parts else None
+
+
+def _list_changing(line: str) -> list[Invocation]:
+    return [invocation for invocation in list_invocations(line) if does_more_than_read(invocation)]
+
+
+def does_more_than_read(invocation: Invocation) -> bool:
+    """Return whether a command may change something."""
+    words = " ".join(word for word in invocation.words if " " not in word)
+    return invocation.writes or bool(list_effective_commands(words))
+
+
 def _is_command(value: Any) -> bool:
     return all(map(_is_scalar, value if isinstance(value, list) else [value]))
 
@@ -126,6 +156,7 @@ def find_target(tool: str, arguments: Mapping[str, Any]) -> ToolTarget | None:
     """Return the target of a tool call, None if it only reads or names no target."""
     if tool in EDITING:
         file = _first_given(arguments, *PATH_NAMES)[: READ_CHARS + 1]
+        file = file or next(iter(_list_files(tool, arguments)), "")
         return ToolTarget(ActionType.EDIT, file) if file else None
     if tool in SHELLS:
         command = extract_command(arguments)
@@ -160,6 +191,8 @@ def describe_action(
     """Return the action of a tool call with its outcome, None if no shell ran and nothing could change."""
     touch = find_target(tool, arguments) or _find_reading(tool, arguments)
     # Other servers' tools can do anything; only their failures are worth recording.
+    if tool in SHELLS and not outcome.ok and outcome.exit_code == 1 and _only_compares(extract_command(arguments)):
+        outcome = Outcome(ok=True, exit_code=1)
     if touch is None or (outcome.ok and tool.startswith(OTHER_SERVERS_TOOL)):
         return None
     target = touch.target
@@ -202,6 +235,18 @@ def split_commands(command: str) -> list[str]:
     return [part for part in parts if part.strip("(){}") and not part.startswith("#")]
 
 
+def _only_compares(command: str) -> bool:
+    """Return whether the exit code 1 of a command line is an answer, such as "no match" or "they differ"."""
+    commands = split_shell_commands(command[:READ_CHARS])
+    sources = [id(made.source) for made in commands if made.source is not None]
+    # The exit code of a pipe is that of its last command.
+    lines = [" ".join(made.words) for made in commands if id(made) not in sources]
+    compared = [COMPARING.match(line) is not None for line in lines]
+    return any(compared) and all(
+        compares or not list_effective_commands(line) for line, compares in zip(lines, compared, strict=True)
+    )
+
+
 def _without_documents(text: str) -> str:
     return _DOCUMENT.sub(_empty_document, text)
 
@@ -239,25 +284,25 @@ def list_effective_commands(command: str) -> list[str]:
 
 def _looks(part: str) -> bool:
     # Output redirected to a file changes that file.
-    return _LOOKING.match(part) is not None and ">" not in part
+    return LOOKING.match(part) is not None and ">" not in part
 
 
 def _type_of(parts: list[str]) -> ActionType:
     plain = _without_runners(parts)
-    for pattern, action_type in ((_COMMIT, ActionType.COMMIT), (_DEPLOY, ActionType.DEPLOY), (_TEST, ActionType.TEST)):
+    for pattern, action_type in ((COMMIT, ActionType.COMMIT), (DEPLOY, ActionType.DEPLOY), (TEST, ActionType.TEST)):
         if any(pattern.match(part) for part in plain):
             return action_type
     return ActionType.COMMAND
 
 
 def _without_runners(parts: list[str]) -> list[str]:
-    return [_RUNNER.sub("", part, count=1) for part in parts]
+    return [RUNNER.sub("", part, count=1) for part in parts]
 
 
 def find_test_run(command: str) -> tuple[str, frozenset[str]]:
     """Return the test program of a command line, and its arguments."""
     for part in _without_runners(split_commands(command)):
-        if _TEST.match(part):
+        if TEST.match(part):
             program, *words = part.split()
             return program, frozenset(word for word in words if not word.startswith("-"))
     return command, frozenset()
@@ -275,16 +320,19 @@ def repeats_action(now: Action, before: Action) -> bool:
 
 def extract_command(arguments: Mapping[str, Any]) -> str:
     """Return a shell's command line, with only the first line of a here-document."""
+    text = _SUBSTITUTED_DOCUMENT.sub(_quote_document, _read_line(arguments))
+    text = _MESSAGE.sub(lambda match: f'{match[1]}"{_first_line(match[3])}"', text)
+    return _without_documents(text).strip()
+
+
+def _read_line(arguments: Mapping[str, Any]) -> str:
     command = next((arguments[name] for name in COMMAND_NAMES if arguments.get(name) is not None), "")
     if isinstance(command, list) and _is_command(command):
         words = [str(word) for word in command]
         # A shell with a script as argument: the script is the command.
         is_shell = len(words) == 3 and PurePath(words[0]).name in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc")
         command = words[2] if is_shell else " ".join(words)
-    text = cut_middle(str(command or ""), 4 * READ_CHARS) if _is_command(command) else ""
-    text = _SUBSTITUTED_DOCUMENT.sub(_quote_document, text)
-    text = _MESSAGE.sub(lambda match: f'{match[1]}"{_first_line(match[3])}"', text)
-    return _without_documents(text).strip()
+    return cut_middle(str(command or ""), 4 * READ_CHARS).strip() if _is_command(command) else ""
 
 
 def cut_middle(text: str, most: int) -> str:

@@ -18,7 +18,7 @@ def serve_app(container: WebContainer) -> AbstractContextManager[int]:
     return serving(create_app(container), threads=4, files=1024, max_body_bytes=2 * MAX_BODY_BYTES)
 
 
-def run(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
+def run(*arguments: str, code: int = 0, stdin: str | bytes | None = None) -> Result:
     """Run a command and hold it to an exit code."""
     result = CliRunner().invoke(cli, arguments, input=stdin)
     assert result.exit_code == code, result.output + repr(result.exception)

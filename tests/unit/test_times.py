@@ -1,11 +1,24 @@
 """Times as text, and as ages that a reader understands at once."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.times import age, normalize_time, normalize_typed_time, utc_text
+from pipeline.times import (
+    age,
+    due_age,
+    format_due,
+    local_date,
+    local_day_end,
+    local_day_start,
+    local_minute,
+    local_second,
+    normalize_local_time,
+    normalize_time,
+    normalize_typed_time,
+    utc_text,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 moments = st.datetimes(timezones=st.just(UTC))
@@ -72,3 +85,30 @@ def test_a_typed_time_without_an_offset_is_in_utc(typed, read):
 def test_a_typed_number_is_no_time(typed):
     with pytest.raises(ValueError, match="must be"):
         normalize_typed_time(typed)
+
+
+@pytest.mark.usefixtures("central_europe")
+def test_stored_times_are_shown_in_the_local_time_zone():
+    assert local_minute("2026-07-01T22:30:00.000Z") == "2026-07-02T00:30"
+    assert local_second("2026-01-01T22:30:05.000Z") == "2026-01-01T23:30:05"
+    assert local_date("2026-12-31T23:30:00.000Z") == "2027-01-01"
+    assert local_date("9999-12-31T23:59:59.999Z") == "9999-12-31Z"
+
+
+@pytest.mark.usefixtures("central_europe")
+def test_a_local_day_starts_and_ends_in_the_local_time_zone():
+    # The clocks change on this day.
+    day = date(2026, 3, 29)
+    assert utc_text(local_day_start(day)) == "2026-03-28T23:00:00.000Z"
+    assert utc_text(local_day_end(day)) == "2026-03-29T21:59:59.999Z"
+    assert normalize_local_time("2026-03-29T12:00") == "2026-03-29T10:00:00.000Z"
+    assert normalize_local_time("2026-03-29T12:00:00Z") == "2026-03-29T12:00:00.000Z"
+
+
+@pytest.mark.usefixtures("far_zone")
+def test_a_goal_that_is_due_on_a_day_is_due_at_its_end():
+    assert format_due("2026-11-29T00:00:00.000Z") == "2026-11-29"
+    evening = datetime(2026, 11, 28, 15).astimezone()
+    assert due_age("2026-11-29T00:00:00.000Z", evening) == "in 1 day"
+    assert due_age("2026-11-29T00:00:00.000Z", evening + timedelta(hours=23)) == "in 9 h"
+    assert due_age(utc_text(evening + timedelta(hours=3)), evening) == "in 3 h"

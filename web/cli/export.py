@@ -27,7 +27,10 @@ def read_passphrase(file: Path | None) -> str | None:
     """Return the first line of a file; None without a file."""
     if file is None:
         return None
-    phrase = file.read_text(encoding="utf-8").partition("\n")[0].strip()
+    try:
+        phrase = file.read_text(encoding="utf-8").partition("\n")[0].strip()
+    except UnicodeDecodeError as error:
+        raise click.BadParameter("The file is not valid UTF-8.", param_hint="--passphrase-file") from error
     if not phrase:
         raise click.BadParameter("The first line of the file is empty.", param_hint="--passphrase-file")
     return phrase

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pipeline.times import local_date
 from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.render import count_of, headline, one_line, plain, print_if_none
@@ -34,7 +35,7 @@ _LINE = re.compile(r"(.+?):(\d+)(?::\d+)?")
 @pass_state
 def fix(state: State, error: str, limit: int) -> None:
     """Show what fixed ERROR in past sessions. `-` reads standard input."""
-    text = options.read_text(error)
+    text = options.read_text(error, is_log=True)
     half = MAX_ERROR_CHARS // 2
     short = text if len(text) <= MAX_ERROR_CHARS else f"{text[: half - 1]}\n{text[-half:]}"
     _answer(state, _print_fixes, ask="fix", about=short, limit=limit)
@@ -65,7 +66,7 @@ def blame(state: State, path: str, limit: int) -> None:
         if changed is None:
             click.echo("This line is not committed; this is the history of the file.", err=True)
         else:
-            click.echo(f"commit {changed.id[:10]}  {changed.at[:10]}  {one_line(changed.subject)}", err=True)
+            click.echo(f"commit {changed.id[:10]}  {local_date(changed.at)}  {one_line(changed.subject)}", err=True)
             commit = {"commit_at": changed.at, "commit_subject": changed.subject[:500]}
     _answer(state, _print_file, ask="blame", about=name, limit=limit, **commit)
 
@@ -97,7 +98,9 @@ def _print_remedy(remedy: Mapping[str, Any]) -> None:
     click.echo(_describe_steps(remedy))
     worked = "worked" if remedy["confirmed"] else "the error did not come back"
     name = one_line(remedy["session_name"] or remedy["session_id"], 60)
-    click.echo(f"{INDENT}{worked} in {count_of(remedy['sessions'], 'session')}, last {remedy['at'][:10]} in {name}")
+    click.echo(
+        f"{INDENT}{worked} in {count_of(remedy['sessions'], 'session')}, last {local_date(remedy['at'])} in {name}"
+    )
     if remedy["likeness"] < SIMILAR:
         click.echo(f"{INDENT}for a similar error: {one_line(remedy['error'] or '')}")
     click.echo(f"{INDENT}after: {one_line(remedy['command'])}")
@@ -117,7 +120,7 @@ def _print_commands(answer: Mapping[str, Any]) -> None:
     for found in answer["commands"]:
         click.echo(plain(found["command"]))
         times, session = count_of(found["successes"], "time"), plain(found["session_id"])
-        click.echo(f"{INDENT}succeeded {times}, last {found['last_at'][:10]} in {session}")
+        click.echo(f"{INDENT}succeeded {times}, last {local_date(found['last_at'])} in {session}")
 
 
 def _print_file(answer: Mapping[str, Any]) -> None:
@@ -125,7 +128,7 @@ def _print_file(answer: Mapping[str, Any]) -> None:
     for session in answer["sessions"]:
         name = one_line(session["session_name"] or session["session_id"], 60)
         wrote = ", made the commit of this line" if session["wrote_line"] else ""
-        click.echo(f"{session['last_at'][:10]}  {name}  ({count_of(session['edits'], 'edit')}{wrote})")
+        click.echo(f"{local_date(session['last_at'])}  {name}  ({count_of(session['edits'], 'edit')}{wrote})")
         for decision in session["decisions"]:
             click.echo(f"{INDENT}{decision['kind']}: {one_line(decision['text'])}")
     for memory in answer["memories"]:
@@ -137,6 +140,6 @@ def _print_errors(answer: Mapping[str, Any]) -> None:
     for error in answer["errors"]:
         click.echo(one_line(error["error"]))
         counts = f"{count_of(error['occurrences'], 'time')} in {count_of(error['sessions'], 'session')}"
-        click.echo(f"{INDENT}{counts}, {error['first_at'][:10]} to {error['last_at'][:10]}")
+        click.echo(f"{INDENT}{counts}, {local_date(error['first_at'])} to {local_date(error['last_at'])}")
         remedy = error["remedy"]
         click.echo(f"{INDENT}{'no remedy is known' if remedy is None else f'fixed by: {_describe_steps(remedy)}'}")

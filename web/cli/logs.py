@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import click
 
+from pipeline.times import local_minute, local_second
 from web.cli import options
 from web.cli.audit import audit
 from web.cli.command import Group, pass_state
@@ -30,8 +31,12 @@ def _print_errors(items: list[dict[str, Any]]) -> None:
     print_if_none(items, "No background errors.")
     for error in items:
         workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
-        repaired = f"  (repaired at {error['repaired_at'][:16].replace('T', ' ')})" if error["repaired_at"] else ""
-        click.echo(f"{error['at'][:19]}  {plain(error['component'])}{workspace}: {plain(error['message'])}{repaired}")
+        repaired = (
+            f"  (repaired at {local_minute(error['repaired_at']).replace('T', ' ')})" if error["repaired_at"] else ""
+        )
+        click.echo(
+            f"{local_second(error['at'])}  {plain(error['component'])}{workspace}: {plain(error['message'])}{repaired}"
+        )
 
 
 @logs.command()
@@ -48,7 +53,7 @@ def _print_actions(items: list[dict[str, Any]]) -> None:
     print_if_none(items, "No actions are recorded yet. Connect your agents with `reverie setup`.")
     for action in items:
         failed = "" if action["ok"] else "  (failed)"
-        click.echo(f"{action['at'][:19]}  {action['type']:<7} {plain(action['target'])}{failed}")
+        click.echo(f"{local_second(action['at'])}  {action['type']:<7} {plain(action['target'])}{failed}")
 
 
 @logs.group(invoke_without_command=True, default_command="log")
@@ -83,8 +88,8 @@ def _print_runs(items: list[dict[str, Any]]) -> None:
     for run in items:
         outcome = f"{run['chars']} characters, {len(run['memory_ids'])} memories" if run["chars"] else run["reason"]
         click.echo(
-            f"{run['id']:>6}  {run['at'][:19]}  {run['host']:<12} {run['event']:<18} {run['took_ms']:7.1f} ms  "
-            f"{run['outcome']:<6} {plain(outcome or '')}"
+            f"{run['id']:>6}  {local_second(run['at'])}  {run['host']:<12} {run['event']:<18} "
+            f"{run['took_ms']:7.1f} ms  {run['outcome']:<6} {plain(outcome or '')}"
         )
 
 

@@ -54,7 +54,12 @@ NO_MEMORIES = 'There are no memories here yet. Store one with `reverie remember 
     "--occurred-at", type=options.PAST, metavar="TIME", help="When it happened, such as yesterday or 2026-01-31."
 )
 @click.option("--metadata", callback=options.parse_json_object, metavar="JSON", help="JSON object to store with it.")
-@click.option("--expires-at", type=options.FUTURE, metavar="TIME", help="When it expires, such as 30d or 2026-12-31.")
+@click.option(
+    "--expires-at",
+    type=options.EXPIRY,
+    metavar="TIME",
+    help="When it expires, such as 30d or 2026-12-31 (at the end of the day).",
+)
 @click.option(
     "--sensitivity",
     type=click.Choice([sensitivity.value for sensitivity in Sensitivity]),
@@ -264,7 +269,7 @@ def _describe(memory: dict[str, Any]) -> list[tuple[str, object]]:
         ("valid", _format_validity(memory)),
         ("expires", format_minute(memory["expires_at"])),
         ("visible", f"only when you search for it ({memory['sensitivity']})" if is_private else None),
-        ("written", f"{format_minute(provenance['written_at'])} UTC"),
+        ("written", format_minute(provenance["written_at"])),
         ("admitted", None if admission is None else _format_decision(admission)),
         ("archived", format_minute(memory["archived_at"])),
         ("author", memory.get("author")),

@@ -1,17 +1,18 @@
 """Arguments and options that several commands take: texts, times, scopes, viewers, limits, confirmations."""
 
+import codecs
 import json
 import re
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.enums import ScopeKind, Source
-from pipeline.times import normalize_typed_time, utc_text
+from pipeline.times import local_day_end, local_day_start, normalize_local_time, utc_now, utc_text
 from web.cli.state import State
 
 # Sync marks the memories of other machines itself.
@@ -19,33 +20,29 @@ SOURCE = click.Choice([source.value for source in Source if source is not Source
 VIEWERS = ("user", "agent", "session", "task")
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _SPAN = re.compile(r"([0-9]{1,5})([hdw])")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
 class Time(click.ParamType[str]):
     """A time: a date, RFC 3339 text, `now`, `yesterday`, or a number of hours, days or weeks such as `7d`.
 
-    A number counts back from now, or with `future` forward. Times without an offset are in UTC.
+    A number counts back from now, or with `future` forward. Days and times without an offset are in the local time
+    zone. A day is its start, or with `is_end` its end.
     """
 
     name = "time"
 
-    def __init__(self, *, future: bool = False) -> None:
+    def __init__(self, *, future: bool = False, is_end: bool = False, may_be_past: bool = True) -> None:
         self._sign = 1 if future else -1
+        self._is_end = is_end
+        self._may_be_past = may_be_past
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the time as UTC text."""
-        word = str(value).strip().lower()
-        now = datetime.now(UTC)
-        if word == "now":
-            return utc_text(now)
-        if word in _DAYS:
-            return utc_text(now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=_DAYS[word]))
-        span = _SPAN.fullmatch(word)
         try:
-            if span is not None:
-                return utc_text(now + self._sign * int(span[1]) * _UNITS[span[2]])
-            return normalize_typed_time(str(value))
+            moment = self._read(str(value), datetime.now(UTC))
         except (ValueError, OverflowError):
             example = "in 7 days: 7d" if self._sign > 0 else "7 days ago: 7d"
             self.fail(
@@ -54,10 +51,29 @@ class Time(click.ParamType[str]):
                 param,
                 ctx,
             )
+        if not self._may_be_past and moment <= utc_now():
+            self.fail(f"{value!r} is in the past. Use a later time, such as today, 7d or a date.", param, ctx)
+        return moment
+
+    def _read(self, text: str, now: datetime) -> str:
+        word = text.strip().lower()
+        if word == "now":
+            return utc_text(now)
+        if (span := _SPAN.fullmatch(word)) is not None:
+            return utc_text(now + self._sign * int(span[1]) * _UNITS[span[2]])
+        day = now.astimezone().date() + timedelta(days=_DAYS[word]) if word in _DAYS else _find_date(word)
+        if day is not None:
+            return utc_text(local_day_end(day) if self._is_end else local_day_start(day))
+        return normalize_local_time(text)
+
+
+def _find_date(text: str) -> date | None:
+    return date.fromisoformat(text) if _DATE.fullmatch(text) else None
 
 
 PAST = Time()
-FUTURE = Time(future=True)
+FUTURE = Time(future=True, is_end=True)
+EXPIRY = Time(future=True, is_end=True, may_be_past=False)
 
 
 def words(name: str, metavar: str, *, required: bool = True) -> Callable[[Any], Any]:
@@ -107,9 +123,22 @@ def check_name(_context: click.Context, _parameter: click.Parameter, name: str |
     return name
 
 
-def read_text(text: str) -> str:
-    """Return a text, or for `-` the text on standard input."""
-    return sys.stdin.read().rstrip("\n") if text == "-" else text
+def read_text(text: str, *, is_log: bool = False) -> str:
+    """Return a text, or for `-` the text on standard input.
+
+    In a log, replace the bytes that are no text. Otherwise raise UsageError for them.
+    """
+    if text != "-":
+        return text
+    raw = sys.stdin.buffer.read()
+    encoding = "utf-16" if raw.startswith(_UTF_16_MARKS) else sys.stdin.encoding or "utf-8"
+    try:
+        return raw.decode(encoding, "replace" if is_log else "strict").removeprefix("\ufeff").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(
+            f"Standard input is not valid {encoding.upper()}: byte {error.start + 1} is no text. Convert it first, for "
+            "example with `iconv`."
+        ) from error
 
 
 def limit(default: int, most: int = 100_000) -> Callable[[Any], Any]:

@@ -20,12 +20,12 @@ _STRICT_ASCII = codecs.CodecInfo(
 
 
 def adapt_streams(encoding: str | None) -> None:
-    """Let the standard streams replace characters that their encoding, or the given one, cannot represent."""
+    """Let the standard streams replace what their encoding, or the given one, cannot represent."""
     codecs.register(_find_codec)
-    for stream, errors in ((sys.stdin, None), (sys.stdout, "replace"), (sys.stderr, "replace")):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         # In tests and without a console, the streams have other types.
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding=_choose_encoding(encoding, stream), errors=errors)
+            stream.reconfigure(encoding=_choose_encoding(encoding, stream), errors="replace")
 
 
 def dump_json(value: Any, indent: int | None = None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.enums import Kind
+from pipeline.times import local_minute
 from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.errors import STILL_LOADING
@@ -191,7 +192,7 @@ def _print_sessions(sessions: Sequence[Mapping[str, Any]], *, with_relevance: bo
 def _print_hit(hit: Mapping[str, Any], number: int, query: str | None, width: int, *, in_session: bool) -> None:
     team = f"  team {plain(hit['from'])}" if hit.get("from", OWN) != OWN else ""
     session = f"  session {plain(hit['session_id'])}" if hit["session_id"] and not in_session else ""
-    head = f"{number:>3}  {hit['score']:.3f}  {hit['kind']}  {hit['occurred_at'][:16]}"
+    head = f"{number:>3}  {hit['score']:.3f}  {hit['kind']}  {local_minute(hit['occurred_at'])}"
     click.echo(f"{head}{session}{team}  {hit['id']}")
     text = plain(hit["content"])
     # The outline of a file always starts with its path.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.times import local_minute
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -151,7 +153,7 @@ def headline(memory: Mapping[str, Any]) -> str:
     """Return the line above a memory's text: ID, kind, time, source and session."""
     session = f"  session {one_line(memory['session_id'])}" if memory["session_id"] else ""
     source = name_source(memory)
-    return f"{memory['id']}  {memory['kind']}  {memory['occurred_at'][:16]}  {source}{session}"
+    return f"{memory['id']}  {memory['kind']}  {local_minute(memory['occurred_at'])}  {source}{session}"
 
 
 def name_source(memory: Mapping[str, Any]) -> str:
@@ -186,8 +188,8 @@ def scope_name(scope: Mapping[str, Any]) -> str:
 
 
 def format_minute(time: str | None) -> str | None:
-    """Return a time to the minute."""
-    return None if time is None else time[:16].replace("T", " ")
+    """Return a time to the minute in the local time zone."""
+    return None if time is None else local_minute(time).replace("T", " ")
 
 
 def describe_encoder(progress: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import Conflict, NotFound
+from pipeline.times import local_date
 from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.render import count_of, one_line, plain, print_if_none
@@ -72,6 +73,6 @@ def _print_conflict(conflict: dict[str, Any]) -> None:
         side = conflict[name]
         memory = side["memory"]
         click.echo(f"{label}  {one_line(memory['content'])}")
-        origin = f"{memory['occurred_at'][:10]}  {side['standing']}  {plain(side['origin'])}  {memory['id']}"
+        origin = f"{local_date(memory['occurred_at'])}  {side['standing']}  {plain(side['origin'])}  {memory['id']}"
         click.echo(f"           {origin}")
     click.echo()

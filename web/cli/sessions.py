@@ -8,6 +8,7 @@ from urllib.parse import quote
 import click
 
 from pipeline.errors import NotFound
+from pipeline.times import local_minute
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import count_of, format_minute, one_line, plain, print_if_none, table, terminal_width
@@ -111,7 +112,7 @@ def show_session(state: State, session: str) -> None:
 
 def _print_session(record: dict[str, Any]) -> None:
     session = record["session"]
-    times = f"{session['first_at'][:16]} to {session['last_at'][:16]}"
+    times = f"{local_minute(session['first_at'])} to {local_minute(session['last_at'])}"
     origin = [plain(session[name]) for name in ("agent", "branch") if session[name]]
     click.echo("  ".join([one_line(session["name"] or session["id"]), times, *origin]))
     width = terminal_width()

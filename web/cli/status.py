@@ -11,7 +11,7 @@ from config.data_directory_checks import list_problems
 from config.settings import SWITCHES
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.services.workspace_config import read_switches
-from pipeline.times import format_duration, utc_text
+from pipeline.times import format_duration, local_second, utc_text
 from web.cli.command import Command, pass_state
 from web.cli.errors import BROKEN_HOME
 from web.cli.render import count_of, describe_encoder, plain, print_pairs, table
@@ -117,7 +117,9 @@ def _print_problems(report: Mapping[str, Any]) -> None:
 def _print_spool(spool: Mapping[str, Any]) -> None:
     parts = []
     if spool["waiting"]:
-        parts.append(f"{count_of(spool['waiting'], 'request', 'requests')}, the oldest from {spool['oldest'][:19]}")
+        parts.append(
+            f"{count_of(spool['waiting'], 'request', 'requests')}, the oldest from {local_second(spool['oldest'])}"
+        )
     if spool["refused"]:
         parts.append(f"{spool['refused']} refused")
     if parts:
@@ -208,7 +210,7 @@ def _print_status(report: dict[str, Any]) -> None:
     if report["errors"]:
         click.echo("\nrecent errors")
         for error in report["errors"]:
-            click.echo(f"  {error['at'][:19]}  {error['component']}: {plain(error['message'])}")
+            click.echo(f"  {local_second(error['at'])}  {error['component']}: {plain(error['message'])}")
 
 
 def _print_waiting_turns(report: Mapping[str, Any]) -> None:

@@ -260,12 +260,25 @@ def _context(answer: HookAnswer) -> Handled:
 def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     is_whole = event.dropped.isdisjoint({"tool_name", "tool_input"})
     guard = call.container.agents.sessions.guard_tool_use(
-        workspace, _session(call, event), event.tool_name, event.tool_input, is_whole=is_whole, can_ask=event.can_ask
+        workspace,
+        _session(call, event),
+        event.tool_name,
+        event.tool_input,
+        is_whole=is_whole,
+        can_ask=event.can_ask,
+        # The folders of a person of a team are on another machine.
+        find_project=partial(_enter_project, call, event) if call.caller.person is None else None,
     )
     if guard is None:
         return None, HookAnswer(reason="no critical lesson names it")
     output = {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
     return output, HookAnswer(guard.reason, guard.shown, guard.decision)
+
+
+def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace, AgentSession]:
+    """Return the workspace of another folder, and the session as it reads there."""
+    there, workspace = enter_folder(call, folder)
+    return workspace, _session(there, replace(event, cwd=folder))
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

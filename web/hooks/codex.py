@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from flask import Response
 
-from pipeline.transcripts.codex_records import list_patched_files
+from pipeline.text.patches import list_patch_files
+from pipeline.write.tool_actions import FILES_NAME
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
@@ -29,10 +30,10 @@ def codex(call: Call) -> Response:
 
 
 def read_codex(event: Fields) -> Fields:
-    """Return an event with the first file that a patch changes."""
+    """Return an event with the files that a patch changes; the first is its path."""
     arguments = event.get("tool_input")
     patch = arguments.get("command", arguments.get("input")) if isinstance(arguments, Mapping) else None
     if event.get("tool_name") != "apply_patch" or not isinstance(patch, str):
         return event
-    files = list_patched_files(patch)
-    return event | {"tool_input": {"path": files[0]}} if files else event
+    files = list_patch_files(patch)
+    return event | {"tool_input": {"path": files[0], FILES_NAME: files}} if files else event

@@ -10,6 +10,7 @@ from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
 from web.hooks.event_fields import Fields
+from web.hooks.plugin_events import translate_tool
 
 api = Api("copilot")
 
@@ -33,8 +34,8 @@ def copilot(call: Call) -> Response:
 
 
 def read_copilot(event: Fields) -> Fields:
-    """Return an event with the failure of a tool in the response."""
-    read = dict(event)
+    """Return an event with Claude Code's tools, and with the failure of a tool in the response."""
+    read = dict(translate_tool(event))
     result = read.pop("tool_result", None)
     if isinstance(result, Mapping):
         read["tool_response"] = _read_result(result)

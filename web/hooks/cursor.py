@@ -11,7 +11,7 @@ from web.json_text import read_text_object
 api = Api("cursor")
 
 PROMPT = "UserPromptSubmit"
-TOOLS = {"Shell": "Bash"}
+TOOLS = {"Shell": "Bash", "Delete": "Edit"}
 
 
 @api.route(

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten, quote
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import CUT, SHORT_ID, Outcome
-from pipeline.times import age
+from pipeline.times import age, due_age, format_due
 from web.receipt_text import describe_kept
 
 SHORT_CHARS = 280
@@ -168,7 +168,7 @@ def render_edges(edges: Iterable[Mapping[str, Any]], shown: ShownIds) -> str:
 
 def render_goal(goal: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a goal in one line."""
-    due = f", due {goal['due_at'][:10]} ({age(goal['due_at'], now)})" if goal["due_at"] else ""
+    due = f", due {format_due(goal['due_at'])} ({due_age(goal['due_at'], now)})" if goal["due_at"] else ""
     head = f"- [{shown.short(goal['id'])} · {goal['status']} · {goal['progress']:.0%}{due}]"
     return f"{head} {speaker_of(goal).say(goal['title'])}"
 

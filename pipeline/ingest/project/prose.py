@@ -11,6 +11,7 @@ from typing import Final
 
 from pipeline.ingest.fields import split_text
 from pipeline.ingest.project.files import SkippedFile
+from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import shorten
 
 # Agents see only a short part of a memory, so each section is a memory, and only tiny ones are joined.
@@ -98,7 +99,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _remove_pictures(text: str) -> str:
-    text = _FRONT_MATTER.sub("", text.replace("\r\n", "\n"))
+    text = drop_embedded_data(_FRONT_MATTER.sub("", text.replace("\r\n", "\n")))
     # Code blocks are shown unchanged.
     pieces = _CODE_BLOCK.split(text)
     pieces[::2] = (_TAG.sub("", _PICTURE.sub("", _RULER.sub("", _COMMENT.sub("", piece)))) for piece in pieces[::2])

@@ -80,7 +80,7 @@ def test_a_number_can_be_told_as_text(server):
 
 def test_goals_are_set_and_changed(server):
     told = run("goals", "add", "Move staging behind PgBouncer", "--due", "2026-12-01", "--tag", "ops").stdout
-    assert told.endswith("Move staging behind PgBouncer (open, 0%, due 2026-12-01 00:00)\n")
+    assert told.endswith("Move staging behind PgBouncer (open, 0%, due 2026-12-01 23:59)\n")
     [goal] = run_json("goals")["items"]
     assert goal["tags"] == ["ops"]
     changed = run("goals", "set", goal["id"], "--status", "in_progress", "--progress", "0.4", "--no-due").stdout

@@ -1,7 +1,7 @@
 """What people type without reading the help: words without quotes, days, suffixes, prefixes; and what asks first."""
 
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
 import click
@@ -320,3 +320,73 @@ def test_only_settings_that_are_missing_are_added():
     assert added.startswith(text)
     assert added.count("capture") == 1
     assert "# port = 7077\n" in added
+
+
+@pytest.mark.usefixtures("far_zone")
+def test_days_are_those_of_the_local_time_zone():
+    today = datetime.now().astimezone().date()
+    start = datetime.combine(today, time()).astimezone()
+    assert parse(options.PAST.convert("today", None, None)) == start
+    assert parse(options.PAST.convert(str(today), None, None)) == start
+    assert parse(options.PAST.convert(f"{today}T12:30", None, None)) == start.replace(hour=12, minute=30)
+    for typed in ("today", str(today)):
+        end = parse(options.FUTURE.convert(typed, None, None))
+        assert datetime.now(UTC) < end
+        assert end.astimezone().isoformat().startswith(f"{today}T23:59:59.999")
+
+
+@pytest.mark.usefixtures("far_zone")
+def test_the_days_of_a_search_are_those_of_the_local_time_zone(server):
+    yesterday = datetime.now().astimezone().date() - timedelta(days=1)
+    hours = [(-1, 23), (0, 1), (0, 23), (1, 0)]
+    for days, hour in hours:
+        run("remember", f"Incident {days} {hour}", "--occurred-at", f"{yesterday + timedelta(days=days)}T{hour:02}:00")
+    found = run_json("recall", "incident", "--since", "yesterday", "--until", "today")["results"]
+    assert {hit["content"] for hit in found} == {"Incident 0 1", "Incident 0 23"}
+    listed = run("list").stdout
+    assert all(f"{yesterday + timedelta(days=days)} {hour:02}:00" in listed for days, hour in hours)
+
+
+@pytest.mark.usefixtures("server", "far_zone")
+def test_a_memory_that_expires_today_is_there_today():
+    today = str(datetime.now().astimezone().date())
+    for number, typed in enumerate((today, "today", "tomorrow", "7d")):
+        run("remember", f"The dam gate {number} stays open only until {typed}.", "--expires-at", typed)
+    assert len(run_json("list")["items"]) == 4
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("typed", ["yesterday", "2020-01-01", "2020-01-01T12:00:00Z", "now"])
+def test_an_expiry_in_the_past_is_refused(typed):
+    assert "is in the past" in run("remember", FACT, "--expires-at", typed, code=2).stderr
+
+
+@pytest.mark.usefixtures("server", "far_zone")
+def test_a_goal_is_due_at_the_end_of_its_day():
+    tomorrow = datetime.now().astimezone().date() + timedelta(days=1)
+    assert f"due {tomorrow} 23:59" in run("goals", "add", "Send the report", "--due", str(tomorrow)).stdout
+
+
+LOG = b"cc: Fehler: Bibliothek f\xfcr den Drucker fehlt\n"
+
+
+@pytest.mark.usefixtures("server")
+def test_a_log_that_is_not_utf_8_is_read_with_replacement_characters():
+    run("fix", "-", stdin=LOG)
+    run("fix", "-", stdin="Fehler: Bibliothek für den Drucker fehlt".encode("utf-16"))
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("command", [("remember", "-"), ("me", "add", "-")])
+def test_a_text_that_is_not_utf_8_is_refused_in_one_line(command):
+    refused = run(*command, stdin=LOG, code=2)
+    assert "Standard input is not valid UTF-8: byte 25 is no text." in refused.stderr
+    assert "Traceback" not in refused.output
+
+
+@pytest.mark.usefixtures("server")
+def test_a_text_with_a_mark_of_its_encoding_is_read():
+    run("remember", "-", stdin="Der Drucker steht im fünften Stock.\r\n".encode("utf-16"))
+    run("remember", "-", stdin="\ufeffDer Scanner auch.\n".encode())
+    contents = {memory["content"] for memory in run_json("list")["items"]}
+    assert contents == {"Der Drucker steht im fünften Stock.", "Der Scanner auch."}

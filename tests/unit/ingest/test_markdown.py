@@ -223,3 +223,13 @@ def test_a_file_that_is_something_else_is_refused_with_what_reads_it(tmp_path, n
 def test_a_text_by_another_name_is_read(tmp_path, name):
     (tmp_path / name).write_text("[x] done\n\nThe port is 6543, {as ever}.\n")
     assert len(list(read_markdown(tmp_path / name, {}, lambda *_: None))) == 1
+
+
+def test_images_in_a_note_are_left_out_before_its_sections_are_made(tmp_path):
+    data = "iVBORw0KGgo" * 6000
+    text = f"# Tariffs\n\n![diagram](data:image/png;base64,{data})\n\nIt caches.\n\n[p]: data:image/png;base64,{data}\n"
+    (item,) = items(read(read_markdown, _note(tmp_path, f"{text}\n# Pumps\n\n![pump][p] 4 is red."))).values()
+    assert [draft.content for draft in item.drafts] == [
+        "rules › Tariffs\n\ndiagram\n\nIt caches.",
+        "rules › Pumps\n\npump 4 is red.",
+    ]

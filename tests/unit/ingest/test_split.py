@@ -70,3 +70,8 @@ def test_every_piece_stands_under_its_heading():
     pieces = split_under_heading("Notes", "Doors shut. " * 2000)
     assert len(pieces) == 3
     assert all(piece.startswith("Notes\n\n") and len(piece) <= MAX_CONTENT_CHARS for piece in pieces)
+
+
+def test_embedded_files_are_left_out():
+    data = "iVBORw0KGgo" * 6000
+    assert split_text(f"Before ![pump](data:image/png;base64,{data}) after") == ["Before pump after"]

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import example, given, strategies as st
@@ -139,3 +139,16 @@ def test_days_are_those_that_the_store_counts(moment):
     with closing(sqlite3.connect(":memory:")) as db:
         (stored,) = db.execute("SELECT julianday(?)", (f"{midnight:%Y-%m-%dT%H:%M:%S}".rjust(19, "0"),)).fetchone()
     assert TimeRange(midnight, None).days[0] == stored
+
+
+@pytest.mark.usefixtures("central_europe")
+def test_days_are_those_of_the_local_time_zone():
+    # In Berlin, it is the 19th.
+    late = datetime(2026, 3, 18, 23, 30, tzinfo=UTC)
+    start, end = (datetime(2026, 3, number, 23, tzinfo=UTC) for number in (17, 18))
+    assert parse_time_range("yesterday", late) == TimeRange(start, end)
+    assert parse_time_range("gestern", late.replace(hour=12)) == TimeRange(start - timedelta(days=1), start)
+    # The clocks change on the 29th.
+    assert parse_time_range("last month", datetime(2026, 4, 2, tzinfo=UTC)) == TimeRange(
+        datetime(2026, 2, 28, 23, tzinfo=UTC), datetime(2026, 3, 31, 22, tzinfo=UTC)
+    )

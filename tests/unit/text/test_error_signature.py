@@ -145,3 +145,39 @@ def test_a_missing_name_makes_another_error():
     assert pick_error("") == ""
     assert sign_error("") is None
     assert sign_error("\n\n") is None
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Exit code 1",
+        "exit code: 2",
+        "Exit Code: 127\n",
+        "grep: exit code 1",
+        "Error: Exit code 1",
+        "Error: Process completed with exit code 1.",
+        "Process exited with code 1",
+        "Command failed with exit code 1",
+        "Command exited with non-zero status 2",
+        "exit status 1",
+        "The command returned a non-zero code: 1",
+        "[exit code: 1]",
+        "<shellId: 3 completed with exit code 1>",
+        "exited with status 1",
+        "exit 1",
+    ],
+)
+def test_a_bare_exit_code_is_no_error(output):
+    assert pick_error(output) == ""
+    assert list_signatures(output) == []
+    assert (
+        pick_error(f"{output}\nModuleNotFoundError: No module named 'vat'")
+        == "ModuleNotFoundError: No module named 'vat'"
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["make: *** [Makefile:5: test] Error 1", "npm ERR! code ELIFECYCLE", "error: status code 500 of api"]
+)
+def test_a_line_that_says_more_than_an_exit_code_is_an_error(line):
+    assert pick_error(line)

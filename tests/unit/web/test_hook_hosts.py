@@ -1,5 +1,6 @@
 """What other hosts' events are called, and what becomes of an answer that a host does not take."""
 
+from pipeline.text.patches import list_patch_files
 from web.hooks import codex, gemini
 
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch"
@@ -7,7 +8,8 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch"
 
 def test_a_patch_is_about_the_file_that_it_names():
     event = {"tool_name": "apply_patch", "tool_input": {"command": PATCH}}
-    assert codex.read_codex(event)["tool_input"] == {"path": "src/a.py"}
+    files = list_patch_files(PATCH)
+    assert codex.read_codex(event)["tool_input"] == {"path": "src/a.py", "files": files}
     assert codex.read_codex({"tool_name": "Bash", "tool_input": {"command": PATCH}})["tool_input"] == {"command": PATCH}
 
 

@@ -7,6 +7,8 @@ from pipeline.store.agent_sessions import ActionType
 from pipeline.write.tool_actions import (
     MAX_TARGET_CHARS,
     READ_CHARS,
+    Outcome,
+    describe_action,
     extract_command,
     find_target,
     recognize_action,
@@ -236,3 +238,46 @@ def test_a_hostile_command_keeps_nobody_waiting(command):
         action = make_command(shown)
         assert action is not None
         assert action.type is ActionType.COMMAND
+
+
+def describe_shell(command, code, output="Exit code 1"):
+    outcome = Outcome(ok=False, exit_code=code, output=output)
+    return describe_action("s1", None, "", "Bash", {"command": command}, outcome, "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "grep -rn 'oldApi(' src",
+        "rg oldApi",
+        "diff a b",
+        "cmp a b",
+        "test -f x",
+        "[ -f x ]",
+        "[[ -d build ]]",
+        "git diff --exit-code",
+        "git diff --quiet HEAD",
+        "git -C sub diff --exit-code",
+        "git grep -n oldApi",
+        "cd src && grep -c oldApi a.py",
+        "cat a.txt | grep -i x",
+        "make 2>&1 | grep warning",
+        "which ruff",
+        "command -v ruff",
+        "/usr/bin/grep x y",
+        "LC_ALL=C grep x y",
+        "if grep -q x y; then echo yes; fi",
+    ],
+)
+def test_a_comparison_that_ends_with_1_has_not_failed(command):
+    action = describe_shell(command, 1, "Exit code 1\n1c1\n< a\n---\n> b")
+    assert (action.ok, action.error, action.error_signature) == (True, None, None)
+    assert not describe_shell(command, 2).ok
+
+
+@pytest.mark.parametrize(
+    "command", ["npm test && grep x log", "pytest -q", "make test; grep x y && make", "pip install x"]
+)
+def test_other_commands_that_end_with_1_have_failed(command):
+    action = describe_shell(command, 1)
+    assert (action.ok, action.error, action.error_signature) == (False, None, None)
