@@ -1,12 +1,13 @@
 """A host: how it is detected, which entries go into which file, and the parts that hosts share."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
 from web.hosts.entries import HookEntry, HostEntry, JsonMember, NamedHooks, PluginFile, RulesBlock, TomlTable
 from web.hosts.environment import MAIN, HostEnvironment, Installation, RemoteServer
+from web.hosts.rules_block import has_block
 from web.hosts.team_entries import is_remote
 
 NAME = "reverie"
@@ -99,6 +100,13 @@ def compose_rules(server: RemoteServer | None) -> str:
 def rules_target(reverie: Installation, path: Path, head: str = "") -> Target:
     """Return a rules file with Reverie's block; `head` starts a file that is created for it."""
     return Target(path, "block", (RulesBlock(compose_rules(reverie.server), head),))
+
+
+def rules_targets(reverie: Installation, path: Path, head: str = "", former: Sequence[Path] = ()) -> list[Target]:
+    """Return a rules file, and the files in which an earlier setup wrote Reverie's block."""
+    rules = rules_target(reverie, path, head)
+    with_block = [file for file in former if has_block(file)]
+    return [rules, *(replace(rules, path=file, entries=(), obsolete=rules.entries) for file in with_block)]
 
 
 def stdio_server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> dict[str, Any]:

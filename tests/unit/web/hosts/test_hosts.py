@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from web.hooks import client
+from web.hosts import rules_block
 from web.hosts.codex import is_our_notify
-from web.hosts.hook_entries import EVENTS, is_our_hook
-from web.hosts.host import is_our_server
+from web.hosts.hook_entries import EVENTS, is_our_hook, read_client_words
+from web.hosts.host import compose_rules, is_our_server
 from web.hosts.hosts import BY_NAME, HOSTS
+from web.hosts.installed_files import InstalledFile, read_state, write_state
 
 HOME = Path("/home/ann")
 
@@ -87,7 +89,9 @@ def test_a_current_claude_code_gets_every_event_by_one_program(sandbox):
     sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 1, 63))
     handlers = {event: groups[0]["hooks"][0] for event, groups in hooks_of(sandbox).items()}
     assert set(handlers) == set(EVENTS["claude-code"])
-    assert {handler["command"] for handler in handlers.values()} == {f"{sandbox.reverie.bin}/reverie-hook claude-code"}
+    program = f"{sandbox.reverie.bin}/reverie-hook"
+    commands = {handler["command"] for handler in handlers.values()}
+    assert commands == {f"[ ! -x {program} ] || exec {program} claude-code"}
     limits = {event: handler["timeout"] for event, handler in handlers.items()}
     # A prompt may wait until the stack has started.
     assert limits.pop("UserPromptSubmit") == 6
@@ -157,7 +161,7 @@ def read_start_words(sandbox):
     """Return the words by which Claude Code and Codex start the clients."""
     [group] = hooks_of(sandbox)["SessionStart"]
     notify = tomllib.loads((sandbox.home / ".codex" / "config.toml").read_text())["notify"]
-    return shlex.split(group["hooks"][0]["command"]), notify
+    return read_client_words(group["hooks"][0]["command"], "linux"), notify
 
 
 def test_the_clients_are_told_of_a_home_of_its_own_by_options(sandbox):
@@ -200,6 +204,52 @@ def test_on_windows_a_home_with_a_space_is_quoted_for_the_client(sandbox):
 def test_whatever_the_home_is_called_the_client_is_recognised(moved):
     command = shlex.join(["/opt/bin/reverie-hook", "gemini", *(w for n, v in moved.items() for w in (f"--{n}", v))])
     assert is_our_hook({"type": "command", "command": command})
+
+
+RULES = ".claude/rules/reverie.md"
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"])
+def test_claude_code_keeps_reading_the_rules_of_a_project(sandbox, name):
+    file = sandbox.project / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine\n")
+    sandbox.setup("claude-code", host_env=sandbox.in_project())
+    assert "reverie" in (sandbox.project / RULES).read_text()
+    rules = [path for path in sandbox.project.rglob("*.md") if path != sandbox.project / RULES]
+    assert (rules, file.read_text()) == ([file], "mine\n")
+    sandbox.remove("claude-code", host_env=sandbox.in_project())
+    assert not (sandbox.project / RULES).exists()
+
+
+@pytest.mark.parametrize("has_record", [True, False])
+@pytest.mark.parametrize("text", ["", "mine\n"])
+def test_the_block_of_an_earlier_setup_moves_out_of_the_file_that_hides_others(sandbox, text, has_record):
+    claude = sandbox.project / "CLAUDE.md"
+    claude.write_text(rules_block.add(text, compose_rules(None)))
+    if has_record:
+        record = InstalledFile(created=not text, hosts=frozenset({"claude-code"}), project=str(sandbox.project))
+        write_state(sandbox.state, {str(claude): record})
+    sandbox.setup("claude-code", host_env=sandbox.in_project())
+    assert (claude.read_text() if claude.exists() else "") == text
+    assert claude.exists() == bool(text)
+    assert {change.action for change in sandbox.plan("claude-code", host_env=sandbox.in_project())} == {"none"}
+    assert str(claude) not in read_state(sandbox.state)
+
+
+def test_a_block_that_another_host_reads_stays(sandbox):
+    claude = sandbox.project / "CLAUDE.md"
+    claude.write_text("mine\n")
+    sandbox.setup("pi", host_env=sandbox.in_project())
+    with_block = claude.read_text()
+    assert "reverie" in with_block
+    for hosts in (("claude-code",), ("claude-code", "pi"), ("pi", "claude-code")):
+        sandbox.setup(*hosts, host_env=sandbox.in_project())
+        assert claude.read_text() == with_block
+    sandbox.remove("claude-code", host_env=sandbox.in_project())
+    assert claude.read_text() == with_block
+    sandbox.remove("pi", host_env=sandbox.in_project())
+    assert claude.read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("name", [".rules", ".cursorrules", "CLAUDE.md"])
@@ -245,6 +295,12 @@ def test_servers_are_told_apart(value, known):
         ({"type": "command", "command": "'/a b/bin/reverie-hook' codex --port 7099"}, True),
         ({"type": "command", "command": "reverie-hook"}, False),
         ({"type": "command", "command": "my-reverie-hook codex"}, False),
+        ({"type": "command", "command": "reverie-hook codex"}, True),
+        ({"type": "command", "command": "[ ! -x '/a b/reverie-hook' ] || exec '/a b/reverie-hook' codex"}, True),
+        ({"type": "command", "command": "! command -v reverie-hook >/dev/null || exec reverie-hook codex"}, True),
+        ({"type": "command", "command": r'cmd /d /c if exist "C:\reverie-hook.exe" "C:\reverie-hook.exe" codex'}, True),
+        ({"type": "command", "command": 'cmd /d /c "where /q reverie-hook && reverie-hook codex || exit 0"'}, True),
+        ({"type": "command", "command": "reverie-hook codex || exit 1"}, False),
         ({"type": "command", "command": "reverie-hook codex && rm x"}, False),
         ({"type": "command", "command": "reverie-session-start --home /a && rm x"}, False),
         ({"type": "prompt", "prompt": "x"}, False),
