@@ -16,7 +16,8 @@ from web.problems import problem
 # The blueprint of the routes for other devices of the circle.
 MEMBERS = "changes"
 OPEN_PATHS = frozenset({"/healthz"})
-BEARER = "Bearer "
+# Clients of MCP look here for a sign-in with OAuth, and take only 404 for the answer that there is none.
+WELL_KNOWN = "/.well-known/"
 
 # Log at most one rejected request per route in this time: unauthenticated clients can send any number.
 REFUSAL_TOLD_S = 60.0
@@ -58,6 +59,8 @@ def register_security(
         g.bearer, g.caller = False, NOBODY
         if request.path in OPEN_PATHS and request.method == "GET":
             return None
+        if WELL_KNOWN in request.path:
+            return problem(404, "This server has no sign-in with OAuth. Send a bearer token.")
         if (caller := find_holder()) is not None:
             _let_in(caller)
             return None
@@ -71,14 +74,15 @@ def _make_keyring(
 ) -> Callable[[], Caller | None]:
     def find_holder() -> Caller | None:
         """Return the caller by the token of the request."""
-        header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        scheme, _, sent_text = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        sent = sent_text.encode("utf-8", "surrogateescape")
         expected = token()
         # Without a stored token no request can match it.
-        if expected and hmac.compare_digest(header, f"{BEARER}{expected}".encode()):
+        if expected and hmac.compare_digest(sent, expected.encode()):
             return HOME_OWNER if find_listener().is_local() else None
-        if not header.startswith(BEARER.encode()):
-            return None
-        shown = header.decode("utf-8", "replace").removeprefix(BEARER)
+        shown = sent.decode("utf-8", "replace")
         if request.blueprint == MEMBERS and is_member(shown, request.path):
             return HOME_OWNER
         return find_caller(shown)

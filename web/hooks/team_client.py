@@ -37,9 +37,6 @@ from web.json_text import read_object
 WITHIN_S = 1.8
 # Longer than the client waits, so that a slow server is distinguished from an unreachable one.
 CONNECTION_S = 2 * WITHIN_S
-# Claude Code allows it one second, and warns its user about a longer one.
-SESSION_END = "SessionEnd"
-SESSION_END_WITHIN_S = 0.6
 STOP = "Stop"
 # The headers and the event.
 _Request = tuple[dict[str, str], dict[str, Any]]
@@ -65,16 +62,14 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     requests = _split_by_workspace(
         host, fields, folder, lambda folder_of_record: headers_for(settings, server, Path(folder_of_record))
     )
-    is_last = fields.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
     send = partial(_send, server.url, f"/hooks/{host}", requests, answers)
     # A DNS lookup and a slow answer have no deadline, so they run in a thread that is abandoned if it is late.
     threading.Thread(target=send, daemon=True).start()
     try:
-        return answers.get(timeout=SESSION_END_WITHIN_S if is_last else WITHIN_S)
+        return answers.get(timeout=WITHIN_S)
     except Empty:
-        if not is_last:
-            let_rest(settings.paths.servers, name)
+        let_rest(settings.paths.servers, name)
         return b""
 
 
