@@ -59,8 +59,6 @@ def register_security(
         g.bearer, g.caller = False, NOBODY
         if request.path in OPEN_PATHS and request.method == "GET":
             return None
-        if WELL_KNOWN in request.path:
-            return problem(404, "This server has no sign-in with OAuth. Send a bearer token.")
         if (caller := find_holder()) is not None:
             _let_in(caller)
             return None
@@ -99,6 +97,8 @@ def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> C
     logged_at: dict[str, float] = {}
 
     def refuse() -> Response:
+        if WELL_KNOWN in request.path:
+            return problem(404, "This server has no sign-in with OAuth. Send a bearer token.")
         route = "" if request.url_rule is None else request.url_rule.rule
         if time.monotonic() - logged_at.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
             logged_at[route] = time.monotonic()

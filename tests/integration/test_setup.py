@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from web.cli import background, cli
 from web.cli.setup import HOSTS
 from web.hosts.environment import HOST_VARIABLES
+from web.hosts.hook_entries import read_client_words
 
 INVALID = '{"mcpServers": {'
 

@@ -179,7 +179,7 @@ def _find_folder(name: str) -> str:
 
 def _is_in_folder_of(name: str) -> bool:
     folder = os.path.realpath(_find_folder(name))
-    return os.path.commonpath([folder, os.getcwd()]) == folder
+    return os.path.commonpath([folder, os.path.realpath(".")]) == folder
 
 
 def _is_prompt(event: bytes) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import CLAUDE_CODE, list_hooks, list_http_hooks
-from web.hosts.host import NAME, Host, Target, mcp_target, project_server, rules_targets, stdio_server
+from web.hosts.host import NAME, Host, Target, mcp_target, project_server, rules_target, stdio_server
 from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
 # Claude Code ignores a settings file completely if it contains an unknown event.
@@ -26,15 +26,17 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
     if host_env.project is not None:
         settings, server = host_env.project / ".claude" / "settings.json", host_env.project / ".mcp.json"
         # A new CLAUDE.md would hide the project's AGENTS.md.
-        rules = rules_targets(
-            reverie, host_env.project / ".claude" / "rules" / "reverie.md", former=[host_env.project / "CLAUDE.md"]
-        )
+        rules = host_env.project / ".claude" / "rules" / "reverie.md"
     else:
         # The file is next to the default folder, but inside a folder that the variable names.
         server = host_env.folder("CLAUDE_CONFIG_DIR", host_env.home) / ".claude.json"
-        settings, rules = folder / "settings.json", rules_targets(reverie, folder / "CLAUDE.md")
+        settings, rules = folder / "settings.json", folder / "CLAUDE.md"
     hooks = _claude_hooks(host_env, reverie, settings)
-    return [hooks, _claude_server(host_env, reverie, server, (settings, folder / "settings.json")), *rules]
+    return [
+        hooks,
+        _claude_server(host_env, reverie, server, (settings, folder / "settings.json")),
+        rules_target(reverie, rules),
+    ]
 
 
 def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path, settings: Sequence[Path]) -> Target:

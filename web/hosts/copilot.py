@@ -7,6 +7,7 @@ from web.hosts.claude_code import describe_for_claude
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import COPILOT, list_hooks
 from web.hosts.host import Host, Target, mcp_target, rules_target, stdio_server
+from web.hosts.vscode import INSTRUCTIONS, INSTRUCTIONS_HEAD
 
 
 def find_folder(host_env: HostEnvironment) -> Path:
@@ -26,11 +27,13 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
             mcp_target(folder / "mcp-config.json", "mcpServers", server),
             rules_target(reverie, folder / "copilot-instructions.md"),
         ]
+    # A new copilot-instructions.md would hide AGENTS.md from Zed.
+    rules = rules_target(reverie, host_env.project / INSTRUCTIONS, INSTRUCTIONS_HEAD)
     return [
         Target(host_env.project / ".github" / "hooks" / "reverie.json", "json", hooks),
         # The file of Claude Code, so the entry is the same.
         mcp_target(host_env.project / ".mcp.json", "mcpServers", describe_for_claude(host_env, reverie)),
-        rules_target(reverie, host_env.project / ".github" / "copilot-instructions.md"),
+        rules,
     ]
 
 

@@ -1,13 +1,12 @@
 """A host: how it is detected, which entries go into which file, and the parts that hosts share."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
 from web.hosts.entries import HookEntry, HostEntry, JsonMember, NamedHooks, PluginFile, RulesBlock, TomlTable
 from web.hosts.environment import MAIN, HostEnvironment, Installation, RemoteServer
-from web.hosts.rules_block import has_block
 from web.hosts.team_entries import is_remote
 
 NAME = "reverie"
@@ -23,6 +22,9 @@ This project has a memory on {place}, reached through the MCP server `reverie`.
 - `remember_batch` stores a decision, a lesson or a fact once it is settled. Never store secrets.
 - Results are evidence with source and time. If they contradict the code or the user, the code or the user is right.
 """
+
+# Amp, opencode, pi or Zed read these only in a project without AGENTS.md.
+HIDDEN_BY_AGENTS = ("AGENT.md", "CLAUDE.md", "CONTEXT.md", "GEMINI.md")
 
 CONNECTIONS: Mapping[str, tuple[type, ...]] = {
     "hooks": (HookEntry, NamedHooks, PluginFile),
@@ -102,11 +104,18 @@ def rules_target(reverie: Installation, path: Path, head: str = "") -> Target:
     return Target(path, "block", (RulesBlock(compose_rules(reverie.server), head),))
 
 
-def rules_targets(reverie: Installation, path: Path, head: str = "", former: Sequence[Path] = ()) -> list[Target]:
-    """Return a rules file, and the files in which an earlier setup wrote Reverie's block."""
-    rules = rules_target(reverie, path, head)
-    with_block = [file for file in former if has_block(file)]
-    return [rules, *(replace(rules, path=file, entries=(), obsolete=rules.entries) for file in with_block)]
+def list_agents_rules(
+    host_env: HostEnvironment, reverie: Installation, folder: Path, names: Sequence[str]
+) -> tuple[list[Target], tuple[str, ...]]:
+    """Return the rules of a host that reads the first of these files, by default AGENTS.md, and remarks.
+
+    A project gets no AGENTS.md that would hide its rules from another agent.
+    """
+    rules = find_existing(folder, names, "AGENTS.md")
+    hidden = [name for name in HIDDEN_BY_AGENTS if (folder / name).is_file()]
+    if host_env.project is None or rules.is_file() or not hidden:
+        return [rules_target(reverie, rules)], ()
+    return [], (f"no rules were written: with an AGENTS.md, other agents would stop reading {hidden[0]}",)
 
 
 def stdio_server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> dict[str, Any]:

@@ -2,22 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HostEntry, RemovedEntries, RulesBlock
-from web.hosts.installed_files import read
+from web.hosts.entries import AddedEntries, EntryUndo, HostEntry, RemovedEntries, RulesBlock
 
 BEGIN = "<!-- reverie:begin -->"
 END = "<!-- reverie:end -->"
 _BLOCK = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-
-
-def has_block(file: Path) -> bool:
-    """Return whether a file contains the block; no setup wrote it into a file that cannot be read."""
-    try:
-        return BEGIN.encode() in (read(file) or b"")
-    except CannotEdit:
-        return False
 
 
 def add(text: str, body: str) -> str:

@@ -83,7 +83,11 @@ def plan_setup(
     hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
 ) -> list[FileChange]:
     """Plan to write the entries of every host."""
-    uses = _group_by_file((host.name, target) for host in hosts for target in host.targets(host_env, reverie))
+    uses = _group_by_file(
+        (host.name, target)
+        for host in hosts
+        for target in _with_former_rules(host.name, host.targets(host_env, reverie), host_env, records)
+    )
     plan = partial(_plan_addition, reverie)
     return [_plan_file(plan, path, used, host_env, records) for path, used in uses.items()]
 
@@ -140,6 +144,15 @@ def _with_recorded(
         if host in record.hosts and record.project == _project_name(host_env) and Path(file) not in target_paths:
             all_targets.extend(replace(target, path=Path(file)) for target in targets if _reads(target, Path(file)))
     return all_targets
+
+
+def _with_former_rules(
+    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: InstallState
+) -> list[Target]:
+    """Return the targets, and the rules files that an earlier setup chose, from which the block is removed."""
+    former = _with_recorded(host, targets, host_env, records)[len(targets) :]
+    rules = (replace(target, entries=(), obsolete=target.all_entries) for target in former if target.format == "block")
+    return [*targets, *rules]
 
 
 def _reads(target: Target, file: Path) -> bool:

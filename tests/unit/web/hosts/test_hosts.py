@@ -16,6 +16,7 @@ from web.hosts.hook_entries import EVENTS, is_our_hook, read_client_words
 from web.hosts.host import compose_rules, is_our_server
 from web.hosts.hosts import BY_NAME, HOSTS
 from web.hosts.installed_files import InstalledFile, read_state, write_state
+from web.hosts.zed import ZED_RULES
 
 HOME = Path("/home/ann")
 
@@ -206,6 +207,51 @@ def test_whatever_the_home_is_called_the_client_is_recognised(moved):
     assert is_our_hook({"type": "command", "command": command})
 
 
+# The hosts that read the first of some files in a project, in their order.
+READ_FIRST = {
+    "opencode": ("AGENTS.md", "CLAUDE.md", "CONTEXT.md"),
+    "pi": ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md"),
+    "amp": ("AGENTS.md", "AGENT.md", "CLAUDE.md"),
+    "zed": ZED_RULES,
+    "codex": ("AGENTS.override.md", "AGENTS.md"),
+    "claude-code": ("CLAUDE.md", "AGENTS.md"),
+}
+
+
+def test_no_setup_hides_the_rules_that_another_host_reads(sandbox):
+    """Whatever rules file a project has, each host goes on reading what it read before the setup of any host."""
+    for name in sorted({name for names in READ_FIRST.values() for name in names}):
+        for host in HOSTS:
+            file = sandbox.project / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("mine\n")
+            sandbox.setup(host.name, host_env=sandbox.in_project())
+            for reader, names in READ_FIRST.items():
+                first = next((name for name in names if (sandbox.project / name).exists()), None)
+                assert first == name or name not in names, (host.name, reader, first)
+            assert file.read_text().startswith("mine\n")
+            sandbox.remove(host.name, host_env=sandbox.in_project())
+            assert file.read_text() == "mine\n"
+            file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("host", "name"), [("codex", "AGENTS.override.md"), ("pi", "AGENTS.override.md"), ("opencode", "CONTEXT.md")]
+)
+def test_the_rules_go_into_the_file_that_the_host_reads(sandbox, host, name):
+    (sandbox.project / name).write_text("mine\n")
+    sandbox.setup(host, host_env=sandbox.in_project())
+    assert "reverie" in (sandbox.project / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENT.md"])
+def test_who_sets_up_codex_learns_why_it_got_no_rules(sandbox, name):
+    (sandbox.project / name).write_text("mine\n")
+    [hooks, *others] = sandbox.setup("codex", host_env=sandbox.in_project())
+    assert any(f"stop reading {name}" in remark for remark in hooks.remarks)
+    assert [change.path.suffix for change in others] == [".toml"]
+
+
 RULES = ".claude/rules/reverie.md"
 
 
@@ -222,19 +268,27 @@ def test_claude_code_keeps_reading_the_rules_of_a_project(sandbox, name):
     assert not (sandbox.project / RULES).exists()
 
 
-@pytest.mark.parametrize("has_record", [True, False])
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("claude-code", "CLAUDE.md"),
+        ("cline", "AGENTS.md"),
+        ("goose", "AGENTS.md"),
+        ("copilot", ".github/copilot-instructions.md"),
+    ],
+)
 @pytest.mark.parametrize("text", ["", "mine\n"])
-def test_the_block_of_an_earlier_setup_moves_out_of_the_file_that_hides_others(sandbox, text, has_record):
-    claude = sandbox.project / "CLAUDE.md"
-    claude.write_text(rules_block.add(text, compose_rules(None)))
-    if has_record:
-        record = InstalledFile(created=not text, hosts=frozenset({"claude-code"}), project=str(sandbox.project))
-        write_state(sandbox.state, {str(claude): record})
-    sandbox.setup("claude-code", host_env=sandbox.in_project())
-    assert (claude.read_text() if claude.exists() else "") == text
-    assert claude.exists() == bool(text)
-    assert {change.action for change in sandbox.plan("claude-code", host_env=sandbox.in_project())} == {"none"}
-    assert str(claude) not in read_state(sandbox.state)
+def test_the_block_of_an_earlier_setup_moves_out_of_the_file_that_hides_others(sandbox, host, name, text):
+    former = sandbox.project / name
+    former.parent.mkdir(exist_ok=True)
+    former.write_text(rules_block.add(text, compose_rules(None)))
+    record = InstalledFile(created=not text, hosts=frozenset({host}), project=str(sandbox.project))
+    write_state(sandbox.state, {str(former): record})
+    sandbox.setup(host, host_env=sandbox.in_project())
+    assert (former.read_text() if former.exists() else "") == text
+    assert former.exists() == bool(text)
+    assert {change.action for change in sandbox.plan(host, host_env=sandbox.in_project())} == {"none"}
+    assert str(former) not in read_state(sandbox.state)
 
 
 def test_a_block_that_another_host_reads_stays(sandbox):

@@ -60,7 +60,7 @@ def test_the_entry_of_an_earlier_setup_is_replaced(team, server):
         ("vscode", ".config/Code/User/mcp.json", "servers", {"type": "stdio"}),
         ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers", {}),
         ("gemini", ".gemini/settings.json", "mcpServers", {}),
-        ("qwen-code", ".qwen/settings.json", "mcpServers", {}),
+        ("qwen-code", ".qwen/settings.json", "mcpServers", {"alwaysLoadTools": True}),
         ("copilot", ".copilot/mcp-config.json", "mcpServers", {"type": "local", "tools": ["*"]}),
         ("zed", ".config/zed/settings.json", "context_servers", {"source": "custom"}),
         ("antigravity", ".gemini/config/mcp_config.json", "mcpServers", {}),
