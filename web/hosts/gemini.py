@@ -39,7 +39,7 @@ def list_gemini_targets(
         # The host accepts a streamable HTTP address only under this name.
         described = describe_with_headers(team, f"${TOKEN_VARIABLE}")
         described = {"httpUrl": described.pop("url")} | described
-    server, other = server_entries("mcpServers", described | options)
+    server, other = server_entries("mcpServers", {**described, **options})
     entries: tuple[HostEntry, ...] = (*list_hooks(host, host_env, reverie), server)
     return [Target(settings, "json", entries, obsolete=(other,)), rules_target(reverie, text)]
 

@@ -1,8 +1,9 @@
 """Answers to the first requests of a host, before the SDK is loaded.
 
-Importing the SDK takes about a second, and hosts start their model without tools that are not listed by then. The
-answers to the handshake, to requests before it and to the lists after it are constant, so they are given here. The SDK
-gets the handshake later, and its answer is dropped. A test compares both answers. The SDK answers all other requests.
+Importing the SDK takes about a second, on a busy machine several, and hosts start their model without tools that are
+not listed by then. The answers to the handshake, to requests before it and to the lists after it are constant, so they
+are given here. The SDK gets the handshake later, and its answer is dropped. A test compares both answers. The SDK
+answers all other requests.
 """
 
 import json
@@ -87,7 +88,7 @@ def refuse_early(line: bytes, version: str, *, opened: bool = False) -> Greeting
     if request is None or request.id is None:
         return None
     if _has_envelope(request.params):
-        return None if opened else _refuse_version(request)
+        return None if opened else _refuse_version(request, request.id)
     if request.method == "initialize":
         asked = request.params.get("protocolVersion")
         # The newest version that this server has: the host decides whether it goes on.
@@ -99,7 +100,7 @@ def refuse_early(line: bytes, version: str, *, opened: bool = False) -> Greeting
     return Greeting(_message(request.id, error=error), _message(request.id, method=request.method))
 
 
-def _refuse_version(request: Request) -> Greeting | None:
+def _refuse_version(request: Request, request_id: str | int) -> Greeting | None:
     meta = request.params["_meta"]
     asked = meta[f"{ENVELOPE}protocolVersion"]
     is_known = asked in MODERN_VERSIONS or not isinstance(asked, str)
@@ -108,14 +109,15 @@ def _refuse_version(request: Request) -> Greeting | None:
     data = {"supported": list(MODERN_VERSIONS), "requested": asked}
     error = {"code": UNSUPPORTED_VERSION, "message": "Unsupported protocol version", "data": data}
     # The SDK does not hear of it: a host may go on with the handshake.
-    return Greeting(_message(request.id, error=error), None)
+    return Greeting(_message(request_id, error=error), None)
 
 
 def speaks_modern(line: bytes) -> bool:
     """Return whether a line is a request of a newer version, which needs no request before it."""
     request = _read(line)
-    is_request = request is not None and request.id is not None and _has_envelope(request.params)
-    return is_request and _is_modern(request.params["_meta"])
+    if request is None or request.id is None or not _has_envelope(request.params):
+        return False
+    return _is_modern(request.params["_meta"])
 
 
 def answer_listen(line: bytes) -> Greeting | None:
