@@ -51,8 +51,7 @@ PLUGIN = "--plugin"
 # The name of a team's server to ask instead of the data directory's own server.
 SERVER_OPTION = "--server"
 VARIABLE_OPTIONS = ("home", "host", "port")  # They override the environment variables of the same names.
-# With this word instead of a host's name, the client prints the headers of Claude Code's MCP requests. An earlier
-# setup wrote such an entry.
+# With this word, the client prints the headers of Claude Code's MCP requests: an earlier setup wrote such an entry.
 HEADERS = "headers"
 HOOK_CLIENT = "reverie-hook"
 # The address in config.toml, with the text that it was parsed from: parsing takes longer than this program.
@@ -149,8 +148,7 @@ def _ask_team(words: list[str]) -> bytes:
 
     name, variables = words[words.index(SERVER_OPTION) + 1], read_variables(words)
     if words[0] == HEADERS:
-        # Claude Code 2.1.332 asks in its own folder, whatever the project is.
-        return b"" if _is_in_folder_of("claude-code") else describe_headers(name, variables)
+        return describe_headers(name, variables)
     if _yields(words, words[0], event):
         return b""
     return answer(words[0], name, variables, event)
@@ -165,21 +163,11 @@ def _yields(words: list[str], name: str, event: bytes) -> bool:
 
 
 def _is_set_up(name: str) -> bool:
-    _, folder, file = SETTINGS[name]
-    folders = [_find_folder(name)]
+    variable, folder, file = SETTINGS[name]
+    folders = [os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)]
     if "CLAUDE_PROJECT_DIR" in os.environ:
         folders.append(os.path.join(os.environ["CLAUDE_PROJECT_DIR"], folder))
     return any(HOOK_CLIENT in _read_text(folder, file) for folder in folders)
-
-
-def _find_folder(name: str) -> str:
-    variable, folder, _ = SETTINGS[name]
-    return os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)
-
-
-def _is_in_folder_of(name: str) -> bool:
-    folder = os.path.realpath(_find_folder(name))
-    return os.path.commonpath([folder, os.path.realpath(".")]) == folder
 
 
 def _is_prompt(event: bytes) -> bool:

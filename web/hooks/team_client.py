@@ -14,6 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from config.foreign_variables import find_claude_folder
 from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
 from config.settings import (
     Settings,
@@ -23,7 +24,7 @@ from config.settings import (
     environment_workspace,
     load_settings,
 )
-from pipeline.errors import UnreadableTranscript
+from pipeline.errors import Conflict, UnreadableTranscript
 from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
 from pipeline.services.team_servers import find_team
 from pipeline.services.workspaces import choose_workspace
@@ -45,9 +46,15 @@ MAX_SAID_CHARS = 200_000
 
 
 def describe_headers(name: str, variables: Mapping[str, str]) -> bytes:
-    """Return the headers of requests about this folder to the server `name`."""
+    """Return the headers of requests about this folder to the server `name`; raise Conflict if it is no project.
+
+    Claude Code 2.1.332 asks for them in its own folder, whatever the project is.
+    """
+    folder = Path.cwd()
+    if folder.is_relative_to(find_claude_folder().resolve()):
+        raise Conflict(f"{folder} is Claude Code's own folder. Run `reverie setup claude-code --server URL` again.")
     settings = load_settings(environment_with(variables))
-    return json.dumps(headers_for(settings, find_team(settings.paths.servers, name), Path.cwd())).encode()
+    return json.dumps(headers_for(settings, find_team(settings.paths.servers, name), folder)).encode()
 
 
 def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> bytes:
