@@ -1,4 +1,4 @@
-"""Variables of other programs in the environment: object storage, the terminal, the cache folder and telemetry."""
+"""Variables of other programs in the environment: object storage, the terminal, folders and telemetry."""
 
 import os
 from collections.abc import Mapping
@@ -32,3 +32,8 @@ def find_cache_folder(environment: Mapping[str, str] | None = None) -> Path | No
     if folder.is_absolute():
         return folder
     return home / ".cache" if home.is_absolute() else None
+
+
+def find_claude_folder() -> Path:
+    """Return the folder of Claude Code's settings."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")

@@ -18,7 +18,8 @@ from web.problems import problem
 # The blueprint of the routes for other devices of the circle.
 MEMBERS = "changes"
 OPEN_PATHS = frozenset({"/healthz"})
-BEARER = "Bearer "
+# Clients of MCP look here for a sign-in with OAuth, and take only 404 for the answer that there is none.
+WELL_KNOWN = "/.well-known/"
 
 # Log at most one rejected request per route in this time: unauthenticated clients can send any number.
 REFUSAL_TOLD_S = 60.0
@@ -78,14 +79,15 @@ def _make_keyring(
 ) -> Callable[[], Caller | None]:
     def find_holder() -> Caller | None:
         """Return the caller by the token of the request."""
-        header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        scheme, _, sent_text = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        sent = sent_text.encode("utf-8", "surrogateescape")
         expected = token()
         # Without a stored token no request can match it.
-        if expected and hmac.compare_digest(header, f"{BEARER}{expected}".encode()):
+        if expected and hmac.compare_digest(sent, expected.encode()):
             return HOME_OWNER if find_listener().is_local() else None
-        if not header.startswith(BEARER.encode()):
-            return None
-        shown = header.decode("utf-8", "replace").removeprefix(BEARER)
+        shown = sent.decode("utf-8", "replace")
         if request.blueprint == MEMBERS and is_member(shown, request.path):
             return HOME_OWNER
         return find_caller(shown)
@@ -103,6 +105,8 @@ def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> C
     wrong_tokens = WrongTokens()
 
     def refuse() -> Response:
+        if WELL_KNOWN in request.path:
+            return problem(404, "This server has no sign-in with OAuth. Send a bearer token.")
         if "Authorization" in request.headers and find_listener().is_exposed:
             wait_s = wrong_tokens.note(request.remote_addr or "")
             if wait_s:

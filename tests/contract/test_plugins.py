@@ -50,7 +50,7 @@ def test_a_plugins_hooks_are_those_of_the_setup_but_for_the_word_that_tells_them
     targets = BY_NAME[host].targets(host_env, Installation(Path("/opt/bin")))
     written = [entry for target in targets for entry in target.entries if isinstance(entry, HookEntry)]
     assert written
-    command = f"reverie-hook {host} --plugin"
+    command = f"! command -v reverie-hook >/dev/null || exec reverie-hook {host} --plugin"
     assert read(PLUGINS[host] / "hooks" / "hooks.json")["hooks"] == {
         entry.event: [{"hooks": [dict(entry.handler) | {"command": command}]}] for entry in written
     }

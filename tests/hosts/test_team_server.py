@@ -59,16 +59,14 @@ def test_tools_and_hooks_ask_the_server_and_nothing_runs_here(machine, server, n
     first = machine.model.requests[0]
     if name in WITH_HOOKS:
         assert "port 8443" in first.text
-    # Qwen Code declares tools of MCP servers only after a search for them.
-    if name != "qwen-code":
-        [recall] = [tool for tool in first.tools if tool.endswith("recall")]
-        machine.model.expect(Call(recall, {"query": "gateway of staging"}), Say())
-        machine.ask("Look it up")
-        assert "port 8443" in machine.model.requests[-1].text
-        # Meanwhile the server may have closed the connection that rested.
-        server.client.close()
-        runs = server.client.call("GET", "/v1/hook-runs").body["items"]
-        assert "mcp:recall" in [one["event"] for one in runs]
+    [recall] = [tool for tool in first.tools if tool.endswith("recall")]
+    machine.model.expect(Call(recall, {"query": "gateway of staging"}), Say())
+    machine.ask("Look it up")
+    assert "port 8443" in machine.model.requests[-1].text
+    # Meanwhile the server may have closed the connection that rested.
+    server.client.close()
+    runs = server.client.call("GET", "/v1/hook-runs").body["items"]
+    assert "mcp:recall" in [one["event"] for one in runs]
     assert not machine.answers()
     assert not (machine.reverie_home / "token").exists()
 

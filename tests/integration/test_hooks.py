@@ -650,6 +650,18 @@ def gemini_tool(tool, given, **response):
     return event(hook_event_name="AfterTool", cwd="/srv/app") | fields
 
 
+def test_the_end_of_a_gemini_session_whose_turns_are_stored_is_no_error(client, container, tmp_path):
+    client.write("Billing listens on port 8123")
+    chat = tmp_path / "chats" / "session-1.json"
+    chat.parent.mkdir()
+    chat.write_text('{"messages": []}')
+    told = {"prompt": "Which port?", "prompt_response": "Port 8123.", "transcript_path": str(chat)}
+    for name in ("AfterAgent", "SessionEnd"):
+        assert is_silent(client.post("/hooks/gemini", event(hook_event_name=name, **told)))
+    flush_notes(container)
+    assert list_logged(client) == []
+
+
 def test_gemini_s_tools_are_noted_with_what_became_of_them(client, container):
     client.write("Billing listens on port 8123")
     for sent in (

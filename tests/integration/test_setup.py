@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from web.cli import background, cli
 from web.cli.setup import HOSTS
 from web.hosts.environment import HOST_VARIABLES
+from web.hosts.hook_entries import read_client_words
 
 INVALID = '{"mcpServers": {'
 
@@ -240,7 +241,7 @@ def test_what_only_the_environment_says_of_home_and_server_is_told_to_every_prog
     hook = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["SessionStart"][0]["hooks"][0]
     notify = tomllib.loads((home / ".codex" / "config.toml").read_text())
     options = ["--home", str(elsewhere), "--port", "7099"]
-    assert shlex.split(hook["command"])[2:] == notify["notify"][1:] == options
+    assert read_client_words(hook["command"], "linux")[2:] == notify["notify"][1:] == options
     servers = json.loads((home / ".claude.json").read_text())["mcpServers"]["reverie"], notify["mcp_servers"]["reverie"]
     assert [server["env"] for server in servers] == [variables, variables]
     # Without the variable the home's own port is meant, and found there.

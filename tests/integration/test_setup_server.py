@@ -17,8 +17,6 @@ import urllib3
 from click.testing import CliRunner
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 
 from pipeline.identity import identify
 from pipeline.team.servers import REST_S
@@ -85,8 +83,7 @@ class Team:
 
     def hook(self, **event):
         event = {"session_id": "s1", "cwd": str(self.project)} | event
-        command = self.commands()["UserPromptSubmit"].split()
-        done = self.run(*command, said=json.dumps(event))
+        done = self.run("/bin/sh", "-c", self.commands()["UserPromptSubmit"], said=json.dumps(event))
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
@@ -124,7 +121,7 @@ def test_the_token_is_kept_for_its_owner_alone_and_shown_nowhere(ready):
 def test_what_is_only_shown_keeps_nothing_and_asks_nobody(team):
     done = team.setup("claude-code", "--dry-run", "--diff")
     assert done.exit_code == 0, done.stderr
-    assert f'"url": "{team.url}/mcp"' in done.stdout
+    assert '"--server"' in done.stdout
     assert list(team.home.rglob("*")) == []
 
 
@@ -276,11 +273,6 @@ def test_a_server_that_hangs_is_not_waited_for_at_every_step(ready, hanging):
     assert hanging.asked == 2
 
 
-def test_the_end_of_a_session_waits_less_and_says_nothing_of_a_server(ready, hanging):
-    assert ready.hook(hook_event_name="SessionEnd") == ""
-    assert not rest_file(ready).exists()
-
-
 def test_a_server_that_is_another_since_is_asked_at_once(ready):
     ready.call("POST", "/v1/memories", {"content": PARCELS})
     [kept] = ready.servers.iterdir()
@@ -293,22 +285,23 @@ def test_a_server_that_is_another_since_is_asked_at_once(ready):
     assert not rest_file(ready).exists()
 
 
-def test_claude_codes_helper_gives_the_headers_by_which_mcp_is_spoken(ready):
-    server = json.loads((ready.home / ".claude.json").read_text())["mcpServers"]["reverie"]
-    done = ready.run("/bin/sh", "-c", server["headersHelper"])
-    headers = json.loads(done.stdout)
-    assert headers["X-Reverie-Workspace"] == ready.workspace
-    assert ready.token not in server["headersHelper"]
+def test_the_helper_of_an_earlier_setup_gives_the_headers_of_the_project(ready):
+    done = ready.run("reverie-hook", "headers", "--server", "127.0.0.1")
+    headers = {"Authorization": f"Bearer {ready.token}", "X-Reverie-Workspace": ready.workspace}
+    assert json.loads(done.stdout) == headers
 
-    async def host():
-        async with (
-            create_mcp_http_client(headers=headers) as http,
-            Client(streamable_http_client(server["url"], http_client=http), mode="legacy") as client,
-        ):
-            return await client.call_tool("remember_batch", {"items": [{"content": PARCELS}]})
 
-    assert not anyio.run(host).is_error
-    assert [one["content"] for one in ready.call("GET", "/v1/memories")["items"]] == [PARCELS]
+@pytest.mark.parametrize("folder", [".claude", ".claude/plugins/cache", "moved", "moved/projects", "link"])
+def test_in_the_folder_of_the_host_the_helper_gives_no_headers(ready, folder):
+    for name in (".claude", "moved"):
+        (ready.home / name).mkdir(exist_ok=True)
+    (ready.home / "link").symlink_to("moved")
+    ready.project = ready.home / folder
+    ready.project.mkdir(parents=True, exist_ok=True)
+    if not folder.startswith(".claude"):
+        ready.environment["CLAUDE_CONFIG_DIR"] = str(ready.home / ("link" if folder == "moved" else "moved"))
+    done = ready.run("reverie-hook", "headers", "--server", "127.0.0.1")
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_bridge_asks_the_server_for_the_folders_project(ready):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HIDDEN = "•••"
 EXPERIMENT = "`reverie config set lesson_holdout 0.1` tests lessons by withholding one in ten."
 # A token of an earlier setup or of another server, which the diff must not show.
-_BEARER = re.compile(r"(?<=Bearer )[\w.~+/-]{8,}=*")
+_BEARER = re.compile(r"(?<=bearer )[\w.~+/-]{8,}=*", re.IGNORECASE)
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _ENDS = {"create": " (new)", "delete": " (deleted)", "error": " (cannot be changed)"}
 

@@ -51,7 +51,7 @@ PLUGIN = "--plugin"
 # The name of a team's server to ask instead of the data directory's own server.
 SERVER_OPTION = "--server"
 VARIABLE_OPTIONS = ("home", "host", "port")  # They override the environment variables of the same names.
-# With this word instead of a host's name, the client prints the headers of Claude Code's MCP requests.
+# With this word, the client prints the headers of Claude Code's MCP requests: an earlier setup wrote such an entry.
 HEADERS = "headers"
 HOOK_CLIENT = "reverie-hook"
 # The address in config.toml, with the text that it was parsed from: parsing takes longer than this program.

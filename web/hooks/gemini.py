@@ -45,7 +45,8 @@ def gemini(call: Call) -> Response:
 def read_gemini(event: Fields) -> Fields:
     """Return an event with Claude Code's names, and with the failure in the response."""
     name, tool = event.get("hook_event_name"), event.get("tool_name")
-    read = dict(event)
+    # The events contain what was said, so no event needs the transcript.
+    read = {field: value for field, value in event.items() if field != "transcript_path"}
     if isinstance(name, str):
         read["hook_event_name"] = EVENTS.get(name, name)
     if name == "AfterAgent":
@@ -53,7 +54,6 @@ def read_gemini(event: Fields) -> Fields:
         spoken = (("user", event.get("prompt")), ("assistant", event.get("prompt_response")))
         messages = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
         read["said"] = [] if event.get("prompt_response") == UNANSWERED else messages
-        read.pop("transcript_path", None)
     if isinstance(tool, str):
         read["tool_name"] = TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))
     if name == "AfterTool":

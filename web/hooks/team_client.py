@@ -14,6 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from config.foreign_variables import find_claude_folder
 from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
 from config.settings import (
     Settings,
@@ -23,7 +24,7 @@ from config.settings import (
     environment_workspace,
     load_settings,
 )
-from pipeline.errors import UnreadableTranscript
+from pipeline.errors import Conflict, UnreadableTranscript
 from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
 from pipeline.services.team_servers import find_team
 from pipeline.services.workspaces import choose_workspace
@@ -37,9 +38,6 @@ from web.json_text import read_object
 WITHIN_S = 1.8
 # Longer than the client waits, so that a slow server is distinguished from an unreachable one.
 CONNECTION_S = 2 * WITHIN_S
-# Claude Code allows it one second, and warns its user about a longer one.
-SESSION_END = "SessionEnd"
-SESSION_END_WITHIN_S = 0.6
 STOP = "Stop"
 # The headers and the event.
 _Request = tuple[dict[str, str], dict[str, Any]]
@@ -48,9 +46,15 @@ MAX_SAID_CHARS = 200_000
 
 
 def describe_headers(name: str, variables: Mapping[str, str]) -> bytes:
-    """Return the headers of requests about this folder to the server `name`."""
+    """Return the headers of requests about this folder to the server `name`; raise Conflict if it is no project.
+
+    Claude Code 2.1.332 asks for them in its own folder, whatever the project is.
+    """
+    folder = Path.cwd()
+    if folder.is_relative_to(find_claude_folder().resolve()):
+        raise Conflict(f"{folder} is Claude Code's own folder. Run `reverie setup claude-code --server URL` again.")
     settings = load_settings(environment_with(variables))
-    return json.dumps(headers_for(settings, find_team(settings.paths.servers, name), Path.cwd())).encode()
+    return json.dumps(headers_for(settings, find_team(settings.paths.servers, name), folder)).encode()
 
 
 def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> bytes:
@@ -65,16 +69,14 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     requests = _split_by_workspace(
         host, fields, folder, lambda folder_of_record: headers_for(settings, server, Path(folder_of_record))
     )
-    is_last = fields.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
     send = partial(_send, server.url, f"/hooks/{host}", requests, answers)
     # A DNS lookup and a slow answer have no deadline, so they run in a thread that is abandoned if it is late.
     threading.Thread(target=send, daemon=True).start()
     try:
-        return answers.get(timeout=SESSION_END_WITHIN_S if is_last else WITHIN_S)
+        return answers.get(timeout=WITHIN_S)
     except Empty:
-        if not is_last:
-            let_rest(settings.paths.servers, name)
+        let_rest(settings.paths.servers, name)
         return b""
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import CLAUDE_CODE, list_hooks, list_http_hooks
-from web.hosts.host import NAME, Host, Target, mcp_target, rules_target, stdio_server
-from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers, describe_with_helper
+from web.hosts.host import NAME, Host, Target, mcp_target, project_server, rules_target, stdio_server
+from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
 # Claude Code ignores a settings file completely if it contains an unknown event.
 EVENTS_SINCE = (2, 1, 63)
@@ -24,9 +24,9 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
     """Return its files with the entries."""
     folder = claude_folder(host_env)
     if host_env.project is not None:
-        settings, server, rules = (
-            host_env.project / name for name in (".claude/settings.json", ".mcp.json", "CLAUDE.md")
-        )
+        settings, server = host_env.project / ".claude" / "settings.json", host_env.project / ".mcp.json"
+        # A new CLAUDE.md would hide the project's AGENTS.md.
+        rules = host_env.project / ".claude" / "rules" / "reverie.md"
     else:
         # The file is next to the default folder, but inside a folder that the variable names.
         server = host_env.folder("CLAUDE_CONFIG_DIR", host_env.home) / ".claude.json"
@@ -40,7 +40,7 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
 
 
 def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path, settings: Sequence[Path]) -> Target:
-    target = mcp_target(path, "mcpServers", _describe_for_claude(host_env, reverie))
+    target = mcp_target(path, "mcpServers", describe_for_claude(host_env, reverie))
     if not any(has_plugin(file) for file in settings):
         return target
     # Claude Code recognizes two servers as the same only by an equal command; otherwise it lists every tool twice.
@@ -48,12 +48,14 @@ def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path,
     return replace(target, entries=(), obsolete=target.all_entries, remarks=(remark,))
 
 
-def _describe_for_claude(host_env: HostEnvironment, reverie: Installation) -> dict[str, Any]:
-    if reverie.server is None:
-        return stdio_server(host_env, reverie, type="stdio")
-    if host_env.project is not None:
-        return describe_with_headers(reverie.server, f"${{{TOKEN_VARIABLE}}}", "http")
-    return describe_with_helper(host_env, reverie, reverie.server)
+def describe_for_claude(host_env: HostEnvironment, reverie: Installation) -> dict[str, Any]:
+    """Return the MCP entry for Claude Code."""
+    team = project_server(host_env, reverie)
+    server = stdio_server(host_env, reverie, type="stdio")
+    if team is not None:
+        server = describe_with_headers(team, f"${{{TOKEN_VARIABLE}}}", "http")
+    # Otherwise the model has to search for the tools.
+    return server | {"alwaysLoad": True}
 
 
 def has_plugin(settings: Path) -> bool:

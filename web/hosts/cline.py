@@ -22,7 +22,8 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
         # The host has no MCP servers per project.
         return [
             plugin_target(CLINE, host_env, reverie, host_env.project / ".cline" / _PLUGIN),
-            rules_target(reverie, host_env.project / "AGENTS.md"),
+            # A new AGENTS.md would hide the rules of other agents.
+            rules_target(reverie, host_env.project / ".cline" / "rules" / "reverie.md"),
         ]
     folder = find_folder(host_env)
     servers = host_env.folder("CLINE_DATA_DIR", folder / "data") / "settings" / "cline_mcp_settings.json"

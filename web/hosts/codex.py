@@ -7,13 +7,24 @@ from typing import Any
 from web.hosts.entries import HostEntry, TomlKey, TomlTable
 from web.hosts.environment import CODEX_NOTIFY_CLIENT, HostEnvironment, Installation
 from web.hosts.hook_entries import CODEX, list_hooks
-from web.hosts.host import NAME, Host, Target, is_our_server, is_program, project_server, rules_target, stdio_server
+from web.hosts.host import (
+    NAME,
+    Host,
+    Target,
+    is_our_server,
+    is_program,
+    list_agents_rules,
+    project_server,
+    stdio_server,
+)
 from web.hosts.team_entries import describe_for_codex, is_remote
 
 CODEX_TRUST_REMARK = (
     "Codex runs hooks only once you trust them: at its next start it says “Hooks need review”; choose “Trust all and"
     " continue”, or look at each with /hooks. It asks again whenever their command changes"
 )
+# Codex reads the first of them in a folder.
+_RULES = ("AGENTS.override.md", "AGENTS.md")
 
 
 def find_folder(host_env: HostEnvironment) -> Path:
@@ -29,14 +40,17 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
     if team is not None:
         server, other = TomlTable(path, describe_for_codex(team), is_remote), TomlTable(path, {}, is_our_server)
     root = find_folder(host_env) if host_env.project is None else host_env.project / ".codex"
-    rules = rules_target(reverie, (root if host_env.project is None else host_env.project) / "AGENTS.md")
-    hooks = Target(root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_TRUST_REMARK,))
+    folder = root if host_env.project is None else host_env.project
+    rules, remarks = list_agents_rules(host_env, reverie, folder, _RULES)
+    hooks = Target(
+        root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_TRUST_REMARK, *remarks)
+    )
     # Codex appends its notification to these words.
     program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
     notify = TomlKey("notify", program, is_our_notify)
     # Codex reads no notify program from a project.
     entries: tuple[HostEntry, ...] = (server,) if host_env.project is not None else (notify, server)
-    return [hooks, Target(root / "config.toml", "toml", entries, obsolete=(other,)), rules]
+    return [hooks, Target(root / "config.toml", "toml", entries, obsolete=(other,)), *rules]
 
 
 def is_our_notify(value: Any) -> bool:

@@ -1,7 +1,5 @@
 """The commands of Reverie in the files of hosts, as `reverie setup` and their users have written them."""
 
-import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 from web.hosts import toml_edits
 from web.hosts.entries import CannotEdit
-from web.hosts.hook_entries import EVENTS, is_http_hook, is_our_hook
+from web.hosts.hook_entries import EVENTS, is_http_hook, is_our_hook, read_client_words
 from web.hosts.host import is_our_server
 from web.hosts.installed_files import InstalledFile, read
 from web.hosts.jsonc import JsoncDocument
@@ -91,26 +89,18 @@ def _list_hooks(document: Any, file: Path, hosts: frozenset[str], platform: str)
                 continue
             command = str(handler.get("command", ""))
             try:
-                words = _split(command, platform)
+                words = read_client_words(command, platform)
             except ValueError as error:
                 yield from (UnreadableEntry(host, f"{file}: {command}: {error}") for host in sorted(hosts))
                 continue
-            host = next((word for word in words[1:2] if word in EVENTS), None)
-            if host is not None:
-                yield HookCommand(host, str(event), file, words, _read_timeout_s(handler.get("timeout")))
+            if words:
+                yield HookCommand(words[1], str(event), file, words, _read_timeout_s(handler.get("timeout")))
 
 
 def _list_plugin_hooks(file: Path) -> Iterator[HookCommand]:
     words = read_command((read(file) or b"").decode(errors="replace"))
     if len(words) > 1:
         yield from (HookCommand(words[1], event, file, words, PLUGIN_TIMEOUT_S) for event in EVENTS.get(words[1], ()))
-
-
-def _split(command: str, platform: str) -> list[str]:
-    """Split a command line into words, as the shell of the host does."""
-    if platform == "win32":
-        return [quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|(\S+)', command)]
-    return shlex.split(command)
 
 
 def _read_timeout_s(timeout: Any) -> float:

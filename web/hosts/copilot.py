@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from web.hosts.claude_code import describe_for_claude
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import COPILOT, list_hooks
-from web.hosts.host import Host, Target, mcp_target, project_server, rules_target, stdio_server
-from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
+from web.hosts.host import Host, Target, mcp_target, rules_target, stdio_server
+from web.hosts.vscode import INSTRUCTIONS, INSTRUCTIONS_HEAD
 
 
 def find_folder(host_env: HostEnvironment) -> Path:
@@ -26,15 +27,13 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
             mcp_target(folder / "mcp-config.json", "mcpServers", server),
             rules_target(reverie, folder / "copilot-instructions.md"),
         ]
-    # A project's servers are in the file of Claude Code, so the entry is the same.
-    team = project_server(host_env, reverie)
-    server = stdio_server(host_env, reverie, type="stdio")
-    if team is not None:
-        server = describe_with_headers(team, f"${{{TOKEN_VARIABLE}}}", "http")
+    # A new copilot-instructions.md would hide AGENTS.md from Zed.
+    rules = rules_target(reverie, host_env.project / INSTRUCTIONS, INSTRUCTIONS_HEAD)
     return [
         Target(host_env.project / ".github" / "hooks" / "reverie.json", "json", hooks),
-        mcp_target(host_env.project / ".mcp.json", "mcpServers", server),
-        rules_target(reverie, host_env.project / ".github" / "copilot-instructions.md"),
+        # The file of Claude Code, so the entry is the same.
+        mcp_target(host_env.project / ".mcp.json", "mcpServers", describe_for_claude(host_env, reverie)),
+        rules,
     ]
 
 

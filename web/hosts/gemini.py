@@ -1,7 +1,9 @@
 """Gemini CLI: its files and the entries that setup writes into them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from web.hosts.entries import HostEntry
 from web.hosts.environment import HostEnvironment, Installation
@@ -17,9 +19,17 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
 
 
 def list_gemini_targets(
-    host_env: HostEnvironment, reverie: Installation, host: str, folder: Path, rules: str
+    host_env: HostEnvironment,
+    reverie: Installation,
+    host: str,
+    folder: Path,
+    rules: str,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Sequence[Target]:
-    """Return the files of Gemini CLI or of a fork; `folder` is the user's folder, `rules` the name of its rules."""
+    """Return the files of Gemini CLI or of a fork; `folder` is the user's folder, `rules` the name of its rules.
+
+    `options` are a fork's own options of an MCP server.
+    """
     settings, text = folder / "settings.json", folder / rules
     if host_env.project is not None:
         settings, text = host_env.project / folder.name / "settings.json", host_env.project / rules
@@ -29,7 +39,7 @@ def list_gemini_targets(
         # The host accepts a streamable HTTP address only under this name.
         described = describe_with_headers(team, f"${TOKEN_VARIABLE}")
         described = {"httpUrl": described.pop("url")} | described
-    server, other = server_entries("mcpServers", described)
+    server, other = server_entries("mcpServers", {**described, **options})
     entries: tuple[HostEntry, ...] = (*list_hooks(host, host_env, reverie), server)
     return [Target(settings, "json", entries, obsolete=(other,)), rules_target(reverie, text)]
 

@@ -22,8 +22,8 @@ def find_folder(host_env: HostEnvironment) -> Path:
 def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     """Return its files with the entries."""
     if host_env.project is not None:
-        # The host has no extensions per project.
-        return [rules_target(reverie, host_env.project / "AGENTS.md")]
+        # The host has no extensions per project. A new AGENTS.md would hide the rules of other agents.
+        return [rules_target(reverie, host_env.project / ".goosehints")]
     folder, server = find_folder(host_env), stdio_server(host_env, reverie)
     extension = {
         "enabled": True,

@@ -3,17 +3,18 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from web.hooks.client import HOOK_CLIENT, SERVER_OPTION, VARIABLE_OPTIONS
 from web.hosts.entries import HookEntry, NamedHooks
 from web.hosts.environment import HostEnvironment, Installation
-from web.hosts.host import NAME
+from web.hosts.host import NAME, is_program
 
-# Longer than the client's own limits. A prompt may have to wait until the stack has started. All SessionEnd hooks of
-# Claude Code share 1.5 s.
+# Longer than the client's own limits. A prompt may have to wait until the stack has started. Without a timeout, Claude
+# Code ends a SessionEnd hook after 1.5 s.
 TIMEOUT_S = 3
-TIMEOUTS_S = {"UserPromptSubmit": 6, "BeforeAgent": 6, "beforeSubmitPrompt": 6, "SessionEnd": 1}
+TIMEOUTS_S = {"UserPromptSubmit": 6, "BeforeAgent": 6, "beforeSubmitPrompt": 6}
 CLAUDE_CODE = "claude-code"
 CODEX = "codex"
 GEMINI = "gemini"
@@ -66,12 +67,16 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
 FORMER_HOOKS_PATH = "/hooks/claude-code"
 FORMER_CLIENT = "reverie-session-start"
 
+# Commands of Windows work in cmd and in PowerShell: hosts differ in which of them they use.
+_WINDOWS_NAME_GUARD = 'cmd /d /c "'
+_WINDOWS_NAME_END = ' || exit 0"'
+
 _OPTIONS = "|".join((SERVER_OPTION, *(f"--{name}" for name in VARIABLE_OPTIONS)))
 # The client with its host and options; a shell may quote any of these words.
 _CLIENT_AT_END = re.compile(
     rf"(?:^|[\\/\s'\"])(?:{re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+(?:{'|'.join(EVENTS)})"
     rf"|{re.escape(FORMER_CLIENT)}(?:\.exe)?['\"]?)"
-    rf"(?:\s+(?:{_OPTIONS})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
+    rf"(?:\s+(?:{_OPTIONS})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*(?:{re.escape(_WINDOWS_NAME_END.strip())})?$"
 )
 _FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_HOOKS_PATH}")
 
@@ -93,7 +98,7 @@ def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> t
 
 def _describe_handler(host: str, host_env: HostEnvironment, reverie: Installation) -> dict[str, Any]:
     words = [reverie.program(host_env, HOOK_CLIENT), host, *reverie.options(host_env)]
-    return {"type": "command", "command": _command_line(words, host_env)}
+    return {"type": "command", "command": _command_line(words, host, host_env.platform)}
 
 
 def describe_named_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> NamedHooks:
@@ -132,7 +137,39 @@ def is_http_hook(value: Any) -> bool:
     return is_former_url and str(authorization).startswith("Bearer ")
 
 
-def _command_line(words: Sequence[str], host_env: HostEnvironment) -> str:
-    if host_env.platform == "win32":
-        return " ".join(f'"{word}"' if " " in word else word for word in words)
-    return shlex.join(words)
+def read_client_words(command: str, platform: str) -> list[str]:
+    """Return the hook client and its arguments in a command, if it has any; raise ValueError for an open quote."""
+    if platform == "win32":
+        plain = command.removeprefix(_WINDOWS_NAME_GUARD).removesuffix(_WINDOWS_NAME_END)
+        words = [quoted or bare for quoted, bare in re.findall(r'"([^"]*)"|(\S+)', plain)]
+    else:
+        words = shlex.split(command)
+    starts = (n for n, pair in enumerate(pairwise(words)) if is_program(pair[0], HOOK_CLIENT) and pair[1] in EVENTS)
+    start = next(starts, len(words))
+    return words[start:]
+
+
+def _command_line(words: Sequence[str], host: str, platform: str) -> str:
+    """Return the command that runs a program, or does nothing if the program was removed.
+
+    Otherwise, hosts show the error of the shell at each event until the command is removed too.
+    """
+    if platform != "win32":
+        return _posix_command_line(shlex.quote(words[0]), shlex.join(words))
+    # The quotes also protect backslashes from bash, in which Claude Code runs hooks.
+    quoted = [f'"{word}"' if " " in word or "\\" in word else word for word in words]
+    program, line = quoted[0], " ".join(quoted)
+    if host == CLAUDE_CODE:
+        return _posix_command_line(program, line)
+    if _is_path(program):
+        return f"cmd /d /c if exist {program} {line}"
+    return f"{_WINDOWS_NAME_GUARD}where /q {program} && {line}{_WINDOWS_NAME_END}"
+
+
+def _posix_command_line(program: str, line: str) -> str:
+    is_missing = f"[ ! -x {program} ]" if _is_path(program) else f"! command -v {program} >/dev/null"
+    return f"{is_missing} || exec {line}"
+
+
+def _is_path(program: str) -> bool:
+    return "/" in program or "\\" in program

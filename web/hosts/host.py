@@ -23,6 +23,9 @@ This project has a memory on {place}, reached through the MCP server `reverie`.
 - Results are evidence with source and time. If they contradict the code or the user, the code or the user is right.
 """
 
+# Amp, opencode, pi or Zed read these only in a project without AGENTS.md.
+HIDDEN_BY_AGENTS = ("AGENT.md", "CLAUDE.md", "CONTEXT.md", "GEMINI.md")
+
 CONNECTIONS: Mapping[str, tuple[type, ...]] = {
     "hooks": (HookEntry, NamedHooks, PluginFile),
     "tools": (JsonMember, TomlTable),
@@ -99,6 +102,20 @@ def compose_rules(server: RemoteServer | None) -> str:
 def rules_target(reverie: Installation, path: Path, head: str = "") -> Target:
     """Return a rules file with Reverie's block; `head` starts a file that is created for it."""
     return Target(path, "block", (RulesBlock(compose_rules(reverie.server), head),))
+
+
+def list_agents_rules(
+    host_env: HostEnvironment, reverie: Installation, folder: Path, names: Sequence[str]
+) -> tuple[list[Target], tuple[str, ...]]:
+    """Return the rules of a host that reads the first of these files, by default AGENTS.md, and remarks.
+
+    A project gets no AGENTS.md that would hide its rules from another agent.
+    """
+    rules = find_existing(folder, names, "AGENTS.md")
+    hidden = [name for name in HIDDEN_BY_AGENTS if (folder / name).is_file()]
+    if host_env.project is None or rules.is_file() or not hidden:
+        return [rules_target(reverie, rules)], ()
+    return [], (f"no rules were written: with an AGENTS.md, other agents would stop reading {hidden[0]}",)
 
 
 def stdio_server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """pi: its files and the entries that setup writes into them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import PI
-from web.hosts.host import Host, Target, find_existing, mcp_target, project_server, rules_target, stdio_server
+from web.hosts.host import Host, Target, list_agents_rules, mcp_target, project_server, stdio_server
 from web.hosts.plugin_file import plugin_target
 from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
 # pi reads the first of them.
-_RULES = ("AGENTS.md", "CLAUDE.md")
+_RULES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
 
 
 def find_folder(host_env: HostEnvironment) -> Path:
@@ -29,10 +30,12 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
         server = describe_with_headers(team, f"${{{TOKEN_VARIABLE}}}")
     # Otherwise the model has to search for the tools.
     server |= {"exposure": "direct"}
+    texts, remarks = list_agents_rules(host_env, reverie, rules, _RULES)
+    plugin = plugin_target(PI, host_env, reverie, folder / "extensions" / "reverie.js")
     return [
-        plugin_target(PI, host_env, reverie, folder / "extensions" / "reverie.js"),
+        replace(plugin, remarks=remarks),
         mcp_target(folder / "mcp.json", "mcpServers", server),
-        rules_target(reverie, find_existing(rules, _RULES, _RULES[0])),
+        *texts,
     ]
 
 

@@ -17,7 +17,8 @@ def find_folder(host_env: HostEnvironment) -> Path:
 def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     """Return its files with the entries."""
     folder = find_folder(host_env) if host_env.project is None else Path(".qwen")
-    return list_gemini_targets(host_env, reverie, QWEN_CODE, folder, "QWEN.md")
+    # Otherwise the model has to search for the tools.
+    return list_gemini_targets(host_env, reverie, QWEN_CODE, folder, "QWEN.md", {"alwaysLoadTools": True})
 
 
 HOST = Host(QWEN_CODE, "Qwen Code", ("qwen",), find_folder, list_targets, package="@qwen-code/qwen-code")

@@ -83,7 +83,11 @@ def plan_setup(
     hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
 ) -> list[FileChange]:
     """Plan to write the entries of every host."""
-    uses = _group_by_file((host.name, target) for host in hosts for target in host.targets(host_env, reverie))
+    uses = _group_by_file(
+        (host.name, target)
+        for host in hosts
+        for target in _with_former_rules(host.name, host.targets(host_env, reverie), host_env, records)
+    )
     plan = partial(_plan_addition, reverie)
     return [_plan_file(plan, path, used, host_env, records) for path, used in uses.items()]
 
@@ -142,6 +146,15 @@ def _with_recorded(
     return all_targets
 
 
+def _with_former_rules(
+    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: InstallState
+) -> list[Target]:
+    """Return the targets, and the rules files that an earlier setup chose, from which the block is removed."""
+    former = _with_recorded(host, targets, host_env, records)[len(targets) :]
+    rules = (replace(target, entries=(), obsolete=target.all_entries) for target in former if target.format == "block")
+    return [*targets, *rules]
+
+
 def _reads(target: Target, file: Path) -> bool:
     known = {suffix for suffixes in SUFFIXES.values() for suffix in suffixes}
     return file.suffix in SUFFIXES.get(target.format, ()) or (target.format == "block" and file.suffix not in known)
@@ -182,11 +195,16 @@ def _plan_addition(
         # The recorded file no longer exists.
         folders = _folders_of(path, records)
         record = InstalledFile(frozenset(), created=before is None, folders=folders, project=_project_name(host_env))
+    is_used, is_rules = any(target.entries for _, target in uses), any(target.format == "block" for _, target in uses)
+    others = record.hosts - {host for host, _ in uses}
+    if is_rules and others and not is_used:
+        # Another host reads the block of an earlier setup.
+        return FileChange(path, _host_names(uses), before, before, record=replace(record, hosts=others))
     # An earlier setup wrote the token into the file and made it private.
     undo, mode, bare = record.undo, record.mode, False
     remarks: list[str] = []
     for _, target in uses:
-        if target.obsolete and text is not None:
+        if target.obsolete and text is not None and not (is_rules and is_used):
             removed = REMOVE[target.format](text, target.obsolete, undo)
             text, bare = removed.text, removed.bare
         remarks.extend(target.remarks)
@@ -194,15 +212,14 @@ def _plan_addition(
             edited = ADD[target.format](text, target.entries, undo)
             text, undo, bare = edited.text, edited.undo, False
             remarks.extend(edited.remarks)
-    if bare and record.created:
+    if bare and (record.created or is_rules):
         return FileChange(path, _host_names(uses), before, None, folders=record.folders, remarks=_unique(remarks))
     if host_env.project is not None and text is not None and str(reverie.bin) in text:
         remarks.append("it names programs of this machine: before you share it, put `reverie` on every user's PATH")
     record = replace(record, undo=undo, mode=None, hosts=record.hosts | {host for host, _ in uses})
     after = None if text is None else text.encode()
-    return FileChange(
-        path, _host_names(uses), before, after, mode, None if after is None else record, remarks=_unique(remarks)
-    )
+    left = record if is_used and after is not None else None
+    return FileChange(path, _host_names(uses), before, after, mode, left, remarks=_unique(remarks))
 
 
 def _plan_removal(

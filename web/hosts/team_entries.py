@@ -1,29 +1,23 @@
 """MCP entries for a team server.
 
 A header in a user's file is the same in every project, and a token in a header would be stored in a file of the host.
-Therefore a user's files name a program that supplies workspace and token: Claude Code runs a program for headers, and
-every other host starts the bridge. A project's files contain the workspace and the name of a variable for the token.
+Therefore a user's files start the bridge, which reads the token and finds the workspace of its folder. A project's
+files contain the workspace and the name of a variable for the token.
 """
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from config.paths import WORKSPACE_HEADER
 from web.hooks.client import HEADERS, HOOK_CLIENT
-from web.hosts.environment import HostEnvironment, Installation, RemoteServer
+from web.hosts.environment import RemoteServer
 
 PATH = "/mcp"
 # Each user of a project's files has another token.
 TOKEN_VARIABLE = "TEAM_MEMORY_TOKEN"  # noqa: S105 - a variable's name
+# An earlier setup wrote an entry with this program for the headers.
 _HELPER = re.compile(rf"(?:^|[\\/\s'\"]){re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+{HEADERS}\s")
-
-
-def describe_with_helper(host_env: HostEnvironment, reverie: Installation, server: RemoteServer) -> dict[str, Any]:
-    """Return an entry whose headers come from a program of Reverie at each connection."""
-    words = [reverie.program(host_env, HOOK_CLIENT), HEADERS, *reverie.options(host_env)]
-    return {"type": "http", "url": server.url + PATH, "headersHelper": shlex.join(words)}
 
 
 def describe_with_headers(server: RemoteServer, reference: str, kind: str | None = None) -> dict[str, Any]:

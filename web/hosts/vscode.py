@@ -7,6 +7,10 @@ from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.host import Host, Target, mcp_target, project_server, rules_target, stdio_server
 from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
+# Copilot CLI reads this file too.
+INSTRUCTIONS = ".github/instructions/reverie.instructions.md"
+INSTRUCTIONS_HEAD = '---\ndescription: Memory of this project\napplyTo: "**"\n---\n'
+
 
 def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     """Return its files with the entries."""
@@ -14,16 +18,15 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
     server = stdio_server(host_env, reverie, type="stdio")
     if team is not None:
         server = describe_with_headers(team, f"${{env:{TOKEN_VARIABLE}}}", "http")
-    head = '---\ndescription: Memory of this project\napplyTo: "**"\n---\n'
     if host_env.project is None:
         folder = find_folder(host_env)
         return [
             mcp_target(folder / "mcp.json", "servers", server),
-            rules_target(reverie, folder / "prompts" / "reverie.instructions.md", head),
+            rules_target(reverie, folder / "prompts" / "reverie.instructions.md", INSTRUCTIONS_HEAD),
         ]
     return [
         mcp_target(host_env.project / ".vscode" / "mcp.json", "servers", server),
-        rules_target(reverie, host_env.project / ".github" / "instructions" / "reverie.instructions.md", head),
+        rules_target(reverie, host_env.project / INSTRUCTIONS, INSTRUCTIONS_HEAD),
     ]
 
 

@@ -1,10 +1,11 @@
 """Zed: its files and the entries that setup writes into them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from web.hosts.environment import HostEnvironment, Installation
-from web.hosts.host import Host, Target, find_existing, mcp_target, rules_target, stdio_server
+from web.hosts.host import Host, Target, list_agents_rules, mcp_target, rules_target, stdio_server
 
 
 def find_folder(host_env: HostEnvironment) -> Path:
@@ -36,10 +37,9 @@ def list_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
             mcp_target(folder / "settings.json", "context_servers", server),
             rules_target(reverie, folder / "AGENTS.md"),
         ]
-    return [
-        mcp_target(host_env.project / ".zed" / "settings.json", "context_servers", server),
-        rules_target(reverie, find_existing(host_env.project, ZED_RULES, "AGENTS.md")),
-    ]
+    servers = mcp_target(host_env.project / ".zed" / "settings.json", "context_servers", server)
+    rules, remarks = list_agents_rules(host_env, reverie, host_env.project, ZED_RULES)
+    return [replace(servers, remarks=remarks), *rules]
 
 
 HOST = Host("zed", "Zed", ("zed", "zeditor"), find_folder, list_targets)

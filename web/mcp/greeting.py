@@ -1,8 +1,9 @@
 """Answers to the first requests of a host, before the SDK is loaded.
 
-Importing the SDK takes about a second, and hosts start their model without tools that are not listed by then. The
-answers to the handshake, to requests before it and to the lists after it are constant, so they are given here. The SDK
-gets the handshake later, and its answer is dropped. A test compares both answers. The SDK answers all other requests.
+Importing the SDK takes about a second, on a busy machine several, and hosts start their model without tools that are
+not listed by then. The answers to the handshake, to requests before it and to the lists after it are constant, so they
+are given here. The SDK gets the handshake later, and its answer is dropped. A test compares both answers. The SDK
+answers all other requests.
 """
 
 import json
@@ -20,7 +21,21 @@ VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 # Versions without a handshake: each request has its own envelope, and a host may ask for the capabilities.
 MODERN_VERSIONS = ("2026-07-28",)
 ENVELOPE = "io.modelcontextprotocol/"
+CLIENT_CAPABILITIES = f"{ENVELOPE}clientCapabilities"
+SUBSCRIPTION_ID = f"{ENVELOPE}subscriptionId"
 METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+UNSUPPORTED_VERSION = -32022
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+LIST_CHANGES = frozenset(("toolsListChanged", "promptsListChanged", "resourcesListChanged"))
+# Requests that the SDK answers only after the handshake.
+AFTER_HANDSHAKE = frozenset(
+    (
+        *("tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list"),
+        *("resources/read", "resources/subscribe", "resources/unsubscribe"),
+    )
+)
 # The maximum number of lines answered without the SDK.
 MOST_HEARD = 8
 CAPABILITIES: dict[str, Any] = {
@@ -67,6 +82,61 @@ def greet(line: bytes, version: str, *, opened: bool = False) -> Greeting | None
     return _answer(request.method, request.id, request.params, version, opened=opened)
 
 
+def refuse_early(line: bytes, version: str, *, opened: bool = False) -> Greeting | None:
+    """Answer a request that `greet` leaves to the SDK and that only an error or another version can answer."""
+    request = _read(line)
+    if request is None or request.id is None:
+        return None
+    if _has_envelope(request.params):
+        return None if opened else _refuse_version(request, request.id)
+    if request.method == "initialize":
+        asked = request.params.get("protocolVersion")
+        # The newest version that this server has: the host decides whether it goes on.
+        offered = request.params | {"protocolVersion": VERSIONS[-1]}
+        return _handshake(request.id, offered, version) if isinstance(asked, str) and asked not in VERSIONS else None
+    error = {"code": METHOD_NOT_FOUND, "message": "Method not found", "data": request.method}
+    if request.method in AFTER_HANDSHAKE:
+        error = {"code": INVALID_PARAMS, "message": "Invalid request parameters", "data": ""}
+    return Greeting(_message(request.id, error=error), _message(request.id, method=request.method))
+
+
+def _refuse_version(request: Request, request_id: str | int) -> Greeting | None:
+    meta = request.params["_meta"]
+    asked = meta[f"{ENVELOPE}protocolVersion"]
+    is_known = asked in MODERN_VERSIONS or not isinstance(asked, str)
+    if request.method != "server/discover" or is_known or not isinstance(meta.get(CLIENT_CAPABILITIES), dict):
+        return None
+    data = {"supported": list(MODERN_VERSIONS), "requested": asked}
+    error = {"code": UNSUPPORTED_VERSION, "message": "Unsupported protocol version", "data": data}
+    # The SDK does not hear of it: a host may go on with the handshake.
+    return Greeting(_message(request_id, error=error), None)
+
+
+def speaks_modern(line: bytes) -> bool:
+    """Return whether a line is a request of a newer version, which needs no request before it."""
+    request = _read(line)
+    if request is None or request.id is None or not _has_envelope(request.params):
+        return False
+    return _is_modern(request.params["_meta"])
+
+
+def answer_listen(line: bytes) -> Greeting | None:
+    """Acknowledge a stream for changed lists in newer versions; return None for any other request.
+
+    Claude Code 2.1.332 asks for no list before the acknowledgement. The SDK serves the stream later.
+    """
+    request = _read(line)
+    if request is None or request.method != LISTEN or not _has_envelope(request.params):
+        return None
+    wanted = request.params.get("notifications")
+    if not _is_modern(request.params["_meta"]) or not isinstance(wanted, dict) or not set(wanted) <= LIST_CHANGES:
+        return None
+    if request.id is None or any(value is not True for value in wanted.values()):
+        return None
+    params = {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": wanted}
+    return Greeting(json.dumps({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}), request.line)
+
+
 def answer_list(line: bytes, version: str, catalog: Mapping[str, dict[str, Any]], *, modern: bool) -> Greeting | None:
     """Answer a list request after the handshake, from the catalog; return None for any other request."""
     request = _read(line)
@@ -74,6 +144,9 @@ def answer_list(line: bytes, version: str, catalog: Mapping[str, dict[str, Any]]
         return None
     if request.id is None:
         return Greeting(None, request.line)
+    if request.method == "server/discover" and modern and _has_envelope(request.params):
+        again = _discovery(request.id, request.params["_meta"], version)
+        return None if again is None else Greeting(again.answer, None)
     result = {} if request.method == "ping" and not modern else catalog.get(request.method)
     if result is None or _has_envelope(request.params) != modern:
         return None
@@ -140,7 +213,7 @@ def _discovery(request_id: str | int, meta: dict[str, Any], version: str) -> Gre
     } | _signature(version)
     envelope = {
         f"{ENVELOPE}protocolVersion": meta[f"{ENVELOPE}protocolVersion"],
-        f"{ENVELOPE}clientCapabilities": {},
+        CLIENT_CAPABILITIES: {},
     }
     replay = _message(request_id, method="server/discover", params={"_meta": envelope})
     return Greeting(_message(request_id, result=result), replay, finished=True, modern=True)
@@ -158,7 +231,7 @@ def _signature(version: str) -> dict[str, Any]:
 
 
 def _is_modern(meta: dict[str, Any]) -> bool:
-    capabilities = meta.get(f"{ENVELOPE}clientCapabilities")
+    capabilities = meta.get(CLIENT_CAPABILITIES)
     return meta.get(f"{ENVELOPE}protocolVersion") in MODERN_VERSIONS and isinstance(capabilities, dict)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 
-from web.mcp.greeting import MOST_HEARD, Greeting, answer_list, greet
+from web.mcp.greeting import MOST_HEARD, Greeting, answer_list, answer_listen, greet, refuse_early, speaks_modern
 from web.version import VERSION
 
 if TYPE_CHECKING:
@@ -98,6 +98,9 @@ def answer_opening(
     reply: Reply = _greet_first
     while len(heard) < MOST_HEARD and (line := host.next_line()):
         greeting = reply(line, heard)
+        if greeting is None and not heard and reply is _greet_first and speaks_modern(line):
+            reply = _list_for(profile, find_switches, modern=True)
+            greeting = reply(line, heard)
         if greeting is None:
             return [*heard, *_unanswered(line, *host.take_rest())]
         if greeting.answer is not None:
@@ -117,7 +120,8 @@ def _unanswered(*lines: bytes) -> list[OpeningLine]:
 
 
 def _greet_first(line: bytes, heard: list[OpeningLine]) -> Greeting | None:
-    return greet(line, VERSION, opened=any(previous.answered for previous in heard))
+    opened = any(previous.answered for previous in heard)
+    return greet(line, VERSION, opened=opened) or refuse_early(line, VERSION, opened=opened)
 
 
 def _list_for(profile: str, find_switches: "FindSwitches | None", *, modern: bool) -> Reply:
@@ -128,4 +132,8 @@ def _list_for(profile: str, find_switches: "FindSwitches | None", *, modern: boo
 
     switches = (find_switches or all_on)(None)
     catalog = build_catalog(offer_tools(PROFILES[profile], switches), is_enabled=switches.is_enabled)
-    return lambda line, _heard: answer_list(line, VERSION, catalog, modern=modern)
+
+    def reply(line: bytes, _heard: list[OpeningLine]) -> Greeting | None:
+        return (answer_listen(line) if modern else None) or answer_list(line, VERSION, catalog, modern=modern)
+
+    return reply

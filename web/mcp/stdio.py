@@ -21,6 +21,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from web.mcp.greeting import ACKNOWLEDGED, SUBSCRIPTION_ID
 from web.mcp.messages import INVALID_REQUEST, Refusal, read_message
 from web.mcp.opening import OpeningLine
 
@@ -175,7 +176,14 @@ class Omitting:
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message, unless it answers a request that was already answered."""
         message = item.message
-        if not isinstance(message, JSONRPCResponse | JSONRPCError):
+        if isinstance(message, JSONRPCNotification) and message.method == ACKNOWLEDGED:
+            # A stream has its acknowledgement instead of an answer.
+            subscription = (message.params or {}).get("_meta", {}).get(SUBSCRIPTION_ID)
+            if subscription not in self._omitted:
+                await self._inner.send(item)
+            else:
+                self._omitted.remove(subscription)
+        elif not isinstance(message, JSONRPCResponse | JSONRPCError):
             await self._inner.send(item)
         elif message.id in self._omitted:
             self._omitted.remove(message.id)

@@ -18,7 +18,7 @@ from tests.fakes.in_process import flush_notes
 from web.cli import background, cli, hook_probe, mcp_probe, processes
 from web.hooks import claude_code
 from web.hosts import configured_commands, environment
-from web.hosts.hook_entries import EVENTS
+from web.hosts.hook_entries import EVENTS, read_client_words
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.files]
 
@@ -348,7 +348,7 @@ def of_team(connected, user):
     file = settings_file(user)
     document = json.loads(file.read_text())
     for handler in (handler for groups in document["hooks"].values() for group in groups for handler in group["hooks"]):
-        words = shlex.split(handler["command"])
+        words = read_client_words(handler["command"], "linux")
         handler["command"] = shlex.join([*words[:2], "--server", "acme", *words[2:]])
     file.write_text(json.dumps(document))
     return connected

@@ -30,7 +30,7 @@ from web.mcp.bridge import Bridge
 from web.mcp.catalog import build_catalog
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED, NOTHING, NOTHING_RECALLED
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES, REVEALED
-from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, answer_list, greet
+from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, answer_list, answer_listen, greet
 from web.mcp.offered_tools import MORE_TOOLS
 from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
@@ -897,6 +897,59 @@ def test_all_that_is_said_at_once_is_answered_and_nothing_of_the_rest_is_lost():
         (9, False),
     ]
     assert heard[-1] == OpeningLine(half.decode(), answered=False)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(bare(name, 1, params={"cursor": "x"}) for name in (*LISTS, "tools/call", "resources/read", "prompts/get")),
+        *(bare(name, 1) for name in ("resources/subscribe", "resources/unsubscribe", "tools/list")),
+        bare("sampling/nothing", "a"),
+        hello("2031-01-01", 1),
+        hello("2024-10-07", 1),
+        wrap_request("server/discover", 1, protocolVersion="2031-01-01"),
+    ],
+)
+def test_a_host_that_begins_otherwise_is_answered_before_the_sdk_is_loaded(said):
+    [answer], heard, _ = open_conversation(json.dumps(said).encode() + b"\n")
+    [expected] = conversation([], OpeningLine(json.dumps(said), answered=False))
+    assert answer == expected
+    # The SDK does not answer it once more, and the host may go on with the handshake.
+    [after] = conversation([hello("2025-06-18", "last")], *heard)
+    assert (after["id"], "result" in after) == ("last", True)
+
+
+def test_a_host_of_a_newer_version_may_begin_with_a_list():
+    said = [wrap_request(name, name) for name in LISTS]
+    answers, heard, _ = open_conversation(b"".join(json.dumps(one).encode() + b"\n" for one in said))
+    assert [answer["id"] for answer in answers] == list(LISTS)
+    assert len(answers[0]["result"]["tools"]) == 10
+    assert heard == []
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"toolsListChanged": True}, dict.fromkeys(("toolsListChanged", "resourcesListChanged"), True), {}]
+)
+def test_a_stream_is_acknowledged_before_the_sdk_is_loaded_and_once(wanted):
+    listen = wrap_request("subscriptions/listen", "listen:0")
+    listen["params"]["notifications"] = wanted
+    begins = [wrap_request("server/discover", "probe"), listen, wrap_request("server/discover", 0)]
+    answers, heard, _ = open_conversation(b"".join(json.dumps(one).encode() + b"\n" for one in begins))
+    probe, acknowledged, again = answers
+    assert again == probe | {"id": 0}
+    heard_by_sdk = [OpeningLine(one.line, answered=False) for one in heard[1:]]
+    assert acknowledged in conversation([wrap_request("ping", "last")], *heard_by_sdk)
+    told = conversation([wrap_request("ping", "last")], *heard)
+    assert [one.get("id", one.get("method")) for one in told] == ["last"]
+
+
+@pytest.mark.parametrize(
+    "wanted", [None, [], {"toolsListChanged": False}, {"toolsListChanged": 1}, {"resourceSubscriptions": ["a"]}]
+)
+def test_another_stream_is_left_to_the_sdk(wanted):
+    listen = wrap_request("subscriptions/listen", "listen:0")
+    listen["params"]["notifications"] = wanted
+    assert answer_listen(json.dumps(listen).encode()) is None
 
 
 def test_what_could_not_be_loaded_is_told_where_it_is_needed():

@@ -1,5 +1,7 @@
 """What other hosts' events are called, and what becomes of an answer that a host does not take."""
 
+import pytest
+
 from pipeline.text.patches import list_patch_files
 from web.hooks import codex, gemini
 
@@ -18,6 +20,13 @@ def test_gemini_takes_a_decision_before_a_tool_and_no_context():
     assert gemini.write_gemini(told) == {}
     denied = told | {"permissionDecision": "deny", "permissionDecisionReason": "never force"}
     assert gemini.write_gemini(denied) == {"decision": "deny", "reason": "never force"}
+
+
+@pytest.mark.parametrize("name", ["SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd"])
+def test_no_event_of_gemini_leads_to_its_transcript(name):
+    """A resumed session names a transcript that stays empty; the messages are in the events."""
+    read = gemini.read_gemini({"hook_event_name": name, "transcript_path": "/home/ann/.gemini/tmp/x/chats/s.json"})
+    assert "transcript_path" not in read
 
 
 def test_gemini_s_name_of_a_server_s_tool_is_read():

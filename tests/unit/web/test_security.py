@@ -27,8 +27,34 @@ def test_the_token_opens_and_nothing_near_it_does(client):
     assert get(client) == 200
     for near in (TOKEN[:-1], TOKEN + "x", TOKEN.upper(), f" {TOKEN}", f"{TOKEN} ", ""):
         assert get(client, Authorization=f"Bearer {near}") == 401, near
-    for scheme in ("bearer", "Basic", "Token"):
+    for scheme in ("Basic", "Token", "Bearer:", "xBearer", ""):
         assert get(client, Authorization=f"{scheme} {TOKEN}") == 401
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
+def test_the_name_of_the_scheme_has_no_case(client, scheme):
+    assert get(client, Authorization=f"{scheme} {TOKEN}") == 200
+    assert get(client, Authorization=f"{scheme} {TOKEN.upper()}") == 401
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/oauth-authorization-server/mcp",
+        "/.well-known/openid-configuration",
+        "/mcp/.well-known/openid-configuration",
+    ],
+)
+@pytest.mark.parametrize("token", [None, "Bearer wrong", f"Bearer {TOKEN}"])
+def test_a_client_that_looks_for_oauth_learns_that_there_is_none(client, path, token):
+    headers = {} if token is None else {"Authorization": token}
+    for method in ("GET", "HEAD"):
+        answer = client.open(path, method=method, headers=headers)
+        assert (answer.status_code, answer.headers.get("WWW-Authenticate")) == (404, None)
+    assert get(client, path, Host="evil.example") == 403
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=60))

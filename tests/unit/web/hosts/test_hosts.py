@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from web.hooks import client
+from web.hosts import rules_block
 from web.hosts.codex import is_our_notify
-from web.hosts.hook_entries import EVENTS, is_our_hook
-from web.hosts.host import is_our_server
+from web.hosts.hook_entries import EVENTS, is_our_hook, read_client_words
+from web.hosts.host import compose_rules, is_our_server
 from web.hosts.hosts import BY_NAME, HOSTS
+from web.hosts.installed_files import InstalledFile, read_state, write_state
+from web.hosts.zed import ZED_RULES
 
 HOME = Path("/home/ann")
 
@@ -87,7 +90,9 @@ def test_a_current_claude_code_gets_every_event_by_one_program(sandbox):
     sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 1, 63))
     handlers = {event: groups[0]["hooks"][0] for event, groups in hooks_of(sandbox).items()}
     assert set(handlers) == set(EVENTS["claude-code"])
-    assert {handler["command"] for handler in handlers.values()} == {f"{sandbox.reverie.bin}/reverie-hook claude-code"}
+    program = f"{sandbox.reverie.bin}/reverie-hook"
+    commands = {handler["command"] for handler in handlers.values()}
+    assert commands == {f"[ ! -x {program} ] || exec {program} claude-code"}
     limits = {event: handler["timeout"] for event, handler in handlers.items()}
     # A prompt may wait until the stack has started.
     assert limits.pop("UserPromptSubmit") == 6
@@ -157,7 +162,7 @@ def read_start_words(sandbox):
     """Return the words by which Claude Code and Codex start the clients."""
     [group] = hooks_of(sandbox)["SessionStart"]
     notify = tomllib.loads((sandbox.home / ".codex" / "config.toml").read_text())["notify"]
-    return shlex.split(group["hooks"][0]["command"]), notify
+    return read_client_words(group["hooks"][0]["command"], "linux"), notify
 
 
 def test_the_clients_are_told_of_a_home_of_its_own_by_options(sandbox):
@@ -200,6 +205,105 @@ def test_on_windows_a_home_with_a_space_is_quoted_for_the_client(sandbox):
 def test_whatever_the_home_is_called_the_client_is_recognised(moved):
     command = shlex.join(["/opt/bin/reverie-hook", "gemini", *(w for n, v in moved.items() for w in (f"--{n}", v))])
     assert is_our_hook({"type": "command", "command": command})
+
+
+# The hosts that read the first of some files in a project, in their order.
+READ_FIRST = {
+    "opencode": ("AGENTS.md", "CLAUDE.md", "CONTEXT.md"),
+    "pi": ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md"),
+    "amp": ("AGENTS.md", "AGENT.md", "CLAUDE.md"),
+    "zed": ZED_RULES,
+    "codex": ("AGENTS.override.md", "AGENTS.md"),
+    "claude-code": ("CLAUDE.md", "AGENTS.md"),
+}
+
+
+def test_no_setup_hides_the_rules_that_another_host_reads(sandbox):
+    """Whatever rules file a project has, each host goes on reading what it read before the setup of any host."""
+    for name in sorted({name for names in READ_FIRST.values() for name in names}):
+        for host in HOSTS:
+            file = sandbox.project / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("mine\n")
+            sandbox.setup(host.name, host_env=sandbox.in_project())
+            for reader, names in READ_FIRST.items():
+                first = next((name for name in names if (sandbox.project / name).exists()), None)
+                assert first == name or name not in names, (host.name, reader, first)
+            assert file.read_text().startswith("mine\n")
+            sandbox.remove(host.name, host_env=sandbox.in_project())
+            assert file.read_text() == "mine\n"
+            file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("host", "name"), [("codex", "AGENTS.override.md"), ("pi", "AGENTS.override.md"), ("opencode", "CONTEXT.md")]
+)
+def test_the_rules_go_into_the_file_that_the_host_reads(sandbox, host, name):
+    (sandbox.project / name).write_text("mine\n")
+    sandbox.setup(host, host_env=sandbox.in_project())
+    assert "reverie" in (sandbox.project / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENT.md"])
+def test_who_sets_up_codex_learns_why_it_got_no_rules(sandbox, name):
+    (sandbox.project / name).write_text("mine\n")
+    [hooks, *others] = sandbox.setup("codex", host_env=sandbox.in_project())
+    assert any(f"stop reading {name}" in remark for remark in hooks.remarks)
+    assert [change.path.suffix for change in others] == [".toml"]
+
+
+RULES = ".claude/rules/reverie.md"
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"])
+def test_claude_code_keeps_reading_the_rules_of_a_project(sandbox, name):
+    file = sandbox.project / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine\n")
+    sandbox.setup("claude-code", host_env=sandbox.in_project())
+    assert "reverie" in (sandbox.project / RULES).read_text()
+    rules = [path for path in sandbox.project.rglob("*.md") if path != sandbox.project / RULES]
+    assert (rules, file.read_text()) == ([file], "mine\n")
+    sandbox.remove("claude-code", host_env=sandbox.in_project())
+    assert not (sandbox.project / RULES).exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("claude-code", "CLAUDE.md"),
+        ("cline", "AGENTS.md"),
+        ("goose", "AGENTS.md"),
+        ("copilot", ".github/copilot-instructions.md"),
+    ],
+)
+@pytest.mark.parametrize("text", ["", "mine\n"])
+def test_the_block_of_an_earlier_setup_moves_out_of_the_file_that_hides_others(sandbox, host, name, text):
+    former = sandbox.project / name
+    former.parent.mkdir(exist_ok=True)
+    former.write_text(rules_block.add(text, compose_rules(None)))
+    record = InstalledFile(created=not text, hosts=frozenset({host}), project=str(sandbox.project))
+    write_state(sandbox.state, {str(former): record})
+    sandbox.setup(host, host_env=sandbox.in_project())
+    assert (former.read_text() if former.exists() else "") == text
+    assert former.exists() == bool(text)
+    assert {change.action for change in sandbox.plan(host, host_env=sandbox.in_project())} == {"none"}
+    assert str(former) not in read_state(sandbox.state)
+
+
+def test_a_block_that_another_host_reads_stays(sandbox):
+    claude = sandbox.project / "CLAUDE.md"
+    claude.write_text("mine\n")
+    sandbox.setup("pi", host_env=sandbox.in_project())
+    with_block = claude.read_text()
+    assert "reverie" in with_block
+    for hosts in (("claude-code",), ("claude-code", "pi"), ("pi", "claude-code")):
+        sandbox.setup(*hosts, host_env=sandbox.in_project())
+        assert claude.read_text() == with_block
+    sandbox.remove("claude-code", host_env=sandbox.in_project())
+    assert claude.read_text() == with_block
+    sandbox.remove("pi", host_env=sandbox.in_project())
+    assert claude.read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("name", [".rules", ".cursorrules", "CLAUDE.md"])
@@ -245,6 +349,12 @@ def test_servers_are_told_apart(value, known):
         ({"type": "command", "command": "'/a b/bin/reverie-hook' codex --port 7099"}, True),
         ({"type": "command", "command": "reverie-hook"}, False),
         ({"type": "command", "command": "my-reverie-hook codex"}, False),
+        ({"type": "command", "command": "reverie-hook codex"}, True),
+        ({"type": "command", "command": "[ ! -x '/a b/reverie-hook' ] || exec '/a b/reverie-hook' codex"}, True),
+        ({"type": "command", "command": "! command -v reverie-hook >/dev/null || exec reverie-hook codex"}, True),
+        ({"type": "command", "command": r'cmd /d /c if exist "C:\reverie-hook.exe" "C:\reverie-hook.exe" codex'}, True),
+        ({"type": "command", "command": 'cmd /d /c "where /q reverie-hook && reverie-hook codex || exit 0"'}, True),
+        ({"type": "command", "command": "reverie-hook codex || exit 1"}, False),
         ({"type": "command", "command": "reverie-hook codex && rm x"}, False),
         ({"type": "command", "command": "reverie-session-start --home /a && rm x"}, False),
         ({"type": "prompt", "prompt": "x"}, False),

@@ -37,23 +37,30 @@ def bridge(sandbox, **more):
     return more | {"command": f"{sandbox.reverie.bin}/reverie", "args": ["mcp", "--server", "memory.acme.example"]}
 
 
-def test_claude_code_asks_the_server_with_headers_that_a_program_finds(team):
+@pytest.mark.parametrize("server", [None, RemoteServer("memory.acme.example", URL)])
+def test_the_entry_of_an_earlier_setup_is_replaced(team, server):
+    helper = f"{team.reverie.bin}/reverie-hook headers --server memory.acme.example"
+    former = {"type": "http", "url": f"{URL}/mcp", "headersHelper": helper}
+    file = team.home / ".claude.json"
+    file.write_text(json.dumps({"mcpServers": {"reverie": former}}))
+    team.reverie = replace(team.reverie, server=server)
     team.setup("claude-code")
-    assert read(team.home / ".claude.json")["mcpServers"]["reverie"] == {
-        "type": "http",
-        "url": f"{URL}/mcp",
-        "headersHelper": f"{team.reverie.bin}/reverie-hook headers --server memory.acme.example",
-    }
+    words = {} if server is None else {"args": ["mcp", "--server", server.name]}
+    local = {"type": "stdio", "command": f"{team.reverie.bin}/reverie", "args": ["mcp"], "alwaysLoad": True}
+    assert read(file)["mcpServers"]["reverie"] == local | words
+    team.remove("claude-code")
+    assert read(file) == {"mcpServers": {}}
 
 
 @pytest.mark.parametrize(
     ("host", "file", "place", "more"),
     [
+        ("claude-code", ".claude.json", "mcpServers", {"type": "stdio", "alwaysLoad": True}),
         ("cursor", ".cursor/mcp.json", "mcpServers", {}),
         ("vscode", ".config/Code/User/mcp.json", "servers", {"type": "stdio"}),
         ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers", {}),
         ("gemini", ".gemini/settings.json", "mcpServers", {}),
-        ("qwen-code", ".qwen/settings.json", "mcpServers", {}),
+        ("qwen-code", ".qwen/settings.json", "mcpServers", {"alwaysLoadTools": True}),
         ("copilot", ".copilot/mcp-config.json", "mcpServers", {"type": "local", "tools": ["*"]}),
         ("zed", ".config/zed/settings.json", "context_servers", {"source": "custom"}),
         ("antigravity", ".gemini/config/mcp_config.json", "mcpServers", {}),
@@ -90,7 +97,8 @@ def test_hooks_name_the_server_and_are_known_again(team, host, file):
     hooks = read(team.home / file)["hooks"]
     handlers = {event: groups[0]["hooks"][0] for event, groups in hooks.items()}
     assert set(handlers) == set(EVENTS[host])
-    command = f"{team.reverie.bin}/reverie-hook {host} --server memory.acme.example"
+    program = f"{team.reverie.bin}/reverie-hook"
+    command = f"[ ! -x {program} ] || exec {program} {host} --server memory.acme.example"
     assert {handler["command"] for handler in handlers.values()} == {command}
     assert all(map(is_our_hook, handlers.values()))
 
@@ -98,7 +106,8 @@ def test_hooks_name_the_server_and_are_known_again(team, host, file):
 def test_cursor_s_hooks_name_the_server_and_stand_in_no_groups(team):
     team.setup("cursor")
     written = read(team.home / ".cursor" / "hooks.json")
-    command = f"{team.reverie.bin}/reverie-hook cursor --server memory.acme.example"
+    program = f"{team.reverie.bin}/reverie-hook"
+    command = f"[ ! -x {program} ] || exec {program} cursor --server memory.acme.example"
     assert (written["version"], set(written["hooks"])) == (1, set(EVENTS["cursor"]))
     assert {handler["command"] for [handler] in written["hooks"].values()} == {command}
 
@@ -128,6 +137,7 @@ HEADERS = {WORKSPACE: "shop-1a2b3c4d"}
                 "type": "http",
                 "url": f"{URL}/mcp",
                 "headers": {"Authorization": "Bearer ${TEAM_MEMORY_TOKEN}"} | HEADERS,
+                "alwaysLoad": True,
             },
         ),
         (
