@@ -15,6 +15,8 @@ from typing import Any
 from config.paths import SPOOL_ENDING, SPOOL_REFUSED
 
 FOLDER = "spool"
+# The path of a fact also names its subject and its attribute.
+FACTS = "/v1/facts/"
 MOST_FILES = 1000
 MOST_BYTES = 16 * 1024 * 1024
 # Refused requests are kept for a person to read, the newest of them.
