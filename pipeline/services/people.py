@@ -132,6 +132,16 @@ def set_subject(people: People, person: Person, issuer: str, subject: str) -> No
     _set_identifier(people, person, name_subject(issuer, known))
 
 
+def set_identifiers(people: People, person: Person, email: str | None, issuer: str, subject: str | None) -> None:
+    """Set the address or the subject of a person at the OpenID Connect provider, if one is given."""
+    if email is not None and subject is not None:
+        raise InvalidField(FieldError("subject", "replaces the address: give one of them"))
+    if email is not None:
+        set_email(people, person, email)
+    if subject is not None:
+        set_subject(people, person, issuer, subject)
+
+
 def name_subject(issuer: str, subject: str) -> str:
     """Return the identifier of a subject; its space keeps it apart from every address."""
     return f"{issuer} {subject}"

@@ -144,7 +144,7 @@ def read_request(home: str, file: str) -> SpooledRequest:
     method, path, headers = (content.get(name) for name in ("method", "path", "headers"))
     if not (isinstance(headers, dict) and all(map(_is_line, [method, path, *headers, *headers.values()]))):
         raise ValueError("it is no request")
-    return SpooledRequest(method, path, headers, content.get("body"))
+    return SpooledRequest(str(method), str(path), headers, content.get("body"))
 
 
 def _is_line(text: object) -> bool:
