@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-from pathlib import Path
 
 from config.operating_system import READ_NO_FOLLOW, READ_NONBLOCKING
 
@@ -21,8 +20,3 @@ def read_regular(path: str | os.PathLike[str], most: int, *, follow: bool = True
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 10} KiB", str(path))
     return content
-
-
-def leaves_folder(path: Path, folder: Path) -> bool:
-    """Return whether a path leads out of a folder through a link."""
-    return not path.resolve().is_relative_to(folder.resolve())
