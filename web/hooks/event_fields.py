@@ -4,6 +4,7 @@ Standard library only: the hook client imports this module for long events, whil
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from web.json_text import ReadObject, read_object, read_text_object
@@ -99,7 +100,8 @@ def shorten_event(event: bytes, most: int) -> bytes:
         read = unify_fields(read_object(event))
     except ValueError:
         return event[:most]
-    fields = {name: _pick(name, value) for name, value in mark_lost_arguments(read).items() if name in _FIELDS}
+    picked = {name: _pick(name, value) for name, value in read.fields.items() if name in _FIELDS}
+    fields = mark_lost_arguments(replace(read, fields=picked))
     for chars in _TEXT_CHARS:
         shortened = json.dumps(_shorten("", fields, chars, _DEEPEST)).encode()
         if len(shortened) <= most:
