@@ -103,6 +103,21 @@ class WorkspacePaths:
         """Return the folder of the store's snapshots."""
         return self.root / SNAPSHOTS
 
+    @property
+    def lost_store(self) -> str | None:
+        """Return what is left of a store whose file is missing or empty, None for a store that is there or was never.
+
+        A store that was deleted on purpose leaves nothing, because its folder is deleted.
+        """
+        if _size_of(self.events):
+            return None
+        log = self.events.with_name(f"{self.events.name}-wal")
+        if any(entry.suffix == ".sqlite" for entry in _list_folder(self.snapshots)):
+            return "its snapshots are still there"
+        if any(_list_folder(folder) for folder in self.indexes):
+            return "its indexes are still there"
+        return "its log is still there" if _size_of(log) else None
+
     @cached_property
     def config(self) -> Path:
         """Return the workspace's own settings file."""
@@ -241,6 +256,11 @@ class HomePaths:
             names = [entry.name for entry in entries if is_workspace_id(entry.name)]
         return sorted(name for name in names if os.path.isfile(f"{root}/{name}/events.sqlite"))  # noqa: PTH113
 
+    def lost_workspace_ids(self) -> list[str]:
+        """List the workspaces of which only traces are left."""
+        names = [folder.name for folder in _list_folder(self.workspaces) if is_workspace_id(folder.name)]
+        return sorted(name for name in names if self.workspace(name).lost_store is not None)
+
     def ensure(self) -> None:
         """Create the data directory and its folders, readable by their owner only."""
         for folder in (self.root, self.models, self.logs, self.workspaces):
@@ -339,6 +359,20 @@ def file_state(file: str | os.PathLike[str]) -> FileState:
     """Return a value that changes when a file is written or replaced; raise OSError if it does not exist."""
     status = os.stat(file)  # noqa: PTH116 - before every request; Path.stat costs twice as much
     return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _size_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def _list_folder(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def file_identity(file: str | os.PathLike[str]) -> tuple[int, int] | None:

@@ -37,6 +37,13 @@ from pipeline.text.normalize import normalize_text
 
 MAX_VALUE_BYTES = 32 * 1024 * 1024
 
+# Exports of any tool stay below these limits: texts pack to a tenth.
+_MOST_MEMBERS = 50_000
+_MOST_RATIO = 100
+_UNPACKED_BYTES = 80 * 1024 * 1024
+# An export of another tool is recognized by then.
+_MOST_STRANGE = 10_000
+
 # Raised for a damaged, encrypted or unusually packed archive.
 _UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error)
 # Raised by a reader for a value of an unexpected type.
@@ -88,9 +95,12 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
             yield Skipped(part.name, "not used by this import")
     if not selected:
         raise build_source_error(f"contains no {export.expected}")
-    reader = _ExportReader(export, progress, sum(part.size for part in selected))
+    packed = sum(file.stat().st_size for file in {part.path for part in selected})
+    reader = _ExportReader(export, progress, sum(part.size for part in selected), packed)
     for part in selected:
         yield from reader.part(part)
+        if reader.is_too_large:
+            break
     if reader.strange and not reader.known:
         raise build_source_error(f"is not the {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
 
@@ -98,10 +108,12 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
 class _ExportReader:
     """Reads one part after another; counts the bytes, and the known and unknown entries."""
 
-    def __init__(self, export: ExportFormat, progress: Progress, total: int) -> None:
+    def __init__(self, export: ExportFormat, progress: Progress, total: int, packed: int) -> None:
         self._export = export
         self._progress = progress
         self._total = total
+        self._most = max(_UNPACKED_BYTES, _MOST_RATIO * packed)
+        self._unpacked = 0
         self._done = 0
         self.known = 0
         self.strange = 0
@@ -122,6 +134,8 @@ class _ExportReader:
         self._progress(self._done, self._total)
 
     def _read_entry(self, entry: ExportEntry, position: str) -> Readings:
+        if self.strange > _MOST_STRANGE and not self.known:
+            raise build_source_error(f"contains {_MOST_STRANGE:,} entries, none of which is readable")
         if isinstance(entry.value, SkippedValue):
             self.strange += 1
             self.problem = f"has no readable content: {entry.value.reason}"
@@ -142,7 +156,15 @@ class _ExportReader:
         self.known += len(readings)
         yield from readings
 
+    @property
+    def is_too_large(self) -> bool:
+        """Return whether the export unpacks to more than any tool writes."""
+        return self._unpacked > self._most
+
     def _advance(self, read: int) -> None:
+        self._unpacked += read
+        if self.is_too_large:
+            raise build_source_error(f"unpacks to more than {_MOST_RATIO} times its size")
         self._done += read
         self._progress(min(self._done, self._total), self._total)
 
@@ -217,11 +239,21 @@ def _parts_of_file(path: Path, name: str, *, within: bool) -> Iterator[Part]:
         yield Part(_part_name(name), path.stat().st_size, path)
         return
     with _archive(path) as archive:
-        for member in archive.infolist():
+        members = archive.infolist()
+        _check_size(path.stat().st_size, members)
+        for member in members:
             if not member.is_dir():
                 # Names are only compared and shown, never followed.
                 inner = member.filename.replace("\\", "/")
                 yield Part(_part_name(f"{name}/{inner}" if within else inner), member.file_size, path, member)
+
+
+def _check_size(size: int, members: Sequence[zipfile.ZipInfo]) -> None:
+    """Refuse an archive with more members than any export, or whose members share their bytes."""
+    if len(members) > _MOST_MEMBERS:
+        raise build_source_error(f"contains more than {_MOST_MEMBERS:,} files")
+    if sum(member.compress_size for member in members) > size:
+        raise build_source_error("is no valid .zip: its files overlap")
 
 
 def _part_name(name: str) -> str:

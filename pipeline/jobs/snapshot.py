@@ -71,6 +71,7 @@ def snapshot(job: JobRun, folder: Path) -> Report:
 
 def take_snapshot(paths: WorkspacePaths, now: datetime) -> Snapshot:
     """Copy the store now, whether or not it has changed, while other processes write to it."""
+    backup.check_not_lost(paths.events)
     if not paths.events.is_file():
         raise NotFound("There are no memories in this workspace yet, so there is nothing to copy.")
     with backup.locked(paths.snapshots):
@@ -267,6 +268,8 @@ def _list_purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, dateti
     if not file.exists():
         return {}
     try:
+        # SQLite deletes the log of an empty file.
+        backup.check_not_lost(file)
         return backup.list_purged(file)
     except StoreDamaged as error:
         on_problem(f"The latest purges cannot be read: {error}")

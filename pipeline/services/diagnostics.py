@@ -28,7 +28,7 @@ from pipeline.services.encryption import describe_encryption
 from pipeline.services.snapshots import find_snapshots, take_snapshot, takes_snapshots
 from pipeline.services.workspace_config import opened_configs
 from pipeline.services.workspace_listing import list_workspaces
-from pipeline.store import backup, migrations, runs, work
+from pipeline.store import backup, migrations, operations_file, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.store.operations import LoggedError, Operations
@@ -172,6 +172,7 @@ def check_store(context: CheckContext) -> Iterator[CheckResult]:
     store_address = context.settings.store_place
     if not store_address:
         yield CheckResult("store", "ok", "files under the home")
+        yield from _check_journal(context)
         return
     try:
         yield CheckResult("store", "ok", f"{len(list_workspaces(context.settings))} workspaces in {store_address}")
@@ -181,10 +182,26 @@ def check_store(context: CheckContext) -> Iterator[CheckResult]:
         )
 
 
+def _check_journal(context: CheckContext) -> Iterator[CheckResult]:
+    file = context.paths.operations
+    if not file.exists():
+        return
+    try:
+        with backup.typed_errors(file):
+            migrations.is_migrated(file, operations_file.MIGRATIONS)
+    except StoreDamaged:
+        # The next process that uses it moves it aside.
+        return
+    except StoreUnavailable as error:
+        says, _, hint = str(error).partition(". ")
+        yield CheckResult("journal", "fail", f"{says}; no errors and no runs of hooks are recorded", hint)
+
+
 def list_checked_workspaces(context: CheckContext) -> list[str]:
     """List the workspaces that can be checked; none if their server is unavailable."""
     try:
-        return list_workspaces(context.settings)
+        lost = [] if context.settings.store_place else context.paths.lost_workspace_ids()
+        return sorted({*list_workspaces(context.settings), *lost})
     except StoreUnavailable:
         # The check of the store reports this.
         return []
@@ -216,11 +233,12 @@ def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
     """Return why a workspace's file cannot be checked, without opening the store."""
     file = context.paths.workspace(name).events
     try:
+        backup.check_not_lost(file)
         backup.count_memories(file)
     except ReverieError as error:
         hint = "see home, disk and encryption above"
         if isinstance(error, StoreDamaged):
-            hint = f"`reverie -w {name} store snapshot restore latest` puts a copy back"
+            hint = backup.describe_newest(context.paths.workspace(name))
         return CheckResult(f"{name}: store", "fail", str(error), hint)
     try:
         if not migrations.is_migrated(file, MIGRATIONS):

@@ -109,21 +109,64 @@ def is_valid(token: Token, now: str) -> bool:
 
 
 def set_email(people: People, person: Person, email: str) -> None:
-    """Set the e-mail address or subject that identifies a person at the OpenID Connect provider.
+    """Set the verified e-mail address that identifies a person at the OpenID Connect provider.
 
     Raises Conflict if another person has it.
     """
     known = normalize_email(email)
     if not known or len(known) > MAX_EMAIL_CHARS or any(letter.isspace() for letter in known):
         raise InvalidField(FieldError("email", f"must have 1 to {MAX_EMAIL_CHARS} characters and no space"))
+    _set_identifier(people, person, known)
+
+
+def set_subject(people: People, person: Person, issuer: str, subject: str) -> None:
+    """Set the subject that identifies a person at an OpenID Connect provider without e-mail addresses.
+
+    Raises Conflict if another person has it.
+    """
+    known = subject.strip()
+    if not known or len(known) > MAX_EMAIL_CHARS:
+        raise InvalidField(FieldError("subject", f"must have 1 to {MAX_EMAIL_CHARS} characters"))
+    if not issuer:
+        raise InvalidField(FieldError("subject", "belongs to a provider: set oidc_issuer first"))
+    _set_identifier(people, person, name_subject(issuer, known))
+
+
+def set_identifiers(people: People, person: Person, email: str | None, issuer: str, subject: str | None) -> None:
+    """Set the address or the subject of a person at the OpenID Connect provider, if one is given."""
+    if email is not None and subject is not None:
+        raise InvalidField(FieldError("subject", "replaces the address: give one of them"))
+    if email is not None:
+        set_email(people, person, email)
+    if subject is not None:
+        set_subject(people, person, issuer, subject)
+
+
+def name_subject(issuer: str, subject: str) -> str:
+    """Return the identifier of a subject; its space keeps it apart from every address."""
+    return f"{issuer} {subject}"
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text can be an e-mail address."""
+    return "@" in text and not any(letter.isspace() for letter in text)
+
+
+def describe_identifier(identifier: str) -> tuple[str, str]:
+    """Return the option that enters an identifier, and the address or the subject."""
+    subject = identifier.partition(" ")[2]
+    return ("--subject", subject) if subject else ("--email", identifier)
+
+
+def _set_identifier(people: People, person: Person, known: str) -> None:
     other = people.find_by_email(known)
     if other is not None and other.id != person.id:
-        raise Conflict(f"{other.id} is known by this e-mail address")
+        raise Conflict(f"{other.id} is known by this address or subject")
     people.set_email(person.id, known)
 
 
 def normalize_email(email: str) -> str:
-    """Return an e-mail address or subject in normal form: addresses in lower case."""
+    """Return an e-mail address in normal form: in lower case."""
     shown = email.strip()
     return shown.lower() if "@" in shown else shown
 

@@ -1,6 +1,8 @@
 """Remove purged texts from the requests that wait in the spool, and from those that were refused."""
 
 import json
+import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,9 @@ def _list_files(folder: Path) -> list[Path]:
 
 def _scrub(file: Path, quotes: Quotes) -> bool:
     """Remove what a file quotes; return False if it must be delivered first."""
+    if os.path.lexists(file) and not stat.S_ISREG(file.lstat().st_mode):
+        # A folder, pipe, device or link contains no request.
+        return True
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -66,7 +71,7 @@ def _remove_quotations(data: bytes, quotes: Quotes) -> bytes | None:
     try:
         request = json.loads(data)
         workspace, path, body = request["headers"].get(WORKSPACE_HEADER), unquote(request["path"]), request["body"]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         # A damaged file, or a draft that is being written.
         return None if quotes(None, data.decode(errors="replace")) else data
     if path == BATCH and isinstance(body, dict) and isinstance(body.get("items"), list):

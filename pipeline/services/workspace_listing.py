@@ -21,7 +21,8 @@ def list_workspaces(settings: Settings) -> list[str]:
 def has_workspace(settings: Settings, workspace_id: str) -> bool:
     """Return whether a workspace has a store; raise StoreUnavailable if its server is down."""
     if not settings.store.reveal():
-        return settings.paths.workspace(workspace_id).events.is_file()
+        paths = settings.paths.workspace(workspace_id)
+        return paths.events.is_file() or paths.lost_store is not None
     with _opened(settings) as stores:
         return stores.databases.exists(workspace_id)
 
@@ -30,7 +31,7 @@ def is_in_use(settings: Settings, workspace_id: str) -> bool:
     """Return whether a workspace has a store or its own settings; raise StoreUnavailable if its server is down."""
     if not settings.store.reveal():
         paths = settings.paths.workspace(workspace_id)
-        return paths.events.is_file() or paths.config.is_file()
+        return paths.events.is_file() or paths.config.is_file() or paths.lost_store is not None
     with _opened(settings) as stores:
         return stores.databases.exists(workspace_id) or stores.configs.state(workspace_id) is not None
 

@@ -11,7 +11,8 @@ _BEFORE_RECAP = (
 )
 # A consent may name nothing: a longer message says more than that.
 LONGEST_CONSENT = 40
-_PATH_OR_CODE = re.compile(r"`[^`]*`|\S*[/_]\S*")
+# A path is searched from the start of a word only: a search from each of its letters would be quadratic.
+_PATH_OR_CODE = re.compile(r"`[^`]*+`|(?<![^\s`])[^\s/_`]*+[/_]\S*")
 
 
 @cache

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from config.paths import WorkspacePaths
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
 from pipeline.store import driver, purges
 from pipeline.store.atomic_files import publish
@@ -92,6 +93,26 @@ def parse_names(files: Iterable[Path]) -> list[Snapshot]:
     return sorted(snapshots_found, key=lambda snapshot: (snapshot.at, snapshot.file.name), reverse=True)
 
 
+def describe_newest(paths: WorkspacePaths) -> str:
+    """Return the command that restores the newest snapshot of a workspace, with its time."""
+    found = snapshots(paths.snapshots)
+    # A replaced store may be the damaged one.
+    newest = next((snapshot for snapshot in found if snapshot.taken is Taken.DAILY), next(iter(found), None))
+    if newest is None:
+        return f"No snapshot is left. To start anew, delete the folder {paths.root}"
+    command = f"reverie -w {paths.root.name} store snapshot restore {newest.name}"
+    return f"`{command}` restores the newest snapshot, of {newest.at:%Y-%m-%d %H:%M} UTC"
+
+
+def check_not_lost(file: Path) -> None:
+    """Raise StoreDamaged if a store's file is missing or empty although the store was used."""
+    paths = WorkspacePaths(file.parent)
+    trace = paths.lost_store if file.name == paths.events.name else None
+    if trace is not None:
+        what = "is empty" if file.exists() else "is missing"
+        raise StoreDamaged(f"{file} {what}, but {trace}. {describe_newest(paths)}")
+
+
 def new_file(folder: Path, reason: Taken, now: datetime, known: AbstractSet[str] = frozenset()) -> Path:
     """Return a name that no snapshot has, here or in the given list."""
     moment = now.astimezone(UTC)
@@ -109,6 +130,7 @@ def copy(source: Path, target: Path, pausing: Callable[[], bool] = lambda: False
     The caller has locked the target's folder. Raises StoreDamaged if the source or the copy is damaged, StoreFull or
     StoreUnavailable if the copy cannot be written.
     """
+    check_not_lost(source)
     partial = target.with_name(f"{PARTIAL}{target.name}")
     with typed_errors(source):
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -225,6 +247,8 @@ def put_aside(file: Path, target: Path) -> None:
     with typed_errors(file):
         raw = _raw_copies(file, target)
         try:
+            # SQLite deletes the log of an empty file.
+            check_not_lost(file)
             settle(file)
             copy(file, target)
         except StoreDamaged:

@@ -18,8 +18,11 @@ def failure_of(error: sqlite3.Error, file: Path) -> StoreUnavailable | None:
         return StoreFull(f"the disk of {file} is full; free some space")
     if primary in _OUT_OF_REACH:
         return StoreUnavailable(f"{file} cannot be used: {error}; run `reverie doctor` to check its disk and owner")
-    if primary == sqlite3.SQLITE_NOTADB:
-        return StoreDamaged(f"{file} is damaged, or encrypted with another key than the data directory's: {error}")
-    if primary == sqlite3.SQLITE_CORRUPT:
-        return StoreDamaged(f"{file} is damaged: {error}")
-    return None
+    # Without a code: Python raises it, and its message quotes the text.
+    if isinstance(error, sqlite3.OperationalError) and str(error).startswith("Could not decode to UTF-8"):
+        return StoreDamaged(f"{file} contains text that is not UTF-8")
+    if primary not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return None
+    is_foreign = primary == sqlite3.SQLITE_NOTADB
+    key = ", or encrypted with another key than the data directory's" if is_foreign else ""
+    return StoreDamaged(f"{file} is damaged{key}: {error}")

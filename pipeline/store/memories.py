@@ -18,7 +18,7 @@ from pipeline.records import (
     Viewer,
 )
 from pipeline.store import row_hashes
-from pipeline.store.memory_columns import CODECS, COLUMNS, FIELDS, NAMES
+from pipeline.store.memory_columns import CODECS, COLUMNS, FIELDS, NAMES, typed_damage
 from pipeline.store.visibility import condition, lasting_condition, owned_condition, reach_condition
 
 _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
@@ -341,10 +341,11 @@ def all_seqs(db: Connection) -> list[int]:
 
 def _memory(row: Sequence[Any]) -> Memory:
     values = list(row)
-    for position, decode in _DECODED:
-        values[position] = decode(values[position])
-    for position, decode in _JOINED:
-        values[position : position + 2] = [decode(values[position], values[position + 1])]
+    with typed_damage():
+        for position, decode in _DECODED:
+            values[position] = decode(values[position])
+        for position, decode in _JOINED:
+            values[position : position + 2] = [decode(values[position], values[position + 1])]
     return Memory(*values[_OPTIONAL:], **dict(zip(_OPTIONAL_FIELDS, values, strict=False)))
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any
 
+from pipeline.errors import StoreDamaged
 from pipeline.records import (
     Anchor,
     FactKey,
@@ -68,6 +69,19 @@ def _encode_key(key: FactKey | None) -> tuple[str | None, str | None]:
 
 def _decode_key(subject: str | None, attribute: str) -> FactKey | None:
     return None if subject is None else FactKey(subject, attribute)
+
+
+class typed_damage:  # noqa: N801 - a context manager, as a class because a generator would double the cost of a row
+    """Report a value that no version of Reverie writes as a damaged store."""
+
+    def __enter__(self) -> None:
+        """Start to decode a row."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _traceback: object) -> None:
+        """Raise StoreDamaged in place of an error of a decoder."""
+        if kind is not None and issubclass(kind, ValueError | KeyError | TypeError):
+            copies = "`reverie store snapshot list` shows the copies to restore"
+            raise StoreDamaged(f"A row of the store contains an invalid value; {copies}") from error
 
 
 # All other fields are stored unchanged in the column of their name.

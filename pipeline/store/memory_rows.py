@@ -6,7 +6,7 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from pipeline.records import Anchor, Filter, Kind, Scope
-from pipeline.store.memory_columns import CODECS
+from pipeline.store.memory_columns import CODECS, typed_damage
 from pipeline.store.visibility import condition
 
 _AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
@@ -55,10 +55,11 @@ def read_showable_texts(db: Connection, seqs: Sequence[int], criteria: Filter) -
         (json.dumps(list(seqs)), *values),
     )
     kinds, fields, anchors, scopes = (CODECS[name].decode for name in ("kind", "details", "anchor", "scope"))
-    by_seq = {
-        seq: RenderedRow(seq, content, kinds(kind), fields(details), anchors(anchor), scopes(scope_kind, scope_id))
-        for seq, content, kind, details, anchor, scope_kind, scope_id in rows
-    }
+    with typed_damage():
+        by_seq = {
+            seq: RenderedRow(seq, content, kinds(kind), fields(details), anchors(anchor), scopes(scope_kind, scope_id))
+            for seq, content, kind, details, anchor, scope_kind, scope_id in rows
+        }
     return {seq: by_seq[seq] for seq in seqs if seq in by_seq}
 
 
@@ -68,10 +69,11 @@ def read_texts(db: Connection, seqs: Sequence[int]) -> dict[int, TextRow]:
         f"SELECT seq, content, kind, details FROM memory WHERE {_AMONG}",  # noqa: S608 - constant text
         (json.dumps(list(seqs)),),
     )
-    return {
-        seq: TextRow(content, kind, {} if details == "{}" else json.loads(details))
-        for seq, content, kind, details in rows
-    }
+    with typed_damage():
+        return {
+            seq: TextRow(content, kind, {} if details == "{}" else json.loads(details))
+            for seq, content, kind, details in rows
+        }
 
 
 def read_statements(db: Connection, seqs: Sequence[int]) -> dict[int, StatementRow]:

@@ -159,9 +159,11 @@ def _check_not_later(schema: Database, file: Path, migrations: Migrations) -> No
     """Refuse a file of a later version, which might not understand data written by this version."""
     later = _list_unknown(migrations, tuple(migration.name for migration in migrations.applied(schema)))
     if later:
+        snapshot = "restore an earlier snapshot (`reverie store snapshot list`)"
+        remedy = snapshot if migrations is MIGRATIONS else "move the file away"
         raise StoreUnavailable(
             f"{file} was changed by a later version of Reverie ({', '.join(later)}). Install that version "
-            "again, or restore an earlier snapshot (`reverie store snapshot list`)"
+            f"again, or {remedy}"
         )
 
 

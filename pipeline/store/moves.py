@@ -183,6 +183,8 @@ class HomeFiles(StoreLocation):
         if part.kind is PartKind.SETTINGS:
             yield ConfigFile(part.name, file)
             return
+        if part.kind is PartKind.WORKSPACE:
+            backup.check_not_lost(file)
         with backup.typed_errors(file), closing(driver.connect(file)) as db:
             make_ready(db, file, _migrations_of(part), snapshots=self._snapshots(part))
             db.execute("BEGIN")

@@ -1,6 +1,7 @@
 """A workspace's SQLite file: one writer at a time, concurrent readers, typed errors."""
 
 import contextlib
+import json
 import os
 import sqlite3
 import threading
@@ -13,6 +14,7 @@ from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, fi
 from pipeline.errors import NO_WORKSPACE, NotFound, ReverieError, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.store import driver, oplog, row_hashes
+from pipeline.store.backup import check_not_lost
 from pipeline.store.checkpoints import PATIENCE_MS, empty_log, has_log
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.driver import as_sqlite3, sqlite_errors
@@ -27,6 +29,7 @@ CACHE_KIB = 2000
 # An idle workspace has no open file: this small cache saves checking its schema again.
 MOST_DATABASES = 1024
 NO_FILE: FileState = (0, 0, 0)
+_COPIES = "`reverie store snapshot list` shows the copies to restore"
 
 
 class SqliteDatabase(Database):
@@ -45,6 +48,7 @@ class SqliteDatabase(Database):
         on_commit: Callable[[WakeUps], None] = wake_no_worker,
         pool: ConnectionPool | None = None,
     ) -> None:
+        check_not_lost(file)
         if create:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         elif not file.is_file():
@@ -245,7 +249,9 @@ class SqliteDatabases(Databases):
 
     def exists(self, workspace_id: str) -> bool:
         """Return whether a workspace exists."""
-        return os.path.isfile(self._paths.workspace(workspace_id).events)  # noqa: PTH113 - before every request; pathlib costs twice as much
+        paths = self._paths.workspace(workspace_id)
+        # Before every request: pathlib costs twice as much.
+        return os.path.isfile(paths.events) or paths.lost_store is not None  # noqa: PTH113
 
     def states(self) -> Mapping[str, StoreState]:
         """Return a value per workspace that changes with every write, without opening stores."""
@@ -273,13 +279,22 @@ def _state_of_file(file: str) -> FileState:
 
 
 def _is_there(database: SqliteDatabase) -> bool:
-    return database.identity == file_identity(database.file)
+    try:
+        status = os.stat(database.file)  # noqa: PTH116 - before every request; Path.stat costs twice as much
+    except FileNotFoundError:
+        return False
+    return (status.st_dev, status.st_ino) == database.identity and status.st_size > 0
 
 
 @contextlib.contextmanager
 def _typed_errors(file: Path) -> Iterator[None]:
     try:
         yield
+    except ValueError as error:
+        # Requests are validated before: only a stored text can be no UTF-8, no JSON or no member of an enumeration.
+        if not (isinstance(error, UnicodeDecodeError | json.JSONDecodeError) or "is not a valid" in str(error)):
+            raise
+        raise StoreDamaged(f"{file} contains a text that no version of Reverie writes; {_COPIES}") from error
     except sqlite_errors(sqlite3.DatabaseError) as error:
         known = as_sqlite3(error)
         failure = None if isinstance(known, sqlite3.IntegrityError) else failure_of(known, file)
@@ -289,5 +304,5 @@ def _typed_errors(file: Path) -> Iterator[None]:
             # Other packages do not import SQLCipher.
             raise known from error
         if isinstance(failure, StoreDamaged):
-            raise StoreDamaged(f"{failure}; `reverie store snapshot list` shows the copies to restore") from error
+            raise StoreDamaged(f"{failure}; {_COPIES}") from error
         raise failure from error

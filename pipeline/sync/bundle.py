@@ -102,12 +102,23 @@ def _item(workspace: str, operation: Operation, circle: Circle | None) -> dict[s
     return to_item(workspace, operation, circle)
 
 
+# No operation is longer, and none packs better: its names and times differ.
+_LINE_BYTES = 16 * 1024 * 1024
+_UNPACKED_BYTES = 64 * 1024 * 1024
+_MOST_RATIO = 50
+_KINDS = frozenset({"workspace", "operation", "local"})
+
+
 def read_lines(source: Path, phrase: str | None) -> Iterator[dict[str, Any]]:
     """Yield a bundle's lines and check the last one; raise PeerRefused if the bundle is damaged or incomplete."""
-    digest, number, end = hashlib.sha256(), 0, None
+    digest, number, end, unpacked = hashlib.sha256(), 0, None, 0
     with _open(source, phrase) as packed:
         try:
-            for text in packed:
+            most = max(_UNPACKED_BYTES, _MOST_RATIO * source.stat().st_size)
+            while text := packed.readline(_LINE_BYTES + 1):
+                unpacked += len(text)
+                if len(text) > _LINE_BYTES or unpacked > most:
+                    raise PeerRefused("it unpacks to more than a bundle contains")
                 line = json.loads(text)
                 if end is not None or not isinstance(line, dict):
                     raise PeerRefused("it goes on after its end")
@@ -118,14 +129,19 @@ def read_lines(source: Path, phrase: str | None) -> Iterator[dict[str, Any]]:
                 number += 1
                 if number == 1:
                     _check_header(line)
+                elif _KINDS.isdisjoint(line):
+                    raise PeerRefused("it was cut off or changed")
                 yield line
-        except (OSError, EOFError, ValueError, zlib.error) as error:
+        except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
             raise PeerRefused("it was cut off or changed") from error
     if end != {"lines": number, "digest": digest.hexdigest()}:
         raise PeerRefused("it was cut off or changed")
 
 
 def _open(source: Path, phrase: str | None) -> gzip.GzipFile:
+    # To open a pipe would wait for its other end.
+    if not source.is_file():
+        raise PeerRefused("it is not a regular file")
     with source.open("rb") as file:
         start = file.read(len(SEALED))
     if start == SEALED:

@@ -19,7 +19,7 @@ MOST_NAMES = 12
 
 _OPTION = re.compile(r"(?<!\S)--?[^\W\d]")
 _LATER_WORD = re.compile(r"(?<=[\w,;:)] )[^\W\d_]\w+(?:[-'’]\w+)*")
-_WORD = re.compile(r"[\w'’./:@-]*\w")
+_WORD = re.compile(r"(?<![\w'’./:@-])[\w'’./:@-]*\w")
 
 
 def is_follow_up(message: str) -> bool:

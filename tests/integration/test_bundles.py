@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import hashlib
 import json
+import os
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -210,6 +211,35 @@ def test_a_bundle_that_age_encrypted_is_opened_or_rejected(home, other, tmp_path
     assert list_accepted(home, other, tmp_path / "b", "correct horse", (spoil_tail, spoil_byte)) == []
     assert other.settings.paths.workspace_ids() == []
     assert read(other, tmp_path / "b", "correct horse").applied == {"default": 1}
+
+
+HOSTILE = {
+    "long line": [b'{"operation":"' + b"0" * 17 * 2**20 + b'"}\n'],
+    "unknown lines": [b"{}\n"] * 2,
+    "too many bytes": [b'{"local":"' + b"0" * 2**20 + b'"}\n'] * 70,
+    "deep": [b"[" * 200_000],
+    "deep operation": [b'{"operation":' + b"[" * 3000 + b"]" * 3000 + b"}\n"],
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_bundle_that_unpacks_to_too_much_is_rejected(home, other, tmp_path, kind):
+    fill(home)
+    write(home, tmp_path / "b", None, home.settings.paths.workspace_ids())
+    header = gzip.decompress((tmp_path / "b").read_bytes()).splitlines(keepends=True)[0]
+    with gzip.open(tmp_path / "hostile", "wb", compresslevel=1) as file:
+        file.writelines([header, *HOSTILE[kind]])
+    with pytest.raises(InvalidField):
+        read(other, tmp_path / "hostile", None)
+    assert other.settings.paths.workspace_ids() == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are POSIX's")
+def test_a_bundle_that_is_no_regular_file_is_rejected(other, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for file in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(InvalidField):
+            read(other, file, None)
 
 
 def test_an_export_of_what_is_not_there_leaves_no_file(home, tmp_path):

@@ -217,6 +217,30 @@ def test_a_subject_is_as_good(browser, provider, container):
     assert sign_in(browser, provider).status_code == 303
 
 
+@pytest.mark.parametrize("subject", ["ada@example.com", "ADA@example.com", " ada@example.com "])
+@pytest.mark.parametrize("email", ["mallory@example.com", "", "ada@example.com"])
+def test_a_subject_like_an_address_opens_nobody_elses_account(browser, provider, subject, email):
+    provider.claims = {"sub": subject, "email": email, "email_verified": False}
+    assert is_nobody(browser, sign_in(browser, provider), "You have no account on this server", 403)
+
+
+def test_an_address_like_a_subject_opens_nobody_elses_account(browser, provider, container):
+    ada = people.get_person(container.people, "ada")
+    issuer = container.settings.oidc_issuer
+    people.set_subject(container.people, ada, issuer, "ada-7")
+    for email in ("ada-7", f"{issuer} ada-7"):
+        provider.claims = {"sub": "mallory", "email": email, "email_verified": True}
+        assert is_nobody(browser, sign_in(browser, provider), "You have no account on this server", 403)
+    provider.claims = {"sub": "ada-7", "email_verified": False}
+    assert sign_in(browser, provider).status_code == 303
+
+
+def test_a_subject_of_another_issuer_opens_no_account(browser, provider, container):
+    people.set_subject(container.people, people.get_person(container.people, "ada"), "https://other.example", "ada-7")
+    provider.claims = {"sub": "ada-7", "email_verified": False}
+    assert is_nobody(browser, sign_in(browser, provider), "user add NAME --subject ada-7", 403)
+
+
 def test_two_people_are_not_known_by_one_address(container):
     add_person(container, "Bob")
     with pytest.raises(people.Conflict):

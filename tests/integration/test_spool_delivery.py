@@ -1,12 +1,17 @@
 """The delivery of the spool: in order, once, without an answer to anyone, and refusals are kept aside."""
 
+import contextlib
 import json
+import os
+import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from config.paths import SPOOL_BEGUN, WORKSPACE_HEADER
 from pipeline.errors import StoreUnavailable
+from pipeline.services.spool_purge import scrub_spool
 from pipeline.store import agent_sessions
 from web.app import create_app
 from web.spool import delivery as module
@@ -299,3 +304,104 @@ def test_a_persons_request_cannot_mark_itself_as_spooled(client):
             "/hooks/claude-code", body, headers={"X-Reverie-Spooled": value.encode().decode("latin-1")}
         )
         assert answer.status_code == 200
+
+
+def link_to(target):
+    return lambda path: path.symlink_to(target)
+
+
+def write(content):
+    return lambda path: path.write_bytes(content)
+
+
+def write_request(**changed):
+    """Write a request with some parts of a wrong type."""
+    parts = {"method": "POST", "path": "/hooks/codex", "headers": {}, "body": {}} | changed
+    return write(json.dumps(parts).encode())
+
+
+def make_unreadable(path):
+    path.write_text("{}")
+    path.chmod(0)
+
+
+def make_large(path):
+    path.touch()
+    os.truncate(path, 2**31)
+
+
+def bind_socket(path):
+    # The path of a socket is short.
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as server:
+        server.bind(path.name)
+
+
+ODD_FILES = {
+    "folder": Path.mkdir,
+    "full folder": lambda path: (path / "inner").mkdir(parents=True),
+    "pipe": os.mkfifo,
+    "socket": bind_socket,
+    "dangling link": link_to("nowhere"),
+    "link to a device": link_to("/dev/zero"),
+    "link to a folder": link_to("/"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "unreadable": make_unreadable,
+    "large": make_large,
+    "empty": write(b""),
+    "binary": write(bytes(range(256)) * 10),
+    "no UTF-8": write(b'{"method": "\xff"}'),
+    "cut": write(b'{"method": "POST", "path": "/v1/mem'),
+    "deep": write(b"[" * 100_000),
+    "list": write(b"[1, 2]"),
+    "null": write(b"null"),
+    "large number": write(b"1e400"),
+    "long number": write(b"1" * 10_000),
+    "no parts": write(b"{}"),
+    "list of headers": write_request(headers=[["a", "b"]]),
+    "header of the wrong type": write_request(headers={"a": 1}),
+    "header with a line break": write_request(headers={"a": "b\r\nc"}),
+    "method of the wrong type": write_request(method=["POST"]),
+    "unknown method": write_request(method="B R\0EW"),
+    "path of the wrong type": write_request(path=7),
+    "address as a path": write_request(path="http://[::1"),
+    "relative path": write_request(path="../../x?y#z"),
+    "surrogate": write_request(body={"cwd": "\ud800"}),
+    "list as a body": write_request(body=[3]),
+    "session of the wrong type": write_request(body={"session_id": {}}),
+    "deep body": write(b'{"method": "POST", "path": "/", "headers": {}, "body": ' + b"[" * 900 + b"]" * 900 + b"}"),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes, devices and sockets are POSIX's")
+@pytest.mark.parametrize("kind", ODD_FILES)
+def test_an_odd_file_is_moved_aside_and_delays_no_request(spool, client, kind):
+    spool.write(content="Service 1 listens on port 8001")
+    name = f"{7:020d}-0123456789.json"
+    ODD_FILES[kind](Path(spool.home) / "spool" / name)
+    spool.deliver()
+    assert len(list_memories(client)) == 1
+    for _ in range(module.MOST_ATTEMPTS):
+        spool.deliver()
+    assert list_files(spool.home) == []
+    assert describe_spool(spool.home).files == 0
+    scrub_spool(Path(spool.home) / "spool", lambda _workspace, text: text == "never")
+
+
+@pytest.mark.parametrize(
+    "name", ["\u00b2" * 20 + ".json", "1.json", "0" * 20 + "\n.json", "0" * 20 + "\udcff.json", "0" * 20 + ".json"]
+)
+def test_a_file_with_an_odd_name_delays_no_request(spool, client, name):
+    spool.write(content="Service 1 listens on port 8001")
+    (Path(spool.home) / "spool" / name).write_text("{}")
+    spool.deliver()
+    assert len(list_memories(client)) == 1
+    assert describe_spool(spool.home).files == 0
+
+
+def test_a_file_in_place_of_the_folder_of_refused_requests_delays_no_request(spool, client):
+    folder = Path(spool.home) / "spool"
+    spool.write(content="Service 1 listens on port 8001")
+    (folder / f"{7:020d}-0123456789.json").write_text("{}")
+    (folder / "refused").write_text("")
+    spool.deliver()
+    assert len(list_memories(client)) == 1

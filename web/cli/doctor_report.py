@@ -35,6 +35,11 @@ SHOWN_TO = {"jobs": ":", "errors": ","}
 # Names that every installation has.
 COMMON_WORKSPACES = frozenset({SETTINGS["workspace"].default, PERSONAL_WORKSPACE})
 _URL = re.compile(r"\b([a-z][a-z0-9+]*://)(?!(?:127\.0\.0\.1|localhost|\[::1\])(?:[:/\s]|$))[^\s,;)]+")
+# A path outside of the data directory names clients and projects; so does a part of one after a space.
+_PATH = re.compile(r"(?<![\w:/\\])(?:~|[A-Za-z]:)?[/\\][^\s,;)'\"`]*")
+_PART = re.compile(r"(?<![^\s(,'\"`])(?!DATA/|PATH\b|[a-z][a-z0-9+]*://)[^\s,;)'\"`]*[/\\][^\s,;)'\"`]*")
+_OF_WORKSPACE = re.compile(r"\bDATA/(workspaces|servers)/(?!workspace-\d+\b|default\b|me\b)[^/\s,;)'\"`]+")
+_TEAM = re.compile(r"\bteam [^\s:,]+")
 _MAIL = re.compile(r"[^\s@<>()]+@[^\s@<>()]+\.\w+")
 
 
@@ -61,6 +66,8 @@ class Mask:
         for name, alias in self._workspaces.items():
             masked = masked.replace(f"workspaces/{name}/", f"workspaces/{alias}/")
         masked = _MAIL.sub("ADDRESS", _URL.sub(r"\1ADDRESS", masked))
+        masked = _TEAM.sub("team NAME", _OF_WORKSPACE.sub(r"DATA/\1/NAME", masked))
+        masked = _PART.sub("PATH", _PATH.sub("PATH", masked))
         for word, mark in (*self._words, (workspace, self.workspace(workspace))):
             masked = _replace_word(masked, word, mark)
         return masked.replace("|", "\\|")

@@ -54,7 +54,8 @@ def user() -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), help=f"Role in the workspace.  [default: {DEFAULT_ROLE}]")
 @click.option("--admin", "is_admin", is_flag=True, help="Allow managing accounts, workers and every workspace.")
-@click.option("--email", metavar="ADDRESS", help="E-mail address or subject in OpenID Connect.")
+@click.option("--email", metavar="ADDRESS", help="Verified e-mail address in OpenID Connect.")
+@click.option("--subject", metavar="SUB", help="Subject in OpenID Connect, if the provider sends no address.")
 @click.option("--device", metavar="NAME", help="Device that uses the token; each device gets its own token.")
 @click.option(
     "--expires",
@@ -69,6 +70,7 @@ def add(
     name: str,
     role: str | None,
     email: str | None,
+    subject: str | None,
     device: str | None,
     lifetime: timedelta | None,
     *,
@@ -89,8 +91,7 @@ def add(
         if new_role is not None:
             people.check_shared(workspace)
         person = people.add_person(home.people, name, is_admin=is_admin)
-        if email is not None:
-            people.set_email(home.people, person, email)
+        people.set_identifiers(home.people, person, email, state.settings.oidc_issuer, subject)
         made = people.add_token(home.people, person, device or people.name_device(home.people, person), lifetime)
         if new_role is not None:
             people.grant(home.people, person, workspace, new_role)

@@ -2,7 +2,7 @@
 
 Authlib implements the protocol: authorization code with PKCE, state and nonce, stored in the signed cookie. This module
 adds three checks: the issuer must match the settings, ID tokens must be signed with the provider's private key, and an
-e-mail address must be verified.
+e-mail address must be verified. A subject is compared with subjects of the same issuer only, never with addresses.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from requests import RequestException
 from werkzeug.wrappers import Response as AnyResponse
 
 from config.settings import Settings
-from pipeline.services.people import normalize_email
+from pipeline.services.people import is_address, name_subject, normalize_email
 from web.dashboard.sign_in import SignInFailed
 
 NAME = "reverie"
@@ -79,8 +79,14 @@ class Provider:
                 "The provider sent no ID token. Check that the client may request the scope openid", is_fault=True
             )
         is_verified = claims.get("email_verified") in (True, "true")
-        identifiers = [claims.get("email") if is_verified else None, claims["sub"]]
-        return [normalize_email(name) for name in identifiers if isinstance(name, str) and name]
+        address, subject = (str(claims.get(name) or "").strip() for name in ("email", "sub"))
+        identifiers = [normalize_email(address)] if is_verified and is_address(address) else []
+        if subject:
+            identifiers.append(name_subject(self._issuer, subject))
+        # Administrators may have entered it without the issuer. One that looks like an address is none.
+        if subject and "@" not in subject:
+            identifiers.append(subject)
+        return identifiers
 
     def _discover(self) -> None:
         """Load the provider metadata once; raise SignInFailed if it names another issuer."""

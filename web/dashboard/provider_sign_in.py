@@ -7,6 +7,7 @@ from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.extras import require_extra
+from pipeline.services.people import describe_identifier
 from web.dashboard.holder import Holder
 from web.dashboard.sign_in import SignInFailed, begin_session, refusal
 from web.endpoint import container
@@ -38,11 +39,12 @@ def end_provider_sign_in() -> AnyResponse:
         person = people.find_by_email(name)
         if person is not None:
             return begin_session(Holder(person.id))
+    option, name = describe_identifier(next(iter(known_by), ""))
     return refusal(
         "You have no account on this server.",
         HTTPStatus.FORBIDDEN,
-        advice=f"The provider identifies you as {known_by[0]}. Ask the administrator of this server to add you: "
-        f"reverie user add NAME --email {known_by[0]}",
+        advice=f"The provider identifies you as {name}. Ask the administrator of this server to add you: "
+        f"reverie user add NAME {option} {name}",
     )
 
 

@@ -4,6 +4,7 @@ Standard library only: the hook client imports this module for long events, whil
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from web.json_text import ReadObject, read_object, read_text_object
@@ -99,16 +100,20 @@ def shorten_event(event: bytes, most: int) -> bytes:
         read = unify_fields(read_object(event))
     except ValueError:
         return event[:most]
-    fields = {name: _pick(name, value) for name, value in read.fields.items() if name in _FIELDS}
-    arguments = fields.get("tool_input")
-    if not read.has_read("tool_input") and not (isinstance(arguments, dict) and arguments):
-        # Neither an object nor missing, so that the server sees that the arguments were lost.
-        fields["tool_input"] = []
+    picked = {name: _pick(name, value) for name, value in read.fields.items() if name in _FIELDS}
+    fields = mark_lost_arguments(replace(read, fields=picked))
     for chars in _TEXT_CHARS:
         shortened = json.dumps(_shorten("", fields, chars, _DEEPEST)).encode()
         if len(shortened) <= most:
             break
     return shortened[:most]
+
+
+def mark_lost_arguments(read: ReadObject) -> Fields:
+    """Return the fields of an event; arguments that could not be read become a list, which the server recognizes."""
+    arguments = read.fields.get("tool_input")
+    is_lost = not read.has_read("tool_input") and not (isinstance(arguments, dict) and arguments)
+    return read.fields | {"tool_input": []} if is_lost else read.fields
 
 
 def _pick(name: str, value: Any) -> Any:

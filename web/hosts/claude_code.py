@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from web.hosts.entries import CannotEdit
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import CLAUDE_CODE, list_hooks, list_http_hooks
 from web.hosts.host import NAME, Host, Target, mcp_target, project_server, rules_target, stdio_server
+from web.hosts.installed_files import read
 from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
 # Claude Code ignores a settings file completely if it contains an unknown event.
@@ -61,9 +63,9 @@ def describe_for_claude(host_env: HostEnvironment, reverie: Installation) -> dic
 def has_plugin(settings: Path) -> bool:
     """Return whether Claude Code's settings enable the plugin; unreadable settings are reported later."""
     try:
-        enabled = json.loads(settings.read_bytes()).get("enabledPlugins", {})
+        enabled = json.loads(read(settings) or b"{}").get("enabledPlugins", {})
         return any(value is True and name.partition("@")[0] == NAME for name, value in enabled.items())
-    except (OSError, ValueError, AttributeError):
+    except (CannotEdit, ValueError, RecursionError, AttributeError):
         return False
 
 

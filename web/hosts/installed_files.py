@@ -14,16 +14,19 @@ from typing import Any
 
 from config.file_modes import original_umask
 from config.operating_system import copy_owner
+from config.regular_files import read_regular
 from web.hosts.entries import CannotEdit, EntryUndo
 
 PRIVATE = 0o600
+# Claude Code's own file contains the history of all projects.
+MOST_BYTES = 64 * 1024 * 1024
 STATE_FILE = "setup.json"
 
 
 def read(path: Path) -> bytes | None:
-    """Return a file's bytes, None if it does not exist; raise CannotEdit if it cannot be read."""
+    """Return a file's bytes, None if it does not exist; raise CannotEdit for anything but a file of a usual size."""
     try:
-        return path.read_bytes()
+        return read_regular(path, MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

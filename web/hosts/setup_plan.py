@@ -180,9 +180,20 @@ def _plan_file(
     records: InstallState,
 ) -> FileChange:
     try:
+        _check_within(path, uses, host_env, records)
         return plan(path, uses, host_env, records)
     except CannotEdit as error:
         return FileChange(path, _host_names(uses), record=records.get(str(path)), error=str(error))
+
+
+def _check_within(path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState) -> None:
+    """Refuse a file of a project that a link of the project puts elsewhere; a user's own files may be links."""
+    if host_env.project is None or str(path) in records:
+        return
+    folder, resolved = host_env.project.absolute(), _resolve_links(host_env.project)
+    named = any(target.path.absolute().is_relative_to(root) for _, target in uses for root in (folder, resolved))
+    if named and not path.is_relative_to(resolved):
+        raise CannotEdit("a link leads to it from the project; it is left unchanged")
 
 
 def _plan_addition(

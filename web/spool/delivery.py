@@ -3,8 +3,11 @@
 Requests of one session, and writes to one workspace, keep their order. Others pass a request that must wait.
 """
 
+import errno
 import json
 import logging
+import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -32,6 +35,9 @@ COMPONENT = "spool"
 _OF_ALL = frozenset((HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS))
 # Also those of a workspace: its store is locked, full or damaged.
 _TEMPORARY = _OF_ALL | {HTTPStatus.SERVICE_UNAVAILABLE}
+
+# Errors that concern every file.
+_OF_THE_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE))
 
 log = logging.getLogger(__name__)
 
@@ -91,12 +97,36 @@ class SpoolDelivery:
         for file in files:
             if self._container.stopping.is_set() or waiting == MOST_WAITING:
                 break
-            outcome = self._deliver(file)
+            outcome = self._deliver_any(file)
             left += outcome is _Outcome.LEFT
             waiting += outcome is _Outcome.WAITS
             if outcome is _Outcome.STOPS:
                 break
         return left
+
+    def _deliver_any(self, file: str) -> _Outcome:
+        """Deliver a request; move its file aside if that fails again and again, so that no other request waits."""
+        try:
+            return self._deliver(file)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+                raise
+            begun = _name_begun(file)
+            self._attempts[begun] = self._attempts.get(begun, 0) + 1
+            if self._attempts[begun] < MOST_ATTEMPTS:
+                self._lanes.block(self._lanes_of_file.get(file, frozenset()))
+                return _Outcome.WAITS
+            return self._move_aside(file, f"{type(error).__name__}: {error}")
+
+    def _move_aside(self, file: str, reason: str) -> _Outcome:
+        for name in (_name_begun(file), file):
+            if os.path.lexists(self._folder / name):
+                try:
+                    self._refuse(name, reason)
+                except OSError as error:
+                    self._container.operations.record_error_once(COMPONENT, f"{name} cannot be moved aside: {error}")
+                    return _Outcome.WAITS
+        return _Outcome.LEFT
 
     def _deliver(self, file: str) -> _Outcome:
         """Deliver a request unless an earlier one of its session or workspace waits."""
@@ -118,8 +148,7 @@ class SpoolDelivery:
             # A purge has deleted it.
             return _Outcome.LEFT
         except ValueError as error:
-            self._refuse(file, f"{file}: {error}")
-            return _Outcome.LEFT
+            return self._move_aside(file, f"{file}: {error}")
         outcome = self._settle(request, file, begun, is_repeated=is_repeated)
         if outcome is _Outcome.LEFT:
             self._lanes.resume(lanes)
@@ -178,12 +207,15 @@ class SpoolDelivery:
         """Log a request that can never be delivered, and move it aside."""
         folder = self._folder / SPOOL_REFUSED
         folder.mkdir(mode=0o700, exist_ok=True)
-        (self._folder / file).replace(folder / file)
+        (self._folder / file).rename(folder / file)
         sync_folder(str(self._folder))
         self._attempts.pop(file, None)
         self._container.operations.record_error(COMPONENT, f"A spooled request was refused and moved aside: {reason}")
         for old in sorted(folder.iterdir())[:-MOST_REFUSED]:
-            old.unlink(missing_ok=True)
+            if old.is_dir() and not old.is_symlink():
+                shutil.rmtree(old)
+            else:
+                old.unlink(missing_ok=True)
 
     def _remove(self, file: str) -> None:
         (self._folder / file).unlink(missing_ok=True)

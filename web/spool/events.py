@@ -3,14 +3,13 @@
 The hook client imports this module only if no server answers.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from config.paths import WORKSPACE_HEADER
-from web.hooks.event_fields import unify_fields
+from web.hooks.event_fields import mark_lost_arguments, unify_fields
 from web.hooks.modes import READ_ONLY_MODES
-from web.json_text import ReadObject
+from web.json_text import read_object
 from web.spool.files import SpooledRequest, SpoolFull, add_request
 from web.spool.privacy import may_spool
 
@@ -28,7 +27,7 @@ def spool_event(home: str, path: str, event: bytes, variables: Mapping[str, str]
     fields = _read_recording(event)
     if fields is None:
         return False
-    session = unify_fields(ReadObject(fields)).fields.get("session_id")
+    session = fields.get("session_id")
     if not may_spool(home, variables, () if session is None else (str(session),)):
         return False
     from web.spool.redacted import mask_request
@@ -36,22 +35,21 @@ def spool_event(home: str, path: str, event: bytes, variables: Mapping[str, str]
     workspace = variables.get("REVERIE_WORKSPACE")
     headers = {WORKSPACE_HEADER: workspace} if workspace else {}
     try:
-        add_request(home, SpooledRequest("POST", path, headers, mask_request(fields)))
-    except (OSError, SpoolFull):
+        add_request(home, mask_request(SpooledRequest("POST", path, headers, fields)))
+    except (OSError, SpoolFull, RecursionError):
         # The host shows no error of a hook. `reverie status` shows a full spool.
         return False
     return True
 
 
 def _read_recording(event: bytes) -> dict[str, Any] | None:
-    """Return the fields of an event that records something, None for any other event."""
+    """Return the readable fields of an event that records something, None for any other event."""
     try:
-        fields = json.loads(event)
+        read = unify_fields(read_object(event))
     except ValueError:
         return None
-    if not isinstance(fields, dict):
+    # The session decides whether anything may be kept.
+    if not read.has_read("session_id"):
         return None
-    known = unify_fields(ReadObject(fields)).fields
-    name, mode = (str(known.get(key, "")) for key in ("hook_event_name", "permission_mode"))
-    is_recording = name[:1].upper() + name[1:] in RECORDING and mode.lower() not in READ_ONLY_MODES
-    return fields if is_recording else None
+    name, mode = (str(read.fields.get(key, "")) for key in ("hook_event_name", "permission_mode"))
+    return mark_lost_arguments(read) if name in RECORDING and mode.lower() not in READ_ONLY_MODES else None

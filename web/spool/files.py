@@ -6,6 +6,7 @@ The hook client imports this module while an agent waits: standard library only.
 
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,8 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.paths import SPOOL_ENDING, SPOOL_REFUSED
+from config.regular_files import read_regular
 
 FOLDER = "spool"
+# The path of a fact also names its subject and its attribute.
+FACTS = "/v1/facts/"
+_NAME = re.compile(rf"[0-9]{{20}}.*{re.escape(SPOOL_ENDING)}\Z", re.DOTALL)
 MOST_FILES = 1000
 MOST_BYTES = 16 * 1024 * 1024
 # Refused requests are kept for a person to read, the newest of them.
@@ -110,10 +115,10 @@ def _scan(folder: str) -> list[tuple[str, int]]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.endswith(SPOOL_ENDING) and entry.name[:20].isdigit():
+                if _NAME.match(entry.name):
                     # A file that was delivered during the scan has no size.
                     with suppress(FileNotFoundError):
-                        found.append((entry.name, entry.stat().st_size))
+                        found.append((entry.name, entry.stat(follow_symlinks=False).st_size))
     except FileNotFoundError:
         return []
     return found
@@ -126,11 +131,21 @@ def time_of(name: str) -> int:
 
 def read_request(home: str, file: str) -> SpooledRequest:
     """Read a waiting request; raise ValueError if it is damaged."""
-    with open(os.path.join(home, FOLDER, file), "rb") as stream:
-        content = json.loads(stream.read())
     try:
-        return SpooledRequest(
-            str(content["method"]), str(content["path"]), dict(content["headers"]), content.get("body")
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{file} is no request") from error
+        content = json.loads(read_regular(os.path.join(home, FOLDER, file), MOST_BYTES, follow=False))
+    except RecursionError as error:
+        raise ValueError("its JSON is nested too deeply") from error
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(error.strerror) from error
+    if not isinstance(content, dict):
+        raise ValueError("it is no request")  # noqa: TRY004 - what a file contains
+    method, path, headers = (content.get(name) for name in ("method", "path", "headers"))
+    if not (isinstance(headers, dict) and all(map(_is_line, [method, path, *headers, *headers.values()]))):
+        raise ValueError("it is no request")
+    return SpooledRequest(str(method), str(path), headers, content.get("body"))
+
+
+def _is_line(text: object) -> bool:
+    return isinstance(text, str) and text.isprintable()

@@ -8,10 +8,10 @@ from config.settings import Settings, environment_incognito, environment_read_on
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.times import utc_now
 from web.contract import CALLER_HEADER
-from web.spool.files import SpooledRequest, SpoolFull, add_request
+from web.spool.files import FACTS, SpooledRequest, SpoolFull, add_request
 from web.spool.privacy import may_spool
 
-MEMORIES, BATCH, GOALS, FACTS = "/v1/memories", "/v1/memories/batch", "/v1/goals", "/v1/facts/"
+MEMORIES, BATCH, GOALS = "/v1/memories", "/v1/memories/batch", "/v1/goals"
 
 
 class Spooled(ReverieError):
@@ -65,12 +65,12 @@ def spool_write(
     from web.spool.redacted import mask_request
 
     headers = {WORKSPACE_HEADER: workspace} | ({} if caller is None else {CALLER_HEADER: caller})
-    request = SpooledRequest(method, path, headers, mask_request(_add_time(path, body)))
+    request = SpooledRequest(method, path, headers, _add_time(path, body))
     try:
-        return Spooled(add_request(home, request))
+        return Spooled(add_request(home, mask_request(request)))
     except SpoolFull as error:
         raise SpoolRefused(f"Not stored: no server answers, and the request cannot wait. {error}") from error
-    except OSError as error:
+    except (OSError, RecursionError) as error:
         raise SpoolRefused(f"Not stored: no server answers, and the spool cannot be written: {error}.") from error
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pipeline.text.redaction.assignments import find_assigned, find_pairs_backwards, kind_of_key
 from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule, looks_random
 from pipeline.text.redaction.positions import POSITIONS
+from pipeline.text.redaction.prose import find_said
 from pipeline.text.redaction.values import is_harmless
 
 _MAX_PASSES: Final = 8  # a second pass handles what the first uncovered; more never occurs in practice
@@ -47,7 +48,19 @@ _NAMED: Final = (
     ),
     SecretRule(("value", "default", "plaintext"), find_pairs_backwards, folds_case=True),
 )
-_RULES: Final = (*FORMATS, *POSITIONS, *_NAMED)
+_SAID: Final = SecretRule(
+    (
+        *("pass", "pw", "wort", "parol", "losung", "mdp", "contrase", "clave", "senha", "palavra", "wachtwo"),
+        *("senord", "gangskod", "kodeord", "salasana", "hasł", "hesl", "jelsz", "ifre", "парол", "κωδ", "密", "口令"),
+        *("パスワ", "暗証", "비밀", "암호", "khẩu", "sandi", "كلمة", "סיסמה", "पासव", "key", "token", "secret"),
+        *("schlüssel", "clé", "jeton", "chiave", "chave", "sleutel", "pin", "puk", "geheimzahl", "code", "código"),
+        *("codice", "пин", "log", "sign in", "cred", "account", "access", "accès", "acceso", "acesso", "wifi"),
+        *("wi-fi", "wlan", "zugang", "anmelde", "melde ", "identifiant", "conne", "entra ", "логин"),
+    ),
+    find_said,
+    folds_case=True,
+)
+_RULES: Final = (*FORMATS, *POSITIONS, *_NAMED, _SAID)
 _EXACT: Final = tuple(
     (t, n) for n, rule in enumerate(_RULES) if not (rule.least or rule.folds_case) for t in rule.triggers
 )

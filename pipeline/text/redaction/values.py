@@ -143,7 +143,7 @@ _CODE: Final = re.compile(r"""
       (?i:password|passwd|pwd|pass|token|secret|key|auth|credentials?|value|header|env)s?(?:[)\]}][\[.,:;)\]}].*)?
     """, re.VERBOSE | re.DOTALL)
 # fmt: on
-_HARMLESS: Final = frozenset(_LEXICON.words("harmless_words"))
+HARMLESS_WORDS: Final = frozenset(_LEXICON.words("harmless_words"))
 _WORD: Final = r"[^\W\d_]++(?:['\u2019-][^\W\d_]++)*+"
 _PLAIN: Final = re.compile(rf"{_WORD}|\d{{1,3}}")
 _PROSE_AFTER: Final = re.compile(rf",?(?:[ \t]+\(?{_WORD}(?![\w:='\u2019-])[,.;!?)]*+){{2}}")
@@ -156,7 +156,7 @@ _FEW_WORDS: Final = 2
 
 def is_placeholder(value: str) -> bool:
     """Return whether a value is a placeholder for a secret."""
-    if len(value) <= 1 or value.lower() in _HARMLESS:
+    if len(value) <= 1 or value.lower() in HARMLESS_WORDS:
         return True
     return bool(NOTHING.fullmatch(value) or _PLACEHOLDER.fullmatch(value))
 

@@ -165,3 +165,29 @@ def test_a_conversation_that_is_too_large_is_left_out_alone(tmp_path, monkeypatc
     readings = read(read_chatgpt, path)
     assert items(readings).keys() == {"talk-0", "talk-2"}
     assert reasons_by_key(readings) == {"conversations.json #2": "larger than 1 MiB"}
+
+
+def test_an_archive_that_unpacks_to_far_more_than_an_export_is_refused(tmp_path):
+    value = b"[" + b" " * 2**25 + b"]"
+    path = _zip(tmp_path / "e.zip", [(f"conversations-{number}.json", value) for number in range(4)])
+    with pytest.raises(InvalidField, match="unpacks to more than 100 times its size"):
+        read(read_chatgpt, path)
+
+
+def test_an_archive_whose_files_overlap_is_refused(tmp_path):
+    path = _zip(tmp_path / "e.zip", [("conversations.json", [chatgpt_conversation(1)])])
+    data = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        start = archive.start_dir
+    directory, end = data[start:-22], data[-22:]
+    files = 300
+    end = end[:8] + struct.pack("<HHI", files, files, len(directory) * files) + end[16:]
+    path.write_bytes(data[:start] + directory * files + end)
+    with pytest.raises(InvalidField, match="overlap"):
+        read(read_chatgpt, path)
+
+
+def test_a_file_of_very_many_unknown_entries_is_given_up(tmp_path):
+    path = _zip(tmp_path / "e.zip", [("conversations.json", b"[" + b"{}," * 200_000 + b"{}]")])
+    with pytest.raises(InvalidField):
+        read(read_chatgpt, path)

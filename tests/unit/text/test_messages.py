@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline.sessions.phrases import count_rule_words
 from pipeline.text.messages import KEY_WORDS, is_follow_up, is_small_talk, key_words, list_own_words, says_little
 
 
@@ -142,3 +143,11 @@ def test_thanks_and_praise_are_small_talk(message):
 )
 def test_a_message_about_something_is_no_small_talk(message):
     assert not is_small_talk(message)
+
+
+# A search from each character would take hours.
+@pytest.mark.parametrize("text", ["=", "a", ".", "`=", "-", "a="])
+def test_a_long_run_of_one_character_is_read_once(text):
+    long = text * (300_000 // len(text))
+    assert count_rule_words(long) >= 0
+    assert len(list_own_words(long)) >= 0

@@ -2,6 +2,7 @@ import base64
 import json
 import re
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -292,6 +293,28 @@ def test_what_is_named_twice_stays_unless_it_looks_like_a_secret():
     assert redact(text).text == "password=[REDACTED:password]\nthe tests call it correct-horse-battery"
 
 
+# --- Sentences ------------------------------------------------------------------------------------------
+
+# In each line of `secrets.txt`, the secret is in ⟦brackets⟧; no line of `near_misses.txt` has one. Every second line of
+# both was kept for measuring.
+SAID = Path(__file__).parents[2] / "data" / "said_secrets"
+
+
+@pytest.mark.parametrize("line", (SAID / "secrets.txt").read_text("utf-8").splitlines())
+def test_a_secret_in_a_sentence_is_redacted(line):
+    before, secret, after = re.split("[⟦⟧]", line)
+    redaction = redact(f"{before}{secret}{after}")
+    assert redaction.text.startswith(f"{before}[REDACTED:")
+    assert redaction.text.endswith(after.lstrip("!?."))
+    assert secret not in redaction.text
+    assert redact(redaction.text) == Redaction(redaction.text, ())
+
+
+@pytest.mark.parametrize("line", (SAID / "near_misses.txt").read_text("utf-8").splitlines())
+def test_a_sentence_about_secrets_survives(line):
+    assert redact(line) == Redaction(line, ())
+
+
 # --- JSON -----------------------------------------------------------------------------------------------
 
 
@@ -467,6 +490,15 @@ def test_identifiers_survive(uuid, digest, ulid_bytes):
 
 
 HOSTILE = [
+    *(
+        "the password for a1b is ",
+        "login a / ",
+        "a!b2c3 as password ",
+        "pin 4711 ",
+        "密码",
+        "wifi key a.b.",
+        "pass a_1_",
+    ),
     *(
         "eyJhb",
         "sk-",

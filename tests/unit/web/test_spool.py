@@ -61,6 +61,82 @@ def test_secrets_do_not_reach_the_disk(tmp_path):
     assert [one.body["session_id"] for one in read_all(tmp_path)] == ["s-1", "s1"]
 
 
+NAMES = [
+    *("id", "session_id", "agent_id", "tool_use_id", "prompt_id", "timestamp", "cwd", "transcript_path"),
+    *("hook_event_name", "tool_name", "kind", "source", "occurred_at", "valid_from", "name", "type", "model"),
+]
+
+
+@pytest.mark.parametrize("text", [SECRET, f"API={SECRET}", f"/home/ann/{SECRET}/x", f"postgres://app:{SECRET}@db/x"])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_name_of_a_field_spares_its_secret(tmp_path, name, text):
+    nested = {"tool_input": {name: text}, "tool_response": [{"content": {name: [text]}}], SECRET: {text: 1}}
+    for fields in (nested, {name: text}, {name: {"deep": text}}):
+        event = {"session_id": "s1"} | fields | {"hook_event_name": "PostToolUse"}
+        assert spool_event(str(tmp_path), "/hooks/codex", json.dumps(event).encode(), {})
+    item = {"content": "a", "metadata": {name: text}, "details": {name: [text]}, name: text}
+    assert isinstance(write(tmp_path, item), Spooled)
+    assert isinstance(write(tmp_path, {"items": [item]}, "/v1/memories/batch"), Spooled)
+    assert len(list_files(str(tmp_path))) == 5
+    assert not [file.name for file in (tmp_path / "spool").iterdir() if SECRET in file.read_text()]
+
+
+def test_values_that_a_name_marks_as_secret_do_not_reach_the_disk(tmp_path):
+    event = {"hook_event_name": "PostToolUse", "tool_input": {"password": "hunter2", "env": [{"name": "DB_PASSWORD"}]}}
+    event["tool_input"]["env"][0]["value"] = "hunter2"
+    assert spool_event(str(tmp_path), "/hooks/codex", json.dumps(event).encode(), {})
+    for path, value in (("/v1/facts/wifi/password", "hunter2"), (f"/v1/facts/{SECRET}/owner", SECRET)):
+        spool_write(Settings(home=tmp_path), "PUT", path, {"value": value}, "default")
+    assert not [
+        file for file in (tmp_path / "spool").iterdir() if {"hunter2", SECRET} & set(file.read_text().split('"'))
+    ]
+    event, fact, other = read_all(tmp_path)
+    assert event.body["tool_input"]["env"][0]["name"] == "DB_PASSWORD"
+    assert fact.path == "/v1/facts/wifi/password"
+    assert fact.body.keys() == {"value", "valid_from"}
+    assert SECRET not in other.path
+
+
+PROMPT = b'{"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "tidy up'
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        rb' \ud83d please"}',
+        b' \xff please"}',
+        b' \xed\xa0\xbd please"}',
+        rb', please", "x\udc00": "\udc00"}',
+        b', please", "x": ' + b"[" * 5000,
+        b', please", "x": "cut of',
+    ],
+)
+def test_an_event_that_cannot_be_encoded_waits_too(tmp_path, rest):
+    assert spool_event(str(tmp_path), "/hooks/claude-code", PROMPT + rest, {})
+    [waiting] = read_all(tmp_path)
+    assert waiting.body["session_id"] == "s1"
+    assert waiting.body["prompt"].startswith("tidy up")
+
+
+def test_an_event_whose_session_is_cut_off_does_not_wait(tmp_path):
+    for event in (
+        b'{"hook_event_name": "PostToolUse", "session_id": "Qui',
+        b'{"hook_event_name": "PostToolUse", "a": "b',
+    ):
+        assert not spool_event(str(tmp_path), "/hooks/claude-code", event, {})
+
+
+def test_lost_arguments_are_not_delivered_as_missing_ones(tmp_path):
+    event = b'{"hook_event_name": "PostToolUse", "session_id": "s1", "tool_name": "Bash", "tool_input": ["git pu'
+    assert spool_event(str(tmp_path), "/hooks/claude-code", event, {})
+    assert read_all(tmp_path)[0].body["tool_input"] == []
+
+
+def test_a_write_with_a_lone_surrogate_waits(tmp_path):
+    assert isinstance(write(tmp_path, {"content": "cut emoji \ud83d", "metadata": {"\udc80": ["\udc80"]}}), Spooled)
+    assert read_all(tmp_path)[0].body["content"] == "cut emoji \ufffd"
+
+
 def test_a_waiting_write_keeps_its_time(tmp_path):
     write(tmp_path, {"content": "a"})
     write(tmp_path, {"items": [{"content": "b"}, {"content": "c", "occurred_at": "2026-01-01"}]}, "/v1/memories/batch")

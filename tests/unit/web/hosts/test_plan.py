@@ -230,3 +230,57 @@ def test_a_project_is_told_when_its_files_name_programs_of_this_machine(sandbox)
     assert any("programs of this machine" in remark for remark in server.remarks)
     [_hooks, server, _rules] = sandbox.setup("cursor", host_env=sandbox.in_project())
     assert server.remarks == ()
+
+
+ODD_FILES = {
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "pipe": os.mkfifo,
+    "folder": lambda path: path.mkdir(),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "large": lambda path: [path.touch(), os.truncate(path, installed_files.MOST_BYTES + 1)],
+}
+
+
+@posix
+@pytest.mark.parametrize("kind", ODD_FILES)
+@pytest.mark.parametrize("name", [".mcp.json", "CLAUDE.md", ".claude/settings.json"])
+def test_an_odd_file_of_a_project_is_left_alone_and_named(sandbox, kind, name):
+    file = sandbox.project / name
+    file.parent.mkdir(exist_ok=True)
+    ODD_FILES[kind](file)
+    for run in (sandbox.plan, sandbox.setup, sandbox.remove):
+        run("claude-code", host_env=sandbox.in_project())
+    changes = sandbox.plan("claude-code", host_env=sandbox.in_project())
+    assert [change.error for change in changes if change.error]
+    assert not file.is_file() or file.stat().st_size > installed_files.MOST_BYTES
+
+
+@posix
+@pytest.mark.parametrize("name", [".mcp.json", "CLAUDE.md", ".claude/settings.json", ".claude"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_file_of_a_project_that_a_link_puts_elsewhere_is_left_alone(sandbox, tmp_path, name, exists):
+    project, outside = sandbox.project, tmp_path / "outside"
+    (project / name).parent.mkdir(exist_ok=True)
+    if exists and name == ".claude":
+        write_file(outside / "settings.json", '{"mine": true}')
+    elif exists:
+        write_file(outside, '{"mine": true}' if name.endswith("json") else "Mine.")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "outside" in str(path)}
+    (project / name).symlink_to(outside)
+    changes = sandbox.setup("claude-code", host_env=sandbox.in_project())
+    assert ["link" in str(change.error) for change in changes if change.error] == [True]
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "outside" in str(path)}
+    assert after == before
+
+
+@posix
+def test_a_link_within_the_project_and_a_users_own_links_are_followed(sandbox, tmp_path):
+    project = sandbox.project
+    write_file(project / "shared.json", "{}")
+    (project / ".mcp.json").symlink_to("shared.json")
+    assert not [change.error for change in sandbox.setup("claude-code", host_env=sandbox.in_project()) if change.error]
+    assert "reverie" in (project / "shared.json").read_text()
+    write_file(tmp_path / "dotfiles" / "mcp.json", "{}")
+    (sandbox.home / ".cursor").mkdir(parents=True)
+    (sandbox.home / ".cursor" / "mcp.json").symlink_to(tmp_path / "dotfiles" / "mcp.json")
+    assert not [change.error for change in sandbox.setup("cursor") if change.error]
