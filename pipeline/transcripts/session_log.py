@@ -49,6 +49,8 @@ class SessionLog:
         known = as_mapping(state.get("head"))
         fields = ("id", "cwd", "branch", "title", "started_at", "parent")
         self.head = replace(head, **{name: known[name] for name in fields if isinstance(known.get(name), str)})
+        # The folder of the last record.
+        self.folder = as_text(known.get("folder")) or self.head.cwd
         self.calls = {key: _load_call(fields) for key, fields in as_mapping(state.get("calls")).items()}
         self.entries: list[Entry] = []
         self.left_out: Counter[str] = Counter()
@@ -75,6 +77,7 @@ class SessionLog:
         """Return the state that the next reading needs."""
         names = ("id", "cwd", "branch", "title", "started_at", "parent")
         head = {name: value for name in names if (value := getattr(self.head, name))}
+        head |= {"folder": self.folder} if self.folder != self.head.cwd else {}
         calls = {key: asdict(call) for key, call in self.calls.items()}
         return {"head": head} | ({"calls": calls} if calls else {})
 
@@ -109,12 +112,22 @@ class SessionLog:
 
     def learn_record(self, *, cwd: Any = None, branch: Any = None, at: Any = None, parent: Any = None) -> None:
         """Note what the envelope of a record says; most records repeat the one before."""
+        self.folder = as_text(cwd) or self.folder
         head = self.head
         is_known = head.cwd and head.started_at and (head.parent or not parent)
         if not is_known or (branch and branch != head.branch):
             self.learn(cwd=as_text(cwd), branch=as_text(branch), started_at=as_time(at), parent=as_text(parent))
 
-    def say(self, role: Role, text: Any, at: Any, record_id: Any, reason: str = LeftOut.NOTICE) -> bool:
+    def say(
+        self,
+        role: Role,
+        text: Any,
+        at: Any,
+        record_id: Any,
+        reason: str = LeftOut.NOTICE,
+        *,
+        is_mid_turn: bool = False,
+    ) -> bool:
         """Add a message without what a host wrote into it; return whether there are words left."""
         content = normalize_text(as_text(text))
         if content and role is Role.USER:
@@ -123,7 +136,8 @@ class SessionLog:
                 self.left_out[reason] += 1
         if not content:
             return False
-        self._add(Said(role, content, as_time(at), as_text(record_id) or None), len(content))
+        said = Said(role, content, as_time(at), as_text(record_id) or None, self._moved_to(), is_mid_turn)
+        self._add(said, len(content))
         return True
 
     def say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
@@ -138,7 +152,12 @@ class SessionLog:
         while len(self.calls) >= MOST_CALLS:
             self._add_call(self.calls.pop(next(iter(self.calls))))
         self.calls[call_id] = ToolUse(
-            as_text(tool), keep_arguments(arguments), at=as_time(at), id=call_id or None, replaced=as_text(replaced)
+            as_text(tool),
+            keep_arguments(arguments),
+            at=as_time(at),
+            id=call_id or None,
+            replaced=as_text(replaced),
+            folder=self._moved_to(),
         )
 
     def finish(self, key: Any, *, ok: bool | None, output: str = "", exit_code: int | None = None) -> None:
@@ -149,7 +168,7 @@ class SessionLog:
             return
         code = find_exit_code(output) if exit_code is None and not ok else exit_code
         error = error_head(output) if ok is False else ""
-        self._add_call(ToolUse(use.tool, use.arguments, ok, use.at, use.id, code, error, use.replaced))
+        self._add_call(replace(use, ok=ok, exit_code=code, error=error))
 
     def list_calls(self, key: Any) -> list[str]:
         """List the open calls of a record: a patch of several files is several calls."""
@@ -175,6 +194,10 @@ class SessionLog:
         if use.tool:
             self._add(use, len(use.replaced) + sum(len(str(value)) for value in use.arguments.values()))
 
+    def _moved_to(self) -> str:
+        """Return the folder of the last record if it is not that of the session's start."""
+        return self.folder if self.folder != self.head.cwd else ""
+
     def _add(self, entry: Entry, chars: int) -> None:
         self.entries.append(entry)
         self._chars += chars
@@ -182,6 +205,8 @@ class SessionLog:
 
 def _load_call(fields: Any) -> ToolUse:
     known = as_mapping(fields)
-    texts = {name: as_text(known.get(name)) for name in ("at", "id")}
+    texts = {name: as_text(known.get(name)) for name in ("at", "id", "replaced", "folder")}
     use = ToolUse(as_text(known.get("tool")), as_mapping(known.get("arguments")))
-    return replace(use, at=texts["at"] or None, id=texts["id"] or None, replaced=as_text(known.get("replaced")))
+    return replace(
+        use, at=texts["at"] or None, id=texts["id"] or None, replaced=texts["replaced"], folder=texts["folder"]
+    )
