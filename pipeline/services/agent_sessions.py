@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
+from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.context.briefing import (
     Briefing,
     BriefingLimits,
@@ -43,11 +44,12 @@ from pipeline.feedback.writer import FeedbackWriter
 from pipeline.jobs.new_head import note_checkout
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Kind, Memory, Viewer, list_session_names
-from pipeline.records.hooks import AgentSession, HookAnswer
+from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
 from pipeline.services.ended_turns import close_turn
 from pipeline.services.guard_offers import make_guard_offer
+from pipeline.services.incognito import begin_incognito
 from pipeline.services.no_save import NoSaveService
 from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, DecisionText
 from pipeline.services.said_records import SaidRecordStore, SaidSource
@@ -58,6 +60,7 @@ from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
 from pipeline.store.branches import note_session
 from pipeline.store.impressions import make_impressions
+from pipeline.store.turns import Message
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.times import parse, utc_now, utc_text
@@ -328,7 +331,19 @@ class AgentSessionService:
         """Store the messages since the last call, for capture to read; where hooks are off, only skip them."""
         if source is not None and session.id is not None:
             is_silent = partial(self._is_incognito, session=session)
-            self._submit(workspace, partial(self._said_records.take, workspace, session.id, source, is_silent))
+            run_commands = partial(self._run_late_commands, session)
+            take = partial(self._said_records.take, workspace, session.id, source, is_silent, run_commands)
+            self._submit(workspace, take)
+
+    def _run_late_commands(self, session: AgentSession, workspace: Workspace, message: Message) -> None:
+        """Run the commands in a message that reached the agent in the middle of its turn."""
+        match find_no_save(message.content):
+            case NoSave.SESSION:
+                begin_incognito(workspace, message.session_id)
+            case None:
+                # With the time of the message, a memory has the same id at each attempt.
+                mark = SpooledMark(message.at, int(parse(message.at).timestamp() * 1e9))
+                obey(workspace, self._contexts, session, message.content, mark)
 
     def flush(self, workspace: Workspace) -> None:
         """Write all pending usage records, with a short time limit."""

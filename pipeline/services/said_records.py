@@ -1,5 +1,6 @@
 """Import the records that hosts keep of a session, each once, into the workspace of its folder."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,29 +8,20 @@ from pathlib import Path
 
 from pipeline.errors import InvalidField, ReverieError, UnreadableTranscript
 from pipeline.lru import LruCache
-from pipeline.records.transcripts import TranscriptMark
 from pipeline.services.distill import distill_session
+from pipeline.services.session_messages import SaidRecord
+from pipeline.services.taken_back import name_taken_back, take_back
 from pipeline.services.turns import take_turns
-from pipeline.store import agent_sessions
+from pipeline.sessions.prepare import clean_mark
 from pipeline.store.transcripts import Name, Transcripts
 from pipeline.store.turns import Message, Role
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
-
-@dataclass(frozen=True, slots=True)
-class SaidRecord:
-    """A message in a host's record, with its id, time and folder, if the host recorded them."""
-
-    role: Role
-    content: str
-    id: str | None = None
-    at: str | None = None
-    folder: str = ""
-
-
 # Returns the records after a mark, and the mark after them; None if they do not come from a file.
-SaidReader = Callable[[TranscriptMark | None], tuple[list[SaidRecord], TranscriptMark | None]]
+SaidReader = Callable[[str | None], tuple[list[SaidRecord], str | None]]
+# Runs the commands of a message that no hook delivered as a prompt, in the workspace of its folder.
+RunCommands = Callable[[Workspace, Message], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +49,21 @@ class SaidRecordStore:
         self._reported: LruCache[str, bool] = LruCache(MOST_REPORTED)
 
     def take(
-        self, workspace: Workspace, session_id: str, source: SaidSource, is_silent: Callable[[Workspace], bool]
+        self,
+        workspace: Workspace,
+        session_id: str,
+        source: SaidSource,
+        is_silent: Callable[[Workspace], bool],
+        run_commands: RunCommands,
     ) -> None:
         """Store each new record in the workspace of its folder, or in that of the event if it has none.
 
+        Commands that the person typed while the agent worked are run; what they took back is archived.
         Records read while a workspace is incognito or captures nothing are never stored. If a workspace cannot store
         its records, they are read again the next time; its error is raised after the others are stored.
         """
         try:
-            failure = self._take_new(workspace, session_id, source, is_silent)
+            failure = self._take_new(workspace, session_id, source, is_silent, run_commands)
         except UnreadableTranscript as error:
             # The error recurs at the end of every turn, so report it only once.
             self._reported.get(str(error), bool, partial(_report, workspace, error))
@@ -75,11 +73,16 @@ class SaidRecordStore:
         source.note_taken()
 
     def _take_new(
-        self, workspace: Workspace, session_id: str, source: SaidSource, is_silent: Callable[[Workspace], bool]
+        self,
+        workspace: Workspace,
+        session_id: str,
+        source: SaidSource,
+        is_silent: Callable[[Workspace], bool],
+        run_commands: RunCommands,
     ) -> ReverieError | None:
         failure: ReverieError | None = None
         with self._transcripts.reading(session_id) as reading:
-            records, mark = source.read(reading.mark or _find_earlier_mark(workspace, session_id))
+            records, mark = source.read(reading.mark)
             names = [
                 _name_record(record, workspace.person_id, session_id, in_file=mark is not None) for record in records
             ]
@@ -90,12 +93,12 @@ class SaidRecordStore:
             for owner, group in _group_by_workspace(new, workspace, source):
                 try:
                     if not (silent or is_silent(owner)):
-                        _store(owner, session_id, [record for record, _ in group])
+                        _store(owner, session_id, [record for record, _ in group], run_commands)
                 except ReverieError as error:
                     failure = error
                     reading.forget([known for _, known in group])
             if mark is not None and failure is None:
-                reading.set_mark(mark, utc_now())
+                reading.set_mark(clean_mark(mark, keeps_texts=not silent), time.time())
         return failure
 
 
@@ -104,18 +107,11 @@ def _report(workspace: Workspace, error: UnreadableTranscript) -> bool:
     return True
 
 
-def _find_earlier_mark(workspace: Workspace, session_id: str) -> TranscriptMark | None:
-    """Return the mark of an earlier version, which stored the offset in the workspace."""
-    if not workspace.exists:
-        return None
-    with workspace.database.read() as db:
-        offset = agent_sessions.get_read_offset(db, session_id)
-    return None if offset is None else TranscriptMark(offset, None)
-
-
 def _name_record(record: SaidRecord, person_id: str | None, session_id: str, *, in_file: bool) -> list[Name]:
     """Return the names that identify a record and its copies; none for a message that is only in an event."""
     names: list[Name] = []
+    if record.is_taken_back:
+        return [name_taken_back(Message(session_id, record.role, record.content, record.at or ""))]
     if record.id:
         names.append((person_id, "id", record.id))
     if record.at:
@@ -148,11 +144,15 @@ def _find_workspace(folder: str, workspace: Workspace, source: SaidSource) -> Wo
         return workspace
 
 
-def _store(workspace: Workspace, session_id: str, records: Sequence[SaidRecord]) -> None:
+def _store(workspace: Workspace, session_id: str, records: Sequence[SaidRecord], run_commands: RunCommands) -> None:
     if not workspace.settings.enabled or workspace.settings.read_only:
         return
     now = utc_now()
-    messages = [Message(session_id, record.role, record.content, record.at or now) for record in records]
-    if take_turns(workspace, session_id, messages):
+    said = [(record, Message(session_id, record.role, record.content, record.at or now)) for record in records]
+    take_back(workspace, session_id, [message for record, message in said if record.is_taken_back])
+    if take_turns(workspace, session_id, [message for record, message in said if not record.is_taken_back]):
         # Propose the lessons of the turn for review.
         distill_session(workspace, session_id)
+    for record, message in said:
+        if record.is_mid_turn and record.role is Role.USER and not record.is_taken_back:
+            run_commands(workspace, message)

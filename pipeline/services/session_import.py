@@ -21,12 +21,13 @@ from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
 from pipeline.services.session_watch import find_places
+from pipeline.services.taken_back import name_taken_back, take_back
 from pipeline.sessions.intake import SessionReading, store_part
 from pipeline.sessions.prepare import PreparedPart, split_part
 from pipeline.sessions.reading import FileEnd, ReadTask, read_transcripts
 from pipeline.store import conclusions
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
-from pipeline.store.turns import Role as SpeakerRole
+from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.text.normalize import shorten
 from pipeline.times import utc_text
 from pipeline.transcripts.reader import Places, TranscriptFile
@@ -295,6 +296,17 @@ class SessionImport:
             for reading, part, _ in entries:
                 self._store_part(db, reading, part, workspace, ended)
             conclusions.request(db, list(ended), time.time())
+        for _, part, _ in entries:
+            if part.taken_back:
+                self._take_back(workspace, part)
+
+    def _take_back(self, workspace: Workspace, part: PreparedPart) -> None:
+        """Take back what the person removed from the conversation, once."""
+        session_id = part.session.id
+        messages = [Message(session_id, each.role, each.content, each.at) for each in part.taken_back]
+        with self._transcripts.reading(session_id) as reading:
+            is_new = reading.add([[name_taken_back(message)] for message in messages])
+        take_back(workspace, session_id, [message for message, new in zip(messages, is_new, strict=True) if new])
 
     def _store_part(
         self, db: Connection, reading: _FileReading, part: PreparedPart, workspace: Workspace, ended: dict[str, int]

@@ -152,9 +152,7 @@ def _choose_actions(db: Connection, part: PreparedPart, reading: SessionReading)
     keys = [((action.tool, action.target), action.at) for action in actions]
     new = _choose_new(keys, before, copies, reading.actions, resumes=reading.resumes)
     return [
-        replace(action, at=_time_of(action, reading))
-        for action, is_new in zip(actions, new, strict=True)
-        if is_new
+        replace(action, at=_time_of(action, reading)) for action, is_new in zip(actions, new, strict=True) if is_new
     ]
 
 

@@ -71,6 +71,7 @@ class PreparedPart:
     forgets_before: bool = False
     name: str | None = None
     folder: str = ""
+    taken_back: tuple[PreparedMessage, ...] = ()
 
     @property
     def times(self) -> list[str]:
@@ -83,17 +84,21 @@ def split_part(part: PreparedPart, owner_of_folder: Callable[[str], K]) -> list[
 
     The title describes the session's first folder, so other owners do not get it.
     """
-    owners = dict.fromkeys(owner_of_folder(item.folder) for item in (part, *part.messages, *part.actions))
+    owners = dict.fromkeys(
+        owner_of_folder(item.folder) for item in (part, *part.messages, *part.actions, *part.taken_back)
+    )
     if len(owners) == 1:
         return [(owner, part) for owner in owners]
     home, split = owner_of_folder(part.session.cwd), []
     for number, owner in enumerate(owners):
         messages = tuple(item for item in part.messages if owner_of_folder(item.folder) == owner)
         actions = tuple(item for item in part.actions if owner_of_folder(item.folder) == owner)
+        taken_back = tuple(item for item in part.taken_back if owner_of_folder(item.folder) == owner)
         head, folders = part.session, [item.folder for item in (*messages, *actions)] or [part.folder]
         if owner != home:
             head = replace(head, cwd=folders[0], title=None, branch=None)
-        own = replace(part, session=head, messages=messages, actions=actions, name=_name(head, messages))
+        name = _name(head, messages)
+        own = replace(part, session=head, messages=messages, actions=actions, name=name, taken_back=taken_back)
         is_first = number == 0
         split.append((owner, own if is_first else replace(own, left_out=Counter(), problems=(), forgets_before=False)))
     return split
@@ -132,8 +137,10 @@ class PartPreparer:
             else:
                 actions += _prepare_action(entry, head, left_out)
         name, folder = _name(head, prepared), next((entry.folder for entry in part.entries), "") or head.cwd
+        taken_back = [message for said in part.taken_back for message in _prepare_message(said, head, Counter())]
         return PreparedPart(
-            *(head, mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before, name, folder)
+            *(head, mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before),
+            *(name, folder, tuple(taken_back)),
         )
 
     def _split(self, messages: Sequence[Message]) -> tuple[set[int], NoSave | None, bool]:
@@ -190,12 +197,17 @@ def _prepare_action(use: ToolUse, head: SessionHead, left_out: Counter[str]) -> 
         yield PreparedAction(action, folder)
 
 
-def clean_mark(mark: str) -> str:
-    """Return a mark without secrets: a reader may note in it what was said and not yet answered."""
+def clean_mark(mark: str, *, keeps_texts: bool = True) -> str:
+    """Return a mark without secrets: a reader may note in it what was said and not yet answered.
+
+    With `keeps_texts` off, nothing that was said stays in it.
+    """
     try:
         fields, _ = redact_json(json.loads(mark))
     except ValueError:
         return redact(mark).text
+    if not keeps_texts:
+        fields["state"] = {}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 

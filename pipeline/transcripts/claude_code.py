@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
+from pipeline.text.unfinished_turns import FAILED
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.queued_prompts import QueuedPrompts
-from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
+from pipeline.transcripts.reader import Places, Said, SessionHead, TranscriptFile
+from pipeline.transcripts.rewinds import Conversation
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 AGENT = "claude-code"
@@ -38,6 +40,8 @@ _REJECTION_WORDS = re.compile(
 )
 _ANSWERS = re.compile(r'"(?P<question>[^"\n]{1,500})"="(?P<answer>[^"]+)"')
 _PLAN = "Implement the following plan:"
+# In this mode the agent only reads.
+_PLAN_MODE = "plan"
 
 
 class Reader(LogReader):
@@ -71,11 +75,28 @@ class ClaudeSession(SessionLog):
         """Start with the state of an earlier reading."""
         super().__init__(head, state)
         self._queue = QueuedPrompts(as_mapping(state.get("queue")))
+        self._conversation = Conversation(as_text(state.get("last")))
+        # Whether the agent may only read and plan: nothing of it is stored.
+        self._plans = state.get("plans") is True
+        # The records that repeat a prompt from the queue, by its text.
+        self._copies: dict[str, str] = {}
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
-        queue = self._queue.save()
-        return super().save() | ({"queue": queue} if queue else {})
+        own = {"queue": self._queue.save(), "last": self._conversation.last, "plans": self._plans}
+        return super().save() | {name: value for name, value in own.items() if value}
+
+    @property
+    def may_be_rewound(self) -> bool:
+        """Return whether the person may have rewound the conversation."""
+        return self._conversation.may_be_rewound
+
+    def list_taken_back(self) -> list[Said]:
+        """Return the messages of branches that the person left."""
+        rewound = self._conversation.find_rewound()
+        copies = {text for text, record_id in self._copies.items() if record_id in rewound}
+        said = [entry for entry in self.entries if isinstance(entry, Said)]
+        return [entry for entry in said if entry.id in rewound or (entry.id is None and entry.content in copies)]
 
     def settle(self) -> None:
         """Take the prompts that were still queued when the session ended."""
@@ -85,8 +106,10 @@ class ClaudeSession(SessionLog):
 
     def take(self, line: bytes) -> None:
         """Read a line."""
-        if any(kind in line for kind in _SKIPPED) and not any(kind in line for kind in _READ):
+        is_needed = self.skips_nothing or any(kind in line for kind in _READ)
+        if not is_needed and any(kind in line for kind in _SKIPPED):
             self.left_out[LeftOut.META] += 1
+            self._conversation.skip()
             return
         super().take(line)
 
@@ -94,6 +117,7 @@ class ClaudeSession(SessionLog):
         """Read a record."""
         kind = record.get("type")
         self._learn(record, kind)
+        self._conversation.add(record)
         reason = _reason_to_skip(record)
         if reason is not None:
             self.left_out[reason] += 1
@@ -134,7 +158,7 @@ class ClaudeSession(SessionLog):
             self.left_out[LeftOut.TAKEN_BACK] += self._queue.withdraw()
         elif operation == "remove":
             for prompt in self._queue.hand_over(_prompt_text(record.get("content"))):
-                self._say_queued(prompt)
+                self._say_queued(prompt, is_mid_turn=True)
         elif operation == "dequeue":
             self._queue.expect()
 
@@ -145,13 +169,14 @@ class ClaudeSession(SessionLog):
             return
         text = _prompt_text(attachment.get("prompt"))
         if self._queue.is_known(text):
+            self._copies[text] = as_text(record.get("uuid"))
             self.left_out[LeftOut.COPY] += 1
         else:
             self._queue.remember(text)
-            self._say(text, record.get("timestamp"), record.get("uuid"))
+            self._say(text, record.get("timestamp"), record.get("uuid"), is_mid_turn=True)
 
-    def _say_queued(self, prompt: Mapping[str, str]) -> None:
-        self._say(prompt["text"], prompt["at"], None)
+    def _say_queued(self, prompt: Mapping[str, str], *, is_mid_turn: bool = False) -> None:
+        self._say(prompt["text"], prompt["at"], None, is_mid_turn=is_mid_turn)
 
     def _take_user(self, record: Mapping[str, Any]) -> None:
         texts, has_result = [], False
@@ -172,12 +197,21 @@ class ClaudeSession(SessionLog):
             return
         for prompt in self._queue.take_expected(text):
             self._say_queued(prompt)
+        if not has_result:
+            self._plans = record.get("permissionMode") == _PLAN_MODE
         if text.startswith(_PLAN) and record.get("planContent"):
             self.left_out[LeftOut.PLAN] += 1
             return
         self._say(text, record.get("timestamp"), record.get("uuid"))
 
-    def _say(self, text: str, at: Any, record_id: Any) -> None:
+    def say(self, role: Role, text: Any, at: Any, record_id: Any, *rest: str, is_mid_turn: bool = False) -> bool:
+        """Add a message; nothing that is said in plan mode is stored."""
+        if self._plans:
+            self.left_out[LeftOut.PLAN] += 1
+            return False
+        return super().say(role, text, at, record_id, *rest, is_mid_turn=is_mid_turn)
+
+    def _say(self, text: str, at: Any, record_id: Any, *, is_mid_turn: bool = False) -> None:
         """Add a prompt; a command that the person ran is a call."""
         shell = _SHELL_INPUT.match(text)
         if shell:
@@ -185,7 +219,7 @@ class ClaudeSession(SessionLog):
             self.call(key, "Bash", {"command": shell["command"].strip()}, at)
             self.finish(key, ok=None)
             return
-        self.say(Role.USER, read_slash_command(text) or text, at, record_id)
+        self.say(Role.USER, read_slash_command(text) or text, at, record_id, is_mid_turn=is_mid_turn)
 
     def _take_result(self, block: Mapping[str, Any], record: Mapping[str, Any]) -> None:
         key, details, at = block.get("tool_use_id"), record.get("toolUseResult"), record.get("timestamp")
@@ -195,7 +229,7 @@ class ClaudeSession(SessionLog):
             self.drop_call(key)
             words = _REJECTION_WORDS.search(output)
             if words and words["words"].strip():
-                self._say(words["words"].strip(), at, record.get("uuid"))
+                self._say(words["words"].strip(), at, record.get("uuid"), is_mid_turn=True)
             return
         call = self.calls.get(as_text(key))
         self.finish(key, ok=not failed, output=output)
@@ -211,7 +245,10 @@ class ClaudeSession(SessionLog):
 
     def _take_assistant(self, record: Mapping[str, Any]) -> None:
         message, at = as_mapping(record.get("message")), record.get("timestamp")
-        if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
+        if record.get("isApiErrorMessage"):
+            self.say(Role.ASSISTANT, FAILED, at, record.get("uuid"))
+            return
+        if message.get("model") == "<synthetic>":
             self.left_out[LeftOut.FAILED] += 1
             return
         for block in list_blocks(message.get("content")):

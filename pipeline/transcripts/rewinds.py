@@ -47,6 +47,8 @@ class Conversation:
             return
         kind = _classify(record)
         parent = as_text(record.get("parentUuid")) or as_text(record.get("logicalParentUuid"))
+        if "parentUuid" not in record:
+            parent = self.last
         if kind is not _Kind.ANSWER and self.last and parent != self.last:
             self.may_be_rewound = True
         # A compaction repeats records that it keeps; the first record has the original order.

@@ -55,6 +55,8 @@ class SessionLog:
         self.entries: list[Entry] = []
         self.left_out: Counter[str] = Counter()
         self.problems: list[str] = []
+        # Whether records are read that contain nothing to import, but have a place in the conversation.
+        self.skips_nothing = False
         self._chars = 0
 
     def take(self, line: bytes) -> None:
@@ -68,6 +70,15 @@ class SessionLog:
     def take_record(self, _record: Mapping[str, Any]) -> None:
         """Read a record; subclasses know those of their agent."""
         self.left_out[LeftOut.UNKNOWN] += 1
+
+    @property
+    def may_be_rewound(self) -> bool:
+        """Return whether the records may show that the person took something back."""
+        return False
+
+    def list_taken_back(self) -> list[Said]:
+        """Return the entries that the person took back; the session was read from its start."""
+        return []
 
     def settle(self) -> None:
         """Take what still waits for a later record; the file has not changed for a long time."""
@@ -91,9 +102,10 @@ class SessionLog:
         """Whether there is nothing to yield."""
         return not (self.entries or self.left_out or self.problems)
 
-    def part(self, mark: str) -> SessionPart:
+    def part(self, mark: str, taken_back: tuple[Said, ...] = ()) -> SessionPart:
         """Return what was collected, and start anew."""
-        part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, tuple(self.problems[:MOST_PROBLEMS]))
+        problems = tuple(self.problems[:MOST_PROBLEMS])
+        part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, problems, taken_back)
         self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
         return part
 

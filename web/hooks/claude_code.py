@@ -12,11 +12,11 @@ from flask import Response, request
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.records.people import personal_scope
-from pipeline.records.transcripts import TranscriptMark
 from pipeline.services.agent_sessions import identify_session
 from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
-from pipeline.services.said_records import SaidRecord, SaidSource
+from pipeline.services.said_records import SaidSource
+from pipeline.services.session_messages import SaidRecord
 from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
 from pipeline.store.host_activity import Sign
 from pipeline.store.turns import Role
@@ -27,10 +27,10 @@ from web.access_log import note_memories, note_workspace
 from web.call import Call, enter_folder, workspace_finder, workspace_of_folder
 from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
-from web.hooks.event import HookEvent, read_event
+from web.hooks.event import MID_TURN, TAKEN_BACK, HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
+from web.hooks.session_files import read_session
 from web.hooks.tool_outcome import read_outcome
-from web.hooks.transcript_readers import read_host_transcript
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 from web.recording import check_hosts
@@ -303,6 +303,8 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
                 message.get("id"),
                 message.get("at") or at,
                 message.get("cwd", ""),
+                MID_TURN in message,
+                TAKEN_BACK in message,
             )
             for message in event.said
         ]
@@ -311,21 +313,8 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
     if not event.transcript_path or call.caller.person is not None:
         return None
     file = Path(event.transcript_path)
-    read = partial(_read_said, event.host, file, event.session_id, is_answered=event.name == "Stop")
+    read = partial(read_session, event.host, file, event.session_id, is_answered=event.name == "Stop")
     return SaidSource(read, find_workspace, note_taken)
-
-
-def _read_said(
-    host: str, transcript: Path, session_id: str, mark: TranscriptMark | None, *, is_answered: bool
-) -> tuple[list[SaidRecord], TranscriptMark | None]:
-    messages, behind = read_host_transcript(host, transcript, session_id, mark, is_answered=is_answered)
-    records = [
-        SaidRecord(
-            Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")
-        )
-        for message in messages
-    ]
-    return records, behind
 
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

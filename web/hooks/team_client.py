@@ -12,7 +12,7 @@ from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
 from config.settings import (
@@ -33,6 +33,9 @@ from web.hooks.event_fields import shorten_event, unify_fields
 from web.hooks.event_size import LONGEST_EVENT
 from web.json_text import read_object
 
+if TYPE_CHECKING:
+    from pipeline.services.session_messages import SaidRecord
+
 # With the start of Python less than the three seconds that hosts allow.
 WITHIN_S = 1.8
 # Longer than the client waits, so that a slow server is distinguished from an unreachable one.
@@ -43,6 +46,7 @@ SESSION_END_WITHIN_S = 0.6
 STOP = "Stop"
 # The headers and the event.
 _Request = tuple[dict[str, str], dict[str, Any]]
+MID_TURN, TAKEN_BACK = "mid_turn", "taken_back"
 MOST_SAID = 200
 MAX_SAID_CHARS = 200_000
 
@@ -131,12 +135,30 @@ def _read_turn(host: str, event: dict[str, Any]) -> list[dict[str, str]] | None:
     transcript = event.pop("transcript_path", None)
     if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
         return None
-    from web.hooks.transcript_readers import read_host_transcript
+    from web.hooks.session_files import read_session
 
     try:
-        messages, _ = read_host_transcript(host, Path(transcript), str(event.get("session_id", "")), None)
+        records, _ = read_session(host, Path(transcript), str(event.get("session_id", "")), None)
     except UnreadableTranscript:
         # The turn ends anyway, and the agent gets no error.
         return []
-    begins = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=0)
-    return [message | {"content": message["content"][:MAX_SAID_CHARS]} for message in messages[begins:][-MOST_SAID:]]
+    messages = [_render_message(record) for record in records]
+    # Everything that was taken back, and the last turn with what the person typed during it.
+    begins = max((number for number, message in enumerate(messages) if _is_prompt(message)), default=0)
+    removed = [message for message in messages[:begins] if TAKEN_BACK in message]
+    return [*removed, *messages[begins:]][-MOST_SAID:]
+
+
+def _is_prompt(message: Mapping[str, str]) -> bool:
+    return message["role"] == "user" and not (TAKEN_BACK in message or MID_TURN in message)
+
+
+def _render_message(record: "SaidRecord") -> dict[str, str]:
+    known = {"id": record.id, "at": record.at, "cwd": record.folder}
+    flags = {MID_TURN: record.is_mid_turn, TAKEN_BACK: record.is_taken_back}
+    return {
+        "role": record.role.value,
+        "content": record.content[:MAX_SAID_CHARS],
+        **{name: value for name, value in known.items() if value},
+        **{name: name for name, applies in flags.items() if applies},
+    }

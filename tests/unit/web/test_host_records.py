@@ -8,7 +8,7 @@ import pytest
 
 from web.hooks.codex_rollout import read_said
 from web.hooks.gemini import read_gemini
-from web.hooks.transcript import read_transcript
+from web.hooks.session_files import read_session
 
 RECORDS = Path(__file__).parents[2] / "data" / "host_records"
 FINISHED = ["Say hello: we always greet in Welsh", "Hello there.", "We use pnpm here, not npm", "I will use pnpm."]
@@ -22,7 +22,8 @@ def read_claude(tmp_path, name, **options):
     file = tmp_path / "projects" / "slug" / f"{session}.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text("".join(lines), encoding="utf-8")
-    return [message["content"] for message in read_transcript(file, session, None, **options)[0]]
+    messages, _ = read_session("claude-code", file, session, None, **options)
+    return [message.content for message in messages if not message.is_taken_back]
 
 
 def read_codex(name):
@@ -52,8 +53,9 @@ def test_a_prompt_without_an_answer_is_left_out_unless_the_host_reported_one(tmp
     session = json.loads(lines[0])["sessionId"]
     (cut / f"{session}.jsonl").write_text("".join(lines[: answers[0]]), encoding="utf-8")
     for is_answered, expected in ((True, FINISHED[:1]), (False, [])):
-        read, _ = read_transcript(cut / f"{session}.jsonl", session, None, is_answered=is_answered)
-        assert [message["content"] for message in read] == expected
+        file = cut / f"{session}.jsonl"
+        read, _ = read_session("claude-code", file, session, None, is_answered=is_answered)
+        assert [message.content for message in read] == expected
     shutil.rmtree(cut)
 
 

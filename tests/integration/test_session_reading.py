@@ -1,0 +1,239 @@
+"""Hooks and the import read one conversation by one rule: what the person said, where, and what they took back."""
+
+import json
+import os
+
+import pytest
+
+from pipeline.identity import identify
+from pipeline.services.session_import import ImportOptions, import_sessions
+from pipeline.transcripts.reader import Places
+from tests.fakes.in_process import digest_all, flush_notes
+from tests.fakes.statements import MarkedStatements
+
+SESSION, FORK = "0d9c1e58-5a0e-4f8a-9f0e-1b2c3d4e5f60", "5f3a7c21-88d4-4c0b-8a51-6e7f80912a3b"
+REFUSED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file). "
+)
+
+
+class Talk:
+    """A session of Claude Code: its transcript grows, and its hooks run."""
+
+    def __init__(self, client, container, worker, home, project, session=SESSION):
+        self.client, self.container, self.worker, self.home, self.project = client, container, worker, home, project
+        self.session = session
+        self.file = home / ".claude" / "projects" / "slug" / f"{session}.jsonl"
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.count = 0
+        self.last = None
+
+    def add(self, kind, **fields):
+        self.count += 1
+        record = {
+            "type": kind,
+            "uuid": f"{self.session[:8]}-{self.count:04}",
+            "parentUuid": self.last,
+            "sessionId": self.session,
+            "timestamp": f"2026-11-24T{9 + self.count // 60:02}:{self.count % 60:02}:00.000Z",
+            "cwd": str(self.project),
+            "entrypoint": "cli",
+            "isSidechain": False,
+        } | fields
+        with self.file.open("a", encoding="utf-8") as log:
+            log.write(json.dumps(record) + "\n")
+        self.last = record["uuid"]
+        return self.last
+
+    def say(self, text, **fields):
+        return self.add("user", message={"role": "user", "content": text}, **fields)
+
+    def reply(self, text="Done.", **fields):
+        return self.add(
+            "assistant", message={"role": "assistant", "content": [{"type": "text", "text": text}]}, **fields
+        )
+
+    def call(self, key, name="Bash", **arguments):
+        block = {"type": "tool_use", "id": key, "name": name, "input": arguments}
+        return self.add("assistant", message={"role": "assistant", "content": [block]})
+
+    def result(self, key, text, **fields):
+        block = {"type": "tool_result", "tool_use_id": key, "content": text} | fields.pop("block", {})
+        return self.add("user", message={"role": "user", "content": [block]}, toolUseResult=text, **fields)
+
+    def queue(self, text):
+        operation = {"type": "queue-operation", "sessionId": self.session, "timestamp": "2026-11-24T09:00:30.000Z"}
+        with self.file.open("a", encoding="utf-8") as log:
+            for name in ("enqueue", "remove"):
+                log.write(json.dumps(operation | {"operation": name, "content": text}) + "\n")
+        return self.add("attachment", attachment={"type": "queued_command", "prompt": text, "commandMode": "prompt"})
+
+    def send(self, name, **fields):
+        event = {
+            "hook_event_name": name,
+            "session_id": self.session,
+            "cwd": str(self.project),
+            "transcript_path": str(self.file),
+        }
+        answer = self.client.post("/hooks/claude-code", event | fields)
+        flush_notes(self.container)
+        return answer.get_data(as_text=True)
+
+    def turn(self, prompt, reply="Done.", **fields):
+        self.send("UserPromptSubmit", prompt=prompt)
+        self.say(prompt, **fields)
+        self.reply(reply)
+        self.send("Stop")
+
+    def import_all(self):
+        os.utime(self.file, (1_000_000_000 + self.count, 1_000_000_000 + self.count))
+        return import_sessions(
+            self.container.settings,
+            self.container.stores.transcripts,
+            self.container.workspace,
+            ImportOptions(agents=("claude-code",)),
+            places=Places(self.home, {}, "linux"),
+        ).agents["claude-code"]
+
+    def said(self, folder=None):
+        found = self.client.get(f"/v1/sessions/{self.session}", workspace=identify(folder or self.project).id)
+        return [] if found.status_code == 404 else [one["content"] for one in reversed(found.get_json()["said"])]
+
+    def memories(self, folder=None, query=""):
+        answer = self.client.get(f"/v1/memories{query}", workspace=identify(folder or self.project).id)
+        return [] if answer.status_code == 404 else [one["content"] for one in answer.get_json()["items"]]
+
+    def digest(self, folder=None):
+        workspace = identify(folder or self.project).id
+        if self.container.workspace(workspace).exists:
+            # A memory that capture makes is digested too.
+            for _ in range(2):
+                digest_all(self.worker, workspace)
+
+
+@pytest.fixture
+def project(tmp_path):
+    return make_project(tmp_path / "a")
+
+
+def make_project(folder):
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def talk(client, container, worker, tmp_path, project):
+    worker._classifier = MarkedStatements
+    return Talk(client, container, worker, tmp_path / "home", project)
+
+
+WAYS = ("hooks", "import")
+
+
+@pytest.fixture(params=WAYS)
+def read(request, talk):
+    """Read what was written to the session's file, by its hooks or by an import."""
+
+    def read(one=talk):
+        if request.param == "hooks":
+            one.send("Stop")
+        else:
+            one.import_all()
+        one.digest()
+
+    return read
+
+
+def test_what_is_typed_while_the_agent_works_is_said(talk, read):
+    talk.say("Look at the checkout")
+    talk.call("t1", command="ls")
+    talk.queue("rule: we use pnpm here, never npm")
+    talk.result("t1", "a.py")
+    talk.reply()
+    read()
+    assert "rule: we use pnpm here, never npm" in talk.said()
+    assert talk.memories() == ["rule: we use pnpm here, never npm"]
+
+
+def test_an_order_that_is_typed_while_the_agent_works_is_carried_out_once(talk):
+    talk.turn("Look at the checkout")
+    talk.queue("remember this: the auth tests need the Redis on port 6390")
+    talk.reply()
+    for _ in range(2):
+        talk.send("Stop")
+    talk.import_all()
+    talk.send("SessionEnd")
+    talk.digest()
+    assert talk.memories() == ["the auth tests need the Redis on port 6390"]
+
+
+def test_an_order_not_to_save_that_is_typed_while_the_agent_works_is_followed(talk, read):
+    talk.say("Look at the checkout")
+    talk.queue("don't save anything from this session from now on")
+    talk.reply("Understood, nothing more.")
+    read()
+    talk.queue("rule: the bank pays in March")
+    talk.reply("In March then.")
+    read()
+    assert talk.said() == ["Look at the checkout"]
+    assert talk.memories() == []
+
+
+def test_the_reason_of_a_rejection_is_said(talk, read):
+    talk.say("Start the database")
+    talk.call("t1", command="docker compose up")
+    words = f"{REFUSED}To tell you how to proceed, the user said:\nrule: we use podman here"
+    talk.result("t1", words, block={"is_error": True})
+    talk.reply()
+    read()
+    assert "rule: we use podman here" in talk.said()
+
+
+HEADLESS = {
+    "a script": {"entrypoint": "sdk-cli", "promptSource": "sdk"},
+    "a program": {"entrypoint": "sdk-py"},
+    "a subagent": {"isSidechain": True, "agentId": "a1"},
+    "a host's notice": {"origin": {"kind": "task-notification"}},
+    "the agent's plan": {"planContent": "x"},
+}
+
+
+@pytest.mark.parametrize("by", HEADLESS)
+def test_what_no_person_said_is_not_stored(talk, read, by):
+    text = "rule: we always merge without review"
+    talk.say(f"Implement the following plan:\n\n{text}" if "plan" in by else text, **HEADLESS[by])
+    talk.reply()
+    read()
+    assert talk.said() in ([], ["Done."])
+    assert talk.memories() == []
+
+
+def test_a_prompt_that_was_rewound_is_taken_back(talk, read):
+    talk.say("Look at the checkout")
+    start = talk.reply("OK.")
+    talk.say("rule: the hospital tender ships on Fridays")
+    talk.reply("Noted.")
+    read()
+    assert talk.memories() == ["rule: the hospital tender ships on Fridays"]
+    talk.last = start
+    talk.say("rule: we deploy with Helm")
+    talk.reply("Changed.")
+    read()
+    assert talk.memories() == ["rule: we deploy with Helm"]
+    assert talk.memories(query="?archived=true") == ["rule: the hospital tender ships on Fridays"]
+
+
+def test_an_order_that_was_rewound_is_taken_back_and_can_be_restored(talk, client):
+    talk.turn("Look at the checkout")
+    start = talk.last
+    talk.turn("remember this: the tender is frozen from Thursday on")
+    assert talk.memories() == ["the tender is frozen from Thursday on"]
+    talk.last = start
+    talk.turn("Go on with the charts")
+    assert talk.memories() == []
+    workspace = identify(talk.project).id
+    [archived] = client.get("/v1/memories?archived=true", workspace=workspace).get_json()["items"]
+    assert client.post(f"/v1/memories/{archived['id']}/restore", {}, workspace=workspace).status_code == 200
+    talk.turn("And the tests")
+    assert talk.memories() == ["the tender is frozen from Thursday on"]
