@@ -237,3 +237,138 @@ def test_an_order_that_was_rewound_is_taken_back_and_can_be_restored(talk, clien
     assert client.post(f"/v1/memories/{archived['id']}/restore", {}, workspace=workspace).status_code == 200
     talk.turn("And the tests")
     assert talk.memories() == ["the tender is frozen from Thursday on"]
+
+
+@pytest.fixture
+def others(tmp_path):
+    """Other projects: in another repository, that are switched off, and incognito."""
+    return {name: make_project(tmp_path / name) for name in ("b", "off", "quiet")}
+
+
+def test_each_record_belongs_to_the_project_of_its_folder(talk, read, others, container):
+    for name, setting in (("off", "enabled = false"), ("quiet", "incognito = true")):
+        config = container.settings.paths.workspace(identify(others[name]).id).config
+        config.parent.mkdir(parents=True)
+        config.write_text(f"{setting}\n")
+    (talk.project / "src").mkdir()
+    talk.say("rule: the labels of alpha are blue")
+    talk.reply("Blue.")
+    for name in others:
+        talk.say(f"rule: the labels of {name} are red", cwd=str(others[name]))
+        talk.call("t1", command=f"make {name}")
+        talk.result("t1", "ok", cwd=str(others[name]))
+        talk.reply(f"Red in {name}.", cwd=str(others[name]))
+    talk.say("Back, please.", cwd=str(talk.project / "src"))
+    talk.reply("Here.", cwd=str(talk.project / "src"))
+    read()
+    talk.digest(others["b"])
+    assert talk.said() == ["rule: the labels of alpha are blue", "Blue.", "Back, please.", "Here."]
+    assert talk.said(others["b"]) == ["rule: the labels of b are red", "Red in b."]
+    assert talk.memories() == ["rule: the labels of alpha are blue"]
+    assert talk.memories(others["b"]) == ["rule: the labels of b are red"]
+    for name in ("off", "quiet"):
+        assert talk.said(others[name]) == []
+
+
+def test_an_import_after_hooks_adds_nothing_to_another_project(talk, others):
+    talk.say("rule: the labels of alpha are blue")
+    talk.reply("Blue.")
+    talk.send("Stop")
+    talk.say("rule: the labels of beta are red", cwd=str(others["b"]))
+    talk.reply("Red.", cwd=str(others["b"]))
+    talk.send("Stop")
+    talk.import_all()
+    assert talk.said() == ["rule: the labels of alpha are blue", "Blue."]
+    assert talk.said(others["b"]) == ["rule: the labels of beta are red", "Red."]
+
+
+def test_an_import_goes_on_in_the_folder_where_the_last_one_ended(talk, others):
+    talk.say("rule: the labels of alpha are blue")
+    talk.import_all()
+    talk.say("rule: the labels of beta are red", cwd=str(others["b"]))
+    talk.import_all()
+    talk.add("assistant", cwd=None, message={"role": "assistant", "content": "Red."})
+    talk.import_all()
+    assert talk.said() == ["rule: the labels of alpha are blue"]
+    assert talk.said(others["b"]) == ["rule: the labels of beta are red", "Red."]
+
+
+def test_the_title_of_a_session_stays_in_its_first_project(talk, read, others):
+    talk.add("ai-title", aiTitle="Labels of Alpha")
+    talk.say("The labels of alpha are blue")
+    talk.say("Here they are red", cwd=str(others["b"]))
+    talk.reply("Red.", cwd=str(others["b"]))
+    read()
+    listed = talk.client.get("/v1/sessions", workspace=identify(others["b"]).id).get_json()
+    assert "lpha" not in json.dumps(listed)
+
+
+def test_branches_that_are_no_rewind_are_kept(talk, read):
+    talk.say("rule: tabs everywhere")
+    first = talk.call("t1", command="ls")
+    talk.call("t2", command="pwd")
+    # Results of parallel calls follow their own call; a subagent has a conversation of its own.
+    talk.last = first
+    talk.result("t1", "a.py")
+    talk.queue("rule: no semicolons")
+    talk.last = first
+    talk.add("user", isSidechain=True, message={"role": "user", "content": "rule: of a subagent"})
+    talk.last = first
+    last = talk.result(
+        "t2", f"{REFUSED}To tell you how to proceed, the user said:\nrule: use cd", block={"is_error": True}
+    )
+    talk.reply("Done.")
+    boundary = talk.add("system", subtype="compact_boundary", parentUuid=None, logicalParentUuid=talk.last)
+    talk.say("Summary: rule: of a summary", isCompactSummary=True)
+    talk.say("rule: tests first")
+    talk.reply("Yes.")
+    read()
+    kept = ["rule: no semicolons", "rule: tabs everywhere", "rule: tests first", "rule: use cd"]
+    assert sorted(talk.memories()) == kept
+    assert last != boundary
+
+
+def test_a_rewind_after_a_compaction_and_one_to_the_start_are_seen(talk, read):
+    talk.say("rule: wrong window")
+    talk.reply("Noted.")
+    talk.last = None
+    talk.say("rule: right window")
+    start = talk.reply("Noted.")
+    talk.say("rule: wrong again")
+    talk.queue("rule: wrong too")
+    talk.reply("Noted.")
+    read()
+    talk.add("system", subtype="compact_boundary", parentUuid=None, logicalParentUuid=start)
+    talk.say("A summary", isCompactSummary=True)
+    talk.say("Go on")
+    talk.reply("Yes.")
+    read()
+    assert talk.memories() == ["rule: right window"]
+
+
+def test_what_was_taken_back_is_marked_and_not_found(talk, read):
+    start = talk.say("Look at the checkout")
+    talk.say("We ship the tender to Kranich")
+    talk.reply("To Kranich.")
+    read()
+    talk.last = start
+    talk.say("We ship nothing")
+    talk.reply("Fine.")
+    read()
+    workspace = identify(talk.project).id
+    said = talk.client.get(f"/v1/sessions/{talk.session}", workspace=workspace).get_json()["said"]
+    assert {one["content"]: one["role"] for one in said}["We ship nothing"] == "user"
+    marked = [one["content"] for one in said if one["role"] == "taken back"]
+    assert marked in ([], ["To Kranich.", "We ship the tender to Kranich"])
+
+
+def test_words_that_are_said_again_after_a_rewind_are_kept(talk, read):
+    start = talk.say("Look at the checkout")
+    talk.say("rule: we use pnpm")
+    talk.reply("OK.")
+    read()
+    talk.last = start
+    talk.say("rule: we use pnpm")
+    talk.reply("OK.")
+    read()
+    assert talk.memories() == ["rule: we use pnpm"]
