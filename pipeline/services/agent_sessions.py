@@ -333,7 +333,18 @@ class AgentSessionService:
             is_silent = partial(self._is_incognito, session=session)
             run_commands = partial(self._run_late_commands, session)
             take = partial(self._said_records.take, workspace, session.id, source, is_silent, run_commands)
+            self._submit(workspace, partial(self.continue_silence, workspace, session, source))
             self._submit(workspace, take)
+
+    def continue_silence(self, workspace: Workspace, session: AgentSession, source: SaidSource | None) -> None:
+        """Make a session incognito that continues one in which nothing may be saved."""
+        if source is None or session.id is None or self._is_incognito(workspace, session):
+            return
+        origin = self._said_records.find_origin(session.id, source)
+        if origin is None or origin.mode is NoSave.RESUME:
+            return
+        if origin.mode is NoSave.SESSION or (origin.parent and self.is_off_the_record(workspace, origin.parent)):
+            begin_incognito(workspace, session.id)
 
     def _run_late_commands(self, session: AgentSession, workspace: Workspace, message: Message) -> None:
         """Run the commands in a message that reached the agent in the middle of its turn."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.errors import InvalidField, ReverieError, UnreadableTranscript
 from pipeline.lru import LruCache
 from pipeline.services.distill import distill_session
-from pipeline.services.session_messages import SaidRecord
+from pipeline.services.session_messages import SaidRecord, SessionOrigin
 from pipeline.services.taken_back import name_taken_back, take_back
 from pipeline.services.turns import take_turns
 from pipeline.sessions.prepare import clean_mark
@@ -32,6 +32,8 @@ class SaidSource:
     find_workspace: Callable[[str], Workspace]
     # Called when everything that was said is stored, or is not to be stored.
     note_taken: Callable[[], None] = lambda: None
+    # Returns what the session continues; None if it has no file.
+    read_origin: Callable[[], SessionOrigin | None] = lambda: None
 
 
 # Maximum number of unreadable transcripts to remember, so that each is reported once.
@@ -47,6 +49,17 @@ class SaidRecordStore:
     def __init__(self, transcripts: Transcripts) -> None:
         self._transcripts = transcripts
         self._reported: LruCache[str, bool] = LruCache(MOST_REPORTED)
+
+    def find_origin(self, session_id: str, source: SaidSource) -> SessionOrigin | None:
+        """Return what a session continues that was never read; None if it was read before, or has no file."""
+        with self._transcripts.reading(session_id) as reading:
+            if reading.mark is not None:
+                return None
+        try:
+            return source.read_origin()
+        except UnreadableTranscript:
+            # Reading its messages reports it.
+            return None
 
     def take(
         self,

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.capture.nosave import NoSave
+from pipeline.capture.unsaved import split_said
 from pipeline.errors import UnreadableTranscript
-from pipeline.store.turns import Role
+from pipeline.store.turns import Message, Role
 from pipeline.text.unfinished_turns import INTERRUPTED, USER, find_finished
 from pipeline.transcripts.log_lines import format_mark
 from pipeline.transcripts.reader import Said, SessionPart, TranscriptFile
@@ -59,6 +61,24 @@ def read_messages(
         texts.append((USER, INTERRUPTED))
     finished = [said[number] for number in find_finished(texts)]
     return taken_back + finished[-MOST_MESSAGES:], reached
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOrigin:
+    """What a session continues: the session that its file names, and what the person last wanted saved in it."""
+
+    parent: str | None
+    mode: NoSave | None
+
+
+def read_origin(agent: str, file: Path) -> SessionOrigin:
+    """Return what a session continues: the file of a fork begins with the records of another session."""
+    parent, messages = None, []
+    for part in _read_parts(agent, file, None):
+        parent = part.session.parent or parent
+        said = (entry for entry in part.entries if isinstance(entry, Said))
+        messages += [Message(part.session.id, entry.role, entry.content, "") for entry in said]
+    return SessionOrigin(parent, split_said(messages).mode)
 
 
 def find_open_prompt(agent: str, file: Path) -> str:

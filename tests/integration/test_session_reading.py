@@ -372,3 +372,60 @@ def test_words_that_are_said_again_after_a_rewind_are_kept(talk, read):
     talk.reply("OK.")
     read()
     assert talk.memories() == ["rule: we use pnpm"]
+
+
+ORDER = "Don't save anything in this session."
+
+
+@pytest.fixture
+def fork(talk):
+    """A fork of a session in which nothing may be saved; its records are copied with the fork's id."""
+    talk.turn(ORDER, "Understood.")
+    talk.turn("The ruby list is in the bank")
+    talk.send("SessionEnd")
+    fork = Talk(talk.client, talk.container, talk.worker, talk.home, talk.project, FORK)
+    copies = talk.file.read_text().replace(SESSION, FORK).replace(f'"uuid": "{FORK[:8]}', f'"uuid": "{SESSION[:8]}')
+    fork.file.write_text(copies)
+    fork.last, fork.count = talk.last, talk.count
+    return fork
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["with its file", "with a file that comes later"])
+def test_the_fork_of_an_incognito_session_is_incognito(fork, is_late):
+    copies = fork.file.read_text()
+    if is_late:
+        fork.file.unlink()
+    fork.send("SessionStart", source="resume")
+    fork.send("UserPromptSubmit", prompt="rule: the auditor wants the list")
+    fork.file.write_text(copies)
+    fork.say("rule: the auditor wants the list")
+    fork.reply("Noted.")
+    fork.send("Stop")
+    fork.digest()
+    assert (fork.said(), fork.memories()) == ([], [])
+    fork.turn("You can save this session again.")
+    fork.turn("rule: the harbour opens at nine")
+    fork.digest()
+    assert fork.memories() == ["rule: the harbour opens at nine"]
+
+
+def test_an_order_in_the_fork_of_an_incognito_session_is_not_stored(fork):
+    fork.send("SessionStart", source="fork")
+    fork.turn("remember this: the auditor wants the list")
+    assert fork.memories() == []
+
+
+def test_an_incognito_session_that_was_ended_by_hand_stays_so(talk):
+    talk.turn(ORDER, "Understood.")
+    talk.client.post("/v1/incognito", {"session_id": SESSION, "on": False}, workspace=identify(talk.project).id)
+    talk.turn("The harbour opens at nine")
+    assert talk.said() == ["The harbour opens at nine", "Done."]
+
+
+def test_the_fork_of_an_ordinary_session_is_read_from_its_own_records(talk):
+    talk.turn("rule: the labels are blue")
+    fork = Talk(talk.client, talk.container, talk.worker, talk.home, talk.project, FORK)
+    fork.file.write_text(talk.file.read_text().replace(SESSION, FORK))
+    fork.last, fork.count = talk.last, talk.count
+    fork.turn("Go on")
+    assert fork.said() == ["Go on", "Done."]

@@ -29,7 +29,7 @@ from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEAD
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import MID_TURN, TAKEN_BACK, HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
-from web.hooks.session_files import read_session
+from web.hooks.session_files import read_session, read_session_origin
 from web.hooks.tool_outcome import read_outcome
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
@@ -199,6 +199,8 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     if not event.prompt.strip():
         return None, HookAnswer(reason="the prompt is empty")
     own = partial(_workspace, call, event, to_write=True)
+    session = _session(call, event)
+    call.container.agents.sessions.continue_silence(workspace, session, _said(call, event))
     if event.spooled is not None:
         services = call.container
         record_spooled_prompt(
@@ -206,14 +208,15 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
             services.contexts,
             services.feedback,
             workspace,
-            _session(call, event),
+            session,
             event.prompt,
             own,
             event.spooled,
         )
         return NOTED
-    session, waits_ms = _session(call, event), _read_wait_ms()
-    return _context(call.container.agents.sessions.answer_prompt(workspace, session, event.prompt, own, waits_ms))
+    return _context(
+        call.container.agents.sessions.answer_prompt(workspace, session, event.prompt, own, _read_wait_ms())
+    )
 
 
 def _read_wait_ms() -> int:
@@ -230,7 +233,9 @@ def _read_spooled(call: Call) -> SpooledMark | None:
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    answer = call.container.agents.sessions.start_session(workspace, _session(call, event), event.source)
+    sessions, session = call.container.agents.sessions, _session(call, event)
+    sessions.continue_silence(workspace, session, _said(call, event))
+    answer = sessions.start_session(workspace, session, event.source)
     is_silent = not (workspace.settings.enabled and answer.is_kept)
     warning = None if is_silent else _take_warning(call)
     return _context(
@@ -314,7 +319,8 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
         return None
     file = Path(event.transcript_path)
     read = partial(read_session, event.host, file, event.session_id, is_answered=event.name == "Stop")
-    return SaidSource(read, find_workspace, note_taken)
+    read_origin = partial(read_session_origin, event.host, file, event.session_id)
+    return SaidSource(read, find_workspace, note_taken, read_origin)
 
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

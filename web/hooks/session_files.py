@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pipeline.errors import UnreadableTranscript
-from pipeline.services.session_messages import SaidRecord, find_open_prompt, read_messages
+from pipeline.services.session_messages import SaidRecord, SessionOrigin, find_open_prompt, read_messages, read_origin
 from pipeline.transcripts.antigravity import AGENT as ANTIGRAVITY, CUT, FULL
 
 CLAUDE_CODE = "claude-code"
@@ -25,6 +25,13 @@ def read_session(
     agent = READERS.get(host, CLAUDE_CODE)
     target = _locate(agent, file, session_id)
     return ([], None) if target is None else read_messages(agent, target, mark, is_answered=is_answered)
+
+
+def read_session_origin(host: str, file: Path, session_id: str) -> SessionOrigin | None:
+    """Return what a session continues, by its file; None without a file."""
+    agent = READERS.get(host, CLAUDE_CODE)
+    target = _locate(agent, file, session_id)
+    return None if target is None else read_origin(agent, target)
 
 
 def read_open_prompt(host: str, file: Path, session_id: str) -> str:
