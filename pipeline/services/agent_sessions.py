@@ -56,6 +56,7 @@ from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
+from pipeline.sessions.command_files import drop_command_text
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
 from pipeline.store.branches import note_session
@@ -140,12 +141,13 @@ class AgentSessionService:
         began = time.perf_counter()
         if not workspace.settings.enabled:
             return HookAnswer(reason=IS_OFF)
-        unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
+        typed = find_typed(workspace, session, message)
+        unsaved = self.no_save.obey(workspace, session, typed, own or (lambda: workspace))
         if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
             return early
         settings = self._with_budget(workspace, waits_ms)
-        obeyed = obey(workspace, self._contexts, session, message)
-        replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, message)
+        obeyed = obey(workspace, self._contexts, session, typed)
+        replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, typed)
         message = message.strip()[:LONGEST_QUESTION]
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
@@ -340,10 +342,8 @@ class AgentSessionService:
         """Make a session incognito that continues one in which nothing may be saved."""
         if source is None or session.id is None or self._is_incognito(workspace, session):
             return
-        origin = self._said_records.find_origin(session.id, source)
-        if origin is None or origin.mode is NoSave.RESUME:
-            return
-        if origin.mode is NoSave.SESSION or (origin.parent and self.is_off_the_record(workspace, origin.parent)):
+        is_incognito = partial(self.is_off_the_record, workspace)
+        if self._said_records.continues_silence(workspace, session.id, source, is_incognito):
             begin_incognito(workspace, session.id)
 
     def _run_late_commands(self, session: AgentSession, workspace: Workspace, message: Message) -> None:
@@ -406,6 +406,11 @@ class AgentSessionService:
     def _submit(self, workspace: Workspace, task: Callable[[], object]) -> None:
         """Run a task in the background, in order."""
         self._feedback.submit_logged("hooks", workspace.id, task)
+
+
+def find_typed(workspace: Workspace, session: AgentSession, message: str) -> str:
+    """Return what the person typed of a prompt. A person's files are on their own machine."""
+    return message if workspace.person_id is not None else drop_command_text(message, session.cwd)
 
 
 def write_note(workspace: Workspace, note: Callable[[Connection], object]) -> None:

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from pipeline.capture.nosave import NoSave
+from pipeline.capture.unsaved import split_said
 from pipeline.errors import InvalidField, ReverieError, UnreadableTranscript
 from pipeline.lru import LruCache
 from pipeline.services.distill import distill_session
 from pipeline.services.session_messages import SaidRecord, SessionOrigin
 from pipeline.services.taken_back import name_taken_back, take_back
 from pipeline.services.turns import take_turns
+from pipeline.sessions.command_files import drop_command_text
 from pipeline.sessions.prepare import clean_mark
 from pipeline.store.transcripts import Name, Transcripts
 from pipeline.store.turns import Message, Role
@@ -50,16 +53,31 @@ class SaidRecordStore:
         self._transcripts = transcripts
         self._reported: LruCache[str, bool] = LruCache(MOST_REPORTED)
 
-    def find_origin(self, session_id: str, source: SaidSource) -> SessionOrigin | None:
-        """Return what a session continues that was never read; None if it was read before, or has no file."""
+    def continues_silence(
+        self, workspace: Workspace, session_id: str, source: SaidSource, is_incognito: Callable[[str], bool]
+    ) -> bool:
+        """Return whether a session that was never read begins as a copy of one in which nothing may be saved."""
         with self._transcripts.reading(session_id) as reading:
             if reading.mark is not None:
-                return None
-        try:
-            return source.read_origin()
-        except UnreadableTranscript:
-            # Reading its messages reports it.
-            return None
+                return False
+            try:
+                origin = source.read_origin()
+            except UnreadableTranscript:
+                # Reading its messages reports it.
+                return False
+            if origin is None:
+                return False
+            person_id = workspace.person_id
+            names = [_name_record(record, person_id, session_id, in_file=True) for record in origin.records]
+            known = reading.list_known(names)
+        copies = [
+            Message(session_id, record.role, record.content, record.at or "")
+            for record, is_known in zip(origin.records, known, strict=True)
+            if is_known
+        ]
+        mode = split_said(copies).mode
+        is_silent = mode is None and origin.parent is not None and is_incognito(origin.parent)
+        return mode is NoSave.SESSION or is_silent
 
     def take(
         self,
@@ -161,7 +179,10 @@ def _store(workspace: Workspace, session_id: str, records: Sequence[SaidRecord],
     if not workspace.settings.enabled or workspace.settings.read_only:
         return
     now = utc_now()
-    said = [(record, Message(session_id, record.role, record.content, record.at or now)) for record in records]
+    said = [
+        (record, Message(session_id, record.role, _find_typed(workspace, record), record.at or now))
+        for record in records
+    ]
     take_back(workspace, session_id, [message for record, message in said if record.is_taken_back])
     if take_turns(workspace, session_id, [message for record, message in said if not record.is_taken_back]):
         # Propose the lessons of the turn for review.
@@ -169,3 +190,10 @@ def _store(workspace: Workspace, session_id: str, records: Sequence[SaidRecord],
     for record, message in said:
         if record.is_mid_turn and record.role is Role.USER and not record.is_taken_back:
             run_commands(workspace, message)
+
+
+def _find_typed(workspace: Workspace, record: SaidRecord) -> str:
+    """Return what the person typed of a message. A person's files are on their own machine."""
+    if record.role is not Role.USER or workspace.person_id is not None:
+        return record.content
+    return drop_command_text(record.content, record.folder)

@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.capture.nosave import NoSave
-from pipeline.capture.unsaved import split_said
 from pipeline.errors import UnreadableTranscript
-from pipeline.store.turns import Message, Role
+from pipeline.store.turns import Role
 from pipeline.text.unfinished_turns import INTERRUPTED, USER, find_finished
 from pipeline.transcripts.log_lines import format_mark
 from pipeline.transcripts.reader import Said, SessionPart, TranscriptFile
@@ -65,20 +63,20 @@ def read_messages(
 
 @dataclass(frozen=True, slots=True)
 class SessionOrigin:
-    """What a session continues: the session that its file names, and what the person last wanted saved in it."""
+    """The session that a session's file says it continues, and all messages in the file."""
 
     parent: str | None
-    mode: NoSave | None
+    records: list[SaidRecord]
 
 
 def read_origin(agent: str, file: Path) -> SessionOrigin:
-    """Return what a session continues: the file of a fork begins with the records of another session."""
-    parent, messages = None, []
+    """Return what a session may continue: the file of a fork begins with the records of another session."""
+    parent: str | None = None
+    records: list[SaidRecord] = []
     for part in _read_parts(agent, file, None):
         parent = part.session.parent or parent
-        said = (entry for entry in part.entries if isinstance(entry, Said))
-        messages += [Message(part.session.id, entry.role, entry.content, "") for entry in said]
-    return SessionOrigin(parent, split_said(messages).mode)
+        records += [_describe(agent, part, entry) for entry in part.entries if isinstance(entry, Said)]
+    return SessionOrigin(parent, records)
 
 
 def find_open_prompt(agent: str, file: Path) -> str:

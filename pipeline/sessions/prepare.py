@@ -13,6 +13,7 @@ from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.capture.said_text import clean_said, name_session
 from pipeline.capture.unsaved import split_said
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED
+from pipeline.sessions.command_files import drop_command_text
 from pipeline.store.agent_sessions import Action
 from pipeline.store.turns import Message, Role, hash_text
 from pipeline.text.normalize import normalize_id, normalize_text, shorten
@@ -29,6 +30,7 @@ NO_SESSION_ID = "session without a usable id"
 UNFINISHED = "interruption or error of the host"
 NOT_TO_SAVE = "the user asked not to save it"
 EMPTY = "no words of the user or the agent"
+COMMAND_TEXT = "text of a command file"
 ONLY_READS = "tool call that only reads"
 
 LONGEST_TITLE = 200
@@ -178,12 +180,13 @@ def _prepare_message(said: Said, head: SessionHead, left_out: Counter[str]) -> I
     if not find_finished([(said.role, said.content)]):
         left_out[UNFINISHED] += 1
         return
-    content = clean_said(said.role, said.content)
+    folder = said.folder or head.cwd
+    typed = drop_command_text(said.content, folder) if said.role is Role.USER else said.content
+    content = clean_said(said.role, typed)
     if content:
-        text_hash = hash_text(said.role, content)
-        yield PreparedMessage(said.role, content, _clean_time(said.at), text_hash, said.folder or head.cwd)
+        yield PreparedMessage(said.role, content, _clean_time(said.at), hash_text(said.role, content), folder)
     else:
-        left_out[EMPTY] += 1
+        left_out[EMPTY if typed.strip() else COMMAND_TEXT] += 1
 
 
 def _prepare_action(use: ToolUse, head: SessionHead, left_out: Counter[str]) -> Iterator[PreparedAction]:

@@ -155,6 +155,16 @@ class TranscriptReading:
             (_HOOKS, _HOOKS, KEPT_TRANSCRIPTS),
         )
 
+    def list_known(self, records: Sequence[Sequence[Name]]) -> list[bool]:
+        """Return for each record whether one of its names is known."""
+        hashed = [[_hash(name) for name in names] for names in records]
+        rows = self._db.execute(
+            "SELECT name FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))",
+            (json.dumps([name for names in hashed for name in names]),),
+        )
+        known = {name for (name,) in rows.fetchall()}
+        return [not known.isdisjoint(names) for names in hashed]
+
     def add(self, records: Sequence[Sequence[Name]]) -> list[bool]:
         """Add records by all of their names; return for each whether none of its names was known."""
         hashed = [[_hash(name) for name in names] for names in records]

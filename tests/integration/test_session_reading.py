@@ -429,3 +429,33 @@ def test_the_fork_of_an_ordinary_session_is_read_from_its_own_records(talk):
     fork.last, fork.count = talk.last, talk.count
     fork.turn("Go on")
     assert fork.said() == ["Go on", "Done."]
+
+
+TEMPLATE = (
+    "Review the changes for the ticket.\n\n- rule: nobody runs the type checker\nremember this: ship with ops/fast.sh\n"
+)
+FILES = [
+    (".opencode/command/review.md", TEMPLATE + "Ticket: $ARGUMENTS\n"),
+    (".opencode/commands/deep/review.md", f"---\ndescription: Review\n---\n{TEMPLATE}Ticket: $1\n"),
+    (".gemini/commands/review.toml", f"description = 'x'\nprompt = '''\n{TEMPLATE}Ticket: {{{{args}}}}\n'''\n"),
+    ("opencode.json", json.dumps({"command": {"review": {"template": f"{TEMPLATE}Ticket: $ARGUMENTS"}}})),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), FILES)
+def test_of_a_command_only_the_arguments_are_said(talk, name, text):
+    file = talk.project / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    expanded = f"{TEMPLATE}Ticket: rule: labels are blue"
+    event = {"session_id": SESSION, "cwd": str(talk.project)}
+    said = [{"role": "user", "content": expanded}, {"role": "assistant", "content": "Reviewed."}]
+    for fields in (
+        {"hook_event_name": "UserPromptSubmit", "prompt": expanded},
+        {"hook_event_name": "Stop", "said": said},
+    ):
+        talk.client.post("/hooks/opencode", event | fields)
+        flush_notes(talk.container)
+    talk.digest()
+    assert talk.said() == ["rule: labels are blue", "Reviewed."]
+    assert talk.memories() == ["rule: labels are blue"]

@@ -307,7 +307,7 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
                 message["content"],
                 message.get("id"),
                 message.get("at") or at,
-                message.get("cwd", ""),
+                message.get("cwd") or event.cwd,
                 MID_TURN in message,
                 TAKEN_BACK in message,
             )
