@@ -129,7 +129,7 @@ class SaidRecordStore:
                     failure = error
                     reading.forget([known for _, known in group])
             if mark is not None and failure is None:
-                reading.set_mark(clean_mark(mark, keeps_texts=not silent), time.time())
+                reading.set_mark(clean_mark(mark, keeps_texts=False) if silent else mark, time.time())
         return failure
 
 

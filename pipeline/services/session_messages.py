@@ -1,11 +1,12 @@
 """Read the messages of one session from the file that its host writes, by the rules of the import."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import UnreadableTranscript
+from pipeline.sessions.prepare import clean_mark
 from pipeline.store.turns import Role
 from pipeline.text.unfinished_turns import INTERRUPTED, USER, find_finished
 from pipeline.transcripts.log_lines import format_mark
@@ -14,6 +15,9 @@ from pipeline.transcripts.readers import load_reader
 
 # Of a session that was never read, only the last messages are returned.
 MOST_MESSAGES = 400
+MAX_SAID_CHARS = 200_000
+# The names of the flags of a message in a hook event.
+MID_TURN, TAKEN_BACK = "mid_turn", "taken_back"
 # The end of a file that is searched for the prompt.
 LONGEST_END = 1 << 20
 # The records of these logs are numbered, so their ids are equal in each session. They have times instead.
@@ -48,7 +52,7 @@ def read_messages(
     taken_back: list[SaidRecord] = []
     reached = mark or ""
     for part in _read_parts(agent, file, mark):
-        removed = set(part.taken_back)
+        removed = dict.fromkeys(part.taken_back)
         said += [_describe(agent, part, entry) for entry in part.entries if isinstance(entry, Said)]
         taken_back += [_describe(agent, part, entry, is_taken_back=True) for entry in removed]
         reached = part.mark
@@ -58,7 +62,7 @@ def read_messages(
     if said and said[-1].role is Role.USER and not is_answered:
         texts.append((USER, INTERRUPTED))
     finished = [said[number] for number in find_finished(texts)]
-    return taken_back + finished[-MOST_MESSAGES:], reached
+    return taken_back + finished[-MOST_MESSAGES:], clean_mark(reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +107,26 @@ def _describe(agent: str, part: SessionPart, entry: Said, *, is_taken_back: bool
     record_id = None if agent in NUMBERED else entry.id
     folder = entry.folder or part.session.cwd
     return SaidRecord(entry.role, entry.content, record_id, entry.at, folder, entry.is_mid_turn, is_taken_back)
+
+
+def describe_message(record: SaidRecord) -> dict[str, str]:
+    """Return a message in the form of a hook event."""
+    known = {"id": record.id, "at": record.at, "cwd": record.folder}
+    flags = {MID_TURN: record.is_mid_turn, TAKEN_BACK: record.is_taken_back}
+    return {
+        "role": record.role.value,
+        "content": record.content[:MAX_SAID_CHARS],
+        **{name: value for name, value in known.items() if value},
+        **{name: name for name, applies in flags.items() if applies},
+    }
+
+
+def choose_last_turn(records: Sequence[SaidRecord]) -> list[SaidRecord]:
+    """Return the last turn with what the person typed during it, and everything that was taken back before."""
+    prompts = [
+        number
+        for number, record in enumerate(records)
+        if record.role is Role.USER and not (record.is_taken_back or record.is_mid_turn)
+    ]
+    start = max(prompts, default=0)
+    return [*(record for record in records[:start] if record.is_taken_back), *records[start:]]

@@ -40,6 +40,7 @@ _REJECTION_WORDS = re.compile(
 )
 _ANSWERS = re.compile(r'"(?P<question>[^"\n]{1,500})"="(?P<answer>[^"]+)"')
 _PLAN = "Implement the following plan:"
+_INTERRUPTION = "[Request interrupted by user"
 # In this mode the agent only reads.
 _PLAN_MODE = "plan"
 
@@ -124,6 +125,9 @@ class ClaudeSession(SessionLog):
             if reason == LeftOut.UNATTENDED:
                 # The operations of the queue do not say who queued.
                 self._queue.clear()
+                if kind == "user":
+                    text = _prompt_text(as_mapping(record.get("message")).get("content"))
+                    self.leave_out_prompt(text, record.get("timestamp"), record.get("uuid"))
         elif kind == "queue-operation":
             self._take_queue_operation(record)
         elif kind == "attachment":
@@ -188,10 +192,14 @@ class ClaudeSession(SessionLog):
             elif kind == "text":
                 texts.append(as_text(block.get("text")))
         text = "\n".join(texts)
-        if not text.strip():
-            return
+        if text.strip():
+            self._take_prompt(text, record, has_result=has_result)
+
+    def _take_prompt(self, text: str, record: Mapping[str, Any], *, has_result: bool) -> None:
         if not has_result:
             self.drop_open_calls()
+        if text.lstrip().startswith(_INTERRUPTION):
+            self.interrupt(record.get("timestamp"))
         if self._queue.is_known(text):
             self.left_out[LeftOut.COPY] += 1
             return

@@ -3,6 +3,7 @@
 Codex writes most messages and calls twice: as an item of the conversation, and as an event or a completed item.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
+from pipeline.text.unfinished_turns import FAILED
 from pipeline.transcripts.codex_records import (
     CALLS,
     Payload,
@@ -25,7 +27,7 @@ from pipeline.transcripts.codex_records import (
     read_success,
 )
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, output_text
-from pipeline.transcripts.reader import SessionHead
+from pipeline.transcripts.reader import Said, SessionHead
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 # Records whose kind stands at their start, and which contain nothing to import.
@@ -68,6 +70,11 @@ class CodexSession(SessionLog):
         # The prompt of the conversation, until an event repeats it; later prompts are read from events only.
         self._held = as_mapping(own.get("held"))
         self._texts = [as_list(pair) for pair in as_list(own.get("texts"))]
+        self._open_turn = as_text(own.get("open_turn"))
+        self._has_rolled_back = False
+        # The number of entries before each prompt, and what was rolled back.
+        self._starts: list[int] = []
+        self._rolled_back: list[Said] = []
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
@@ -79,8 +86,18 @@ class CodexSession(SessionLog):
             "has_items": self._has_items,
             "held": self._held,
             "texts": self._texts,
+            "open_turn": self._open_turn,
         }
         return super().save() | {"codex": {name: value for name, value in own.items() if value}}
+
+    @property
+    def may_be_rewound(self) -> bool:
+        """Return whether turns were rolled back."""
+        return self._has_rolled_back
+
+    def list_taken_back(self) -> list[Said]:
+        """Return the messages of the turns that were rolled back."""
+        return self._rolled_back
 
     def settle(self) -> None:
         """Take the prompt that was held back."""
@@ -110,6 +127,8 @@ class CodexSession(SessionLog):
         self._notice_turn(payload, is_start=kind == "turn_context" or payload.get("type") == "task_started")
         if self._skips or self._replays:
             self.left_out[self._skips or LeftOut.COPY] += 1
+            if self._skips == LeftOut.UNATTENDED and kind == "event_msg":
+                self._leave_out_prompt(payload, at)
         elif kind == "turn_context":
             self.learn_record(cwd=payload.get("cwd"), branch=self.head.branch, at=at)
         elif kind == "compacted":
@@ -162,10 +181,40 @@ class CodexSession(SessionLog):
             self._take_item(item, at)
         else:
             self.left_out[LeftOut.META] += 1
+            if kind == "thread_rolled_back":
+                self._roll_back(payload.get("num_turns"))
+            elif kind in ("task_started", "task_complete", "turn_aborted"):
+                self._follow_turn(payload, at)
+
+    def _leave_out_prompt(self, payload: Payload, at: Any) -> None:
+        item = read_item(payload)
+        if payload.get("type") == "user_message" or item.get("type") == "UserMessage":
+            self.leave_out_prompt(payload.get("message") or read_spoken_text(item), at, item.get("id"))
+
+    def _follow_turn(self, payload: Payload, at: Any) -> None:
+        """Note the end of a turn that the person interrupted, that failed, or that the program did not end."""
+        kind = payload.get("type")
+        if kind == "turn_aborted" or (kind == "task_started" and self._open_turn):
+            self._release_prompt()
+            self.interrupt(at)
+        elif kind == "task_complete" and payload.get("error"):
+            self._release_prompt()
+            self.say(Role.ASSISTANT, FAILED, at, None)
+        self._open_turn = (as_text(payload.get("turn_id")) or "?") if kind == "task_started" else ""
+
+    def _roll_back(self, count: Any) -> None:
+        """Take back the last turns: each starts with a prompt."""
+        self._release_prompt()
+        self._has_rolled_back = True
+        turns = count if isinstance(count, int) and count > 0 else 0
+        for start in self._starts[len(self._starts) - min(turns, len(self._starts)) :][:1]:
+            self._rolled_back += [entry for entry in self.entries[start:] if isinstance(entry, Said)]
+            self._starts = self._starts[: len(self._starts) - turns]
 
     def _say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         self._has_events, self._held = True, {}
         self.drop_open_calls()
+        self._starts.append(len(self.entries))
         self.say(Role.USER, _IDE_CONTEXT.sub("", as_text(text)), at, record_id)
 
     def _release_prompt(self) -> None:
@@ -173,16 +222,19 @@ class CodexSession(SessionLog):
         held, self._held = self._held, {}
         if held and not self._has_events:
             self.drop_open_calls()
+            self._starts.append(len(self.entries))
             self.say(Role.USER, _IDE_CONTEXT.sub("", as_text(held.get("text"))), held.get("at"), held.get("id"))
 
     def _say_answer(self, channel: str, text: Any, at: Any, record_id: Any) -> None:
         self._release_prompt()
         content = normalize_text(as_text(text))
-        twin = next((pair for pair in self._texts if pair[1:] == [content] and pair[0] != channel), None)
+        # A mark is stored: it must not keep what was said.
+        digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        twin = next((pair for pair in self._texts if pair[1:] == [digest] and pair[0] != channel), None)
         if twin is not None:
             self._texts.remove(twin)
         elif self.say(Role.ASSISTANT, content, at, record_id):
-            self._texts = [*self._texts, [channel, content]][-MOST_TEXTS:]
+            self._texts = [*self._texts, [channel, digest]][-MOST_TEXTS:]
 
     def _take_response(self, payload: Payload, at: Any) -> None:
         kind = as_text(payload.get("type"))
@@ -318,7 +370,8 @@ def _reason_to_skip(payload: Payload) -> str | None:
     if isinstance(source, dict) or thread_source == "subagent":
         is_spawned = thread_source in ("", "subagent") and "thread_spawn" in str(source)
         return LeftOut.SUBAGENT if is_spawned or thread_source == "subagent" else LeftOut.UNATTENDED
-    return LeftOut.UNATTENDED if thread_source not in ("", "user") or source == "mcp" else None
+    # `codex exec` runs a prompt without a person.
+    return LeftOut.UNATTENDED if thread_source not in ("", "user") or source in ("mcp", "exec") else None
 
 
 def _is_harness(payload: Payload) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.own_words import drop_host_text
+from pipeline.text.unfinished_turns import INTERRUPTED
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, ToolUse
@@ -55,6 +56,8 @@ class SessionLog:
         self.entries: list[Entry] = []
         self.left_out: Counter[str] = Counter()
         self.problems: list[str] = []
+        # Prompts that a program wrote: what was stored of them is taken back.
+        self.by_programs: list[Said] = []
         # Whether records are read that contain nothing to import, but have a place in the conversation.
         self.skips_nothing = False
         self._chars = 0
@@ -105,8 +108,9 @@ class SessionLog:
     def part(self, mark: str, taken_back: tuple[Said, ...] = ()) -> SessionPart:
         """Return what was collected, and start anew."""
         problems = tuple(self.problems[:MOST_PROBLEMS])
+        taken_back = (*taken_back, *self.by_programs)
         part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, problems, taken_back)
-        self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
+        self.entries, self.left_out, self.problems, self._chars, self.by_programs = [], Counter(), [], 0, []
         return part
 
     def rename(self, session_id: str) -> None:
@@ -151,6 +155,17 @@ class SessionLog:
         said = Said(role, content, as_time(at), as_text(record_id) or None, self._moved_to(), is_mid_turn)
         self._add(said, len(content))
         return True
+
+    def interrupt(self, at: Any) -> None:
+        """Add the notice that the person interrupted the turn."""
+        self._add(Said(Role.USER, INTERRUPTED, as_time(at), None, self._moved_to()), 0)
+
+    def leave_out_prompt(self, text: Any, at: Any, record_id: Any) -> None:
+        """Leave out the prompt of a program."""
+        content = drop_host_text(normalize_text(as_text(text))).strip()
+        if content:
+            said = Said(Role.USER, content, as_time(at), as_text(record_id) or None, self._moved_to())
+            self.by_programs.append(said)
 
     def say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         """Add a prompt that starts a turn; calls without a result were interrupted."""

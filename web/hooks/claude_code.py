@@ -16,7 +16,7 @@ from pipeline.services.agent_sessions import identify_session
 from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.said_records import SaidSource
-from pipeline.services.session_messages import SaidRecord
+from pipeline.services.session_messages import MID_TURN, TAKEN_BACK, SaidRecord
 from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
 from pipeline.store.host_activity import Sign
 from pipeline.store.turns import Role
@@ -27,7 +27,7 @@ from web.access_log import note_memories, note_workspace
 from web.call import Call, enter_folder, workspace_finder, workspace_of_folder
 from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
-from web.hooks.event import MID_TURN, TAKEN_BACK, HookEvent, read_event
+from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.session_files import read_session, read_session_origin
 from web.hooks.tool_outcome import read_outcome

@@ -7,14 +7,13 @@ from typing import Any
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
 from pipeline.records.hooks import SpooledMark
+from pipeline.services.session_messages import MID_TURN, TAKEN_BACK
 from pipeline.store.turns import Role
 from web.hooks.event_fields import Fields
 from web.hooks.modes import READ_ONLY_MODES
 
 MOST_SAID, MAX_SAID_CHARS = 200, 200_000
 _ROLES = frozenset(Role) - {Role.TAKEN_BACK}
-# What the client of a team's server says of a message: the person typed it while the agent worked, or took it back.
-MID_TURN, TAKEN_BACK = "mid_turn", "taken_back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
 from config.settings import (
@@ -33,9 +33,6 @@ from web.hooks.event_fields import shorten_event, unify_fields
 from web.hooks.event_size import LONGEST_EVENT
 from web.json_text import read_object
 
-if TYPE_CHECKING:
-    from pipeline.services.session_messages import SaidRecord
-
 # With the start of Python less than the three seconds that hosts allow.
 WITHIN_S = 1.8
 # Longer than the client waits, so that a slow server is distinguished from an unreachable one.
@@ -46,9 +43,7 @@ SESSION_END_WITHIN_S = 0.6
 STOP = "Stop"
 # The headers and the event.
 _Request = tuple[dict[str, str], dict[str, Any]]
-MID_TURN, TAKEN_BACK = "mid_turn", "taken_back"
 MOST_SAID = 200
-MAX_SAID_CHARS = 200_000
 
 
 def describe_headers(name: str, variables: Mapping[str, str]) -> bytes:
@@ -135,6 +130,7 @@ def _read_turn(host: str, event: dict[str, Any]) -> list[dict[str, str]] | None:
     transcript = event.pop("transcript_path", None)
     if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
         return None
+    from pipeline.services.session_messages import choose_last_turn, describe_message
     from web.hooks.session_files import read_session
 
     try:
@@ -142,23 +138,4 @@ def _read_turn(host: str, event: dict[str, Any]) -> list[dict[str, str]] | None:
     except UnreadableTranscript:
         # The turn ends anyway, and the agent gets no error.
         return []
-    messages = [_render_message(record) for record in records]
-    # Everything that was taken back, and the last turn with what the person typed during it.
-    begins = max((number for number, message in enumerate(messages) if _is_prompt(message)), default=0)
-    removed = [message for message in messages[:begins] if TAKEN_BACK in message]
-    return [*removed, *messages[begins:]][-MOST_SAID:]
-
-
-def _is_prompt(message: Mapping[str, str]) -> bool:
-    return message["role"] == "user" and not (TAKEN_BACK in message or MID_TURN in message)
-
-
-def _render_message(record: "SaidRecord") -> dict[str, str]:
-    known = {"id": record.id, "at": record.at, "cwd": record.folder}
-    flags = {MID_TURN: record.is_mid_turn, TAKEN_BACK: record.is_taken_back}
-    return {
-        "role": record.role.value,
-        "content": record.content[:MAX_SAID_CHARS],
-        **{name: value for name, value in known.items() if value},
-        **{name: name for name, applies in flags.items() if applies},
-    }
+    return [describe_message(record) for record in choose_last_turn(records)][-MOST_SAID:]
