@@ -41,6 +41,8 @@ class SaidSource:
 
 # Maximum number of unreadable transcripts to remember, so that each is reported once.
 MOST_REPORTED = 256
+# Maximum number of sessions to remember as read.
+MOST_BEGUN = 10_000
 
 # A record, and the names by which it is known.
 _Named = tuple[SaidRecord, Sequence[Name]]
@@ -52,13 +54,18 @@ class SaidRecordStore:
     def __init__(self, transcripts: Transcripts) -> None:
         self._transcripts = transcripts
         self._reported: LruCache[str, bool] = LruCache(MOST_REPORTED)
+        # Sessions whose file was read: a prompt waits for no reading of it.
+        self._begun: set[str] = set()
 
     def continues_silence(
         self, workspace: Workspace, session_id: str, source: SaidSource, is_incognito: Callable[[str], bool]
     ) -> bool:
         """Return whether a session that was never read begins as a copy of one in which nothing may be saved."""
+        if session_id in self._begun:
+            return False
         with self._transcripts.reading(session_id) as reading:
             if reading.mark is not None:
+                self._note_begun(session_id)
                 return False
             try:
                 origin = source.read_origin()
@@ -78,6 +85,11 @@ class SaidRecordStore:
         mode = split_said(copies).mode
         is_silent = mode is None and origin.parent is not None and is_incognito(origin.parent)
         return mode is NoSave.SESSION or is_silent
+
+    def _note_begun(self, session_id: str) -> None:
+        if len(self._begun) >= MOST_BEGUN:
+            self._begun.clear()
+        self._begun.add(session_id)
 
     def take(
         self,
@@ -129,6 +141,7 @@ class SaidRecordStore:
                     failure = error
                     reading.forget([known for _, known in group])
             if mark is not None and failure is None:
+                self._note_begun(session_id)
                 reading.set_mark(clean_mark(mark, keeps_texts=False) if silent else mark, time.time())
         return failure
 

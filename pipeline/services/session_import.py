@@ -32,6 +32,7 @@ from pipeline.text.normalize import shorten
 from pipeline.times import utc_text
 from pipeline.transcripts.reader import Places, TranscriptFile
 from pipeline.transcripts.readers import READERS, load_reader
+from pipeline.transcripts.session_log import LeftOut
 from pipeline.workspace import Workspace
 
 # A transaction stores about this much.
@@ -132,6 +133,7 @@ class SessionImport:
         self._batch: list[tuple[_FileReading, PreparedPart, Workspace]] = []
         self._marks: dict[str, tuple[str, FileMark]] = {}
         self._ended_sessions: set[tuple[str, str]] = set()
+        self._unattended: set[tuple[str, str]] = set()
         self._previews: dict[tuple[str, str], SessionPreview] = {}
         self.summary = ImportSummary()
 
@@ -218,6 +220,11 @@ class SessionImport:
     def _take_own(self, reading: _FileReading, part: PreparedPart, workspace_id: str | None, reason: str) -> None:
         """Add what belongs to one workspace to the batch, if it is to be stored."""
         summary = self.summary.agents[reading.task.file.agent]
+        if part.left_out[LeftOut.UNATTENDED]:
+            # Sessions are counted, not records.
+            session = (reading.task.file.agent, part.session.id)
+            part.left_out[LeftOut.UNATTENDED] = int(session not in self._unattended)
+            self._unattended.add(session)
         summary.left_out.update(part.left_out)
         summary.problems += part.problems
         last = max(part.times, default="")
