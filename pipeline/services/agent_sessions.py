@@ -7,13 +7,12 @@ session is incognito: before the answer, or before the first write if the agent 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
-from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.context.briefing import (
     Briefing,
     BriefingLimits,
@@ -41,30 +40,26 @@ from pipeline.context.session_brief import (
 from pipeline.context.trace import trace_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
-from pipeline.jobs.new_head import note_checkout
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Kind, Memory, Viewer, list_session_names
-from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
+from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
-from pipeline.services.ended_turns import close_turn
+from pipeline.services.ended_turns import begin_turn, close_turn
 from pipeline.services.guard_offers import make_guard_offer
-from pipeline.services.incognito import begin_incognito
 from pipeline.services.no_save import NoSaveService
 from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, DecisionText
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
-from pipeline.services.turns import obey
-from pipeline.sessions.command_files import drop_command_text
+from pipeline.services.turns import find_typed, obey
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
 from pipeline.store.branches import note_session
 from pipeline.store.impressions import make_impressions
-from pipeline.store.turns import Message
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
-from pipeline.times import parse, utc_now, utc_text
+from pipeline.times import utc_now
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard, is_worth_storing
 
@@ -82,8 +77,6 @@ LONGEST_QUESTION = 4000
 # Sources of a session start after which the agent has lost a part of its context.
 RESUMED = frozenset({"compact", "resume"})
 FORGETFUL = RESUMED | {"clear"}
-# A session that was idle for longer may be shown everything again.
-SESSION_REST = timedelta(days=90)
 
 
 def identify_session(session_id: str, agent_id: str, cwd: str, person_id: str | None = None) -> AgentSession:
@@ -141,17 +134,16 @@ class AgentSessionService:
         began = time.perf_counter()
         if not workspace.settings.enabled:
             return HookAnswer(reason=IS_OFF)
-        typed = find_typed(workspace, session, message)
+        typed = find_typed(workspace, message, session.cwd)
         unsaved = self.no_save.obey(workspace, session, typed, own or (lambda: workspace))
-        if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
+        if early := unsaved or self._stay_silent(workspace, session, message):
             return early
         settings = self._with_budget(workspace, waits_ms)
         obeyed = obey(workspace, self._contexts, session, typed)
         replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, typed)
-        message = message.strip()[:LONGEST_QUESTION]
-        limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
+        message, limits = message.strip()[:LONGEST_QUESTION], _limit_briefing(settings)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
-        if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
+        if not (workspace.exists or workspace.personal_store or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session)
         briefing, theirs, decided = Briefing(), TeamBriefing(), NO_DECISIONS
@@ -193,7 +185,7 @@ class AgentSessionService:
         if session.id is not None and workspace.exists and workspace.notes_sessions:
             # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
-            self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
+            self._note(workspace, partial(begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
             if workspace.has_branch_memory:
                 self._note(workspace, partial(note_session, session_id=session.id, branch=workspace.branch))
 
@@ -333,28 +325,13 @@ class AgentSessionService:
         """Store the messages since the last call, for capture to read; where hooks are off, only skip them."""
         if source is not None and session.id is not None:
             is_silent = partial(self._is_incognito, session=session)
-            run_commands = partial(self._run_late_commands, session)
-            take = partial(self._said_records.take, workspace, session.id, source, is_silent, run_commands)
             self._submit(workspace, partial(self.continue_silence, workspace, session, source))
-            self._submit(workspace, take)
+            self._submit(workspace, partial(self._said_records.take, workspace, session, source, is_silent))
 
     def continue_silence(self, workspace: Workspace, session: AgentSession, source: SaidSource | None) -> None:
         """Make a session incognito that continues one in which nothing may be saved."""
-        if source is None or session.id is None or self._is_incognito(workspace, session):
-            return
-        is_incognito = partial(self.is_off_the_record, workspace)
-        if self._said_records.continues_silence(workspace, session.id, source, is_incognito):
-            begin_incognito(workspace, session.id)
-
-    def _run_late_commands(self, session: AgentSession, workspace: Workspace, message: Message) -> None:
-        """Run the commands in a message that reached the agent in the middle of its turn."""
-        match find_no_save(message.content):
-            case NoSave.SESSION:
-                begin_incognito(workspace, message.session_id)
-            case None:
-                # With the time of the message, a memory has the same id at each attempt.
-                mark = SpooledMark(message.at, int(parse(message.at).timestamp() * 1e9))
-                obey(workspace, self._contexts, session, message.content, mark)
+        if source is not None and not self._is_incognito(workspace, session):
+            self._said_records.continue_silence(workspace, session, source, partial(self.is_off_the_record, workspace))
 
     def flush(self, workspace: Workspace) -> None:
         """Write all pending usage records, with a short time limit."""
@@ -408,19 +385,11 @@ class AgentSessionService:
         self._feedback.submit_logged("hooks", workspace.id, task)
 
 
-def find_typed(workspace: Workspace, session: AgentSession, message: str) -> str:
-    """Return what the person typed of a prompt. A person's files are on their own machine."""
-    return message if workspace.person_id is not None else drop_command_text(message, session.cwd)
+def _limit_briefing(settings: Settings) -> BriefingLimits:
+    return BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
 
 
 def write_note(workspace: Workspace, note: Callable[[Connection], object]) -> None:
     """Write a note in a transaction of its own."""
     with workspace.database.write() as db:
         note(db)
-
-
-def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
-    if agent_sessions.find_turn_start(db, session_id) is None:
-        agent_sessions.forget_rested_sessions(db, utc_text(parse(at) - SESSION_REST))
-    agent_sessions.begin_turn(db, session_id, cwd, at)
-    note_checkout(db, cwd, at)

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipeline.capture.nosave import NoSave
+from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.capture.unsaved import split_said
 from pipeline.errors import InvalidField, ReverieError, UnreadableTranscript
 from pipeline.lru import LruCache
+from pipeline.recall.contexts import SearchContexts
+from pipeline.records.hooks import AgentSession, SpooledMark
 from pipeline.services.distill import distill_session
+from pipeline.services.incognito import begin_incognito
 from pipeline.services.session_messages import SaidRecord, SessionOrigin
 from pipeline.services.taken_back import name_taken_back, take_back
-from pipeline.services.turns import take_turns
-from pipeline.sessions.command_files import drop_command_text
+from pipeline.services.turns import find_typed, obey, take_turns
 from pipeline.sessions.prepare import clean_mark
 from pipeline.store.transcripts import Name, Transcripts
 from pipeline.store.turns import Message, Role
-from pipeline.times import utc_now
+from pipeline.times import parse, utc_now
 from pipeline.workspace import Workspace
 
 # Returns the records after a mark, and the mark after them; None if they do not come from a file.
 SaidReader = Callable[[str | None], tuple[list[SaidRecord], str | None]]
-# Runs the commands of a message that no hook delivered as a prompt, in the workspace of its folder.
-RunCommands = Callable[[Workspace, Message], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,21 @@ _Named = tuple[SaidRecord, Sequence[Name]]
 class SaidRecordStore:
     """Store the records of hosts."""
 
-    def __init__(self, transcripts: Transcripts) -> None:
+    def __init__(self, transcripts: Transcripts, contexts: SearchContexts) -> None:
         self._transcripts = transcripts
+        self._contexts = contexts
         self._reported: LruCache[str, bool] = LruCache(MOST_REPORTED)
         # Sessions whose file was read: a prompt waits for no reading of it.
         self._begun: set[str] = set()
 
-    def continues_silence(
+    def continue_silence(
+        self, workspace: Workspace, session: AgentSession, source: SaidSource, is_incognito: Callable[[str], bool]
+    ) -> None:
+        """Make a session incognito if it continues one in which nothing may be saved."""
+        if session.id is not None and self._continues_silence(workspace, session.id, source, is_incognito):
+            begin_incognito(workspace, session.id)
+
+    def _continues_silence(
         self, workspace: Workspace, session_id: str, source: SaidSource, is_incognito: Callable[[str], bool]
     ) -> bool:
         """Return whether a session that was never read begins as a copy of one in which nothing may be saved."""
@@ -92,12 +100,7 @@ class SaidRecordStore:
         self._begun.add(session_id)
 
     def take(
-        self,
-        workspace: Workspace,
-        session_id: str,
-        source: SaidSource,
-        is_silent: Callable[[Workspace], bool],
-        run_commands: RunCommands,
+        self, workspace: Workspace, session: AgentSession, source: SaidSource, is_silent: Callable[[Workspace], bool]
     ) -> None:
         """Store each new record in the workspace of its folder, or in that of the event if it has none.
 
@@ -106,7 +109,7 @@ class SaidRecordStore:
         its records, they are read again the next time; its error is raised after the others are stored.
         """
         try:
-            failure = self._take_new(workspace, session_id, source, is_silent, run_commands)
+            failure = self._take_new(workspace, session, source, is_silent)
         except UnreadableTranscript as error:
             # The error recurs at the end of every turn, so report it only once.
             self._reported.get(str(error), bool, partial(_report, workspace, error))
@@ -116,14 +119,10 @@ class SaidRecordStore:
         source.note_taken()
 
     def _take_new(
-        self,
-        workspace: Workspace,
-        session_id: str,
-        source: SaidSource,
-        is_silent: Callable[[Workspace], bool],
-        run_commands: RunCommands,
+        self, workspace: Workspace, session: AgentSession, source: SaidSource, is_silent: Callable[[Workspace], bool]
     ) -> ReverieError | None:
         failure: ReverieError | None = None
+        session_id = session.id or ""
         with self._transcripts.reading(session_id) as reading:
             records, mark = source.read(reading.mark)
             names = [
@@ -136,7 +135,7 @@ class SaidRecordStore:
             for owner, group in _group_by_workspace(new, workspace, source):
                 try:
                     if not (silent or is_silent(owner)):
-                        _store(owner, session_id, [record for record, _ in group], run_commands)
+                        self._store(owner, session, [record for record, _ in group])
                 except ReverieError as error:
                     failure = error
                     reading.forget([known for _, known in group])
@@ -144,6 +143,29 @@ class SaidRecordStore:
                 self._note_begun(session_id)
                 reading.set_mark(clean_mark(mark, keeps_texts=False) if silent else mark, time.time())
         return failure
+
+    def _store(self, workspace: Workspace, session: AgentSession, records: Sequence[SaidRecord]) -> None:
+        if not workspace.settings.enabled or workspace.settings.read_only:
+            return
+        session_id, now = session.id or "", utc_now()
+        said = [(record, _make_message(workspace, session_id, record, now)) for record in records]
+        take_back(workspace, session_id, [message for record, message in said if record.is_taken_back])
+        if take_turns(workspace, session_id, [message for record, message in said if not record.is_taken_back]):
+            # Propose the lessons of the turn for review.
+            distill_session(workspace, session_id)
+        for record, message in said:
+            if record.is_mid_turn and record.role is Role.USER and not record.is_taken_back:
+                self._run_commands(workspace, session, message)
+
+    def _run_commands(self, workspace: Workspace, session: AgentSession, message: Message) -> None:
+        """Run the commands in a message that reached the agent in the middle of its turn."""
+        match find_no_save(message.content):
+            case NoSave.SESSION:
+                begin_incognito(workspace, message.session_id)
+            case None:
+                # With the time of the message, a memory has the same id at each attempt.
+                mark = SpooledMark(message.at, int(parse(message.at).timestamp() * 1e9))
+                obey(workspace, self._contexts, session, message.content, mark)
 
 
 def _report(workspace: Workspace, error: UnreadableTranscript) -> bool:
@@ -188,25 +210,7 @@ def _find_workspace(folder: str, workspace: Workspace, source: SaidSource) -> Wo
         return workspace
 
 
-def _store(workspace: Workspace, session_id: str, records: Sequence[SaidRecord], run_commands: RunCommands) -> None:
-    if not workspace.settings.enabled or workspace.settings.read_only:
-        return
-    now = utc_now()
-    said = [
-        (record, Message(session_id, record.role, _find_typed(workspace, record), record.at or now))
-        for record in records
-    ]
-    take_back(workspace, session_id, [message for record, message in said if record.is_taken_back])
-    if take_turns(workspace, session_id, [message for record, message in said if not record.is_taken_back]):
-        # Propose the lessons of the turn for review.
-        distill_session(workspace, session_id)
-    for record, message in said:
-        if record.is_mid_turn and record.role is Role.USER and not record.is_taken_back:
-            run_commands(workspace, message)
-
-
-def _find_typed(workspace: Workspace, record: SaidRecord) -> str:
-    """Return what the person typed of a message. A person's files are on their own machine."""
-    if record.role is not Role.USER or workspace.person_id is not None:
-        return record.content
-    return drop_command_text(record.content, record.folder)
+def _make_message(workspace: Workspace, session_id: str, record: SaidRecord, now: str) -> Message:
+    is_person = record.role is Role.USER
+    content = find_typed(workspace, record.content, record.folder) if is_person else record.content
+    return Message(session_id, record.role, content, record.at or now)

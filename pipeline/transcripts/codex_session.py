@@ -3,13 +3,12 @@
 Codex writes most messages and calls twice: as an item of the conversation, and as an event or a completed item.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipeline.store.turns import Role
+from pipeline.store.turns import Role, hash_text
 from pipeline.text.normalize import normalize_text
 from pipeline.text.unfinished_turns import FAILED
 from pipeline.transcripts.codex_records import (
@@ -71,10 +70,8 @@ class CodexSession(SessionLog):
         self._held = as_mapping(own.get("held"))
         self._texts = [as_list(pair) for pair in as_list(own.get("texts"))]
         self._open_turn = as_text(own.get("open_turn"))
-        self._has_rolled_back = False
-        # The number of entries before each prompt, and what was rolled back.
-        self._starts: list[int] = []
-        self._rolled_back: list[Said] = []
+        self._starts: list[int] = []  # The number of entries before each prompt.
+        self._rolled_back: list[Said] | None = None
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
@@ -93,11 +90,11 @@ class CodexSession(SessionLog):
     @property
     def may_be_rewound(self) -> bool:
         """Return whether turns were rolled back."""
-        return self._has_rolled_back
+        return self._rolled_back is not None
 
     def list_taken_back(self) -> list[Said]:
         """Return the messages of the turns that were rolled back."""
-        return self._rolled_back
+        return self._rolled_back or []
 
     def settle(self) -> None:
         """Take the prompt that was held back."""
@@ -194,22 +191,24 @@ class CodexSession(SessionLog):
     def _follow_turn(self, payload: Payload, at: Any) -> None:
         """Note the end of a turn that the person interrupted, that failed, or that the program did not end."""
         kind = payload.get("type")
+        self._release_prompt()
         if kind == "turn_aborted" or (kind == "task_started" and self._open_turn):
-            self._release_prompt()
             self.interrupt(at)
         elif kind == "task_complete" and payload.get("error"):
-            self._release_prompt()
             self.say(Role.ASSISTANT, FAILED, at, None)
         self._open_turn = (as_text(payload.get("turn_id")) or "?") if kind == "task_started" else ""
 
     def _roll_back(self, count: Any) -> None:
         """Take back the last turns: each starts with a prompt."""
         self._release_prompt()
-        self._has_rolled_back = True
-        turns = count if isinstance(count, int) and count > 0 else 0
-        for start in self._starts[len(self._starts) - min(turns, len(self._starts)) :][:1]:
-            self._rolled_back += [entry for entry in self.entries[start:] if isinstance(entry, Said)]
-            self._starts = self._starts[: len(self._starts) - turns]
+        turns = min(count, len(self._starts)) if isinstance(count, int) else 0
+        kept = len(self._starts) - max(turns, 0)
+        start = [*self._starts, len(self.entries)][kept]
+        self._rolled_back = [
+            *self.list_taken_back(),
+            *(each for each in self.entries[start:] if isinstance(each, Said)),
+        ]
+        self._starts = self._starts[:kept]
 
     def _say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         self._has_events, self._held = True, {}
@@ -229,7 +228,7 @@ class CodexSession(SessionLog):
         self._release_prompt()
         content = normalize_text(as_text(text))
         # A mark is stored: it must not keep what was said.
-        digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        digest = format(hash_text(Role.ASSISTANT, content), "x")
         twin = next((pair for pair in self._texts if pair[1:] == [digest] and pair[0] != channel), None)
         if twin is not None:
             self._texts.remove(twin)
