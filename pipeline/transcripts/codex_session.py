@@ -369,7 +369,6 @@ def _reason_to_skip(payload: Payload) -> str | None:
     if isinstance(source, dict) or thread_source == "subagent":
         is_spawned = thread_source in ("", "subagent") and "thread_spawn" in str(source)
         return LeftOut.SUBAGENT if is_spawned or thread_source == "subagent" else LeftOut.UNATTENDED
-    # `codex exec` runs a prompt without a person.
     return LeftOut.UNATTENDED if thread_source not in ("", "user") or source in ("mcp", "exec") else None
 
 
