@@ -71,20 +71,19 @@ class SaidRecordStore:
         """Return whether a session that was never read begins as a copy of one in which nothing may be saved."""
         if session_id in self._begun:
             return False
+        try:
+            origin = source.read_origin()
+        except UnreadableTranscript:
+            # Reading its messages reports it.
+            return False
+        if origin is None or not origin.records:
+            return False
+        names = [_name_record(record, workspace.person_id, session_id, in_file=True) for record in origin.records]
         with self._transcripts.reading(session_id) as reading:
-            if reading.mark is not None:
-                self._note_begun(session_id)
-                return False
-            try:
-                origin = source.read_origin()
-            except UnreadableTranscript:
-                # Reading its messages reports it.
-                return False
-            if origin is None:
-                return False
-            person_id = workspace.person_id
-            names = [_name_record(record, person_id, session_id, in_file=True) for record in origin.records]
-            known = reading.list_known(names)
+            known = [] if reading.mark is not None else reading.list_known(names)
+        if not known:
+            self._note_begun(session_id)
+            return False
         copies = [
             Message(session_id, record.role, record.content, record.at or "")
             for record, is_known in zip(origin.records, known, strict=True)

@@ -86,9 +86,9 @@ def split_part(part: PreparedPart, owner_of_folder: Callable[[str], K]) -> list[
 
     The title describes the session's first folder, so other owners do not get it.
     """
-    owners = dict.fromkeys(
-        owner_of_folder(item.folder) for item in (part, *part.messages, *part.actions, *part.taken_back)
-    )
+    folders = [*(each.folder for each in part.messages), *(each.folder for each in part.actions)]
+    folders = [part.folder, *folders, *(each.folder for each in part.taken_back)]
+    owners = dict.fromkeys(map(owner_of_folder, folders))
     if len(owners) == 1:
         return [(owner, part) for owner in owners]
     home, split = owner_of_folder(part.session.cwd), []
@@ -96,8 +96,9 @@ def split_part(part: PreparedPart, owner_of_folder: Callable[[str], K]) -> list[
         messages = tuple(item for item in part.messages if owner_of_folder(item.folder) == owner)
         actions = tuple(item for item in part.actions if owner_of_folder(item.folder) == owner)
         taken_back = tuple(item for item in part.taken_back if owner_of_folder(item.folder) == owner)
-        head, folders = part.session, [item.folder for item in (*messages, *actions)] or [part.folder]
+        head = part.session
         if owner != home:
+            folders = [*(each.folder for each in messages), *(each.folder for each in actions), part.folder]
             head = replace(head, cwd=folders[0], title=None, branch=None)
         name = _name(head, messages)
         own = replace(part, session=head, messages=messages, actions=actions, name=name, taken_back=taken_back)
