@@ -134,7 +134,6 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.transcripts.codex_records.read_item": "reads a record, and no store",
     "pipeline.transcripts.codex_records.read_item_status": "reads a record, and no store",
     "pipeline.transcripts.codex_records.read_json": "reads a record, and no store",
-    "pipeline.transcripts.codex_records.read_spoken_text": "reads a record, and no store",
     "pipeline.transcripts.codex_records.read_success": "reads a record, and no store",
     "pipeline.transcripts.fields.as_claude_call": "record to record",
     "pipeline.transcripts.log_lines.digest_before": "reads a log, and no store",
@@ -184,11 +183,15 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("review", "bridges"): "undoing an audited removal uses the bridge again",
     ("review", "sharing"): "undoing a share withdraws the memory",
     ("said_records", "distill"): "the end of a turn proposes lessons",
+    ("said_records", "incognito"): "a fork of an incognito session is incognito",
+    ("said_records", "session_messages"): "the end of a turn reads the session's file",
+    ("said_records", "taken_back"): "a session's file shows what the person took back",
     ("said_records", "turns"): "the end of a turn stores what was said",
     ("session_folders", "workspaces"): "a session goes to the workspace of its folder",
     ("session_import", "import_progress"): "an import records how far it is",
     ("session_import", "session_watch"): "both look where agents keep their files",
     ("session_import", "session_folders"): "a session goes to the workspace of its folder",
+    ("session_import", "taken_back"): "a session's file shows what the person took back",
     ("starter_questions", "recall"): "a question is only suggested if the answer comes first",
     ("starter_questions", "session_search"): "a question is only suggested if the answer comes first",
     ("team", "recall"): "a recall with teams starts with this machine's",
@@ -643,7 +646,7 @@ def test_the_server_listens_before_it_imports_the_services_of_sessions(tmp_path)
 def test_the_client_of_a_teams_hooks_loads_no_library(tmp_path):
     """An agent waits for it at each of its steps."""
     program = (
-        "import json, sys; before = set(sys.modules); import web.hooks.team_client, web.hooks.transcript;"
+        "import json, sys; before = set(sys.modules); import web.hooks.team_client;"
         " print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     assert list_loaded(program, tmp_path / "home") - sys.stdlib_module_names == {"config", "pipeline", "web"}

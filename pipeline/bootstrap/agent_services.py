@@ -36,7 +36,7 @@ class AgentServices:
             contexts,
             feedback,
             self.team_briefings,
-            SaidRecordStore(stores.transcripts),
+            SaidRecordStore(stores.transcripts, contexts),
             last_messages,
             self.decision_briefings,
         )

@@ -109,8 +109,8 @@ class CaptureStage:
         if not statements:
             return []
         with self.database.read() as db:
-            if not turns.by_seqs(db, [turn.seq]):
-                # The person had the turn forgotten while it was read.
+            if not any(stored.role is Role.USER for stored in turns.by_seqs(db, [turn.seq])):
+                # The person had the turn forgotten, or took it back, while it was read.
                 return []
         who = owner_of(turn.session_id)
         proposals = list(propose(turn, statements, self._list_known(who, settings), personal=settings.personal))

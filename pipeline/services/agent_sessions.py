@@ -7,7 +7,7 @@ session is incognito: before the answer, or before the first write if the agent 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Connection
 from typing import Any
@@ -34,20 +34,19 @@ from pipeline.context.tool_guards import FindProject, ToolGuards
 from pipeline.context.trace import trace_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
-from pipeline.jobs.new_head import note_checkout
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Kind, Memory, Viewer, list_session_names
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
-from pipeline.services.ended_turns import close_turn
+from pipeline.services.ended_turns import begin_turn, close_turn
 from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
 from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, DecisionText
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
-from pipeline.services.turns import obey
+from pipeline.services.turns import find_typed, obey
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
 from pipeline.store.branches import note_session
@@ -55,7 +54,7 @@ from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.text.private_blocks import drop_private
-from pipeline.times import parse, utc_now, utc_text
+from pipeline.times import utc_now
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.tool_actions import Outcome, describe_action, is_worth_storing
 
@@ -73,8 +72,6 @@ LONGEST_QUESTION = 4000
 # Sources of a session start after which the agent has lost a part of its context.
 RESUMED = frozenset({"compact", "resume"})
 FORGETFUL = RESUMED | {"clear"}
-# A session that was idle for longer may be shown everything again.
-SESSION_REST = timedelta(days=90)
 
 
 def identify_session(session_id: str, agent_id: str, cwd: str, person_id: str | None = None) -> AgentSession:
@@ -131,16 +128,16 @@ class AgentSessionService:
         began = time.perf_counter()
         if not workspace.settings.enabled:
             return HookAnswer(reason=IS_OFF)
-        unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
-        if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
+        typed = find_typed(workspace, message, session.cwd)
+        unsaved = self.no_save.obey(workspace, session, typed, own or (lambda: workspace))
+        if early := unsaved or self._stay_silent(workspace, session, message):
             return early
-        message, settings = drop_private(message), self._with_budget(workspace, waits_ms)
-        obeyed = obey(workspace, self._contexts, session, message)
-        replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, message)
-        message = message.strip()[:LONGEST_QUESTION]
-        limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
+        message, typed, settings = drop_private(message), drop_private(typed), self._with_budget(workspace, waits_ms)
+        obeyed = obey(workspace, self._contexts, session, typed)
+        replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, typed)
+        message, limits = message.strip()[:LONGEST_QUESTION], _limit_briefing(settings)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
-        if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
+        if not (workspace.exists or workspace.personal_store or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session)
         briefing, theirs, decided = Briefing(), TeamBriefing(), NO_DECISIONS
@@ -182,7 +179,7 @@ class AgentSessionService:
         if session.id is not None and workspace.exists and workspace.notes_sessions:
             # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
-            self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
+            self._note(workspace, partial(begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
             if workspace.has_branch_memory:
                 self._note(workspace, partial(note_session, session_id=session.id, branch=workspace.branch))
 
@@ -302,7 +299,13 @@ class AgentSessionService:
         """Store the messages since the last call, for capture to read; where hooks are off, only skip them."""
         if source is not None and session.id is not None:
             is_silent = partial(self._is_incognito, session=session)
-            self._submit(workspace, partial(self._said_records.take, workspace, session.id, source, is_silent))
+            self._submit(workspace, partial(self.continue_silence, workspace, session, source))
+            self._submit(workspace, partial(self._said_records.take, workspace, session, source, is_silent))
+
+    def continue_silence(self, workspace: Workspace, session: AgentSession, source: SaidSource | None) -> None:
+        """Make a session incognito that continues one in which nothing may be saved."""
+        if source is not None and not self._is_incognito(workspace, session):
+            self._said_records.continue_silence(workspace, session, source, partial(self.is_off_the_record, workspace))
 
     def flush(self, workspace: Workspace) -> None:
         """Write all pending usage records, with a short time limit."""
@@ -356,14 +359,11 @@ class AgentSessionService:
         self._feedback.submit_logged("hooks", workspace.id, task)
 
 
+def _limit_briefing(settings: Settings) -> BriefingLimits:
+    return BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
+
+
 def write_note(workspace: Workspace, note: Callable[[Connection], object]) -> None:
     """Write a note in a transaction of its own."""
     with workspace.database.write() as db:
         note(db)
-
-
-def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
-    if agent_sessions.find_turn_start(db, session_id) is None:
-        agent_sessions.forget_rested_sessions(db, utc_text(parse(at) - SESSION_REST))
-    agent_sessions.begin_turn(db, session_id, cwd, at)
-    note_checkout(db, cwd, at)

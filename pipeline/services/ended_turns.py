@@ -1,4 +1,4 @@
-"""Close a session's turn: which lessons it followed, and its result if no agent stored it."""
+"""Begin and close a session's turn: which lessons it followed, and its result if no agent stored it."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -7,6 +7,7 @@ from sqlite3 import Connection
 from pipeline.context.lesson_records import BY_JOURNAL
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.feedback.writer import FeedbackWriter
+from pipeline.jobs.new_head import note_checkout
 from pipeline.records import Draft, Kind, Source
 from pipeline.store import agent_sessions, impressions, memories
 from pipeline.store.agent_sessions import Action
@@ -20,6 +21,16 @@ TURN_ACTIONS = 200
 TURN_MEMORIES = 50
 AMBIENT_TAG = "ambient"
 AMBIENT_IMPORTANCE = 0.5
+# A session that was idle for longer may be shown everything again.
+SESSION_REST = timedelta(days=90)
+
+
+def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
+    """Begin a turn in a folder; forget sessions that were idle for long."""
+    if agent_sessions.find_turn_start(db, session_id) is None:
+        agent_sessions.forget_rested_sessions(db, utc_text(parse(at) - SESSION_REST))
+    agent_sessions.begin_turn(db, session_id, cwd, at)
+    note_checkout(db, cwd, at)
 
 
 def close_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str, at: str) -> None:

@@ -21,16 +21,18 @@ from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
 from pipeline.services.session_watch import find_places
+from pipeline.services.taken_back import name_taken_back, take_back
 from pipeline.sessions.intake import SessionReading, store_part
-from pipeline.sessions.prepare import PreparedPart
+from pipeline.sessions.prepare import PreparedPart, split_part
 from pipeline.sessions.reading import FileEnd, ReadTask, read_transcripts
 from pipeline.store import conclusions
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
-from pipeline.store.turns import Role as SpeakerRole
+from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.text.normalize import shorten
 from pipeline.times import utc_text
 from pipeline.transcripts.reader import Places, TranscriptFile
 from pipeline.transcripts.readers import READERS, load_reader
+from pipeline.transcripts.session_log import LeftOut
 from pipeline.workspace import Workspace
 
 # A transaction stores about this much.
@@ -111,7 +113,7 @@ class _FileReading:
 
     task: ReadTask
     mark: str | None
-    sessions: dict[str, SessionReading] = field(default_factory=dict)
+    sessions: dict[tuple[str, str], SessionReading] = field(default_factory=dict)
     is_filtered: bool = False
 
 
@@ -135,6 +137,7 @@ class SessionImport:
         self._batch: list[tuple[_FileReading, PreparedPart, Workspace]] = []
         self._marks: dict[str, tuple[str, FileMark]] = {}
         self._ended_sessions: set[tuple[str, str]] = set()
+        self._unattended: set[tuple[str, str]] = set()
         self._previews: dict[tuple[str, str], SessionPreview] = {}
         self.summary = ImportSummary()
 
@@ -206,22 +209,39 @@ class SessionImport:
         return self.summary
 
     def _take(self, reading: _FileReading, part: PreparedPart) -> None:
-        """Add a part to the batch if its session is to be stored."""
-        summary = self.summary.agents[reading.task.file.agent]
-        summary.left_out.update(part.left_out)
-        summary.problems += part.problems
-        workspace, reason = self._find_workspace(part)
-        if reason in (OTHER_PROJECT, TOO_OLD):
-            reading.is_filtered = True
-        if workspace is None or not part.session.id:
-            summary.left_out[reason] += len(part.messages) + len(part.actions)
-        elif self._options.dry_run:
-            self._preview(reading.task.file.agent, part, workspace)
-        else:
-            self._batch.append((reading, part, workspace))
+        """Add a part to the batch, each of its entries for the workspace of its folder."""
+        for (workspace_id, reason), own in split_part(part, self._find_owner):
+            self._take_own(reading, own, workspace_id, reason)
         reading.mark = part.mark
         if not reading.is_filtered:
             self._note_mark(reading, FileMark(part.mark))
+
+    def _find_owner(self, folder: str) -> tuple[str | None, str]:
+        """Return the id of the workspace of a folder, or None and the reason why nothing is stored."""
+        workspace, reason = self._folders.find(folder)
+        return None if workspace is None else workspace.id, reason
+
+    def _take_own(self, reading: _FileReading, part: PreparedPart, workspace_id: str | None, reason: str) -> None:
+        """Add what belongs to one workspace to the batch, if it is to be stored."""
+        summary = self.summary.agents[reading.task.file.agent]
+        if part.left_out[LeftOut.UNATTENDED]:
+            # Sessions are counted, not records.
+            session = (reading.task.file.agent, part.session.id)
+            part.left_out[LeftOut.UNATTENDED] = int(session not in self._unattended)
+            self._unattended.add(session)
+        summary.left_out.update(part.left_out)
+        summary.problems += part.problems
+        last = max(part.times, default="")
+        if self._options.since is not None and last and last < self._options.since:
+            workspace_id, reason = None, TOO_OLD
+        if reason in (OTHER_PROJECT, TOO_OLD):
+            reading.is_filtered = True
+        if workspace_id is None or not part.session.id:
+            summary.left_out[reason] += len(part.messages) + len(part.actions)
+        elif self._options.dry_run:
+            self._preview(reading.task.file.agent, part, self._workspace(workspace_id))
+        else:
+            self._batch.append((reading, part, self._workspace(workspace_id)))
 
     def _end_file(self, reading: _FileReading, end: FileEnd) -> None:
         file = reading.task.file
@@ -238,14 +258,6 @@ class SessionImport:
     def _note_mark(self, reading: _FileReading, mark: FileMark) -> None:
         file = reading.task.file
         self._marks[name_file(file.agent, str(file.path))] = (file.agent, mark)
-
-    def _find_workspace(self, part: PreparedPart) -> tuple[Workspace | None, str]:
-        """Return the workspace of a part, or None and the reason why it is not stored."""
-        times = [*(message.at for message in part.messages), *(action.at for action in part.actions)]
-        last = max(times, default="")
-        if self._options.since is not None and last and last < self._options.since:
-            return None, TOO_OLD
-        return self._folders.find(part.session.cwd)
 
     def _is_batch_full(self) -> bool:
         items = chars = 0
@@ -297,13 +309,24 @@ class SessionImport:
             for reading, part, _ in entries:
                 self._store_part(db, reading, part, workspace, ended)
             conclusions.request(db, list(ended), time.time())
+        for _, part, _ in entries:
+            if part.taken_back:
+                self._take_back(workspace, part)
+
+    def _take_back(self, workspace: Workspace, part: PreparedPart) -> None:
+        """Take back what the person removed from the conversation, once."""
+        session_id = part.session.id
+        messages = [Message(session_id, each.role, each.content, each.at) for each in part.taken_back]
+        with self._transcripts.reading(session_id) as reading:
+            is_new = reading.add([[name_taken_back(message)] for message in messages])
+        take_back(workspace, session_id, [message for message, new in zip(messages, is_new, strict=True) if new])
 
     def _store_part(
         self, db: Connection, reading: _FileReading, part: PreparedPart, workspace: Workspace, ended: dict[str, int]
     ) -> None:
         file, summary = reading.task.file, self.summary.agents[reading.task.file.agent]
         session = reading.sessions.setdefault(
-            part.session.id,
+            (part.session.id, workspace.id),
             SessionReading(part.session.started_at or _text_of(file.modified), resumes=reading.task.mark is not None),
         )
         last: list[int] = []

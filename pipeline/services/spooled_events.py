@@ -9,7 +9,7 @@ from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records.hooks import AgentSession, SpooledMark
 from pipeline.services.agent_sessions import AgentSessionService, write_note
-from pipeline.services.turns import obey
+from pipeline.services.turns import find_typed, obey
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action
 from pipeline.store.branches import note_session
@@ -32,6 +32,7 @@ def record_spooled_prompt(
     """Run the memory commands in a prompt and start its turn, as when it was sent."""
     if not workspace.settings.enabled or is_host_notice(message):
         return
+    message = find_typed(workspace, message, session.cwd)
     if service.no_save.obey(workspace, session, message, find_own) is not None:
         return
     if service.is_off_the_record(workspace, session.id):

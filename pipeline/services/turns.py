@@ -25,6 +25,7 @@ from pipeline.records.people import owner_of
 from pipeline.records.recall import Hit, Query
 from pipeline.records.write_policy import WritePolicy
 from pipeline.services.guard_offers import block_rule
+from pipeline.sessions.command_files import drop_command_text
 from pipeline.store import agent_sessions, conclusions, memories, near_statements, turns, work
 from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
@@ -177,6 +178,11 @@ def obey(
         else:
             done += _block(workspace, session, command, message)
     return done
+
+
+def find_typed(workspace: Workspace, message: str, folder: str) -> str:
+    """Return what the person typed of a prompt. A person's files are on their own machine."""
+    return message if workspace.person_id is not None else drop_command_text(message, folder)
 
 
 def _block(workspace: Workspace, session: AgentSession, command: MemoryCommand, message: str) -> list[CommandResult]:

@@ -146,14 +146,13 @@ def _choose_messages(db: Connection, part: PreparedPart, reading: SessionReading
 def _choose_actions(db: Connection, part: PreparedPart, reading: SessionReading) -> list[Action]:
     if not part.actions:
         return []
+    actions = [prepared.action for prepared in part.actions]
     before = session_archive.list_session_actions(db, part.session.id)
-    copies = session_archive.find_action_copies(db, {action.at for action in part.actions if action.at})
-    keys = [((action.tool, action.target), action.at) for action in part.actions]
+    copies = session_archive.find_action_copies(db, {action.at for action in actions if action.at})
+    keys = [((action.tool, action.target), action.at) for action in actions]
     new = _choose_new(keys, before, copies, reading.actions, resumes=reading.resumes)
     return [
-        replace(action, at=_time_of(action, reading))
-        for action, is_new in zip(part.actions, new, strict=True)
-        if is_new
+        replace(action, at=_time_of(action, reading)) for action, is_new in zip(actions, new, strict=True) if is_new
     ]
 
 

@@ -5,13 +5,15 @@ This is most of an import's work, and needs no store: child processes do it.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.capture.said_text import clean_said, name_session
 from pipeline.capture.unsaved import split_said
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED
+from pipeline.sessions.command_files import drop_command_text
 from pipeline.store.agent_sessions import Action
 from pipeline.store.turns import Message, Role, hash_text
 from pipeline.text.normalize import normalize_id, normalize_text, shorten
@@ -21,11 +23,14 @@ from pipeline.times import normalize_time
 from pipeline.transcripts.reader import Said, SessionHead, SessionPart, ToolUse
 from pipeline.write.tool_actions import Outcome as ToolOutcome, describe_action
 
+K = TypeVar("K", bound=Hashable)
+
 # Why something is not stored.
 NO_SESSION_ID = "session without a usable id"
 UNFINISHED = "interruption or error of the host"
 NOT_TO_SAVE = "the user asked not to save it"
 EMPTY = "no words of the user or the agent"
+COMMAND_TEXT = "text of a command file"
 ONLY_READS = "tool call that only reads"
 
 LONGEST_TITLE = 200
@@ -34,30 +39,72 @@ _LONGEST_BRANCH = 200
 
 @dataclass(frozen=True, slots=True)
 class PreparedMessage:
-    """A message to store; `at` is empty if the transcript has no time."""
+    """A message to store, and the folder that it belongs to; `at` is empty if the transcript has no time."""
 
     role: Role
     content: str
     at: str
     text_hash: int
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAction:
+    """An action to store, and the folder that it belongs to."""
+
+    action: Action
+    folder: str
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedPart:
     """A part of a session, ready to store; `mode` is the last change of what the user wants saved.
 
-    `forgets_before` is whether the user had the turn before this part forgotten.
+    `forgets_before` is whether the user had the turn before this part forgotten, `folder` that of its first entry.
     """
 
     session: SessionHead
     mark: str
     messages: tuple[PreparedMessage, ...] = ()
-    actions: tuple[Action, ...] = ()
+    actions: tuple[PreparedAction, ...] = ()
     left_out: Counter[str] = field(default_factory=Counter)
     problems: tuple[str, ...] = ()
     mode: NoSave | None = None
     forgets_before: bool = False
     name: str | None = None
+    folder: str = ""
+    taken_back: tuple[PreparedMessage, ...] = ()
+
+    @property
+    def times(self) -> list[str]:
+        """Return the times of the messages and actions."""
+        return [*(message.at for message in self.messages), *(prepared.action.at for prepared in self.actions)]
+
+
+def split_part(part: PreparedPart, owner_of_folder: Callable[[str], K]) -> list[tuple[K, PreparedPart]]:
+    """Split a part by the owners of its folders, that of its first entry first.
+
+    The title describes the session's first folder, so other owners do not get it.
+    """
+    folders = [*(each.folder for each in part.messages), *(each.folder for each in part.actions)]
+    folders = [part.folder, *folders, *(each.folder for each in part.taken_back)]
+    owners = dict.fromkeys(map(owner_of_folder, folders))
+    if len(owners) == 1:
+        return [(owner, part) for owner in owners]
+    home, split = owner_of_folder(part.session.cwd), []
+    for number, owner in enumerate(owners):
+        messages = tuple(item for item in part.messages if owner_of_folder(item.folder) == owner)
+        actions = tuple(item for item in part.actions if owner_of_folder(item.folder) == owner)
+        taken_back = tuple(item for item in part.taken_back if owner_of_folder(item.folder) == owner)
+        head = part.session
+        if owner != home:
+            folders = [*(each.folder for each in messages), *(each.folder for each in actions), part.folder]
+            head = replace(head, cwd=folders[0], title=None, branch=None)
+        name = _name(head, messages)
+        own = replace(part, session=head, messages=messages, actions=actions, name=name, taken_back=taken_back)
+        is_first = number == 0
+        split.append((owner, own if is_first else replace(own, left_out=Counter(), problems=(), forgets_before=False)))
+    return split
 
 
 class PartPreparer:
@@ -82,19 +129,21 @@ class PartPreparer:
         }
         stored, mode, forgets_before = self._split(list(messages.values()))
         prepared: list[PreparedMessage] = []
-        actions: list[Action] = []
+        actions: list[PreparedAction] = []
         for number, entry in enumerate(part.entries):
             if isinstance(entry, Said):
                 self._is_silent = id(messages[number]) not in stored
             if self._is_silent:
                 left_out[NOT_TO_SAVE] += 1
             elif isinstance(entry, Said):
-                prepared += _prepare_message(entry, left_out)
+                prepared += _prepare_message(entry, head, left_out)
             else:
                 actions += _prepare_action(entry, head, left_out)
-        name = _name(head, prepared)
+        name, folder = _name(head, prepared), next((entry.folder for entry in part.entries), "") or head.cwd
+        taken_back = [message for said in part.taken_back for message in _prepare_message(said, head, Counter())]
         return PreparedPart(
-            *(head, mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before, name)
+            *(head, mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before),
+            *(name, folder, tuple(taken_back)),
         )
 
     def _split(self, messages: Sequence[Message]) -> tuple[set[int], NoSave | None, bool]:
@@ -128,33 +177,41 @@ def _clean_head(head: SessionHead) -> SessionHead | None:
     )
 
 
-def _prepare_message(said: Said, left_out: Counter[str]) -> Iterator[PreparedMessage]:
+def _prepare_message(said: Said, head: SessionHead, left_out: Counter[str]) -> Iterator[PreparedMessage]:
     if not find_finished([(said.role, said.content)]):
         left_out[UNFINISHED] += 1
         return
-    content = clean_said(said.role, said.content)
+    folder = said.folder or head.cwd
+    typed = drop_command_text(said.content, folder) if said.role is Role.USER else said.content
+    content = clean_said(said.role, typed)
     if content:
-        yield PreparedMessage(said.role, content, _clean_time(said.at), hash_text(said.role, content))
+        yield PreparedMessage(said.role, content, _clean_time(said.at), hash_text(said.role, content), folder)
     else:
-        left_out[EMPTY] += 1
+        left_out[EMPTY if typed.strip() else COMMAND_TEXT] += 1
 
 
-def _prepare_action(use: ToolUse, head: SessionHead, left_out: Counter[str]) -> Iterator[Action]:
+def _prepare_action(use: ToolUse, head: SessionHead, left_out: Counter[str]) -> Iterator[PreparedAction]:
     has_failed = use.ok is False or (use.ok is None and bool(use.exit_code))
     outcome = ToolOutcome(not has_failed, use.exit_code, use.error, use.replaced)
-    action = describe_action(head.id, None, _clean_time(use.at), use.tool, use.arguments, outcome, head.cwd)
+    folder = use.folder or head.cwd
+    action = describe_action(head.id, None, _clean_time(use.at), use.tool, use.arguments, outcome, folder)
     if action is None:
         left_out[ONLY_READS] += 1
     else:
-        yield action
+        yield PreparedAction(action, folder)
 
 
-def clean_mark(mark: str) -> str:
-    """Return a mark without secrets: a reader may note in it what was said and not yet answered."""
+def clean_mark(mark: str, *, keeps_texts: bool = True) -> str:
+    """Return a mark without secrets: a reader may note in it what was said and not yet answered.
+
+    With `keeps_texts` off, nothing that was said stays in it.
+    """
     try:
         fields, _ = redact_json(json.loads(mark))
     except ValueError:
         return redact(mark).text
+    if not keeps_texts:
+        fields["state"] = {}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 

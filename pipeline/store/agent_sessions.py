@@ -163,12 +163,6 @@ def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
     )
 
 
-def get_read_offset(db: Connection, session_id: str) -> int | None:
-    """Return the byte up to which a session's transcript was read, None if it was never read."""
-    row = db.execute("SELECT read_to FROM agent_session WHERE id = ?", (session_id,)).fetchone()
-    return None if row is None else row[0]
-
-
 def has_succeeded_before(db: Connection, action: Action, since: str) -> bool:
     """Return whether a session did the same successfully since a time."""
     row = db.execute(

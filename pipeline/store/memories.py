@@ -1,7 +1,7 @@
 """The memory table: one row per memory; archiving sets a date, purging deletes the row."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter, itemgetter
 from sqlite3 import Connection
@@ -124,6 +124,12 @@ def select(db: Connection, rest: str, values: Sequence[Any]) -> list[Memory]:
 def select_one(db: Connection, rest: str, values: Sequence[Any]) -> Memory | None:
     """Return the first memory that `select` would list, None if there is none."""
     return next(iter(select(db, rest, values)), None)
+
+
+def list_made_of(db: Connection, session_id: str, turn_seqs: Collection[int], texts: Collection[str]) -> list[Memory]:
+    """List the active memories of a session that were captured from turns, or that have one of the texts."""
+    own = select(db, "session_id = ? AND archived_at IS NULL ORDER BY seq", (session_id,))
+    return [memory for memory in own if memory.metadata.get("turn") in turn_seqs or memory.content in texts]
 
 
 def select_newest(db: Connection, clause: str, values: Sequence[Any], limit: int, before: int | None) -> list[Memory]:

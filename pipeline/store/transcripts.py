@@ -1,7 +1,7 @@
 """Records of transcripts that were read, and the position in each transcript; one table set for all workspaces.
 
-Everything is stored as a hash: the tables contain no text, name or path. Of the files that `reverie import sessions`
-reads, they contain the agent and the reader's mark.
+Everything is stored as a hash: the tables contain no text, name or path. Of the files that hooks and
+`reverie import sessions` read, they contain the agent and the reader's mark.
 """
 
 import hashlib
@@ -13,7 +13,6 @@ from sqlite3 import Connection
 
 from sqlite_utils import Database, Migrations
 
-from pipeline.records.transcripts import TranscriptMark
 from pipeline.store.database import HomeTables
 
 # Months of records with two names each. A copy of an older record would count again.
@@ -21,6 +20,8 @@ KEPT_RECORDS = 400_000
 KEPT_TRANSCRIPTS = 10_000
 # The value that describes the import of sessions that is running or ran last.
 _IMPORT = "import"
+# The agent of the rows that say how far hooks have read the sessions.
+_HOOKS = "hooks"
 # The path of the row that stands for all files of an agent.
 _ALL_FILES = ""
 # 96 bits distinguish half a million records.
@@ -76,7 +77,7 @@ class Transcripts:
     def reading(self, session_id: str) -> Iterator["TranscriptReading"]:
         """Run a transaction on a session's transcript: records that a block adds are known when it ends."""
         with self._tables.opened() as db:
-            yield TranscriptReading(db, _hash((session_id,)))
+            yield TranscriptReading(db, _hash((_HOOKS, session_id)))
 
     def list_file_marks(self, agent: str) -> dict[str, FileMark]:
         """Return how far the files of an agent were imported, by the hash of the path."""
@@ -136,24 +137,33 @@ class TranscriptReading:
         self._transcript = transcript
 
     @property
-    def mark(self) -> TranscriptMark | None:
-        """Return the end of the last read, None if there was none."""
-        row = self._db.execute(
-            "SELECT offset_bytes, digest FROM transcript WHERE name = ?", (self._transcript,)
-        ).fetchone()
-        return None if row is None else TranscriptMark(*row)
+    def mark(self) -> str | None:
+        """Return the reader's mark at the end of the last read, None if there was none."""
+        row = self._db.execute("SELECT mark FROM transcript_file WHERE name = ?", (self._transcript,)).fetchone()
+        return None if row is None else str(row[0])
 
-    def set_mark(self, mark: TranscriptMark, at: str) -> None:
+    def set_mark(self, mark: str, at: float) -> None:
         """Record the end of this read."""
         self._db.execute(
-            "INSERT INTO transcript VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
-            "SET offset_bytes = excluded.offset_bytes, digest = excluded.digest, at = excluded.at",
-            (self._transcript, *mark, at),
+            "INSERT INTO transcript_file (name, agent, mark, modified) VALUES (?, ?, ?, ?) ON CONFLICT (name) "
+            "DO UPDATE SET mark = excluded.mark, modified = excluded.modified",
+            (self._transcript, _HOOKS, mark, at),
         )
         self._db.execute(
-            "DELETE FROM transcript WHERE at < (SELECT at FROM transcript ORDER BY at DESC LIMIT 1 OFFSET ?)",
-            (KEPT_TRANSCRIPTS,),
+            "DELETE FROM transcript_file WHERE agent = ? AND modified < (SELECT modified FROM transcript_file "
+            "WHERE agent = ? ORDER BY modified DESC LIMIT 1 OFFSET ?)",
+            (_HOOKS, _HOOKS, KEPT_TRANSCRIPTS),
         )
+
+    def list_known(self, records: Sequence[Sequence[Name]]) -> list[bool]:
+        """Return for each record whether one of its names is known."""
+        hashed = [[_hash(name) for name in names] for names in records]
+        rows = self._db.execute(
+            "SELECT name FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))",
+            (json.dumps([name for names in hashed for name in names]),),
+        )
+        known = {name for (name,) in rows.fetchall()}
+        return [not known.isdisjoint(names) for names in hashed]
 
     def add(self, records: Sequence[Sequence[Name]]) -> list[bool]:
         """Add records by all of their names; return for each whether none of its names was known."""

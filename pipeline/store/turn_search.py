@@ -103,7 +103,7 @@ def list_not_current(db: Connection, seqs: Iterable[int]) -> set[int]:
 def list_found(
     db: Connection, seqs: Sequence[int], person: str | None, *, only_normal: bool = False
 ) -> dict[int, FoundTurn]:
-    """Return turns by row number: those that exist, of a person's sessions that are not incognito.
+    """Return turns by row number: those that exist and were not taken back, of sessions that are not incognito.
 
     With `only_normal`, turns that a private memory was made of are left out.
     """
@@ -111,7 +111,7 @@ def list_found(
         "SELECT t.session_id, t.role, t.content, t.at, t.seq, s.agent, s.name "  # noqa: S608 - constant text
         "FROM turn t LEFT JOIN agent_session s ON s.id = t.session_id "
         "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
-        "AND t.session_id NOT IN (SELECT session_id FROM incognito) "
+        f"AND t.role <> '{Role.TAKEN_BACK}' AND t.session_id NOT IN (SELECT session_id FROM incognito) "
         f"AND {named_by_condition('t.session_id', person)} AND {_NOT_PRIVATE if only_normal else 'true'}",
         (json.dumps(list(seqs)),),
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +21,8 @@ class Role(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
+    # A message, of either side, that the person removed from the conversation.
+    TAKEN_BACK = "taken back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,23 @@ def forget(db: Connection, seqs: Iterable[int]) -> None:
     db.executemany("DELETE FROM turn WHERE seq = ?", keys)
     if keys:
         index_state.request_turn_segment(db)
+
+
+def take_back(db: Connection, messages: Iterable[Message]) -> list[int]:
+    """Mark stored messages as taken back, and conclude their sessions again; return their row numbers."""
+    keys = [(hash_text(message.role, message.content), message.session_id, message.at) for message in messages]
+    rows = db.execute(
+        "SELECT t.seq FROM turn t JOIN json_each(?) k ON t.text_hash = CAST(json_extract(k.value, '$[0]') AS BIGINT) "
+        "AND t.session_id = json_extract(k.value, '$[1]') AND t.at = json_extract(k.value, '$[2]') WHERE t.role <> ?",
+        (json.dumps(keys), Role.TAKEN_BACK),
+    )
+    seqs = [int(seq) for (seq,) in rows.fetchall()]
+    if seqs:
+        conclusions.forget_of_turns(db, seqs)
+        db.executemany("UPDATE turn SET role = ? WHERE seq = ?", [(Role.TAKEN_BACK, seq) for seq in seqs])
+        conclusions.request_of_turns(db, seqs, time.time())
+        index_state.request_turn_segment(db)
+    return seqs
 
 
 def forget_names(db: Connection, session_ids: Iterable[str]) -> None:

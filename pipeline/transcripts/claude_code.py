@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
+from pipeline.text.unfinished_turns import FAILED
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
 from pipeline.transcripts.fork_origins import Origins, find_origin
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.queued_prompts import QueuedPrompts
-from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
+from pipeline.transcripts.reader import Places, Said, SessionHead, TranscriptFile
+from pipeline.transcripts.rewinds import Conversation
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 AGENT = "claude-code"
@@ -48,6 +50,9 @@ _DENIAL_KIND, _DENIAL_RESULT = "user-rejected", "User rejected tool use"
 _TOOLS_WITH_OWN_ERRORS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit", "ExitPlanMode", "AskUserQuestion"))
 _ANSWERS = re.compile(r'"(?P<question>[^"\n]{1,500})"="(?P<answer>[^"]+)"')
 _PLAN = "Implement the following plan:"
+_INTERRUPTION = "[Request interrupted by user"
+# In this mode the agent only reads.
+_PLAN_MODE = "plan"
 
 
 class Reader(LogReader):
@@ -82,11 +87,33 @@ class ClaudeSession(SessionLog):
         super().__init__(head, state)
         self._queue = QueuedPrompts(as_mapping(state.get("queue")))
         self._origins = Origins(head.id, folder, [as_text(name) for name in as_list(state.get("origins"))])
+        self._conversation = Conversation(as_text(state.get("last")))
+        # Whether the agent may only read and plan: nothing of it is stored.
+        self._plans = state.get("plans") is True
+        # The records that repeat a prompt from the queue, by its text.
+        self._copies: dict[str, str] = {}
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
-        own = {"queue": self._queue.save(), "origins": self._origins.names}
+        own = {
+            "queue": self._queue.save(),
+            "origins": self._origins.names,
+            "last": self._conversation.last,
+            "plans": self._plans,
+        }
         return super().save() | {name: value for name, value in own.items() if value}
+
+    @property
+    def may_be_rewound(self) -> bool:
+        """Return whether the person may have rewound the conversation."""
+        return self._conversation.may_be_rewound
+
+    def list_taken_back(self) -> list[Said]:
+        """Return the messages of branches that the person left."""
+        rewound = self._conversation.find_rewound()
+        copies = {text for text, record_id in self._copies.items() if record_id in rewound}
+        said = [entry for entry in self.entries if isinstance(entry, Said)]
+        return [entry for entry in said if entry.id in rewound or (entry.id is None and entry.content in copies)]
 
     def settle(self) -> None:
         """Take the prompts that were still queued when the session ended."""
@@ -96,8 +123,10 @@ class ClaudeSession(SessionLog):
 
     def take(self, line: bytes) -> None:
         """Read a line."""
-        if any(kind in line for kind in _SKIPPED) and not any(kind in line for kind in _READ):
+        is_needed = self.skips_nothing or any(kind in line for kind in _READ)
+        if not is_needed and any(kind in line for kind in _SKIPPED):
             self.left_out[LeftOut.META] += 1
+            self._conversation.skip()
             return
         super().take(line)
 
@@ -105,20 +134,13 @@ class ClaudeSession(SessionLog):
         """Read a record."""
         kind = record.get("type")
         self._learn(record, kind)
-        if self._origins.notice(record):
-            # The records before the first that names the origin are its copies too.
-            before = len(self.entries)
-            self.entries = [entry for entry in self.entries if not self._origins.has(entry.id)]
-            self.left_out[LeftOut.COPY] += before - len(self.entries)
-        if self._origins.has(record.get("uuid")):
+        self._conversation.add(record)
+        if self._is_copy(record):
             self.left_out[LeftOut.COPY] += 1
             return
         reason = _reason_to_skip(record)
         if reason is not None:
-            self.left_out[reason] += 1
-            if reason == LeftOut.UNATTENDED:
-                # The operations of the queue do not say who queued.
-                self._queue.clear()
+            self._skip(record, reason)
         elif kind == "queue-operation":
             self._take_queue_operation(record)
         elif kind == "attachment":
@@ -132,6 +154,23 @@ class ClaudeSession(SessionLog):
             self.left_out[LeftOut.META] += 1
         else:
             self.left_out[LeftOut.UNKNOWN] += 1
+
+    def _is_copy(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record is a copy of another session's, and drop the copies before the first that says so."""
+        if self._origins.notice(record):
+            before = len(self.entries)
+            self.entries = [entry for entry in self.entries if not self._origins.has(entry.id)]
+            self.left_out[LeftOut.COPY] += before - len(self.entries)
+        return self._origins.has(record.get("uuid"))
+
+    def _skip(self, record: Mapping[str, Any], reason: str) -> None:
+        self.left_out[reason] += 1
+        if reason == LeftOut.UNATTENDED:
+            # The operations of the queue do not say who queued.
+            self._queue.clear()
+            if record.get("type") == "user":
+                text = _prompt_text(as_mapping(record.get("message")).get("content"))
+                self.leave_out_prompt(text, record.get("timestamp"), record.get("uuid"))
 
     def _learn(self, record: Mapping[str, Any], kind: Any) -> None:
         self.learn_record(
@@ -153,7 +192,7 @@ class ClaudeSession(SessionLog):
             self.left_out[LeftOut.TAKEN_BACK] += self._queue.withdraw()
         elif operation == "remove":
             for prompt in self._queue.hand_over(_prompt_text(record.get("content"))):
-                self._say_queued(prompt)
+                self._say_queued(prompt, is_mid_turn=True)
         elif operation == "dequeue":
             self._queue.expect()
 
@@ -167,13 +206,14 @@ class ClaudeSession(SessionLog):
             return
         text = _prompt_text(attachment.get("prompt"))
         if self._queue.is_known(text):
+            self._copies[text] = as_text(record.get("uuid"))
             self.left_out[LeftOut.COPY] += 1
         else:
             self._queue.remember(text)
-            self._say(text, record.get("timestamp"), record.get("uuid"))
+            self._say(text, record.get("timestamp"), record.get("uuid"), is_mid_turn=True)
 
-    def _say_queued(self, prompt: Mapping[str, str]) -> None:
-        self._say(prompt["text"], prompt["at"], None)
+    def _say_queued(self, prompt: Mapping[str, str], *, is_mid_turn: bool = False) -> None:
+        self._say(prompt["text"], prompt["at"], None, is_mid_turn=is_mid_turn)
 
     def _take_user(self, record: Mapping[str, Any]) -> None:
         texts, has_result = [], False
@@ -185,21 +225,34 @@ class ClaudeSession(SessionLog):
             elif kind == "text":
                 texts.append(as_text(block.get("text")))
         text = "\n".join(texts)
-        if not text.strip():
-            return
+        if text.strip():
+            self._take_prompt(text, record, has_result=has_result)
+
+    def _take_prompt(self, text: str, record: Mapping[str, Any], *, has_result: bool) -> None:
         if not has_result:
             self.drop_open_calls()
+        if text.lstrip().startswith(_INTERRUPTION):
+            self.interrupt(record.get("timestamp"))
         if self._queue.is_known(text):
             self.left_out[LeftOut.COPY] += 1
             return
         for prompt in self._queue.take_expected(text):
             self._say_queued(prompt)
+        if not has_result:
+            self._plans = record.get("permissionMode") == _PLAN_MODE
         if text.startswith(_PLAN) and record.get("planContent"):
             self.left_out[LeftOut.PLAN] += 1
             return
         self._say(text, record.get("timestamp"), record.get("uuid"))
 
-    def _say(self, text: str, at: Any, record_id: Any) -> None:
+    def say(self, role: Role, text: Any, at: Any, record_id: Any, *rest: str, is_mid_turn: bool = False) -> bool:
+        """Add a message; nothing that is said in plan mode is stored."""
+        if self._plans:
+            self.left_out[LeftOut.PLAN] += 1
+            return False
+        return super().say(role, text, at, record_id, *rest, is_mid_turn=is_mid_turn)
+
+    def _say(self, text: str, at: Any, record_id: Any, *, is_mid_turn: bool = False) -> None:
         """Add a prompt; a command that the person ran is a call."""
         shell = _SHELL_INPUT.match(text)
         if shell:
@@ -207,7 +260,7 @@ class ClaudeSession(SessionLog):
             self.call(key, "Bash", {"command": shell["command"].strip()}, at)
             self.finish(key, ok=None)
             return
-        self.say(Role.USER, read_slash_command(text) or text, at, record_id)
+        self.say(Role.USER, read_slash_command(text) or text, at, record_id, is_mid_turn=is_mid_turn)
 
     def _take_result(self, block: Mapping[str, Any], record: Mapping[str, Any]) -> None:
         key, details, at = block.get("tool_use_id"), record.get("toolUseResult"), record.get("timestamp")
@@ -219,7 +272,7 @@ class ClaudeSession(SessionLog):
             self.drop_call(key)
             words = (as_text(record.get("userFeedback")) or _rejection_words(output)) if is_rejected else ""
             if words.strip():
-                self._say(words.strip(), at, record.get("uuid"))
+                self._say(words.strip(), at, record.get("uuid"), is_mid_turn=True)
             return
         self.finish(key, ok=not failed, output=output)
         if call is not None and call.tool == "AskUserQuestion" and not failed:
@@ -234,7 +287,10 @@ class ClaudeSession(SessionLog):
 
     def _take_assistant(self, record: Mapping[str, Any]) -> None:
         message, at = as_mapping(record.get("message")), record.get("timestamp")
-        if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
+        if record.get("isApiErrorMessage"):
+            self.say(Role.ASSISTANT, FAILED, at, record.get("uuid"))
+            return
+        if message.get("model") == "<synthetic>":
             self.left_out[LeftOut.FAILED] += 1
             return
         for block in list_blocks(message.get("content")):

@@ -122,3 +122,20 @@ def read_command(command: Any) -> str:
     words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
     is_script = len(words) == 3 and _SHELL.match(words[0]) and words[1] in ("-lc", "-c")
     return words[2] if is_script else shlex.join(words)
+
+
+def is_summary(kind: Any, record: Mapping[str, Any]) -> bool:
+    """Return whether a record is the summary of a compaction, which no one said."""
+    metadata = record.get("metadata")
+    is_marked = isinstance(metadata, Mapping) and bool(metadata.get("compaction_output"))
+    return kind == "compacted" or (kind == "response_item" and is_marked)
+
+
+def is_aborted(output: str) -> bool:
+    """Return whether the person stopped a call."""
+    return "aborted by user" in output[:100]
+
+
+def is_removed(line: str) -> bool:
+    """Return whether a line of a diff removes something."""
+    return line.startswith("-") and not line.startswith("---")

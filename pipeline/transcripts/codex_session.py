@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipeline.store.turns import Role
+from pipeline.store.turns import Role, hash_text
 from pipeline.text.normalize import normalize_text
+from pipeline.text.unfinished_turns import FAILED
 from pipeline.transcripts.codex_records import (
     CALLS,
     Payload,
+    is_aborted,
     is_patch_applied,
+    is_removed,
+    is_summary,
     read_arguments,
     read_command,
     read_exit_code,
@@ -25,7 +29,7 @@ from pipeline.transcripts.codex_records import (
     read_success,
 )
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, output_text
-from pipeline.transcripts.reader import SessionHead
+from pipeline.transcripts.reader import Said, SessionHead
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 # Records whose kind stands at their start, and which contain nothing to import.
@@ -69,6 +73,9 @@ class CodexSession(SessionLog):
         # The prompt of the conversation, until an event repeats it; later prompts are read from events only.
         self._held = as_mapping(own.get("held"))
         self._texts = [as_list(pair) for pair in as_list(own.get("texts"))]
+        self._open_turn = as_text(own.get("open_turn"))
+        self._starts: list[int] = []  # The number of entries before each prompt.
+        self._rolled_back: list[Said] | None = None
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
@@ -80,8 +87,18 @@ class CodexSession(SessionLog):
             "has_items": self._has_items,
             "held": self._held,
             "texts": self._texts,
+            "open_turn": self._open_turn,
         }
         return super().save() | {"codex": {name: value for name, value in own.items() if value}}
+
+    @property
+    def may_be_rewound(self) -> bool:
+        """Return whether turns were rolled back."""
+        return self._rolled_back is not None
+
+    def list_taken_back(self) -> list[Said]:
+        """Return the messages of the turns that were rolled back."""
+        return self._rolled_back or []
 
     def settle(self) -> None:
         """Take the prompt that was held back."""
@@ -111,14 +128,14 @@ class CodexSession(SessionLog):
         self._notice_turn(payload, is_start=kind == "turn_context" or payload.get("type") == "task_started")
         if self._skips or self._replays:
             self.left_out[self._skips or LeftOut.COPY] += 1
+            if self._skips == LeftOut.UNATTENDED and kind == "event_msg":
+                self._leave_out_prompt(payload, at)
         elif kind == "turn_context":
             self.learn_record(cwd=payload.get("cwd"), branch=self.head.branch, at=at)
-        elif kind == "compacted":
+        elif is_summary(kind, record):
             self.left_out[LeftOut.SUMMARY] += 1
         elif kind == "event_msg":
             self._take_event(payload, at)
-        elif kind == "response_item" and as_mapping(record.get("metadata")).get("compaction_output"):
-            self.left_out[LeftOut.SUMMARY] += 1
         elif kind == "response_item":
             self._take_response(payload, at)
         else:
@@ -128,7 +145,7 @@ class CodexSession(SessionLog):
         session_id = as_text(payload.get("id")) or as_text(payload.get("session_id"))
         if self._is_known:
             # A fork continues with the header of the session that it copies.
-            self._replays = self._replays or (session_id != self.head.id and _is_uuid7(self.head.id))
+            self._replays = self._replays or (session_id != self.head.id and _UUID7.fullmatch(self.head.id) is not None)
             self.left_out[LeftOut.META] += 1
             return
         self._is_known = True
@@ -140,7 +157,7 @@ class CodexSession(SessionLog):
             title=self._titles.get(self.head.id),
         )
         self.learn_record(cwd=self.head.cwd, branch=self.head.branch, at=payload.get("timestamp") or at)
-        self._replays = bool(parent) and _is_uuid7(self.head.id)
+        self._replays = bool(parent) and _UUID7.fullmatch(self.head.id) is not None
         self._skips = _reason_to_skip(payload)
 
     def _notice_turn(self, payload: Payload, *, is_start: bool) -> None:
@@ -165,10 +182,42 @@ class CodexSession(SessionLog):
             self._take_item(item, at)
         else:
             self.left_out[LeftOut.META] += 1
+            if kind == "thread_rolled_back":
+                self._roll_back(payload.get("num_turns"))
+            elif kind in ("task_started", "task_complete", "turn_aborted"):
+                self._follow_turn(payload, at)
+
+    def _leave_out_prompt(self, payload: Payload, at: Any) -> None:
+        item = read_item(payload)
+        if payload.get("type") == "user_message" or item.get("type") == "UserMessage":
+            self.leave_out_prompt(payload.get("message") or read_spoken_text(item), at, item.get("id"))
+
+    def _follow_turn(self, payload: Payload, at: Any) -> None:
+        """Note the end of a turn that the person interrupted, that failed, or that the program did not end."""
+        kind = payload.get("type")
+        self._release_prompt()
+        if kind == "turn_aborted" or (kind == "task_started" and self._open_turn):
+            self.interrupt(at)
+        elif kind == "task_complete" and payload.get("error"):
+            self.say(Role.ASSISTANT, FAILED, at, None)
+        self._open_turn = (as_text(payload.get("turn_id")) or "?") if kind == "task_started" else ""
+
+    def _roll_back(self, count: Any) -> None:
+        """Take back the last turns: each starts with a prompt."""
+        self._release_prompt()
+        turns = min(count, len(self._starts)) if isinstance(count, int) else 0
+        kept = len(self._starts) - max(turns, 0)
+        start = [*self._starts, len(self.entries)][kept]
+        self._rolled_back = [
+            *self.list_taken_back(),
+            *(each for each in self.entries[start:] if isinstance(each, Said)),
+        ]
+        self._starts = self._starts[:kept]
 
     def _say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         self._has_events, self._held = True, {}
         self.drop_open_calls()
+        self._starts.append(len(self.entries))
         self.say(Role.USER, _IDE_CONTEXT.sub("", as_text(text)), at, record_id)
 
     def _release_prompt(self) -> None:
@@ -176,16 +225,19 @@ class CodexSession(SessionLog):
         held, self._held = self._held, {}
         if held and not self._has_events:
             self.drop_open_calls()
+            self._starts.append(len(self.entries))
             self.say(Role.USER, _IDE_CONTEXT.sub("", as_text(held.get("text"))), held.get("at"), held.get("id"))
 
     def _say_answer(self, channel: str, text: Any, at: Any, record_id: Any) -> None:
         self._release_prompt()
         content = normalize_text(as_text(text))
-        twin = next((pair for pair in self._texts if pair[1:] == [content] and pair[0] != channel), None)
+        # A mark is stored: it must not keep what was said.
+        digest = format(hash_text(Role.ASSISTANT, content), "x")
+        twin = next((pair for pair in self._texts if pair[1:] == [digest] and pair[0] != channel), None)
         if twin is not None:
             self._texts.remove(twin)
         elif self.say(Role.ASSISTANT, content, at, record_id):
-            self._texts = [*self._texts, [channel, content]][-MOST_TEXTS:]
+            self._texts = [*self._texts, [channel, digest]][-MOST_TEXTS:]
 
     def _take_response(self, payload: Payload, at: Any) -> None:
         kind = as_text(payload.get("type"))
@@ -262,7 +314,7 @@ class CodexSession(SessionLog):
                 self.drop_call(key)
                 continue
             is_patch = key != as_text(payload.get("call_id"))
-            succeeded = is_patch_applied(output) if is_patch else None if _is_aborted(output) else ok
+            succeeded = is_patch_applied(output) if is_patch else None if is_aborted(output) else ok
             self.finish(key, ok=succeeded, output=_read_text(output), exit_code=read_exit_code(output))
             self._answer(call.tool, output, at, key)
 
@@ -308,7 +360,7 @@ class CodexSession(SessionLog):
     def _take_change(self, item: Payload, at: Any, key: str) -> None:
         for number, (file, change) in enumerate(as_mapping(item.get("changes")).items()):
             fields = as_mapping(change)
-            removed = [line[1:] for line in as_text(fields.get("unified_diff")).splitlines() if _is_removed(line)]
+            removed = [line[1:] for line in as_text(fields.get("unified_diff")).splitlines() if is_removed(line)]
             tool = "Write" if fields.get("type") == "add" else "Edit"
             self.call(f"{key}/{number}", tool, {"file_path": file}, at, "\n".join(removed))
             self.finish(f"{key}/{number}", ok=read_item_status(item))
@@ -325,7 +377,7 @@ def _reason_to_skip(payload: Payload) -> str | None:
     if isinstance(source, dict) or thread_source == "subagent":
         is_spawned = thread_source in ("", "subagent") and "thread_spawn" in str(source)
         return LeftOut.SUBAGENT if is_spawned or thread_source == "subagent" else LeftOut.UNATTENDED
-    return LeftOut.UNATTENDED if thread_source not in ("", "user") or source == "mcp" else None
+    return LeftOut.UNATTENDED if thread_source not in ("", "user") or source in ("mcp", "exec") else None
 
 
 def _is_harness(payload: Payload) -> bool:
@@ -336,18 +388,6 @@ def _is_harness(payload: Payload) -> bool:
         for item in as_list(passed.get("content_item_metadata"))
     ]
     return bool(kinds) and "user" not in kinds
-
-
-def _is_uuid7(text: str) -> bool:
-    return _UUID7.fullmatch(text) is not None
-
-
-def _is_aborted(output: str) -> bool:
-    return "aborted by user" in output[:100]
-
-
-def _is_removed(line: str) -> bool:
-    return line.startswith("-") and not line.startswith("---")
 
 
 def _read_text(output: str) -> str:

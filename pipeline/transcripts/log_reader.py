@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from pipeline.transcripts.log_lines import Line, format_mark, iterate_lines, parse_mark
-from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
+from pipeline.transcripts.reader import Places, Said, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import SessionLog
 
 # A part ends after so many bytes of the log.
@@ -63,7 +63,19 @@ class LogReader(ABC):
         if time.time() - file.modified > SETTLED_S:
             session.settle()
         if offset > begin or not session.is_empty:
-            yield session.part(format_mark(log, offset, session.save()))
+            taken_back = self._find_taken_back(file, log, offset) if session.may_be_rewound else ()
+            yield session.part(format_mark(log, offset, session.save()), taken_back)
+
+    def _find_taken_back(self, file: TranscriptFile, log: BinaryIO, end: int) -> tuple[Said, ...]:
+        """Return what the person took back in the log up to an offset: an earlier reading may have read it."""
+        session = self.open_session(file, {})
+        session.skips_nothing = True
+        log.seek(0)
+        for line in iterate_lines(log):
+            if line.end > end:
+                break
+            _take(session, file, line)
+        return tuple(session.list_taken_back())
 
 
 def _take(session: SessionLog, file: TranscriptFile, line: Line) -> None:

@@ -4,6 +4,7 @@ Claude Code records that such a prompt was queued, and what became of it: withdr
 in the middle of its turn (`remove`), or sent as the next prompt (`dequeue`), which is recorded again as a message.
 """
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,13 +55,13 @@ class QueuedPrompts:
 
     def remember(self, text: str) -> None:
         """Remember a prompt that was taken, to recognize a second record of it."""
-        self._taken = [*self._taken, text][-MOST_PROMPTS:]
+        self._taken = [*self._taken, _hash(text)][-MOST_PROMPTS:]
 
     def is_known(self, text: str) -> bool:
         """Return whether a message is a prompt that was taken before; it counts once."""
-        text = text.strip()
-        if text in self._taken:
-            self._taken.remove(text)
+        digest = _hash(text.strip())
+        if digest in self._taken:
+            self._taken.remove(digest)
             return True
         return False
 
@@ -82,6 +83,11 @@ class QueuedPrompts:
         prompts = self._expected + self._waiting
         self._waiting, self._expected = [], []
         return prompts
+
+
+def _hash(text: str) -> str:
+    # A mark is stored: it must not keep what the person said.
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _load(prompts: Any) -> list[Prompt]:

@@ -46,12 +46,18 @@ class SessionHead:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message of the person or the agent; `id` is the agent's id of the record."""
+    """A message of the person or the agent; `id` is the agent's id of the record.
+
+    `folder` is the working directory, if it is not that of the session's start. `is_mid_turn` is whether the person
+    wrote the message while the agent worked: no hook delivered it as a prompt.
+    """
 
     role: Role
     content: str
     at: str | None = None
     id: str | None = None
+    folder: str = ""
+    is_mid_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class ToolUse:
     """A tool call with the names that Claude Code uses (`Bash` with `command`; `Edit` and `Write` with `file_path`).
 
     `ok` is None if the transcript does not tell. `error` is the start of a failed call's output, `replaced` the text
-    that an edit replaced.
+    that an edit replaced, `folder` the working directory, if it is not that of the session's start.
     """
 
     tool: str
@@ -70,6 +76,7 @@ class ToolUse:
     exit_code: int | None = None
     error: str = ""
     replaced: str = ""
+    folder: str = ""
 
 
 Entry = Said | ToolUse
@@ -79,7 +86,8 @@ Entry = Said | ToolUse
 class SessionPart:
     """Entries of one session in order, and the mark at which a later reading of the same file resumes.
 
-    `left_out` counts records that are not imported, by reason; `problems` says what could not be read.
+    `left_out` counts records that are not imported, by reason; `problems` says what could not be read. `taken_back`
+    are messages, of this part or earlier ones, that the person removed from the conversation.
     """
 
     session: SessionHead
@@ -87,6 +95,7 @@ class SessionPart:
     mark: str
     left_out: Counter[str] = field(default_factory=Counter)
     problems: tuple[str, ...] = ()
+    taken_back: tuple[Said, ...] = ()
 
 
 class TranscriptReader(Protocol):

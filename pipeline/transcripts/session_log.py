@@ -10,6 +10,7 @@ from pipeline.store.turns import Role
 from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import normalize_text
 from pipeline.text.own_words import drop_host_text
+from pipeline.text.unfinished_turns import INTERRUPTED
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, ToolUse
@@ -53,10 +54,16 @@ class SessionLog:
         known = as_mapping(state.get("head"))
         fields = ("id", "cwd", "branch", "title", "started_at", "parent")
         self.head = replace(head, **{name: known[name] for name in fields if isinstance(known.get(name), str)})
+        # The folder of the last record.
+        self.folder = as_text(known.get("folder")) or self.head.cwd
         self.calls = {key: _load_call(fields) for key, fields in as_mapping(state.get("calls")).items()}
         self.entries: list[Entry] = []
         self.left_out: Counter[str] = Counter()
         self.problems: list[str] = []
+        # Prompts that a program wrote: what was stored of them is taken back.
+        self.by_programs: list[Said] = []
+        # Whether records are read that contain nothing to import, but have a place in the conversation.
+        self.skips_nothing = False
         self._chars = 0
 
     def take(self, line: bytes) -> None:
@@ -71,6 +78,15 @@ class SessionLog:
         """Read a record; subclasses know those of their agent."""
         self.left_out[LeftOut.UNKNOWN] += 1
 
+    @property
+    def may_be_rewound(self) -> bool:
+        """Return whether the records may show that the person took something back."""
+        return False
+
+    def list_taken_back(self) -> list[Said]:
+        """Return the entries that the person took back; the session was read from its start."""
+        return []
+
     def settle(self) -> None:
         """Take what still waits for a later record; the file has not changed for a long time."""
         self.drop_open_calls()
@@ -79,6 +95,7 @@ class SessionLog:
         """Return the state that the next reading needs."""
         names = ("id", "cwd", "branch", "title", "started_at", "parent")
         head = {name: value for name in names if (value := getattr(self.head, name))}
+        head |= {"folder": self.folder} if self.folder != self.head.cwd else {}
         calls = {key: asdict(call) for key, call in self.calls.items()}
         return {"head": head} | ({"calls": calls} if calls else {})
 
@@ -92,15 +109,17 @@ class SessionLog:
         """Whether there is nothing to yield."""
         return not (self.entries or self.left_out or self.problems)
 
-    def part(self, mark: str) -> SessionPart:
+    def part(self, mark: str, taken_back: tuple[Said, ...] = ()) -> SessionPart:
         """Return what was collected, and start anew."""
-        part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, tuple(self.problems[:MOST_PROBLEMS]))
+        problems = tuple(self.problems[:MOST_PROBLEMS])
+        taken_back = (*taken_back, *self.by_programs)
+        part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, problems, taken_back)
         self.forget_entries()
         return part
 
     def forget_entries(self) -> None:
         """Start anew, with the calls that are open."""
-        self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
+        self.entries, self.left_out, self.problems, self._chars, self.by_programs = [], Counter(), [], 0, []
 
     def rename(self, session_id: str) -> None:
         """Take the id that the transcript states."""
@@ -117,12 +136,22 @@ class SessionLog:
 
     def learn_record(self, *, cwd: Any = None, branch: Any = None, at: Any = None, parent: Any = None) -> None:
         """Note what the envelope of a record says; most records repeat the one before."""
+        self.folder = as_text(cwd) or self.folder
         head = self.head
         is_known = head.cwd and head.started_at and (head.parent or not parent)
         if not is_known or (branch and branch != head.branch):
             self.learn(cwd=as_text(cwd), branch=as_text(branch), started_at=as_time(at), parent=as_text(parent))
 
-    def say(self, role: Role, text: Any, at: Any, record_id: Any, reason: str = LeftOut.NOTICE) -> bool:
+    def say(
+        self,
+        role: Role,
+        text: Any,
+        at: Any,
+        record_id: Any,
+        reason: str = LeftOut.NOTICE,
+        *,
+        is_mid_turn: bool = False,
+    ) -> bool:
         """Add a message without what a host wrote into it; return whether there are words left."""
         content = normalize_text(drop_embedded_data(as_text(text)[:LONGEST_MESSAGE]))
         if content and role is Role.USER:
@@ -131,8 +160,20 @@ class SessionLog:
                 self.left_out[reason] += 1
         if not content:
             return False
-        self._add(Said(role, content, as_time(at), as_text(record_id) or None), len(content))
+        said = Said(role, content, as_time(at), as_text(record_id) or None, self._moved_to(), is_mid_turn)
+        self._add(said, len(content))
         return True
+
+    def interrupt(self, at: Any) -> None:
+        """Add the notice that the person interrupted the turn."""
+        self._add(Said(Role.USER, INTERRUPTED, as_time(at), None, self._moved_to()), 0)
+
+    def leave_out_prompt(self, text: Any, at: Any, record_id: Any) -> None:
+        """Leave out the prompt of a program."""
+        content = drop_host_text(normalize_text(as_text(text))).strip()
+        if content:
+            said = Said(Role.USER, content, as_time(at), as_text(record_id) or None, self._moved_to())
+            self.by_programs.append(said)
 
     def say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         """Add a prompt that starts a turn; calls without a result were interrupted."""
@@ -146,7 +187,12 @@ class SessionLog:
         while len(self.calls) >= MOST_CALLS:
             self._add_call(self.calls.pop(next(iter(self.calls))))
         self.calls[call_id] = ToolUse(
-            as_text(tool), keep_arguments(arguments), at=as_time(at), id=call_id or None, replaced=as_text(replaced)
+            as_text(tool),
+            keep_arguments(arguments),
+            at=as_time(at),
+            id=call_id or None,
+            replaced=as_text(replaced),
+            folder=self._moved_to(),
         )
 
     def finish(self, key: Any, *, ok: bool | None, output: str = "", exit_code: int | None = None) -> None:
@@ -157,7 +203,7 @@ class SessionLog:
             return
         code = find_exit_code(output) if exit_code is None and not ok else exit_code
         error = error_head(output) if ok is False else ""
-        self._add_call(ToolUse(use.tool, use.arguments, ok, use.at, use.id, code, error, use.replaced))
+        self._add_call(replace(use, ok=ok, exit_code=code, error=error))
 
     def list_calls(self, key: Any) -> list[str]:
         """List the open calls of a record: a patch of several files is several calls."""
@@ -183,6 +229,10 @@ class SessionLog:
         if use.tool:
             self._add(use, len(use.replaced) + sum(len(str(value)) for value in use.arguments.values()))
 
+    def _moved_to(self) -> str:
+        """Return the folder of the last record if it is not that of the session's start."""
+        return self.folder if self.folder != self.head.cwd else ""
+
     def _add(self, entry: Entry, chars: int) -> None:
         self.entries.append(entry)
         self._chars += chars
@@ -190,6 +240,8 @@ class SessionLog:
 
 def _load_call(fields: Any) -> ToolUse:
     known = as_mapping(fields)
-    texts = {name: as_text(known.get(name)) for name in ("at", "id")}
+    texts = {name: as_text(known.get(name)) for name in ("at", "id", "replaced", "folder")}
     use = ToolUse(as_text(known.get("tool")), as_mapping(known.get("arguments")))
-    return replace(use, at=texts["at"] or None, id=texts["id"] or None, replaced=as_text(known.get("replaced")))
+    return replace(
+        use, at=texts["at"] or None, id=texts["id"] or None, replaced=texts["replaced"], folder=texts["folder"]
+    )

@@ -126,7 +126,8 @@ def render(entry: Entry) -> dict[str, Any]:
         first = {str(fields.pop("role")): fields.pop("content")}
     else:
         first = {"tool": fields.pop("tool"), "arguments": fields.pop("arguments")}
-    return first | {name: value for name, value in sorted(fields.items()) if value not in (None, "")}
+    empty = (None, "", *([False] if isinstance(entry, Said) else []))
+    return first | {name: value for name, value in sorted(fields.items()) if value not in empty}
 
 
 def describe(home: Home) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from pipeline.errors import ReverieError
 from pipeline.records.transcripts import TranscriptMark
 from web.cli.command import Command, pass_state
 from web.cli.state import State, find_user_home
-from web.hooks.codex_rollout import read_events, read_new_lines, read_said
+from web.hooks.codex_rollout import read_events, read_new_lines
 from web.hosts.installed_files import PRIVATE, write_atomically
 
 if TYPE_CHECKING:
@@ -137,12 +137,17 @@ def send_turn(
     events: list[dict[str, Any]] = []
     messages: list[dict[str, str]] = []
     if rollout is not None:
-        before = _read_mark(offsets / session)
+        from pipeline.services.session_messages import choose_last_turn, describe_message, read_messages
+
+        before, known = _read_marks(offsets / session)
         lines, behind = read_new_lines(rollout, before)
-        events, messages = _name_calls(read_events(lines), before)[-MOST_EVENTS:], read_said(lines)[-MOST_EVENTS:]
+        records, read_to = read_messages("codex", rollout, known)
+        said = records if known else choose_last_turn(records)
+        events = _name_calls(read_events(lines), before)[-MOST_EVENTS:]
+        messages = [describe_message(record) for record in said][-MOST_EVENTS:]
     send([common | event for event in [*events, {"hook_event_name": "Stop", "said": messages}]])
     if rollout is not None:
-        _save_mark(offsets / session, behind)
+        _save_marks(offsets / session, behind, read_to)
 
 
 def _name_calls(events: Sequence[dict[str, Any]], before: TranscriptMark | None) -> list[dict[str, Any]]:
@@ -158,16 +163,18 @@ def find_rollout(folder: Path, session: str) -> Path | None:
     return max((folder / "sessions").glob(f"*/*/*/rollout-*{session}.jsonl"), default=None)
 
 
-def _read_mark(file: Path) -> TranscriptMark | None:
+def _read_marks(file: Path) -> tuple[TranscriptMark | None, str | None]:
+    """Return up to where the actions of a session were read, and the mark of the reader of its messages."""
     try:
-        offset, _, digest = file.read_text(encoding="ascii").partition(" ")
-        return TranscriptMark(int(offset), digest or None)
+        first, _, read_to = file.read_text(encoding="utf-8").partition("\n")
+        offset, _, digest = first.partition(" ")
+        return TranscriptMark(int(offset), digest or None), read_to or None
     except (FileNotFoundError, ValueError):
-        return None
+        return None, None
 
 
-def _save_mark(file: Path, mark: TranscriptMark) -> None:
+def _save_marks(file: Path, mark: TranscriptMark, read_to: str) -> None:
     file.parent.mkdir(mode=0o700, exist_ok=True)
-    write_atomically(file, f"{mark.offset} {mark.digest}".encode(), mode=PRIVATE)
+    write_atomically(file, f"{mark.offset} {mark.digest}\n{read_to}".encode(), mode=PRIVATE)
     for other in sorted(file.parent.iterdir(), key=lambda path: path.stat().st_mtime)[:-MOST_OFFSETS]:
         other.unlink(missing_ok=True)

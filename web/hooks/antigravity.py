@@ -15,7 +15,7 @@ from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
 from web.hooks.event_fields import Fields
-from web.hooks.session_logs import find_open_prompt
+from web.hooks.session_files import read_open_prompt
 
 api = Api("antigravity")
 
@@ -53,7 +53,7 @@ def read_antigravity(event: Fields, *, is_local: bool) -> Fields:
         log = _find_log(path)
         read["transcript_path"] = str(log)
         if name == PROMPT:
-            read["prompt"] = find_open_prompt(HOST, log, session_id)
+            read["prompt"] = read_open_prompt(HOST, log, session_id)
     return read
 
 

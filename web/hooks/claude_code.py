@@ -12,11 +12,11 @@ from flask import Response, request
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.records.people import personal_scope
-from pipeline.records.transcripts import TranscriptMark
 from pipeline.services.agent_sessions import identify_session
 from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
-from pipeline.services.said_records import SaidRecord, SaidSource
+from pipeline.services.said_records import SaidSource
+from pipeline.services.session_messages import MID_TURN, TAKEN_BACK, SaidRecord
 from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
 from pipeline.services.turns import describe_lost_orders
 from pipeline.store.host_activity import Sign
@@ -30,8 +30,8 @@ from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEAD
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
+from web.hooks.session_files import read_session, read_session_origin
 from web.hooks.tool_outcome import read_outcome
-from web.hooks.transcript_readers import read_host_transcript
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 from web.recording import check_hosts
@@ -206,6 +206,8 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     if not event.prompt.strip():
         return None, HookAnswer(reason="the prompt is empty")
     own = partial(_workspace, call, event, to_write=True)
+    session = _session(call, event)
+    call.container.agents.sessions.continue_silence(workspace, session, _said(call, event))
     if event.spooled is not None:
         services = call.container
         record_spooled_prompt(
@@ -213,14 +215,15 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
             services.contexts,
             services.feedback,
             workspace,
-            _session(call, event),
+            session,
             event.prompt,
             own,
             event.spooled,
         )
         return NOTED
-    session, waits_ms = _session(call, event), _read_wait_ms()
-    return _context(call.container.agents.sessions.answer_prompt(workspace, session, event.prompt, own, waits_ms))
+    return _context(
+        call.container.agents.sessions.answer_prompt(workspace, session, event.prompt, own, _read_wait_ms())
+    )
 
 
 def _read_wait_ms() -> int:
@@ -237,7 +240,9 @@ def _read_spooled(call: Call) -> SpooledMark | None:
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    answer = call.container.agents.sessions.start_session(workspace, _session(call, event), event.source)
+    sessions, session = call.container.agents.sessions, _session(call, event)
+    sessions.continue_silence(workspace, session, _said(call, event))
+    answer = sessions.start_session(workspace, session, event.source)
     if not (workspace.settings.enabled and answer.is_kept):
         return _context(answer)
     earlier = [] if workspace.exists else describe_earlier_memories(call, event.cwd)
@@ -322,7 +327,9 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
                 message["content"],
                 message.get("id"),
                 message.get("at") or at,
-                message.get("cwd", ""),
+                message.get("cwd") or event.cwd,
+                MID_TURN in message,
+                TAKEN_BACK in message,
             )
             for message in event.said
         ]
@@ -331,21 +338,9 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
     if not event.transcript_path or call.caller.person is not None:
         return None
     file = Path(event.transcript_path)
-    read = partial(_read_said, event.host, file, event.session_id, is_answered=event.name == "Stop")
-    return SaidSource(read, find_workspace, note_taken)
-
-
-def _read_said(
-    host: str, transcript: Path, session_id: str, mark: TranscriptMark | None, *, is_answered: bool
-) -> tuple[list[SaidRecord], TranscriptMark | None]:
-    messages, behind = read_host_transcript(host, transcript, session_id, mark, is_answered=is_answered)
-    records = [
-        SaidRecord(
-            Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")
-        )
-        for message in messages
-    ]
-    return records, behind
+    read = partial(read_session, event.host, file, event.session_id, is_answered=event.name == "Stop")
+    read_origin = partial(read_session_origin, event.host, file, event.session_id)
+    return SaidSource(read, find_workspace, note_taken, read_origin)
 
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

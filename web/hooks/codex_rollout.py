@@ -1,10 +1,9 @@
-"""Read the actions and messages of a Codex session from its rollout file, in the form of hook events.
+"""Read the actions of a Codex session from its rollout file, in the form of hook events.
 
 Since Codex 0.169 each action is an item with its status: `item_completed`. Older rollouts contain calls and outputs,
 including rejected calls, and the text of an output shows whether its call succeeded.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,50 +20,36 @@ from pipeline.transcripts.codex_records import (
     read_item,
     read_item_status,
     read_json,
-    read_spoken_text,
     read_success,
 )
 from pipeline.transcripts.log_lines import digest_before
 
 # Only the end of a longer part is read.
 LONGEST_STRETCH = 64 << 20
-TURN_CONTEXT = "turn_context"
-
-_ROLES = {
-    "user_message": "user",
-    "UserMessage": "user",
-    "agent_message": "assistant",
-    "AgentMessage": "assistant",
-}
 
 Event = dict[str, Any]
 
 
 def read_new_lines(rollout: Path, mark: TranscriptMark | None) -> tuple[list[str], TranscriptMark]:
     """Return the complete lines after a mark and the mark after them; without a valid mark, those of the last turn."""
-    begin = find_start(rollout, mark)
-    lines, behind = read_lines(rollout, begin)
+    begin = _find_start(rollout, mark)
+    with rollout.open("rb") as file:
+        file.seek(max(begin or 0, rollout.stat().st_size - LONGEST_STRETCH))
+        data = file.read()
+        # The last line may be incomplete.
+        whole = data[: data.rfind(b"\n") + 1]
+        end = file.tell() - (len(data) - len(whole))
+        behind = TranscriptMark(end, digest_before(file, end))
+    lines = whole.decode("utf-8", errors="replace").split("\n")[:-1]
     return (_last_turn(lines) if begin is None else lines), behind
 
 
-def find_start(log: Path, mark: TranscriptMark | None) -> int | None:
+def _find_start(log: Path, mark: TranscriptMark | None) -> int | None:
     """Return the offset of a mark, None without a mark or if the log is another one."""
     if mark is None or mark.offset > log.stat().st_size:
         return None
     with log.open("rb") as file:
         return mark.offset if mark.digest in (None, digest_before(file, mark.offset)) else None
-
-
-def read_lines(log: Path, begin: int | None) -> tuple[list[str], TranscriptMark]:
-    """Return the complete lines of a host's log from an offset, and the mark after them."""
-    with log.open("rb") as file:
-        file.seek(max(begin or 0, log.stat().st_size - LONGEST_STRETCH))
-        data = file.read()
-        # The last line may be incomplete.
-        whole = data[: data.rfind(b"\n") + 1]
-        end = file.tell() - (len(data) - len(whole))
-        mark = TranscriptMark(end, digest_before(file, end))
-    return whole.decode("utf-8", errors="replace").split("\n")[:-1], mark
 
 
 def _last_turn(lines: Sequence[str]) -> list[str]:
@@ -84,76 +69,12 @@ def read_events(lines: Iterable[str]) -> list[Event]:
     return list(_read_calls(payloads))
 
 
-def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
-    """Return the messages of the person and the agent in order, in the form of a hook event.
-
-    A forked session copies turns with their ids and new times, so a message is identified by its turn id, if any.
-    """
-    messages: list[dict[str, str]] = []
-    turn_id = folder = open_turn = None
-    for line in lines:
-        entry = _entry(line)
-        payload = _payload_of(entry)
-        turn_id = payload.get("turn_id") or turn_id
-        if _ends_unfinished(payload):
-            _drop_turn(messages, turn_id)
-        elif payload.get("type") == "task_started" and open_turn is not None:
-            # The program ended before the turn did.
-            _drop_turn(messages, open_turn)
-        open_turn = _find_open_turn(payload, open_turn)
-        folder = payload.get("cwd") if entry.get("type") == TURN_CONTEXT else folder
-        role = _ROLES.get(str(payload.get("type"))) or _ROLES.get(str(read_item(payload).get("type")))
-        text = payload.get("message") or read_spoken_text(read_item(payload))
-        if not (role and isinstance(text, str) and text.strip()):
-            continue
-        # A message may appear both as an event and as an item.
-        if (role, text) in [(message["role"], message["content"]) for message in messages[-2:]]:
-            continue
-        words = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
-        known = {"at": entry.get("timestamp"), "id": turn_id and f"{turn_id} {role} {words}", "cwd": folder}
-        fields = {key: value for key, value in known.items() if isinstance(value, str) and value}
-        messages.append({"role": role, "content": text, **fields})
-    return messages
-
-
-def _ends_unfinished(payload: Payload) -> bool:
-    """Return whether a record ends a turn that the user interrupted, or that failed."""
-    kind = payload.get("type")
-    return kind == "turn_aborted" or (kind == "task_complete" and bool(payload.get("error")))
-
-
-def _find_open_turn(payload: Payload, open_turn: str | None) -> str | None:
-    """Return the id of the turn that runs after a record."""
-    if payload.get("type") == "task_started":
-        return str(payload.get("turn_id") or "") or None
-    return None if payload.get("type") in ("task_complete", "turn_aborted") else open_turn
-
-
-def _drop_turn(messages: list[dict[str, str]], turn_id: str | None) -> None:
-    """Remove the messages of a turn: those with its id, or from the last message of the user on if it has none."""
-    prompts = (number for number in range(len(messages) - 1, -1, -1) if messages[number]["role"] == "user")
-    start = next(prompts, len(messages))
-    messages[:] = [
-        message
-        for number, message in enumerate(messages)
-        if (not message.get("id", "").startswith(f"{turn_id} ") if turn_id else number < start)
-    ]
-
-
 def _payload(line: str) -> Payload:
-    return _payload_of(_entry(line))
-
-
-def _entry(line: str) -> Payload:
     try:
         entry = json.loads(line)
     except ValueError:
         return {}
-    return entry if isinstance(entry, dict) else {}
-
-
-def _payload_of(entry: Payload) -> Payload:
-    payload = entry.get("payload")
+    payload = entry.get("payload") if isinstance(entry, dict) else None
     return payload if isinstance(payload, dict) else {}
 
 

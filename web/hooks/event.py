@@ -7,12 +7,13 @@ from typing import Any
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
 from pipeline.records.hooks import SpooledMark
+from pipeline.services.session_messages import MID_TURN, TAKEN_BACK
 from pipeline.store.turns import Role
 from web.hooks.event_fields import Fields
 from web.hooks.modes import READ_ONLY_MODES
 
 MOST_SAID, MAX_SAID_CHARS = 200, 200_000
-_ROLES = frozenset(Role)
+_ROLES = frozenset(Role) - {Role.TAKEN_BACK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ def _read_message(message: Any) -> dict[str, str] | None:
     known = {"role": role, "content": content[:MAX_SAID_CHARS]}
     # The host's id of the record, and the folder of the message.
     known |= {name: value for name in ("id", "cwd") if isinstance(value := fields.get(name), str)}
+    known |= {name: name for name in (MID_TURN, TAKEN_BACK) if fields.get(name)}
     return known | {"at": at} if isinstance(at, str) and _is_time(at) else known
 
 

@@ -42,7 +42,6 @@ STOP = "Stop"
 # The headers and the event.
 _Request = tuple[dict[str, str], dict[str, Any]]
 MOST_SAID = 200
-MAX_SAID_CHARS = 200_000
 
 
 def describe_headers(name: str, variables: Mapping[str, str]) -> bytes:
@@ -133,12 +132,12 @@ def _read_turn(host: str, event: dict[str, Any]) -> list[dict[str, str]] | None:
     transcript = event.pop("transcript_path", None)
     if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
         return None
-    from web.hooks.transcript_readers import read_host_transcript
+    from pipeline.services.session_messages import choose_last_turn, describe_message
+    from web.hooks.session_files import read_session
 
     try:
-        messages, _ = read_host_transcript(host, Path(transcript), str(event.get("session_id", "")), None)
+        records, _ = read_session(host, Path(transcript), str(event.get("session_id", "")), None)
     except UnreadableTranscript:
         # The turn ends anyway, and the agent gets no error.
         return []
-    begins = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=0)
-    return [message | {"content": message["content"][:MAX_SAID_CHARS]} for message in messages[begins:][-MOST_SAID:]]
+    return [describe_message(record) for record in choose_last_turn(records)][-MOST_SAID:]

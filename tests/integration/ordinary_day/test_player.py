@@ -17,7 +17,7 @@ from tests.integration.ordinary_day.stored import DataDirectory
 from tests.integration.ordinary_day.transcript import Transcript, transcript_path
 from tests.support.clock import ShiftedClock, has_compiler
 from web.hooks.client import WITHIN_S
-from web.hooks.transcript import read_transcript
+from web.hooks.session_files import read_session
 
 NOW = datetime(2026, 3, 2, 8, 1, tzinfo=UTC)
 
@@ -158,9 +158,9 @@ def test_a_transcript_reads_like_one_of_claude_code(tmp_path):
     transcript.add_tool_result("t1", "a.py", {"stdout": "a.py"})
     transcript.add_reply("5433")
     transcript.add_compaction()
-    messages, _ = read_transcript(file, "s1", None)
-    assert [(one["role"], one["content"]) for one in messages] == [("user", "which port?"), ("assistant", "5433")]
-    assert {one["at"] for one in messages} == {"2026-03-02T08:01:00.000Z"}
+    messages, _ = read_session("claude-code", file, "s1", None)
+    assert [(one.role, one.content) for one in messages] == [("user", "which port?"), ("assistant", "5433")]
+    assert {one.at for one in messages} == {"2026-03-02T08:01:00.000Z"}
 
 
 def test_a_fork_copies_ids_and_times_under_its_own_name(tmp_path):

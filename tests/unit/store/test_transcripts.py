@@ -2,7 +2,6 @@ import contextlib
 
 import pytest
 
-from pipeline.records.transcripts import TranscriptMark
 from pipeline.store import transcripts
 from pipeline.store.home_file import HomeFile
 from pipeline.store.transcripts import MIGRATIONS, Transcripts
@@ -41,11 +40,11 @@ def test_what_was_forgotten_or_rolled_back_is_new_again(known):
 def test_each_transcript_has_its_mark(known):
     with known.reading("s1") as reading:
         assert reading.mark is None
-        reading.set_mark(TranscriptMark(7, "d"), "2026-01-01")
+        reading.set_mark("a mark", 1.0)
     with known.reading("s2") as reading:
         assert reading.mark is None
     with known.reading("s1") as reading:
-        assert reading.mark == TranscriptMark(7, "d")
+        assert reading.mark == "a mark"
 
 
 def test_no_word_and_no_name_is_in_the_file(known, tmp_path):
@@ -62,7 +61,7 @@ def test_the_tables_do_not_grow_for_ever(known, monkeypatch):
     for number in range(5):
         with known.reading(f"s{number}") as reading:
             reading.add([[("id", str(number))]])
-            reading.set_mark(TranscriptMark(1, None), f"2026-01-0{number + 1}")
+            reading.set_mark("a mark", float(number))
     assert add(known, [("id", "4")], [("id", "0")]) == [False, True]
     with known.reading("s0") as reading:
         assert reading.mark is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.records.transcripts import TranscriptMark
-from web.hooks.codex_rollout import read_events, read_new_lines, read_said
+from web.hooks.codex_rollout import read_events, read_new_lines
 
 
 def line(kind, **payload):
@@ -137,19 +137,6 @@ def test_a_rollout_that_was_rewritten_is_not_read_from_the_middle(tmp_path):
     assert rollout.stat().st_size > mark.offset
     lines, _ = read_new_lines(rollout, mark)
     assert [one[2][2] for one in done(lines)] == ["make new"]
-
-
-def test_what_was_said_in_a_turn_is_known_again_in_a_fork_that_copies_it_with_another_time():
-    def say(at):
-        turn = [
-            {"type": "turn_context", "payload": {"turn_id": "t1", "cwd": "/p/shop"}},
-            {"type": "event_msg", "payload": {"type": "user_message", "message": "We use pnpm"}},
-        ]
-        return read_said(json.dumps(one | {"timestamp": at}) for one in turn)
-
-    [said], [copied] = say("2026-01-01T00:00:00Z"), say("2026-01-02T00:00:00Z")
-    assert (said["content"], said["at"], said["cwd"]) == ("We use pnpm", "2026-01-01T00:00:00Z", "/p/shop")
-    assert said["id"] == copied["id"]
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8), st.data())

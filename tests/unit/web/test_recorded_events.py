@@ -13,8 +13,8 @@ from web.hooks.event_fields import unify_fields
 from web.hooks.opencode import read_opencode
 from web.hooks.plugin_events import translate_tool
 from web.hooks.qwen_code import read_qwen
+from web.hooks.session_files import read_session
 from web.hooks.tool_outcome import read_outcome
-from web.hooks.transcript_readers import read_host_transcript
 from web.json_text import read_object
 
 RECORDS = Path(__file__).parents[2] / "data" / "host_records"
@@ -104,10 +104,10 @@ def test_a_patch_is_an_edit_of_its_first_file():
 def test_a_log_has_what_was_said_once_and_nothing_that_hooks_added(tmp_path, host):
     session_id = find_session(host)
     file = place_log(tmp_path, host, session_id)
-    messages, mark = read_host_transcript(host, file, session_id, None)
-    assert [(message["role"], message["content"]) for message in messages] == [("user", PROMPT), ("assistant", ANSWER)]
-    assert all(message["id"] and message["at"] for message in messages)
-    assert read_host_transcript(host, file, session_id, mark) == ([], mark)
+    messages, mark = read_session(host, file, session_id, None)
+    assert [(message.role, message.content) for message in messages] == [("user", PROMPT), ("assistant", ANSWER)]
+    assert all(message.id and message.at for message in messages)
+    assert read_session(host, file, session_id, mark) == ([], mark)
 
 
 @pytest.mark.parametrize("host", LOGS)
@@ -118,8 +118,8 @@ def test_a_path_that_is_no_log_of_the_session_is_refused(tmp_path, host):
     link.write_text("{}")
     for path, session in ((file, "another"), (link, session_id), (Path("relative.jsonl"), session_id)):
         with pytest.raises(UnreadableTranscript):
-            read_host_transcript(host, path, session, None)
-    assert read_host_transcript(host, Path(str(file).replace(session_id, "gone")), "gone", None) == ([], None)
+            read_session(host, path, session, None)
+    assert read_session(host, Path(str(file).replace(session_id, "gone")), "gone", None) == ([], None)
 
 
 @pytest.mark.parametrize("host", LOGS)
@@ -130,5 +130,5 @@ def test_a_prompt_without_an_answer_waits_for_it(tmp_path, host):
     end = next(number for number, line in enumerate(lines) if '"assistant' in line)
     file.write_text("".join(lines[:end]), encoding="utf-8")
     for is_answered, expected in ((True, [PROMPT]), (False, [])):
-        messages, _ = read_host_transcript(host, file, session_id, None, is_answered=is_answered)
-        assert [message["content"] for message in messages] == expected
+        messages, _ = read_session(host, file, session_id, None, is_answered=is_answered)
+        assert [message.content for message in messages] == expected

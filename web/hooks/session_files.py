@@ -1,0 +1,93 @@
+"""The files of sessions that hook events name by their path. An event must not make the server read another file."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pipeline.errors import UnreadableTranscript
+from pipeline.services.session_messages import SaidRecord, SessionOrigin, find_open_prompt, read_messages, read_origin
+from pipeline.transcripts.antigravity import AGENT as ANTIGRAVITY, CUT, FULL
+
+CLAUDE_CODE = "claude-code"
+# By host, the reader of its sessions. Other hosts write Claude Code's format.
+READERS: Mapping[str, str] = {"qwen-code": "qwen-code", "copilot": "copilot-cli", ANTIGRAVITY: ANTIGRAVITY}
+SUFFIX = ".jsonl"
+# The folder of transcripts within Claude Code's own folder.
+PROJECTS = "projects"
+
+
+def read_session(
+    host: str, file: Path, session_id: str, mark: str | None, *, is_answered: bool = True
+) -> tuple[list[SaidRecord], str | None]:
+    """Return the messages of finished turns after a mark in a session's file, and the mark after them.
+
+    The mark is None if there is no file yet. Raises UnreadableTranscript for a file that is not the session's.
+    """
+    agent = READERS.get(host, CLAUDE_CODE)
+    target = _locate(agent, file, session_id)
+    return ([], None) if target is None else read_messages(agent, target, mark, is_answered=is_answered)
+
+
+def read_session_origin(host: str, file: Path, session_id: str) -> SessionOrigin | None:
+    """Return what a session continues, by its file; None without a file."""
+    agent = READERS.get(host, CLAUDE_CODE)
+    target = _locate(agent, file, session_id)
+    return None if target is None else read_origin(agent, target)
+
+
+def read_open_prompt(host: str, file: Path, session_id: str) -> str:
+    """Return the prompt that a session's file ends with; empty if it has an answer or there is no file."""
+    target = _locate(READERS[host], file, session_id)
+    return "" if target is None else find_open_prompt(READERS[host], target)
+
+
+def _locate(agent: str, file: Path, session_id: str) -> Path | None:
+    """Return the file that a path leads to, None if it does not exist yet.
+
+    A path may lead through links: to a file of the session, or, for Claude Code, to a file that is within the folder
+    of transcripts that the path names.
+    """
+    try:
+        target = file.resolve()
+        is_own = PATHS[agent](target, session_id)
+        is_linked = agent == CLAUDE_CODE and _leads_within(file, target, session_id)
+        if not (file.is_absolute() and (is_own or is_linked)):
+            raise UnreadableTranscript(file, f"leads to {target}, which is not the transcript of {session_id}")
+        if not target.exists():
+            return None
+        if not target.is_file():
+            raise UnreadableTranscript(file, "is not a file")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UnreadableTranscript(file, f"cannot be followed ({type(error).__name__})") from error
+    return target
+
+
+def _is_transcript(file: Path, session_id: str) -> bool:
+    return file.name == f"{session_id}{SUFFIX}" and file.parent.parent.name == PROJECTS
+
+
+def _leads_within(file: Path, target: Path, session_id: str) -> bool:
+    named = _is_transcript(file, session_id) and ".." not in file.parts and target.suffix == SUFFIX
+    return named and target.is_relative_to(file.parent.parent.resolve())
+
+
+def _is_qwen_chat(file: Path, session_id: str) -> bool:
+    folders = [folder.name for folder in file.parents]
+    return file.name == f"{session_id}{SUFFIX}" and folders[:1] == ["chats"] and folders[2:3] == [PROJECTS]
+
+
+def _is_copilot_log(file: Path, session_id: str) -> bool:
+    return [file.name, *(folder.name for folder in file.parents)][:3] == ["events.jsonl", session_id, "session-state"]
+
+
+def _is_antigravity_log(file: Path, session_id: str) -> bool:
+    folders = [folder.name for folder in file.parents]
+    return file.name in (FULL, CUT) and folders[:4] == ["logs", ".system_generated", session_id, "brain"]
+
+
+# By reader: whether a path is the file of a session.
+PATHS: Mapping[str, Callable[[Path, str], bool]] = {
+    CLAUDE_CODE: _is_transcript,
+    "qwen-code": _is_qwen_chat,
+    "copilot-cli": _is_copilot_log,
+    ANTIGRAVITY: _is_antigravity_log,
+}
