@@ -5,12 +5,15 @@ the records of the branch that was left stay in the file. Not every branch is a 
 prompts that were typed while the agent worked have branches too.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
 from pipeline.transcripts.fields import as_mapping, as_text, list_blocks
 
+# A longer conversation that starts anew in the same file was probably not rewound: its host lost the order.
+MOST_AT_START = 3
 _NOTICES = ("[Request interrupted by user", "<local-command-")
 
 
@@ -63,12 +66,29 @@ class Conversation:
     def find_rewound(self) -> set[str]:
         """Return the records of the branches that the person left."""
         path = self._list_path()
-        next_on_path = dict(zip([self._nodes[path[0]].parent, *path], path, strict=False)) if path else {}
-        roots = {name: self._find_root(name, next_on_path) for name in self._nodes if name not in set(path)}
+        if not path:
+            return set()
+        successors = dict(zip([self._nodes[path[0]].parent, *path], path, strict=False))
+        # What follows on the path, without records of programs, decides whether a branch was left.
+        following: dict[str, _Kind] = {}
+        kind = _Kind.PROGRAM
+        for name in reversed(path):
+            kind = kind if self._nodes[name].kind is _Kind.PROGRAM else self._nodes[name].kind
+            following[name] = kind
+        roots: dict[str, str] = {}
         ends: dict[str, int] = {}
-        for name, root in roots.items():
-            ends[root] = max(ends.get(root, -1), self._nodes[name].number)
-        left = {root for root, end in ends.items() if self._is_left(root, end, path, next_on_path)}
+        prompts: Counter[str] = Counter()
+        for name, node in self._nodes.items():
+            if name not in following:
+                root = roots[name] = roots.get(node.parent, name)
+                ends[root] = node.number
+                prompts[root] += node.kind is _Kind.PROMPT
+        left = {
+            root
+            for root, end in ends.items()
+            if (self._nodes[root].parent in self._nodes or prompts[root] <= MOST_AT_START)
+            and self._is_left(root, end, successors, following)
+        }
         return {name for name, root in roots.items() if root in left}
 
     def _list_path(self) -> list[str]:
@@ -80,24 +100,13 @@ class Conversation:
             name = self._nodes[name].parent
         return list(path)[::-1]
 
-    def _find_root(self, name: str, next_on_path: Mapping[str, str]) -> str:
-        """Return the first record of the branch that contains a record."""
-        visited = {name}
-        while (parent := self._nodes[name].parent) in self._nodes and parent not in visited:
-            if parent in next_on_path or parent == self._leaf:
-                break
-            visited.add(parent)
-            name = parent
-        return name
-
-    def _is_left(self, root: str, end: int, path: list[str], next_on_path: Mapping[str, str]) -> bool:
+    def _is_left(self, root: str, end: int, successors: Mapping[str, str], following: Mapping[str, _Kind]) -> bool:
         """Return whether a later prompt replaced a branch, given the position of the branch's last record."""
-        node, successor = self._nodes[root], next_on_path.get(self._nodes[root].parent)
+        node, successor = self._nodes[root], successors.get(self._nodes[root].parent)
         if successor is None or node.kind in (_Kind.ANSWER, _Kind.BOUNDARY) or self._nodes[successor].number < end:
             return False
-        rest = (self._nodes[name].kind for name in path[path.index(successor) :])
-        first = next((kind for kind in rest if kind is not _Kind.PROGRAM), None)
         # A file that was compacted may start twice.
+        first = following[successor]
         return first is _Kind.PROMPT or (first is _Kind.BOUNDARY and node.parent in self._nodes)
 
 
