@@ -164,7 +164,7 @@ class CodexSession(SessionLog):
         """Note where the copied turns of a fork end: ids are ordered by time, and a fork is younger than its copies."""
         turn_id = as_text(payload.get("turn_id"))
         if self._replays and (turn_id or is_start):
-            self._replays = _is_uuid7(turn_id) and turn_id < self.head.id
+            self._replays = _UUID7.fullmatch(turn_id) is not None and turn_id < self.head.id
 
     def _take_event(self, payload: Payload, at: Any) -> None:
         kind, item = payload.get("type"), read_item(payload)

@@ -60,7 +60,7 @@ class Talk:
 
     def result(self, key, text, **fields):
         block = {"type": "tool_result", "tool_use_id": key, "content": text} | fields.pop("block", {})
-        return self.add("user", message={"role": "user", "content": [block]}, toolUseResult=text, **fields)
+        return self.add("user", message={"role": "user", "content": [block]}, **{"toolUseResult": text} | fields)
 
     def queue(self, text):
         operation = {"type": "queue-operation", "sessionId": self.session, "timestamp": "2026-11-24T09:00:30.000Z"}
@@ -184,7 +184,7 @@ def test_the_reason_of_a_rejection_is_said(talk, read):
     talk.say("Start the database")
     talk.call("t1", command="docker compose up")
     words = f"{REFUSED}To tell you how to proceed, the user said:\nrule: we use podman here"
-    talk.result("t1", words, block={"is_error": True})
+    talk.result("t1", words, block={"is_error": True}, toolUseResult="User rejected tool use")
     talk.reply()
     read()
     assert "rule: we use podman here" in talk.said()
@@ -335,7 +335,10 @@ def test_branches_that_are_no_rewind_are_kept(talk, read):
     talk.add("user", isSidechain=True, message={"role": "user", "content": "rule: of a subagent"})
     talk.last = first
     last = talk.result(
-        "t2", f"{REFUSED}To tell you how to proceed, the user said:\nrule: use cd", block={"is_error": True}
+        "t2",
+        f"{REFUSED}To tell you how to proceed, the user said:\nrule: use cd",
+        block={"is_error": True},
+        toolUseResult="User rejected tool use",
     )
     talk.reply("Done.")
     boundary = talk.add("system", subtype="compact_boundary", parentUuid=None, logicalParentUuid=talk.last)
