@@ -86,7 +86,12 @@ def render_brief_line(entry: Entry, now: datetime) -> str:
     """Render one memory of a long list below its header: its short id, its age if it is old, and its text."""
     memory = entry.memory
     is_old = now - parse(memory.occurred_at) >= OLD
-    marks = [memory.id[-SHORT_ID:], *([age(memory.occurred_at, now)] if is_old else []), _due(memory, now)[2:]]
+    marks = [
+        memory.id[-SHORT_ID:],
+        "about the user" if memory.is_of_person else "",
+        age(memory.occurred_at, now) if is_old else "",
+        _due(memory, now).removeprefix(", "),
+    ]
     text = quote(_text_of(entry)) if entry.header == SAID_HEADER else _find_speaker(entry).say(_text_of(entry))
     return f"- [{' · '.join(filter(None, marks))}] {text}{_notes(entry)}"
 

@@ -27,7 +27,7 @@ from pipeline.store.turn_search import FoundTurn
 from pipeline.text.messages import is_small_talk
 from pipeline.text.own_words import list_own_lines
 
-# Chosen on the labelled days of two developers (decision 0083): the bar leaves one line per prompt.
+# Chosen on the labelled days of two developers (decision 0079): the bar leaves one line per prompt.
 INFORMATION = 0.2
 ACTIVITY = 0.25
 MADE_A_MEMORY = 0.1
