@@ -243,7 +243,7 @@ lock: $(DEVELOPMENT) ## Resolve the pinned dependencies anew, the larger set fir
 	sed -i 's/^\(\(hadolint\|seaweedfs\)-bin==[0-9.]*\) \\$$/\1 ; sys_platform == "linux" \\/' requirements-dev.lock
 
 # Not `all`: it names Reverie itself, and pip-compile would lock the path of this checkout.
-LOCK_EXTRAS := $(addprefix --extra ,code encryption pdf postgres s3 sync team demo)
+LOCK_EXTRAS := $(addprefix --extra ,encryption pdf postgres s3 sync team demo)
 LOCK_OPTIONS := --quiet --strip-extras --no-header --no-annotate --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 # What builds and checks a release stays apart from what Reverie needs.

@@ -176,6 +176,11 @@ class HomePaths:
         return self.root / "claims.json"
 
     @property
+    def clones(self) -> Path:
+        """Return the file of the git clones with memories, and their workspaces."""
+        return self.root / "clones.json"
+
+    @property
     def renames(self) -> Path:
         """Return the file of the new names of renamed and merged workspaces."""
         return self.root / "renames.json"

@@ -41,7 +41,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m demo", description="Show Reverie on a developer's week.")
     parser.add_argument("--once", action="store_true", help="stop after the last section; exit 1 if an answer is wrong")
     parser.add_argument("--open", action="store_true", help="open the dashboard after the last section")
-    parser.add_argument("--port", type=int, metavar="N", help="port of the server (default: 7077 or the next)")
+    parser.add_argument(
+        "--port",
+        type=int,
+        metavar="N",
+        default=os.environ.get("REVERIE_PORT"),
+        help="port of the server (default: REVERIE_PORT, 7077 or the next)",
+    )
     return parser
 
 

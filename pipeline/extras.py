@@ -1,8 +1,13 @@
 """The optional features, and the packages that each of them needs."""
 
 import importlib.util
+import json
+import shlex
 import sys
 from dataclasses import dataclass
+from importlib.metadata import distribution
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from pipeline.errors import ExtraMissing
 
@@ -15,9 +20,7 @@ class Extra:
     modules: tuple[str, ...]
 
 
-LANGUAGES = ("go", "java", "javascript", "python", "rust", "typescript")
 EXTRAS = {
-    "code": Extra("Indexing source code", ("tree_sitter", *(f"tree_sitter_{language}" for language in LANGUAGES))),
     "encryption": Extra("An encrypted data directory", ("sqlcipher3",)),
     "pdf": Extra("Reading PDF files", ("pypdf",)),
     "postgres": Extra("A store on PostgreSQL", ("psycopg",)),
@@ -43,8 +46,18 @@ def require_extra(name: str) -> None:
 
 
 def install_command(*names: str) -> str:
-    """Return the command that installs extras."""
-    return f"pip install 'reverie[{','.join(names)}]'"
+    """Return the command that installs extras into this installation: Reverie comes from a checkout or a wheel."""
+    origin = json.loads(distribution("reverie").read_text("direct_url.json") or "{}")
+    url = urlsplit(origin.get("url", ""))
+    source = unquote(url.path).rstrip("/") if url.scheme == "file" else origin.get("url", "reverie")
+    target = shlex.quote(f"{source}[{','.join(names)}]")
+    tools = Path(sys.prefix).parent
+    if tools.name == "tools" and tools.parent.name == "uv":
+        return f"uv tool install --reinstall --torch-backend cpu {target}"
+    if tools.name == "venvs" and tools.parent.name == "pipx":
+        return f"pipx install --force {target}"
+    editable = "--editable " if origin.get("dir_info", {}).get("editable") else ""
+    return f"{shlex.quote(sys.executable)} -m pip install {editable}{target}"
 
 
 def _is_installed(module: str) -> bool:

@@ -415,6 +415,40 @@ def test_no_script_imports_onnxruntime_with_its_telemetry():
 READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "config.foreign_variables", "web.hooks.client"})
 
 
+# Which modules start programs, and which program. Git runs in one module, which knows how it runs safely.
+STARTS_A_PROGRAM = {
+    "pipeline.identity.git": "git, by its list of commands",
+    "pipeline.index.compile": "our own compiler of models",
+    "pipeline.ingest.pdf": "our own reader of PDFs",
+    "pipeline.ingest.project.limited_process": "our own parser of code",
+    "pipeline.services.import_progress": "our own import",
+    "web.cli.doctor_probe": "the program that a host runs",
+    "web.cli.hook_probe": "the hook that a host runs",
+    "web.cli.mcp_probe": "the tool server that a host runs",
+    "web.cli.service_manager": "the platform's manager of services",
+    "web.cli.setup": "the host that the user named",
+    "web.detached": "our own programs",
+    "web.supervisor": "our own programs",
+}
+
+
+def test_programs_are_started_only_in_listed_modules_and_git_only_in_one():
+    starting = {
+        module.name for module in modules() if any(within(name, "subprocess") for _, name in list_imports(module))
+    }
+    assert starting == set(STARTS_A_PROGRAM)
+    naming_git = {
+        module.name
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and node.args
+        and re.match(r"(shutil|subprocess|os)\.", ast.unparse(node.func))
+        and any(isinstance(part, ast.Constant) and part.value == "git" for part in ast.walk(node.args[0]))
+    }
+    assert naming_git == {"pipeline.identity.git"}
+
+
 def test_only_the_settings_read_the_environment():
     wrong = [
         f"{module}:{node.lineno}"

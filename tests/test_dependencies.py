@@ -168,7 +168,7 @@ def test_only_the_modules_of_optional_features_need_an_extra(tmp_path):
     missing = json.loads(done.stdout)
     postgres = {name for name in missing if name.startswith("pipeline.store.postgres")}
     assert postgres
-    assert missing.keys() - postgres == {"pipeline.ingest.project", "pipeline.store.cipher", "web.dashboard.oidc"}
+    assert missing.keys() - postgres == {"pipeline.store.cipher", "web.dashboard.oidc"}
 
 
 CORE = """
@@ -237,7 +237,6 @@ sys.exit(f"{answer.status_code}: {answer.get_data(as_text=True)}")
 """
 # What uses each extra first.
 FEATURES = {
-    "code": (READ, ["project", "tests/data"]),
     "encryption": (COMMAND, ["encrypt", "--key-file", "KEY"]),
     "pdf": (READ, ["pdf", "tests/data"]),
     "postgres": (COMMAND, ["user", "list"]),

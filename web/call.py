@@ -18,7 +18,8 @@ from pipeline.errors import MalformedRequest
 from pipeline.identity.branches import find_side_branch
 from pipeline.records import OWNED
 from pipeline.records.people import Caller, Role
-from pipeline.services.workspaces import choose_workspace, note_claim
+from pipeline.services.operations import summarize_workspace
+from pipeline.services.workspaces import choose_workspace, describe_earlier, list_earlier, note_claim
 from pipeline.workspace import Workspace
 from web.access import Need, may_enter, may_write, require
 from web.contract import CALLER_HEADER, FOLDER_HEADER, INCOGNITO_HEADER, MCP
@@ -155,6 +156,16 @@ def workspace_finder(call: Call, *, to_write: bool) -> Callable[[str], Workspace
         return lambda _folder: call.workspace
     explicit = call.workspace_id if WORKSPACE_HEADER in call.headers else None
     return partial(_find_workspace, call, explicit, to_write=to_write)
+
+
+def describe_earlier_memories(call: Call, folder: str) -> list[str]:
+    """Describe the other workspaces of the owner that may contain earlier memories of a folder's project."""
+    path, settings = Path(folder), call.container.settings
+    if call.caller.person is not None or WORKSPACE_HEADER in call.headers or not path.is_absolute():
+        return []
+    names = list_earlier(settings, choose_workspace(path, settings, explicit=None, environment=None))
+    counts = {name: summarize_workspace(call.container.workspace(name)).memories for name in names}
+    return [f"{describe_earlier(name, count)} Ask the user first." for name, count in counts.items()]
 
 
 def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:

@@ -1,6 +1,7 @@
 """Access checks of every request: host names against DNS rebinding, same origin, and the bearer token."""
 
 import hmac
+import math
 import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 from flask import Flask, g, request
 from werkzeug.wrappers import Response
 
+from pipeline.lru import LruCache
 from pipeline.records.people import HOME_OWNER, NOBODY, Caller
 from web.connections import vouch_for
 from web.listener import LISTENER, Listener, find_listener
@@ -20,6 +22,11 @@ BEARER = "Bearer "
 
 # Log at most one rejected request per route in this time: unauthenticated clients can send any number.
 REFUSAL_TOLD_S = 60.0
+
+# On a server for other machines, an address that sends more wrong tokens in a minute than this has to wait.
+MOST_WRONG_TOKENS = 20
+WRONG_TOKENS_S = 60.0
+MOST_ADDRESSES = 4096
 
 # Returns None to accept a request.
 Door = Callable[[], Response | None]
@@ -93,8 +100,13 @@ def _let_in(caller: Caller) -> None:
 
 def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> Callable[[], Response]:
     logged_at: dict[str, float] = {}
+    wrong_tokens = WrongTokens()
 
     def refuse() -> Response:
+        if "Authorization" in request.headers and find_listener().is_exposed:
+            wait_s = wrong_tokens.note(request.remote_addr or "")
+            if wait_s:
+                return _ask_to_wait(wait_s)
         route = "" if request.url_rule is None else request.url_rule.rule
         if time.monotonic() - logged_at.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
             logged_at[route] = time.monotonic()
@@ -103,6 +115,28 @@ def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> C
         return _ask_for_token()
 
     return refuse
+
+
+class WrongTokens:
+    """Count the wrong tokens of each address; a right token is always accepted."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._windows: LruCache[str, list[float]] = LruCache(MOST_ADDRESSES)
+
+    def note(self, address: str) -> int:
+        """Note a wrong token of an address; return the seconds that it has to wait, 0 if it need not."""
+        now = self._clock()
+        times = self._windows.get(address, lambda _known: True, list)
+        times[:] = [at for at in times if now - at < WRONG_TOKENS_S][-MOST_WRONG_TOKENS:]
+        times.append(now)
+        return math.ceil(times[0] + WRONG_TOKENS_S - now) if len(times) > MOST_WRONG_TOKENS else 0
+
+
+def _ask_to_wait(seconds: int) -> Response:
+    refusal = problem(429, "This address sent too many wrong tokens. Check the token, wait, and try again.")
+    refusal.headers["Retry-After"] = str(seconds)
+    return refusal
 
 
 def _ask_for_token() -> Response:

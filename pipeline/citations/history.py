@@ -22,7 +22,6 @@ _COMMIT = "\x01"
 # The line before the names of the files that differ between two trees.
 _TREES = re.compile(r"([0-9a-f]{40,64}) [0-9a-f]{40,64}\n")
 _FORMAT = "--format=%x01%H %cs"
-_QUIET = ("--no-color", "--no-show-signature", "--no-notes", "--no-ext-diff", "--no-textconv")
 # Texts about the code, and generated files.
 NO_CODE = (
     *(f":(exclude,glob,icase)**/*.{ext}" for ext in ("md", "mdx", "rst", "txt", "adoc", "lock", "svg", "ipynb", "po")),
@@ -68,9 +67,7 @@ def read_ended_paths(git: Git) -> EndedPaths:
     """Read which paths were deleted or renamed, newest first; raise TooMuchHistory beyond the limits."""
     ended = EndedPaths()
     commit, date = "", ""
-    pieces = _read_pieces(
-        git, "log", "-z", "-M", "-l400", "--diff-filter=DR", "--name-status", *_QUIET, _FORMAT, "HEAD", "--"
-    )
+    pieces = _read_pieces(git, "log", "-z", "-M", "-l400", "--diff-filter=DR", "--name-status", _FORMAT, "HEAD", "--")
     for piece in pieces:
         status = piece.lstrip("\n")
         if status.startswith(_COMMIT):
@@ -122,7 +119,7 @@ def read_changed_since(git: Git, commits: Collection[str], names: Collection[str
 
 def _find_trees(git: Git, commits: Collection[str]) -> dict[str, str]:
     """Return the tree of each commit that the repository has."""
-    lines = _read_pieces(git, "log", *_QUIET, "--format=%H %T", "--all", "HEAD", "--", separator=b"\n")
+    lines = _read_pieces(git, "log", "--format=%H %T", "--all", "HEAD", "--", separator=b"\n")
     known = sorted((commit, tree) for commit, _, tree in (line.partition(" ") for line in lines))
     trees: dict[str, str] = {}
     for commit in commits:
@@ -144,7 +141,7 @@ def _collect(git: Git, names: Collection[str], chosen: tuple[str, ...]) -> dict[
 
 def _read_lines(git: Git, chosen: tuple[str, ...]) -> Iterator[Line]:
     change, path, added = Change("", ""), "", list[str]()
-    log = ("log", "-p", "-U0", "-M", "-l400", *_QUIET, _FORMAT, *chosen)
+    log = ("log", "-p", "-U0", "-M", "-l400", _FORMAT, *chosen)
     for text in _read_pieces(git, *log, separator=b"\n"):
         if text.startswith(_COMMIT):
             commit, _, date = text[1:].partition(" ")

@@ -13,7 +13,7 @@ from pipeline.store.session_history import OPEN, CurrentConclusion, ImportedSess
 from pipeline.text.messages import is_follow_up, says_little
 from pipeline.text.normalize import shorten
 from pipeline.text.tokens import search_tokens
-from pipeline.times import age
+from pipeline.times import age, utc_text
 
 MOST_CHARS = 900
 SESSIONS, DECISIONS, COMMANDS = 3, 4, 3
@@ -32,7 +32,11 @@ def describe_past_sessions(
 ) -> list[str]:
     """Return lines about the imported sessions; none without them. Texts that are `shown` anyway are left out."""
     person = session.viewer.person
-    imported = [past for past in session_history.list_imported(db, SESSIONS_READ, person) if past.id != session.id]
+    imported = [
+        past
+        for past in session_history.list_imported(db, SESSIONS_READ, utc_text(now), person)
+        if past.id != session.id
+    ]
     if not imported:
         return []
     conclusions = session_history.list_current_conclusions(db, CONCLUSIONS_READ, person)

@@ -21,7 +21,7 @@ MAX_PATCH_BYTES = 64 * 1024 * 1024
 MAX_REFLOG_ENTRIES = 2000
 # Paths in one command.
 MAX_PATHS = 200
-_PATCH = ("-p", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv", "--full-index")
+_PATCH = ("-p", "--no-renames", "--full-index")
 _COMMIT = b"\x01"
 # The starts of reflog entries of commits that were made on the checked-out branch.
 _OWN_COMMITS = ("commit", "cherry-pick", "am:", "revert")

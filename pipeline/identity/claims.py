@@ -5,16 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline.errors import InvalidField, NotFound
 from pipeline.identity.git import Git
-from pipeline.identity.private_json import write_private_json
+from pipeline.identity.private_json import lock_file, write_private_json
 from pipeline.identity.repository import root_of_folder
 from pipeline.times import utc_now
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 # Cloning thousands of repositories must not fill the data directory with unapproved claims.
 MAX_WAITING = 100
@@ -54,32 +50,25 @@ class Claims:
     def note(self, file: Path, workspace: str) -> None:
         """Add a claim that awaits approval; a known claim stays unchanged."""
         if not any(_names(claim, file, workspace) for claim in self.list_all()):
-            with self._lock():
+            with lock_file(self._file):
                 self._store([Claim(str(file), workspace, utc_now()), *self.list_all()])
 
     def agree(self, file: Path, workspace: str) -> Claim:
         """Approve a claim; another claim of the same file ends."""
         claim = Claim(str(file), workspace, utc_now(), agreed=True)
-        with self._lock():
+        with lock_file(self._file):
             self._store([claim, *(other for other in self.list_all() if other.file != claim.file)])
         return claim
 
     def withdraw(self, file: Path) -> Claim:
         """Withdraw the approval of a file; raise NotFound if there was none."""
-        with self._lock():
+        with lock_file(self._file):
             known = self.list_all()
             withdrawn = next((claim for claim in known if claim.file == str(file) and claim.agreed), None)
             if withdrawn is None:
                 raise NotFound(f"there is no approved claim of {file} claims")
             self._store([replace(claim, agreed=False) if claim is withdrawn else claim for claim in known])
         return withdrawn
-
-    def _lock(self) -> "FileLock":
-        # Imported here because every command looks up its workspace and few write claims.
-        from filelock import FileLock
-
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return FileLock(f"{self._file}.lock", timeout=5, mode=0o600)
 
     def _store(self, claims: Sequence[Claim]) -> None:
         agreed = [claim for claim in claims if claim.agreed]

@@ -1,4 +1,7 @@
-"""Run git read-only and with a deadline in an untrusted folder, regardless of the repository's configuration."""
+"""Run git read-only and with a deadline in an untrusted folder, regardless of the repository's configuration.
+
+No other module starts git. No command reads the files of the work tree through filters, which are programs.
+"""
 
 import os
 import re
@@ -12,6 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import FieldError, InvalidField
+from pipeline.identity.git_config import find_excludes_file
+from pipeline.identity.repository import Repository, UnreadableFile, exists, open_repository, root_of_folder
 
 # Seconds for an answer, and for a complete streamed output.
 ANSWER_S, OUTPUT_S = 60.0, 600.0
@@ -30,8 +35,27 @@ _SETTINGS = (
     "mailmap.file=/dev/null",
     "mailmap.blob=",
     "log.mailmap=false",
-    "gpg.program=",
+    "log.showSignature=false",
+    "diff.submodule=short",
+    "submodule.recurse=false",
+    *(f"gpg.{format_}program=" for format_ in ("", "openpgp.", "x509.", "ssh.")),
 )
+_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
+# The commands that may run, with the options that keep them from running programs.
+_COMMANDS = {
+    "cat-file": (),
+    "check-ignore": (),
+    "cherry": (),
+    "diff-tree": _DIFF,
+    "for-each-ref": (),
+    "grep": ("--no-textconv", "--no-recurse-submodules", "--no-color"),
+    "log": (*_DIFF, "--no-show-signature", "--no-notes", "--no-mailmap"),
+    "ls-files": (),
+    "ls-tree": (),
+    "merge-base": (),
+    "rev-list": (),
+    "rev-parse": (),
+}
 _QUIET = (*(part for setting in _SETTINGS for part in ("-c", setting)), "--no-pager", "--no-optional-locks")
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "LC_ALL": "C.UTF-8"}
 # Git's warning about an unreadable folder, after which it continues.
@@ -53,9 +77,16 @@ class Git:
         program = shutil.which("git")
         if program is None:
             raise _refusal("git is not installed, or not on the PATH")
-        self._command = (program, *_QUIET, "-C", str(folder))
+        repository = _find_repository(folder)
+        # The user's file, which the repository's configuration must not replace by a file of its choice.
+        ignored = None if repository is None else find_excludes_file(repository)
+        excludes = f"core.excludesFile={ignored or '/dev/null'}"
+        self._program = (program, *_QUIET, "-c", excludes, "-C", str(folder))
         # Not the caller's: GIT_DIR, which hooks set, would select another repository.
         self._environment = {**_ENVIRONMENT, **_user_home()}
+        if repository is not None and not folder.resolve().is_relative_to(repository.common_dir):
+            # The configuration could name any folder.
+            self._environment["GIT_WORK_TREE"] = str(repository.root)
 
     def has_commits(self) -> bool:
         """Return whether there are commits; raise InvalidField for a folder that git refuses."""
@@ -99,7 +130,7 @@ class Git:
             lines.write(stdin.encode())
             lines.seek(0)
             process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-                [*self._command, *arguments],
+                self._command(*arguments),
                 stdin=lines,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
@@ -124,10 +155,13 @@ class Git:
                 complaints.seek(0)
                 raise _refusal(_reason(complaints.read(MAX_STDERR_BYTES)))
 
+    def _command(self, name: str, *arguments: str) -> list[str]:
+        return [*self._program, name, *_COMMANDS[name], *arguments]
+
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         try:
             return subprocess.run(  # noqa: S603 - a list of arguments, no shell
-                [*self._command, *arguments],
+                self._command(*arguments),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
@@ -136,6 +170,18 @@ class Git:
             )
         except subprocess.TimeoutExpired as error:
             raise _late(ANSWER_S) from error
+
+
+def _find_repository(folder: Path) -> Repository | None:
+    """Return the repository that git finds for a folder, None if this is unclear."""
+    try:
+        root = root_of_folder(folder)
+        repository = None if root is None else open_repository(root)
+    except UnreadableFile:
+        return None
+    # Git passes over a `.git` without these, and searches further up.
+    parts = () if repository is None else (repository.git_dir / "HEAD", repository.common_dir / "objects")
+    return repository if all(exists(part) for part in parts) else None
 
 
 def _reason(complaint: bytes) -> str:

@@ -18,6 +18,7 @@ USER_CONFIG_FILES = (Path(".config/git/config"), Path(".gitconfig"))
 # Git's limit.
 DEEPEST_INCLUDE = 10
 
+_EXCLUDES_FILE = (("core", ""), "excludesfile")
 _WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 # Section and subsection, name, value.
@@ -45,6 +46,15 @@ def remote_of(repository: Repository) -> Remote | None:
             urls.setdefault(name, value)
     chosen = "origin" if "origin" in urls else min(urls, default=None)
     return None if chosen is None else Remote(chosen, _rewrite(urls[chosen], [*_read_user_files(repository), *own]))
+
+
+def find_excludes_file(repository: Repository) -> Path | None:
+    """Return the user's file of ignored paths for all repositories; None if the user has no home folder."""
+    home = _home()
+    values = [value for section, key, value in _read_user_files(repository) if (section, key) == _EXCLUDES_FILE]
+    if home is None or not values:
+        return None if home is None else home / ".config/git/ignore"
+    return Path(values[-1]).expanduser()
 
 
 def _rewrite(url: str, variables: Iterable[Variable]) -> str:

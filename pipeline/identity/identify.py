@@ -1,14 +1,14 @@
 """The rules, strongest first: explicit, environment, file (`.reverie.toml`), git remote, git directory, path.
 
-A project has one name for all spellings of its remote.
+A project has one name for all spellings of its remote. A clone that has memories keeps its workspace.
 """
 
 import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from config.paths import WORKSPACE_ID, is_workspace_id
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity.claims import is_of_owner
+from pipeline.identity.clones import Clone, CloneChoice, ClonePlaces, RemoteLocation, choose_for_clone, find_mark
 from pipeline.identity.git_config import remote_of
 from pipeline.identity.project_file import Override, Split, read_nearest_override
 from pipeline.identity.repository import (
@@ -138,7 +139,7 @@ class Identity:
     """A folder's workspace id, the rule that decided, and the reason.
 
     `problem` names an invalid `.reverie.toml`, `claim` a file that names a workspace: it is used with the rule
-    `file`, otherwise it is not approved.
+    `file`, otherwise it is not approved. `clone` is the choice for a git repository whose location decides.
     """
 
     id: str
@@ -146,6 +147,7 @@ class Identity:
     detail: str
     problem: FieldError | None = None
     claim: Override | None = None
+    clone: CloneChoice | None = field(default=None, compare=False)
 
     @property
     def waits(self) -> bool:
@@ -160,11 +162,15 @@ def identify(
     environment: str | None = None,
     split: Split = "none",
     is_agreed: Callable[[Path, str], bool] = lambda _file, _workspace: False,
+    clones: Sequence[Clone] = (),
+    is_in_use: Callable[[str], bool] = lambda _workspace: False,
 ) -> Identity:
     """Determine the workspace of a folder: same files, same answer.
 
     A workspace that a project's file names is used if a person approved it, or if the file is not part of a
-    repository. `split` applies unless a `.reverie.toml` says otherwise. Unreadable git files lead to the next rule.
+    repository. `clones` lists the clones with memories.
+
+    `split` applies unless a `.reverie.toml` says otherwise. Unreadable git files lead to the next rule.
     Raises InvalidField for a path that cannot be resolved, or an invalid explicit id.
     """
     if explicit is not None:
@@ -172,7 +178,7 @@ def identify(
     if environment is not None:
         return Identity(_check_id(environment, "REVERIE_WORKSPACE"), "environment", "REVERIE_WORKSPACE names it")
     own, problem = _read_override(folder)
-    derived = _derive(folder, (own.split if own else None) or split)
+    derived = _derive(folder, (own.split if own else None) or split, clones, is_in_use)
     if own is not None and own.workspace not in (None, derived.id):
         if is_agreed(own.file, own.workspace) or is_of_owner(own.file, folder):
             return Identity(own.workspace, "file", f"{printable(own.file)} names it", claim=own)
@@ -197,7 +203,7 @@ def _read_override(folder: Path) -> tuple[Override | None, FieldError | None]:
         return None, FieldError(printable(error.file), error.reason)
 
 
-def _derive(folder: Path, split: Split) -> Identity:
+def _derive(folder: Path, split: Split, clones: Sequence[Clone], is_in_use: Callable[[str], bool]) -> Identity:
     root = root_of_folder(folder)
     if root is None:
         path = resolve_upwards(folder)[0]
@@ -210,24 +216,36 @@ def _derive(folder: Path, split: Split) -> Identity:
         return _identity(location_of_path(root), "git", f"worktree {printable(root)}, split by worktree")
     if split == "clone":
         return _by_directory(repository, "split by clone")
-    return _by_remote(repository)
+    return _by_clone(repository, clones, is_in_use)
 
 
-def _by_remote(repository: Repository) -> Identity:
+def _by_clone(repository: Repository, clones: Sequence[Clone], is_in_use: Callable[[str], bool]) -> Identity:
+    by_location, remote = _by_remote(repository)
+    place = location_of_path(repository.common_dir)
+    reused = replace(place, key=f"{place.key}\0{find_mark(repository)}")
+    places = ClonePlaces(remote, _id_of(place), _id_of(reused))
+    choice = choose_for_clone(repository, places, clones, is_in_use)
+    if choice.clone.workspace == by_location.id:
+        return replace(by_location, clone=choice)
+    detail = f"git directory {printable(repository.common_dir)}: {choice.why}"
+    return Identity(choice.clone.workspace, "git", detail, clone=choice)
+
+
+def _by_remote(repository: Repository) -> tuple[Identity, RemoteLocation | None]:
     try:
         remote = remote_of(repository)
     except UnreadableFile as error:
-        return _by_directory(repository, f"its remotes are unknown, for {error}")
+        return _by_directory(repository, f"its remotes are unknown, for {error}"), None
     if remote is None:
-        return _by_directory(repository, "it has no remote")
+        return _by_directory(repository, "it has no remote"), None
     # A linked worktree is elsewhere: a relative address refers to the folder that all worktrees share.
     common = repository.common_dir
     location = location_of_remote(remote.url, common.parent if common.name == ".git" else common)
     if location is None:
-        return _by_directory(repository, f"the address of its remote {printable(remote.name)} names no location")
-    return _identity(
-        location, "git-remote", f"remote {printable(remote.name)} of {printable(common)} is {printable(location.key)}"
-    )
+        return _by_directory(repository, f"the address of its remote {printable(remote.name)} names no location"), None
+    detail = f"remote {printable(remote.name)} of {printable(common)} is {printable(location.key)}"
+    identity = _identity(location, "git-remote", detail)
+    return identity, RemoteLocation(location.key, identity.id, remote.name == "origin")
 
 
 def _by_directory(repository: Repository, why: str) -> Identity:
@@ -240,5 +258,9 @@ def _by_path(path: Path, why: str) -> Identity:
 
 
 def _identity(location: ProjectLocation, rule: Rule, detail: str) -> Identity:
+    return Identity(_id_of(location), rule, detail)
+
+
+def _id_of(location: ProjectLocation) -> str:
     slug = re.sub(r"[^a-z0-9]+", "-", location.name.lower()).strip("-")[:SLUG_CHARS] or "root"
-    return Identity(f"{slug}-{hashlib.sha256(os.fsencode(location.key)).hexdigest()[:8]}", rule, detail)
+    return f"{slug}-{hashlib.sha256(os.fsencode(location.key)).hexdigest()[:8]}"

@@ -3,7 +3,19 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+
+def lock_file(file: Path) -> "FileLock":
+    """Return the lock for changes of a file, whose folder is created."""
+    # Imported here because every command looks up its workspace and few write.
+    from filelock import FileLock
+
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return FileLock(f"{file}.lock", timeout=5, mode=0o600)
 
 
 def write_private_json(file: Path, value: Any) -> None:

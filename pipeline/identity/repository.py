@@ -29,19 +29,24 @@ class UnreadableFile(Exception):
         self.reason = reason
 
 
-def read_bounded(file: Path) -> bytes:
-    """Return the bytes of a regular file of at most 1 MiB; raise UnreadableFile for anything else."""
+def read_bounded(file: Path, limit: int = READ_LIMIT) -> bytes:
+    """Return the bytes of a regular file of at most 1 MiB or another limit; raise UnreadableFile for anything else."""
+    data = read_start(file, limit + 1)
+    if len(data) > limit:
+        raise UnreadableFile(file, f"is longer than {limit >> 20} MiB")
+    return data
+
+
+def read_start(file: Path, limit: int) -> bytes:
+    """Return the first bytes of a regular file; raise UnreadableFile for anything else."""
     try:
         # Reading a pipe or a device might never end.
         if not file.is_file():
             raise UnreadableFile(file, "is not a file")
         with file.open("rb") as stream:
-            data = stream.read(READ_LIMIT + 1)
+            return stream.read(limit)
     except OSError as error:
         raise UnreadableFile(file, error.strerror or "cannot be read") from error
-    if len(data) > READ_LIMIT:
-        raise UnreadableFile(file, "is longer than 1 MiB")
-    return data
 
 
 def exists(path: Path) -> bool:
@@ -113,7 +118,14 @@ def branch_of_folder(folder: Path) -> str | None:
 def head_of_folder(root: Path) -> str | None:
     """Return the commit that is checked out in a root, None if git's files do not say it."""
     try:
-        repository = open_repository(root)
+        return head_of_repository(open_repository(root))
+    except UnreadableFile:
+        return None
+
+
+def head_of_repository(repository: Repository) -> str | None:
+    """Return the commit that is checked out in a repository, None if git's files do not say it."""
+    try:
         head = read_bounded(repository.git_dir / "HEAD").decode("utf-8", "replace").strip()
         if not head.startswith("ref:"):
             return head or None

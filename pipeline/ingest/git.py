@@ -35,7 +35,7 @@ READ_BYTES = 1 << 16
 # follow, the first after a line feed, and an empty piece ends the commit.
 _FORMAT = "--format=format:" + "".join(f"%{sign}%x00" for sign in ("H", "at", "ct", "an", "ae", "s", "b"))
 _PIECES = 7
-_LOG = ("log", "-z", "--name-only", "--no-renames", "--no-color", "--no-show-signature", "--no-notes")
+_LOG = ("log", "-z", "--name-only", "--no-renames")
 
 
 # Prefixes of conventional commits.

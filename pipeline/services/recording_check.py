@@ -119,8 +119,13 @@ def _find_last_prompt_of(file: TranscriptFile) -> float | None:
 
 
 def describe_problem(recording: HostRecording) -> str:
-    """Return one line about a host that is not recorded: since when, and why."""
-    return f"not recording since {_format_time(recording.silent_since or 0.0)}: {recording.problem}"
+    """Return one line about a host that is not recorded: since when, if it ever was, and why."""
+    since = (
+        "never recorded"
+        if not recording.silent_since
+        else f"not recording since {_format_time(recording.silent_since)}"
+    )
+    return f"{since}: {recording.problem}"
 
 
 def _format_time(at: float) -> str:

@@ -13,6 +13,7 @@ from pipeline.sessions.invocations import find_invocations
 from pipeline.sessions.questions import Question, Stated, make_questions
 from pipeline.store import memories, session_history
 from pipeline.store.session_history import OPEN
+from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
 # The most recent conclusions and sessions of which questions are made, and the questions that are asked.
@@ -50,7 +51,7 @@ def find_questions(workspace: Workspace, contexts: SearchContexts, limit: int) -
 
 def _make_questions(workspace: Workspace) -> list[Question]:
     with workspace.database.read() as db:
-        imported = session_history.list_imported(db, SESSIONS, workspace.person_id)
+        imported = session_history.list_imported(db, SESSIONS, utc_now(), workspace.person_id)
         current = session_history.list_current_conclusions(db, CONCLUSIONS, workspace.person_id)
         criteria = Filter(kinds=(Kind.DECISION,), viewer=workspace.onlooker)
         captured = drop_superseded(db, memories.page(db, criteria, CONCLUSIONS, None))

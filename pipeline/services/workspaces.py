@@ -6,16 +6,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from config.paths import is_personal
 from config.settings import SETTINGS, Settings
-from pipeline.errors import FieldError, InvalidField
+from pipeline.errors import Conflict, FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
+from pipeline.identity.clones import Clones, choose_for_folder, list_moved_away
 from pipeline.identity.project_file import read_nearest_override
 from pipeline.identity.renames import Renames
 from pipeline.identity.repository import (
     UnreadableFile,
     open_repository,
     printable,
+    resolve_upwards,
     root_of_folder,
 )
 from pipeline.services.workspace_listing import is_in_use
@@ -48,11 +51,12 @@ def choose_workspace(
     explicit: str | None,
     environment: str | None,
     exists: Callable[[str], bool] | None = None,
+    is_of_team: bool = False,
 ) -> WorkspaceChoice:
     """Choose a workspace: that of the call, environment or project file, else the setting, else the folder's own.
 
-    A Git project starts with its own empty workspace. Other folders share the default workspace, unless they have
-    one. A caller with open stores passes `exists`. Raises InvalidField for an unreadable folder.
+    A Git project starts with its own empty workspace. Other folders share the default one, unless they have their own.
+    A caller with open stores passes `exists`. For a team, only a clone's location counts. Raises InvalidField.
     """
     renames = Renames(settings.paths.renames)
     fallback, exists = renames.find(settings.workspace), exists or partial(is_in_use, settings)
@@ -64,6 +68,8 @@ def choose_workspace(
         environment=environment,
         split=settings.workspace_split,
         is_agreed=partial(_is_granted, settings, exists),
+        clones=() if is_of_team else Clones(settings.paths.clones).list_all(),
+        is_in_use=lambda name: not is_of_team and exists(renames.find(name)),
     )
     if identity.rule == "explicit":
         return WorkspaceChoice(identity.id, "this call uses it", identity)
@@ -73,15 +79,26 @@ def choose_workspace(
     if identity.rule in ("environment", "file"):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     if fallback != DEFAULT_WORKSPACE:
-        reason = f"commands and hooks use {fallback}, by the setting workspace"
-        return WorkspaceChoice(fallback, reason, identity)
+        identity = replace(identity, clone=None)
+        return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, by the setting workspace", identity)
     if identity.rule in OF_A_PROJECT or exists(identity.id):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
-    return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, as in all folders outside git", identity)
+    return _choose_shared(folder, identity, fallback)
+
+
+def _choose_shared(folder: Path, identity: Identity, workspace: str) -> WorkspaceChoice:
+    """Choose the workspace of all folders outside git; the folder is recorded in case it becomes a repository."""
+    identity = replace(identity, clone=choose_for_folder(resolve_upwards(folder)[0], workspace))
+    return WorkspaceChoice(workspace, f"commands and hooks use {workspace}, as in all folders outside git", identity)
 
 
 def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> None:
-    """Record the workspace that a project's file claims: as pending, or as agreed at the first write."""
+    """Record the workspace of a clone at its first write, and the one that a project's file claims.
+
+    A claim is pending, or agreed at the first write.
+    """
+    if identity.clone is not None and (to_write or identity.clone.is_known):
+        Clones(settings.paths.clones).record(identity.clone)
     if identity.claim is None or identity.claim.workspace is None:
         return
     claims, claim = Claims(settings.paths.claims), (identity.claim.file, identity.claim.workspace)
@@ -89,6 +106,37 @@ def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> Non
         claims.note(*claim)
     elif to_write and not claims.is_agreed(*claim):
         claims.agree(*claim)
+
+
+def list_earlier(settings: Settings, choice: WorkspaceChoice) -> list[str]:
+    """List the workspaces, other than the chosen one, that may contain earlier memories of a folder's project."""
+    if choice.identity is None or choice.identity.clone is None:
+        return []
+    clone, renames = choice.identity.clone, Renames(settings.paths.renames)
+    names = [*clone.earlier, *list_moved_away(clone, Clones(settings.paths.clones).list_all())]
+    current = dict.fromkeys(map(renames.find, names))
+    return [name for name in current if name != choice.workspace and is_in_use(settings, name)]
+
+
+def describe_earlier(workspace: str, memories: int | None) -> str:
+    """Describe a workspace with earlier memories of a project, and the command that uses it again."""
+    count = "" if memories is None else f" ({memories} {'memory' if memories == 1 else 'memories'})"
+    return (
+        f"Earlier memories of this project may be in workspace {workspace}{count}. "
+        f"If so, run `reverie workspace adopt --from {workspace}` in its folder."
+    )
+
+
+def use_for_clone(settings: Settings, folder: Path, workspace: str) -> None:
+    """Use a workspace for a git clone from now on; raise Conflict if the clone's own identity does not decide."""
+    choice = choose_workspace(folder, settings, explicit=None, environment=None)
+    identity = choice.identity
+    if identity is None or identity.clone is None or identity.clone.repository is None:
+        raise Conflict(f"{folder} is no git repository that chooses its own workspace: {choice.detail}.")
+    if is_personal(workspace):
+        raise Conflict(f"Workspace {workspace} has the memories about you. Agents see them in every project anyway.")
+    clone = replace(identity.clone.clone, workspace=workspace)
+    Clones(settings.paths.clones).record(replace(identity.clone, clone=clone))
 
 
 def _is_granted(settings: Settings, exists: Callable[[str], bool], file: Path, workspace: str) -> bool:

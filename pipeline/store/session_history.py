@@ -64,12 +64,13 @@ def count_imported(db: Connection, person: str | None = None) -> ImportedCount:
     return ImportedCount(*row)
 
 
-def list_imported(db: Connection, limit: int, person: str | None = None) -> list[ImportedSession]:
-    """List a person's sessions that were read from transcripts, the last active first."""
+def list_imported(db: Connection, limit: int, now: str, person: str | None = None) -> list[ImportedSession]:
+    """List a person's sessions that were read from transcripts, the last active first; not those of the future."""
     rows = db.execute(
         "SELECT id, agent, name, turn_at FROM agent_session "  # noqa: S608 - constant text
-        f"WHERE agent IS NOT NULL AND {named_by_condition('id', person)} ORDER BY turn_at DESC, id LIMIT ?",
-        (limit,),
+        f"WHERE agent IS NOT NULL AND turn_at <= ? AND {named_by_condition('id', person)} "
+        "ORDER BY turn_at DESC, id LIMIT ?",
+        (now, limit),
     )
     return [ImportedSession(*row) for row in rows]
 

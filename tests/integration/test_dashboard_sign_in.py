@@ -74,6 +74,7 @@ def test_a_link_is_made_for_the_token_alone(app):
 def test_a_link_signs_in_once(app, token):
     path = link(app, token)
     browser = app.test_client()
+    assert browser.head(path, headers=HERE).status_code == 200
     first = browser.get(path, headers=HERE)
     assert first.status_code == 303
     assert first.headers["Location"] == "/"

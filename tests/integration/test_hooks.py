@@ -707,3 +707,17 @@ def test_a_call_that_is_delivered_twice_is_decided_the_same_and_shown_once(clien
     # Another call of the same is asked about, or passes where it was refused once.
     again = client.post(f"/hooks/{route}", sent | {"tool_use_id": "t2"}).get_json(silent=True)
     assert again == (answers[0] if route == "claude-code" else None)
+
+
+def test_the_runs_of_one_workspace_are_listed(client, tmp_path, digested):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".reverie.toml").write_text('workspace = "glazier"\n', encoding="utf-8")
+    client.write("Billing listens on port 8123")
+    digested()
+    post(client, event(cwd=str(project)))
+    post(client, event(session_id="s2"))
+    listed = client.get("/v1/hook-runs?workspace=default").get_json()["items"]
+    assert [run["workspace"] for run in listed] == ["default"]
+    assert len(client.get("/v1/hook-runs").get_json()["items"]) == 2
+    assert client.get("/v1/hook-runs?workspace=../x").status_code == 422

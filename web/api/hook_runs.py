@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from config.paths import WORKSPACE_ID
 from pipeline.records import MAX_FOLDER_CHARS, OWNED, Page
 from pipeline.records.people import display_name, personal_scope
 from pipeline.store.hook_runs import HookRun
@@ -29,6 +30,7 @@ class RunsQuery(bodies.PageQuery):
     """Filters of a list of runs."""
 
     session_id: bodies.SessionId | None = None
+    workspace: Annotated[str, StringConstraints(pattern=f"^{WORKSPACE_ID.pattern}$")] | None = None
 
 
 class RunBody(bodies.Body):
@@ -85,9 +87,11 @@ class NotedAnswer(Answer):
 
 @api.route(Endpoint("GET", "/v1/hook-runs", answer=RunPage, needs=Access.ANYBODY))
 def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
-    """List the runs of hooks and tools in all workspaces, newest first. Runs are kept for two weeks."""
+    """List the runs of hooks and tools, newest first, in all workspaces or in one. Runs are kept for two weeks."""
     session_id = session_of(query.session_id, call.caller)
-    return call.container.agents.hook_runs.page(query.limit, query.before, None, session_id, call.caller.person_id)
+    return call.container.agents.hook_runs.page(
+        query.limit, query.before, query.workspace, session_id, call.caller.person_id
+    )
 
 
 @api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=WholeRunAnswer, problems=(404,), needs=Access.ANYBODY))

@@ -107,6 +107,7 @@ def _list_checks_of(state: State, context: "CheckContext", probe: "ServerProbe")
 
     yield "home", lambda: diagnostics.check_home(context)
     yield "project file", lambda: diagnostics.check_project_file(Path())
+    yield "project memory", lambda: checks.check_project_memory(probe, Path())
     yield "permissions", lambda: diagnostics.check_permissions(context)
     yield "encryption", lambda: diagnostics.check_encryption(context)
     yield "server", lambda: checks.check_server(probe)

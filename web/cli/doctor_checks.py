@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from config.paths import HomePaths
-from config.settings import Settings
+from config.settings import Settings, environment_workspace
 from pipeline.errors import ReverieError, ServerUnreachable, WrongServer
 from pipeline.extras import EXTRAS, install_command, list_missing
 from pipeline.records import CheckResult
@@ -63,6 +63,15 @@ class ServerProbe:
     def is_up(self) -> bool:
         """Tell whether a Reverie server answers at the configured address."""
         return isinstance(self.health, dict)
+
+    def count_memories(self, workspace: str) -> int | None:
+        """Return the number of memories of a workspace; None if the server does not answer."""
+        try:
+            with Client.from_settings(self.settings, timeout_s=HEALTH_TIMEOUT_S) as client:
+                counts = {item["id"]: item["memories"] for item in client.workspaces()["items"]}
+        except ReverieError:
+            return None
+        return counts.get(workspace)
 
     def context(self) -> "CheckContext":
         """Return the context for the checks of the data directory and workspaces."""
@@ -271,6 +280,18 @@ def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
         yield CheckResult(
             "processes", "fail", f"not running: {', '.join(missing)}", "run `reverie down`, then `reverie up`"
         )
+
+
+def check_project_memory(server: ServerProbe, folder: Path) -> Iterator[CheckResult]:
+    """Report other workspaces that may contain earlier memories of the folder's project."""
+    from pipeline.services.workspace_listing import is_in_use
+    from pipeline.services.workspaces import choose_workspace, describe_earlier, list_earlier
+
+    choice = choose_workspace(folder, server.settings, explicit=None, environment=environment_workspace())
+    state: Literal["ok", "warn"] = "ok" if is_in_use(server.settings, choice.workspace) else "warn"
+    for name in list_earlier(server.settings, choice):
+        says, _, hint = describe_earlier(name, server.count_memories(name)).partition(" If so, ")
+        yield CheckResult("project memory", state, says, hint)
 
 
 def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:

@@ -65,13 +65,16 @@ def hooks(context: click.Context) -> None:
 @click.option("--session", metavar="ID", help="Only list runs in this session.")
 @pass_state
 def log(state: State, run: str | None, limit: int, session: str | None) -> None:
-    """List runs of hooks and tools, newest first; with RUN, print the text that the agent read."""
+    """List runs of hooks and tools, newest first; with RUN, print the text that the agent read.
+
+    All workspaces are listed, with -w only one.
+    """
     if run is not None:
         record = state.ask(lambda client: client.call("GET", f"/v1/hook-runs/{quote(run, safe='')}"))
         text = plain(record["text"]) or f"Nothing was shown: {plain(record['reason'])}"
         state.show(record, lambda: click.echo(text))
         return
-    page = state.list_items("/v1/hook-runs", limit, session_id=session)
+    page = state.list_items("/v1/hook-runs", limit, session_id=session, workspace=state.named_workspace)
     state.show(page, lambda: _print_runs(page["items"]))
 
 

@@ -1,5 +1,6 @@
 """The global options of a command line, and the settings, workspace and client that follow from them."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 HOW_TO_FILL = 'Store one with `reverie remember "…"`, or index this project with `reverie index project`.'
 HOW_TO_FIND = "`reverie list` shows the IDs of its memories; choose another workspace with `-w ID`."
+
+# After this time without an answer, a command says that it waits.
+PATIENCE_S = 5.0
 
 
 @dataclass
@@ -97,7 +101,13 @@ class State:
         """Return the server's answer to one request."""
         with self.client(to_write=to_write) as client:
             creates = to_write and self.creates_workspace(client.workspace)
-            answer = question(client)
+            notice = threading.Timer(PATIENCE_S, _say_that_it_waits, (client.url,))
+            notice.daemon = True
+            notice.start()
+            try:
+                answer = question(client)
+            finally:
+                notice.cancel()
         if creates:
             self.new_workspace = (Path(), client.workspace)
         return answer
@@ -230,3 +240,7 @@ def find_user_home() -> Path:
         raise ReverieError(
             "Cannot find your home folder: neither HOME nor the system's user database names it. Set HOME."
         ) from error
+
+
+def _say_that_it_waits(url: str) -> None:
+    click.echo(f"The server at {url} has not answered yet. Waiting for up to a minute; Ctrl-C stops.", err=True)

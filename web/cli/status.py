@@ -1,6 +1,6 @@
 """Commands that show the processes, the server, queues and recent errors, and open the dashboard."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ def status(state: State) -> int:
     with Client.from_settings(state.settings) as client:
         report |= _ask_server(client, state.settings)
         report["here"]["switches"] = _find_switches(state, client, report)
+    report["here"]["earlier"] = _describe_earlier(state, report["workspaces"])
     report["problems"] = list_problems(state.settings.paths.root) + report["problems"]
     state.show(report, lambda: _print_status(report))
     return BROKEN_HOME if report["problems"] else 0
@@ -58,6 +59,15 @@ def _describe_here(state: State) -> dict[str, Any]:
     choice = choose_for_folder(Path(), state.settings, state.named_workspace)
     rule = None if choice.identity is None else choice.identity.rule
     return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": None}
+
+
+def _describe_earlier(state: State, workspaces: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Describe the other workspaces that may contain earlier memories of this folder's project."""
+    from pipeline.services.workspaces import list_earlier
+
+    choice = choose_for_folder(Path(), state.settings, state.named_workspace)
+    counts = {item["id"]: item["memories"] for item in workspaces}
+    return [{"workspace": name, "memories": counts.get(name)} for name in list_earlier(state.settings, choice)]
 
 
 def _describe_spool(settings: "Settings") -> dict[str, Any]:
@@ -93,11 +103,15 @@ def _format_seconds(at: float | None) -> str | None:
 
 
 def _print_problems(report: Mapping[str, Any]) -> None:
+    from pipeline.services.workspaces import describe_earlier
+
     for problem in report["problems"]:
         click.echo(f"problem  {plain(problem)}")
     for host in report["hosts"]:
         if host["problem"] is not None:
             click.echo(f"problem  {host['problem']}; {host['remedy']}")
+    for earlier in report["here"]["earlier"]:
+        click.echo(describe_earlier(**earlier))
 
 
 def _print_spool(spool: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Move memories that were indexed before a project had its own workspace into that workspace."""
+"""Bring the memories of a project into its workspace: move indexed ones, or use the workspace that it had before."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,8 @@ import click
 
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.services.ingestion import source_name
-from pipeline.services.workspaces import project_of_folder
+from pipeline.services.workspace_listing import is_in_use
+from pipeline.services.workspaces import project_of_folder, use_for_clone
 from web.cli.render import count_of
 from web.cli.source_import import SourceImport
 from web.cli.state import State
@@ -49,6 +50,18 @@ def adopt_sources(state: State, folder: Path, workspace: str) -> None:
         before = SourceImport(state, state.settings.workspace, source_id, dry_run=False)
         done += [(source, imported), (before, before.forget_all())]
     state.show([source.describe(*counts) for source, counts in done], lambda: _print_steps(state, done))
+
+
+def use_earlier(state: State, folder: Path, workspace: str) -> None:
+    """Use a workspace for a git clone, and report the workspace that it used so far."""
+    before = state.choice(folder).workspace
+    use_for_clone(state.settings, folder, workspace)
+    effective = state.choice(folder).workspace
+    answer = {"workspace": effective, "before": before}
+    text = f"this clone uses workspace {effective}"
+    if before != effective and is_in_use(state.settings, before):
+        text += f"; `reverie workspace merge {before} {effective}` adds the memories of {before}"
+    state.show(answer, text)
 
 
 def _print_steps(state: State, done: Sequence[tuple[SourceImport, tuple["IntakeCounts", float]]]) -> None:

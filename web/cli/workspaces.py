@@ -82,10 +82,18 @@ def trust(state: State, folder: Path, *, revoke: bool, yes: bool) -> None:
 
 @workspace.command("adopt")
 @options.folder
+@click.option("--from", "source", metavar="ID", help="Use the workspace ID, with its memories, for this git clone.")
 @pass_state
-def adopt(state: State, folder: Path) -> None:
-    """Move memories that were indexed before this project had its own workspace into that workspace."""
-    from web.cli.workspace_adoption import adopt_sources
+def adopt(state: State, folder: Path, source: str | None) -> None:
+    """Move memories that were indexed before this project had its own workspace into that workspace.
+
+    With --from, this git clone uses another workspace: the one that has its earlier memories.
+    """
+    from web.cli.workspace_adoption import adopt_sources, use_earlier
+
+    if source is not None:
+        use_earlier(state, folder, _find(state, source))
+        return
 
     target = state.choice(folder, to_write=True).workspace
     if target == state.settings.workspace:

@@ -304,7 +304,9 @@ def watch_caller(workspace_id: str) -> Callable[[], bool]:
 
 
 def sign_in() -> AnyResponse:
-    """Redeem a one-time code and set a cookie."""
+    """Redeem a one-time code and set a cookie. A HEAD request redeems nothing: mail programs look links up with it."""
+    if request.method == "HEAD":
+        return Response()
     links: Links | SharedLinks = current_app.extensions[EXTENSION]
     holder = links.redeem(request.args.get("code", ""))
     if holder is None:

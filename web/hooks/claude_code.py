@@ -24,7 +24,7 @@ from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
-from web.call import Call, enter_folder, workspace_finder, workspace_of_folder
+from web.call import Call, describe_earlier_memories, enter_folder, workspace_finder, workspace_of_folder
 from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
@@ -231,11 +231,11 @@ def _read_spooled(call: Call) -> SpooledMark | None:
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     answer = call.container.agents.sessions.start_session(workspace, _session(call, event), event.source)
-    is_silent = not (workspace.settings.enabled and answer.is_kept)
-    warning = None if is_silent else _take_warning(call)
-    return _context(
-        answer if warning is None else replace(answer, text="\n".join(filter(None, [warning, answer.text])))
-    )
+    if not (workspace.settings.enabled and answer.is_kept):
+        return _context(answer)
+    earlier = [] if workspace.exists else describe_earlier_memories(call, event.cwd)
+    text = "\n".join(filter(None, [_take_warning(call), *earlier, answer.text]))
+    return _context(replace(answer, text=text or None))
 
 
 def _take_warning(call: Call) -> str | None:

@@ -97,7 +97,7 @@ def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQue
 
 def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[str, str]:
     """Return the headers of a request about a folder: the token, and the workspace of the project."""
-    choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace())
+    choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace(), is_of_team=True)
     headers = {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
     switches = {INCOGNITO_HEADER: environment_incognito(), READ_ONLY_HEADER: environment_read_only()}
     return headers | {header: "true" for header, is_on in switches.items() if is_on}

@@ -1,6 +1,8 @@
 """What was taken from a project before it had a workspace of its own is offered once, and brought there."""
 
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -82,3 +84,85 @@ def test_status_says_which_workspace_answers_here_and_why(project):
     assert here["rule"] == "git"
     assert "commands and hooks use it" in here["detail"]
     assert re.search(rf"^here +{here['workspace']}: ", run("status").stdout, re.MULTILINE)
+
+
+def git(folder, *words):
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """A repository with a commit and a memory."""
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "Start")
+    monkeypatch.chdir(folder)
+    run("remember", "the ledger service listens on port 6543")
+    return folder
+
+
+def ask(client, folder):
+    body = {"hook_event_name": "UserPromptSubmit", "session_id": "later", "cwd": str(folder)}
+    prompt = "Which port does the ledger service use?"
+    return client.post("/hooks/claude-code", body | {"prompt": prompt}).get_data(as_text=True)
+
+
+def start_session(client, folder):
+    body = {"hook_event_name": "SessionStart", "session_id": "later", "source": "startup", "cwd": str(folder)}
+    return client.post("/hooks/claude-code", body).get_data(as_text=True)
+
+
+def test_a_published_and_moved_project_still_answers(ledger, monkeypatch, client, digested):
+    digested(run_json("workspace", "current")["workspace"])
+    git(ledger, "remote", "add", "origin", "git@git.example.org:acme/ledger.git")
+    assert "6543" in run("recall", "which port does the ledger service use").stdout
+    assert "6543" in ask(client, ledger)
+    ledger.rename(ledger.with_name("books"))
+    monkeypatch.chdir(ledger.with_name("books"))
+    assert "6543" in run("recall", "which port does the ledger service use").stdout
+    git(".", "remote", "set-url", "origin", "https://git.example.org/globex/books")
+    assert "6543" in run("recall", "which port does the ledger service use").stdout
+    assert "used it before" in run("workspace", "why").stdout
+
+
+def test_a_project_that_is_not_recognized_says_where_its_memory_is_and_takes_it_over(ledger, monkeypatch, client):
+    workspace = run_json("workspace", "current")["workspace"]
+    # Another disk: every file is new.
+    other = ledger.with_name("other-disk")
+    shutil.copytree(ledger, other)
+    shutil.rmtree(ledger)
+    monkeypatch.chdir(other)
+    says = f"may be in workspace {workspace} (1 memory)"
+    assert says in run("status").stdout
+    assert run_json("status")["here"]["earlier"] == [{"workspace": workspace, "memories": 1}]
+    [check] = [check for check in run_json("doctor", code=1)["checks"] if check["check"] == "project memory"]
+    assert (check["state"], f"adopt --from {workspace}" in check["hint"]) == ("warn", True)
+    assert f"{says}. If so, run `reverie workspace adopt --from {workspace}`" in start_session(client, other)
+    assert run("workspace", "adopt", "--from", workspace[:8]).stdout == f"this clone uses workspace {workspace}\n"
+    assert "6543" in run("recall", "which port does the ledger service use").stdout
+    assert "adopt --from" not in run("status").stdout
+    assert "adopt --from" not in start_session(client, other)
+
+
+def test_a_folder_that_becomes_a_repository_says_where_its_memory_is(tmp_path, monkeypatch, client):
+    folder = tmp_path / "notes"
+    (folder / "part").mkdir(parents=True)
+    monkeypatch.chdir(folder / "part")
+    run("remember", "the tide table is printed on Mondays")
+    git(folder, "init", "-q")
+    monkeypatch.chdir(folder)
+    assert "in workspace default (1 memory)" in start_session(client, folder)
+    assert "adopt --from default" in run("status").stdout
+    run("workspace", "adopt", "--from", "default")
+    assert "Mondays" in run("recall", "when is the tide table printed").stdout
+
+
+def test_only_a_clone_adopts_a_workspace_and_none_about_a_person(tmp_path, monkeypatch, ledger):
+    run("-w", "me", "remember", "I like tea")
+    assert "memories about you" in run("workspace", "adopt", "--from", "me", code=1).stderr
+    (tmp_path / "plain").mkdir()
+    monkeypatch.chdir(tmp_path / "plain")
+    workspace = identify(ledger).id
+    assert "is no git repository" in run("workspace", "adopt", "--from", workspace, code=1).stderr

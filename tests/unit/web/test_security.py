@@ -3,7 +3,7 @@ from flask import Flask
 from hypothesis import given, strategies as st
 
 from web.listener import Listener
-from web.security import register_security
+from web.security import MOST_WRONG_TOKENS, WrongTokens, register_security
 
 TOKEN = "t0ken-t0ken-t0ken"
 NAMES = {"127.0.0.1", "localhost", "::1", "reverie.lan"}
@@ -49,6 +49,36 @@ def test_the_token_is_the_one_of_now_and_none_opens_nothing():
     held[0] = ""
     assert get(client, Authorization="Bearer ") == 401
     assert get(client, Authorization="Bearer") == 401
+
+
+def ask_from(client, address, token):
+    headers = {"Authorization": f"Bearer {token}"}
+    return client.get("/v1/thing", headers=headers, environ_base={"REMOTE_ADDR": address})
+
+
+@pytest.mark.parametrize("is_exposed", [True, False])
+def test_an_address_with_many_wrong_tokens_has_to_wait_on_a_server_for_others(is_exposed):
+    app = Flask("exposed")
+    listener = Listener(frozenset(NAMES), is_exposed=is_exposed, own=frozenset({"10.0.0.7", "10.0.0.8"}))
+    register_security(app, lambda: TOKEN, listener, {})
+    app.add_url_rule("/v1/thing", "thing", lambda: "fine")
+    client = app.test_client()
+    for _ in range(MOST_WRONG_TOKENS):
+        assert ask_from(client, "10.0.0.7", "wrong").status_code == 401
+    refused = ask_from(client, "10.0.0.7", "wrong")
+    assert refused.status_code == (429 if is_exposed else 401)
+    assert ("Retry-After" in refused.headers) is is_exposed
+    assert ask_from(client, "10.0.0.8", "wrong").status_code == 401
+
+
+def test_wrong_tokens_are_forgotten_after_a_minute():
+    now = [0.0]
+    wrong = WrongTokens(lambda: now[0])
+    assert [wrong.note("a") for _ in range(MOST_WRONG_TOKENS + 1)] == [0] * MOST_WRONG_TOKENS + [60]
+    now[0] = 20.0
+    assert wrong.note("a") == 40
+    now[0] = 81.0
+    assert wrong.note("a") == 0
 
 
 def test_only_reading_the_health_is_open(client):
