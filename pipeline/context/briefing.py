@@ -24,7 +24,7 @@ from pipeline.context.lesson_records import (
 )
 from pipeline.context.lesson_search import find_lessons_for
 from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_asked_for
-from pipeline.context.prompt_lines import choose_lines, excerpt_hits, find_named_code
+from pipeline.context.prompt_lines import TOLD, choose_lines, excerpt_hits, find_named_code
 from pipeline.context.render import Entry, render_block
 from pipeline.context.results_by_use import ResultsByUse, sort_by_use
 from pipeline.context.rule_files import leave_out_rules_of_groups
@@ -67,12 +67,14 @@ RECENT_ACTIONS = 8
 class BriefingLimits:
     """The deadline of recall in milliseconds and the longest text in characters.
 
-    Of the text, `reserved` characters are only for rules: the caller adds something else below them.
+    Of the text, `reserved` characters are only for rules: the caller adds something else below them, and of `lines`
+    memories at most.
     """
 
     budget_ms: int
     max_chars: int
     reserved: int = 0
+    lines: int = TOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +159,11 @@ def compose_briefing(
     *,
     only_new: bool = False,
     last: LastMessages | None = None,
+    said: frozenset[int] = frozenset(),
 ) -> Briefing:
     """Gather the memories for a message; `only_new` skips memories that the agent has seen in its session.
 
-    `last` has the messages before it, and gets this one.
+    `last` has the messages before it, and gets this one. Memories that were made of a turn in `said` are left out.
     """
     query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
@@ -172,7 +175,8 @@ def compose_briefing(
     if context is None:
         return _render(Briefing(bool(person), bool(deadline.late), person=person), session, (), (), limits, now)
     with context.database.read() as db:
-        hits = _choose(db, session, message, found, deadline)
+        found = tuple(hit for hit in found if hit.memory.metadata.get("turn") not in said)
+        hits = _choose(db, session, message, found, deadline, limits.lines)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person or asks_progress(message)):
@@ -331,13 +335,15 @@ def _render(
     )
 
 
-def _choose(db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], deadline: Deadline) -> list[Hit]:
+def _choose(
+    db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], deadline: Deadline, most: int
+) -> list[Hit]:
     """Return the results to show, including memories that the message names and recall did not find."""
     hits = [hit for hit in hits if hit.relevance >= _least_relevance(hit.memory)]
     if deadline.must_skip(Step.NAMED):
-        return choose_lines(_drop_dead_lessons(db, hits), [], message)
+        return choose_lines(_drop_dead_lessons(db, hits), [], message, most)
     alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, hits))
-    return choose_lines(alive, find_named_code(db, session.viewer, message, hits), message)
+    return choose_lines(alive, find_named_code(db, session.viewer, message, hits), message, most)
 
 
 def _least_relevance(memory: Memory) -> float:

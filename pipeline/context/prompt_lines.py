@@ -36,8 +36,10 @@ HISTORY = "history"
 FILES_A_NAME = 2
 
 
-def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> list[Hit]:
+def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str, most: int = TOLD) -> list[Hit]:
     """Return the rules, then the code that a message names, then the few best other hits; each file once.
+
+    More than `most` lines only if all are rules.
 
     The user's own words come before commits and outlines about the same thing, which are longer and more numerous.
     """
@@ -61,7 +63,7 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> lis
             code[source] = hit
     beside = [*others, *list(code.values())[len(named) :]]
     ordered = sorted(beside, key=lambda hit: hit.score, reverse=True)
-    return [*rules, *named, *put_said_first(ordered, message)][:TOLD]
+    return [*rules, *named, *put_said_first(ordered, message)][: max(most, min(len(rules), TOLD))]
 
 
 def _score_as_match(hit: Hit) -> float:

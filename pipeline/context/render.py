@@ -1,17 +1,19 @@
 """Render memories for an agent: facts with their source, and confirmed lessons as rules."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from pipeline.context.quoting import find_speaker
+from pipeline.context.quoting import Speaker, find_speaker, quote
 from pipeline.kinds import render_rule, render_text
 from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, SHORT_ID, TEAM_HEADER, Kind, Memory, Trust
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
-from pipeline.times import age, due_age
+from pipeline.times import age, due_age, parse
 
 LONGEST_LINE = 600
+# In a list of many, a line says its age from then on.
+OLD = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,18 @@ class Entry:
 
 
 def render_block(
-    entries: Sequence[Entry], max_chars: int, now: datetime, reserved: int = 0
+    entries: Sequence[Entry],
+    max_chars: int,
+    now: datetime,
+    reserved: int = 0,
+    render: Callable[[Entry, datetime], str] | None = None,
 ) -> tuple[str | None, list[Entry]]:
     """Render memories that fit, rules and statements first; return the text and the rendered entries.
 
     Skip entries that are too long. Only rules may use the reserved characters. The text is None if no entry fits.
+    `render` makes a line of an entry, by default `render_line`.
     """
+    render = render or render_line
     rendered: list[Entry] = []
     lines: list[str] = []
     used = -1
@@ -54,7 +62,7 @@ def render_block(
         part = [entry for entry in entries if entry.header == header]
         opened = False
         for entry in part:
-            added = [render_line(entry, now)] if opened else [header, render_line(entry, now)]
+            added = [render(entry, now)] if opened else [header, render(entry, now)]
             size = sum(1 + len(line) for line in added)
             if used + size <= max_chars - (reserved if header != RULES_HEADER else 0):
                 rendered.append(entry)
@@ -67,17 +75,38 @@ def render_block(
 def render_line(entry: Entry, now: datetime) -> str:
     """Render one memory: its short id, kind and age, its text, and the remarks on it."""
     memory = entry.memory
-    render = render_text if entry.record is None else render_rule
-    text = " ".join((entry.excerpt or render(memory)).split())
-    if entry.excerpt is None and len(text) > LONGEST_LINE:
-        text = text[: LONGEST_LINE - 1].rstrip() + "…"
-    said_by = memory.said_by if entry.team is None else None
-    speaker = find_speaker(memory.source, memory.trust, instructs=memory.instructs, said_by=said_by)
     when = f"{age(memory.occurred_at, now)}{_due(memory, now)}"
     marks = [memory.id[-SHORT_ID:], memory.kind, *(["about the user"] if memory.is_of_person else []), when]
     marks += [] if entry.record is None else [entry.record]
     marks += [] if entry.team is None else [f"team {entry.team}"]
-    return f"- [{' · '.join(marks)}] {speaker.say(text)}{_notes(entry)}"
+    return f"- [{' · '.join(marks)}] {_find_speaker(entry).say(_text_of(entry))}{_notes(entry)}"
+
+
+def render_brief_line(entry: Entry, now: datetime) -> str:
+    """Render one memory of a long list below its header: its short id, its age if it is old, and its text."""
+    memory = entry.memory
+    is_old = now - parse(memory.occurred_at) >= OLD
+    marks = [
+        memory.id[-SHORT_ID:],
+        "about the user" if memory.is_of_person else "",
+        age(memory.occurred_at, now) if is_old else "",
+        _due(memory, now).removeprefix(", "),
+    ]
+    text = quote(_text_of(entry)) if entry.header == SAID_HEADER else _find_speaker(entry).say(_text_of(entry))
+    return f"- [{' · '.join(filter(None, marks))}] {text}{_notes(entry)}"
+
+
+def _text_of(entry: Entry) -> str:
+    render = render_text if entry.record is None else render_rule
+    text = " ".join((entry.excerpt or render(entry.memory)).split())
+    is_cut = entry.excerpt is None and len(text) > LONGEST_LINE
+    return text[: LONGEST_LINE - 1].rstrip() + "…" if is_cut else text
+
+
+def _find_speaker(entry: Entry) -> Speaker:
+    memory = entry.memory
+    said_by = memory.said_by if entry.team is None else None
+    return find_speaker(memory.source, memory.trust, instructs=memory.instructs, said_by=said_by)
 
 
 def _due(memory: Memory, now: datetime) -> str:

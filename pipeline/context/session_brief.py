@@ -1,6 +1,6 @@
 """The brief at the start of a session: memories about the user, the project's brief, or where the session left off."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from sqlite3 import Connection
@@ -19,25 +19,28 @@ from pipeline.context.lesson_records import (
     is_rule,
     with_records,
 )
-from pipeline.context.open_work import UNDER_WAY, list_active_arcs, render_arcs
 from pipeline.context.past_sessions import describe_past_sessions
 from pipeline.context.quoting import quote
-from pipeline.context.render import Entry, render_block
+from pipeline.context.render import Entry, render_block, render_brief_line
 from pipeline.context.rule_files import list_rules, repeats_rule
+from pipeline.kinds import is_indexed
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions, goals, memories, meta
+from pipeline.store import agent_sessions, goals, memories, meta, turn_search, turns
 from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
 from pipeline.store.impressions import Impression, make_impressions
+from pipeline.text.own_words import list_own_lines
 
 ACTIONS_SHOWN = 12
-BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
+BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT, Kind.FACT)
+# The longest brief, and the newest memories that it is chosen from. A message up to this length is shown whole.
+BRIEF_CHARS = 2000
+NEWEST = 100
+MESSAGE_CHARS = 160
 LEFT_OFF = "Where this session left off, as its journal noted:"
-# Maximum numbers of active arcs and of personal memories.
-ARCS_SHOWN = 3
+# Maximum number of personal memories.
 PERSON_SHOWN = 8
 
 
@@ -71,10 +74,11 @@ class BriefRoom:
 def brief_project(
     database: Database | None, person: Database | None, session: AgentSession, room: BriefRoom
 ) -> SessionBrief | None:
-    """Return a project's brief: imported sessions, personal memories, goals, decisions, lessons, facts and arcs.
+    """Return what holds in a project: goals, rules, decisions and facts, those about the user, and past sessions.
 
-    Return None if there are none of these.
+    If not all fit, rules and goals come first, then the newest. Return None if there is nothing.
     """
+    room = replace(room, max_chars=min(room.max_chars, BRIEF_CHARS))
     rules = list_rules(database, person)
     about = [] if person is None else _list_of_person(person, session.viewer)
     about = [memory for memory in about if not repeats_rule(memory, rules)]
@@ -82,15 +86,33 @@ def brief_project(
         return _brief([], about, [], session, room)
     with database.read() as db:
         candidates = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
-        for kind in BRIEF_KINDS:
-            leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
-            alive = drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))
-            candidates += [memory for memory in alive if not repeats_rule(memory, rules)][:SHOWN_EACH]
+        newest = memories.page(db, Filter(kinds=BRIEF_KINDS, viewer=session.viewer), NEWEST, None)
+        stated = [memory for memory in newest if not is_indexed(memory) and not repeats_rule(memory, rules)]
+        alive = drop_dead(db, drop_superseded(db, list_shown_unasked(stated)))
+        candidates += sorted(alive, key=lambda memory: not (memory.pinned or is_rule(memory)))
         records = _records(db, candidates)
-        threads = _render_arcs(list_active_arcs(db, session.viewer, ARCS_SHOWN))
         history = _describe_history(db, session, room, candidates)
-    brief = _brief([*room.notes, *history, *threads], about, candidates, session, room, records)
+        excerpts = _read_messages(db, candidates)
+    brief = _brief([*room.notes, *history], about, candidates, session, room, records, excerpts)
     return None if brief is None else replace(brief, has_history=bool(history))
+
+
+def _read_messages(db: Connection, candidates: Sequence[Memory]) -> dict[int, str]:
+    """Return the short messages of which some statements were made, by memory: the other sentences explain each one.
+
+    A message of which a part is not current is left out.
+    """
+    turn_of = {memory.seq: memory.metadata["turn"] for memory in candidates if memory.said_by is not None}
+    replaced = turn_search.list_not_current(db, turn_of.values())
+    said = {
+        turn.seq: " ".join(" ".join(list_own_lines(turn.content)).split())
+        for turn in turns.by_seqs(db, list(turn_of.values()))
+    }
+    return {
+        seq: said[turn]
+        for seq, turn in turn_of.items()
+        if turn in said and turn not in replaced and len(said[turn]) <= MESSAGE_CHARS
+    }
 
 
 def _describe_history(
@@ -142,6 +164,7 @@ def _brief(
     session: AgentSession,
     room: BriefRoom,
     records: Mapping[int, Lesson] = MappingProxyType({}),
+    excerpts: Mapping[int, str] = MappingProxyType({}),
 ) -> SessionBrief | None:
     left = room.max_chars - sum(len(line) + 1 for line in lines)
     held_out = {seq for seq, record in records.items() if is_held_out(record, session.id, room.holdout)}
@@ -154,11 +177,11 @@ def _brief(
     entries = [
         *(Entry(memory, of_person=True) for memory in about),
         *(
-            Entry(memory, impression_id=ids.get(memory.seq), record=_describe(records.get(memory.seq)))
-            for memory in shown_memories
+            Entry(memory, impression_id=ids.get(memory.seq), record=_describe(records.get(memory.seq)), excerpt=excerpt)
+            for memory, excerpt in _list_texts(shown_memories, excerpts)
         ),
     ]
-    block, rendered = render_block(entries, left, room.now)
+    block, rendered = render_block(_choose(entries, left, room.now), left, room.now, render=render_brief_line)
     if block is None and not lines:
         return None
     shown = {entry.impression_id for entry in rendered}
@@ -171,12 +194,31 @@ def _brief(
     )
 
 
+def _list_texts(shown: Sequence[Memory], excerpts: Mapping[int, str]) -> Iterator[tuple[Memory, str | None]]:
+    """Yield memories with the text to show instead of their own, if there is one; each text once."""
+    texts = set[str]()
+    for memory in shown:
+        excerpt = excerpts.get(memory.seq)
+        if excerpt is None or excerpt not in texts:
+            yield memory, excerpt
+        texts.add(excerpt or "")
+
+
+def _choose(entries: Sequence[Entry], room: int, now: datetime) -> list[Entry]:
+    """Return the first entries that fit with their headers, whichever part of the block they belong to."""
+    chosen: list[Entry] = []
+    headers = set[str]()
+    for entry in entries:
+        size = 1 + len(render_brief_line(entry, now)) + (0 if entry.header in headers else 1 + len(entry.header))
+        if size <= room:
+            chosen.append(entry)
+            headers.add(entry.header)
+            room -= size
+    return chosen
+
+
 def _describe(record: Lesson | None) -> str | None:
     return None if record is None else describe_record(record)
-
-
-def _render_arcs(shown_arcs: Sequence[VisibleArc]) -> list[str]:
-    return [UNDER_WAY, *render_arcs(shown_arcs)] if shown_arcs else []
 
 
 def _render_actions(did: Sequence[Action], room: int) -> list[str]:

@@ -6,6 +6,8 @@ from pipeline.records import EntityKind, Stage
 
 # The stages that read the text of a memory.
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
+# The stages that read a message of a person: a prompt of another session may need it at once.
+READING = (Stage.CAPTURE, Stage.EMBED_TURNS)
 
 
 @dataclass(frozen=True, slots=True)

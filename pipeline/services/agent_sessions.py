@@ -35,7 +35,7 @@ from pipeline.context.trace import trace_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
-from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Kind, Memory, Viewer, list_session_names
+from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Memory, Viewer, list_session_names
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
@@ -43,6 +43,7 @@ from pipeline.services.ended_turns import begin_turn, close_turn
 from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
 from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, DecisionText
+from pipeline.services.past_words import PastWords, find_past_words
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -140,15 +141,16 @@ class AgentSessionService:
         if not (workspace.exists or workspace.personal_store or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session)
-        briefing, theirs, decided = Briefing(), TeamBriefing(), NO_DECISIONS
+        briefing, theirs, decided, said = Briefing(), TeamBriefing(), NO_DECISIONS, PastWords()
         if settings.hook_recall:
-            briefing, decided = self._compose(workspace, session, message, limits)
+            briefing, decided, said = self._compose(workspace, session, message, limits)
             theirs = self._teams.tell(asked, briefing, limits, session)
         text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing, decided)
+        self._note_seen(workspace, session, said.shown_versions)
         self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
@@ -156,16 +158,22 @@ class AgentSessionService:
 
     def _compose(
         self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits
-    ) -> tuple[Briefing, DecisionText]:
+    ) -> tuple[Briefing, DecisionText, PastWords]:
         readable = find_readable(workspace, self._contexts, holdout=True)
         last, now = self._last_messages, datetime.now(UTC)
-        compose = partial(compose_briefing, readable, session, message, now=now, only_new=True, last=last)
-        briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
+        said = find_past_words(workspace, self._contexts, session, message, now, only_new=True)
+        compose = partial(
+            compose_briefing, readable, session, message, now=now, only_new=True, last=last, said=said.turn_seqs
+        )
+        if said.messages:
+            briefing, decided = said.add_to(compose(said.reserve(limits))), NO_DECISIONS
+        else:
+            briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
         self._contexts.count(degraded=briefing.degraded)
         if workspace.exists:
             self._feedback.record_question(workspace, message, is_answered=briefing.is_stored)
             self._feedback.record_shown(workspace, briefing.shown, message)
-        return briefing, decided
+        return briefing, decided, said
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
         if self._is_incognito(workspace, session):
@@ -194,15 +202,15 @@ class AgentSessionService:
         made = make_impressions(shown_brief.withheld, session.id, session.agent_id)
         withheld = [replace(impression, withheld=True) for impression in made]
         self._feedback.record_impressions(workspace, [*shown_brief.impressions, *withheld])
-        # A lesson from the start of a session is shown again with a prompt that it is about.
-        is_start = isinstance(shown_brief, SessionBrief)
-        seen = [memory for memory in shown_brief.shown if not (is_start and memory.kind is Kind.LESSON)]
-        for owner, shown in ((workspace, shown_brief.shown), (workspace.person, shown_brief.person_shown)):
-            if shown and not is_start:
-                self._feedback.record_accesses(owner, shown)
-        self._note_seen(workspace, session, [*seen, *shown_brief.withheld])
-        self._note_seen(workspace.person, session, shown_brief.person_shown)
+        self._note_seen(workspace, session, list_versions(shown_brief.withheld))
         self._decisions.note_shown(session, decided)
+        if isinstance(shown_brief, SessionBrief):
+            # What the start of a session lists is shown again with the first prompt that it is about.
+            return
+        for owner, shown in ((workspace, shown_brief.shown), (workspace.person, shown_brief.person_shown)):
+            if shown:
+                self._feedback.record_accesses(owner, shown)
+                self._note_seen(owner, session, list_versions(shown))
 
     def _with_budget(self, workspace: Workspace, waits_ms: int) -> Settings:
         # Commands in a message may load the workspace's indexes: this is called before them.
@@ -346,10 +354,10 @@ class AgentSessionService:
         if session.id is not None and workspace.exists and not self._is_incognito(workspace, session):
             close_turn(workspace, self._feedback, session.id, at)
 
-    def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
-        if session.id is not None and shown and workspace.notes_sessions:
+    def _note_seen(self, workspace: Workspace, session: AgentSession, versions: Sequence[tuple[int, str]]) -> None:
+        if session.id is not None and versions and workspace.notes_sessions:
             record = partial(agent_sessions.record_seen, session_id=session.id, agent_id=session.agent_id or "")
-            self._note(workspace, partial(record, versions=[(memory.seq, version_of(memory)) for memory in shown]))
+            self._note(workspace, partial(record, versions=versions))
 
     def _note(self, workspace: Workspace, note: Callable[[Connection], object]) -> None:
         self._submit(workspace, partial(write_note, workspace, note))
@@ -361,6 +369,11 @@ class AgentSessionService:
 
 def _limit_briefing(settings: Settings) -> BriefingLimits:
     return BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
+
+
+def list_versions(shown: Sequence[Memory]) -> list[tuple[int, str]]:
+    """Return the row number and the version of memories."""
+    return [(memory.seq, version_of(memory)) for memory in shown]
 
 
 def write_note(workspace: Workspace, note: Callable[[Connection], object]) -> None:

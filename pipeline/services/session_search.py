@@ -51,7 +51,7 @@ def search_sessions(
         # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
         return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
     except IndexUnavailable:
-        _request_repair(workspace, first)
+        request_turn_repair(workspace, first)
         return []
 
 
@@ -116,7 +116,8 @@ def _is_said(session: SessionHit, turn: object, words: frozenset[str]) -> bool:
     return turn == session.turn_seq or len(quoted & words) >= SAID_SHARE * len(quoted)
 
 
-def _request_repair(workspace: Workspace, error: IndexUnavailable) -> None:
+def request_turn_repair(workspace: Workspace, error: IndexUnavailable) -> None:
+    """Have the index of turns made again."""
     with workspace.database.write() as db:
         is_news = not index_state.is_turn_segment_wanted_anew(db)
         index_state.request_turn_segment(db, anew=True)

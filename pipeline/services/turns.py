@@ -19,7 +19,8 @@ from pipeline.capture.unsaved import split_said
 from pipeline.errors import ReverieError
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
-from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
+from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source
+from pipeline.records.digestion import READING
 from pipeline.records.hooks import AgentSession, SpooledMark
 from pipeline.records.people import owner_of
 from pipeline.records.recall import Hit, Query
@@ -145,7 +146,7 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
     conclusions.request(db, {message.session_id for message in clean}, time.time())
     asked = [(seq, message) for seq, message in zip(seqs, clean, strict=True) if message.role is Role.USER]
     if asked:
-        work.add(db, [seq for seq, _ in asked], [Stage.CAPTURE], time.time())
+        work.add(db, [seq for seq, _ in asked], READING, time.time())
         first = asked[0][1]
         agent_sessions.name_session(db, first.session_id, name_session(first.content), first.at)
     return len(clean)

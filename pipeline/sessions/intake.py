@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from typing import Generic, TypeVar
 
 from pipeline.capture.nosave import NoSave
-from pipeline.records import Stage
+from pipeline.records.digestion import READING
 from pipeline.sessions.prepare import PreparedMessage, PreparedPart
 from pipeline.store import agent_sessions, refusals, session_archive, turns, work
 from pipeline.store.agent_sessions import Action
@@ -89,7 +89,7 @@ def store_part(
     seqs = turns.add(db, messages)
     queued = [seq for seq, message in zip(seqs, messages, strict=True) if message.role is Role.USER]
     if queued:
-        work.add(db, queued, [Stage.CAPTURE], time.time())
+        work.add(db, queued, READING, time.time())
     for action in actions:
         agent_sessions.add_action(db, action)
     times = [*(message.at for message in messages), *(action.at for action in actions)]

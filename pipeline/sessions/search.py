@@ -17,6 +17,7 @@ import numpy as np
 from pipeline.capture.commands import read_commands
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StorageUnreachable
 from pipeline.index.dense import DenseScores
+from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import NOBODY, Floats
 from pipeline.index.turn_index import TurnIndex
@@ -131,7 +132,7 @@ def search_sessions(
     question = parse_query(query.text, now)
     if not question.tokens or (query.relevant_only and is_small_talk(query.text)):
         return []
-    dense = None if find_dense is None else _search_dense(database, query.text, find_dense)
+    dense = None if find_dense is None else search_turn_vectors(database, query.text, find_dense)[0]
     with database.read() as db:
         words = index.lexical.search(db, question.tokens)
         by_words, meaning = _score_words(words, index), _score_meaning(words, dense)
@@ -158,18 +159,21 @@ def _score_words(words: LexicalScores, index: TurnIndex) -> Floats:
     return total.astype(np.float32)
 
 
-def _search_dense(database: Database, text: str, find_dense: FindDense) -> DenseScores | None:
+def search_turn_vectors(
+    database: Database, text: str, find_dense: FindDense
+) -> tuple[DenseScores, Encoder] | tuple[None, None]:
+    """Return how close turns are to a text, and the encoder that compared them; None where no vectors can be read."""
     with database.read() as db:
         model = meta.get(db, meta.TURN_VECTORS_MODEL)
         generation = meta.get_int(db, meta.TURN_VECTORS_EPOCH), meta.get_int(db, meta.TURN_VECTORS_GENERATION)
     if model is None:
-        return None
+        return None, None
     try:
         dense = find_dense(model)
-        return dense.index.search(dense.encoder.encode_query(text), generation, NEAREST)
+        return dense.index.search(dense.encoder.encode_query(text), generation, NEAREST), dense.encoder
     except (EncoderUnavailable, IndexUnavailable, StorageUnreachable):
         # Words alone find most sessions; the repair of the memories' vectors repairs these, too.
-        return None
+        return None, None
 
 
 def _score_meaning(words: LexicalScores, dense: DenseScores | None) -> Floats:

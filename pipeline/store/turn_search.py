@@ -83,21 +83,26 @@ _NOT_PRIVATE = f"""NOT EXISTS (SELECT 1 FROM memory m WHERE m.session_id = t.ses
     AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq)"""  # noqa: S608 - constant text
 
 
-def list_not_current(db: Connection, seqs: Iterable[int]) -> set[int]:
-    """Return those of some turns of which a memory was made that does not hold.
+def list_made(db: Connection, seqs: Iterable[int]) -> list[tuple[int, int, bool]]:
+    """List (turn, memory, whether it is current) for the memories that were made of some turns, oldest first.
 
-    It waits for a decision, was archived or superseded, or is a fact whose time is over. A merged memory lives on in
-    another one.
+    A memory is not current if it waits for a decision, was archived or superseded, or is a fact whose time is over. A
+    merged memory lives on in another one.
     """
     rows = db.execute(
-        "SELECT t.seq FROM turn t JOIN memory m ON m.session_id = t.session_id "
+        "SELECT t.seq, m.seq, m.candidate = 1 OR (m.archived_at IS NOT NULL AND m.merged_into IS NULL) "
+        "OR m.valid_to IS NOT NULL OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?) "
+        "FROM turn t JOIN memory m ON m.session_id = t.session_id "
         "AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq "
-        "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
-        "AND (m.candidate = 1 OR (m.archived_at IS NOT NULL AND m.merged_into IS NULL) OR m.valid_to IS NOT NULL "
-        "OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?))",
-        (json.dumps(list(seqs)), EdgeKind.SUPERSEDES),
+        "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY m.seq",
+        (EdgeKind.SUPERSEDES, json.dumps(list(seqs))),
     )
-    return {int(seq) for (seq,) in rows}
+    return [(int(turn), int(memory), not is_over) for turn, memory, is_over in rows]
+
+
+def list_not_current(db: Connection, seqs: Iterable[int]) -> set[int]:
+    """Return those of some turns of which a memory was made that is not current."""
+    return {turn for turn, _, is_current in list_made(db, seqs) if not is_current}
 
 
 def list_found(

@@ -193,14 +193,16 @@ def test_what_was_lost_is_told_again(client, digested, source):
     client.write("Billing listens on port 8123")
     digested()
     assert context(post(client, event(prompt=PORT)))
-    assert is_silent(post(client, event(hook_event_name="SessionStart", source=source)))
+    assert is_silent(post(client, event(prompt=PORT)))
+    post(client, event(hook_event_name="SessionStart", source=source))
     assert "8123" in context(post(client, event(prompt=PORT)))
 
 
-def test_a_start_tells_the_brief_and_not_again_what_it_told(client, digested):
+def test_what_a_start_lists_is_shown_again_with_the_first_prompt_about_it(client, digested):
     client.write("Billing listens on port 8123", kind="decision")
     digested()
     assert "8123" in context(post(client, event(hook_event_name="SessionStart", source="startup")))
+    assert "8123" in context(post(client, event(prompt=PORT)))
     assert is_silent(post(client, event(prompt=PORT)))
 
 

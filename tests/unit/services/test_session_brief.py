@@ -62,12 +62,14 @@ def test_a_brief_begins_with_what_is_open(workspace, write):
         HEADER,
         "Ship the importer (open)",
         "Use SQLite for the queue",
+        "Billing listens on port 8123",
     ]
     assert (impression.memory_seq, impression.session_id) == (told.shown[0].seq, "s1")
     assert [memory.content for memory in told.shown] == [
         "Run make migrate before the tests",
         "Ship the importer",
         "Use SQLite for the queue",
+        "Billing listens on port 8123",
     ]
 
 

@@ -1,0 +1,122 @@
+"""Find the messages of earlier sessions that a prompt needs: what the person said is a source by itself.
+
+A message is scored as a whole, because its sentences explain each other: by its meaning, by the rare words that it
+shares with the prompt, and by the activities that both are about. It needs no capture; a message of which a current
+memory was made counts a little more. The store decides what may be shown: it knows what was replaced or deleted.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from sqlite3 import Connection
+
+import numpy as np
+
+from pipeline.capture.commands import read_commands
+from pipeline.index.activity_vectors import load_activities
+from pipeline.index.lexical import YOUNG_WORKSPACE_SIZE, LexicalScores
+from pipeline.index.row_arrays import Floats, Seqs, values_at
+from pipeline.recall.query import parse_query
+from pipeline.recall.search_context import SearchContext
+from pipeline.records import Filter, Memory
+from pipeline.records.hooks import AgentSession
+from pipeline.sessions.search import search_turn_vectors
+from pipeline.store import memories, turn_search
+from pipeline.store.turn_search import FoundTurn
+from pipeline.text.messages import is_small_talk
+from pipeline.text.own_words import list_own_lines
+
+# Chosen on the labelled days of two developers (decision 0079): the bar leaves one line per prompt.
+INFORMATION = 0.2
+ACTIVITY = 0.25
+MADE_A_MEMORY = 0.1
+BAR = 0.55
+# A message with fewer words rarely makes sense in another session.
+LEAST_WORDS = 4
+QUESTION_MARKS = ("?", "？")
+# Messages of the person that are compared, the newest.
+COMPARED = 20_000
+# Messages that are read from the store for each one that is shown.
+READ_EACH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMessage:
+    """What a person said in an earlier session, and the memories that were made of it and are current."""
+
+    turn_seq: int
+    at: str
+    text: str
+    memories: tuple[Memory, ...] = ()
+
+
+def find_own_messages(
+    context: SearchContext, session: AgentSession, prompt: str, now: datetime, limit: int
+) -> list[OwnMessage]:
+    """Return the messages of other sessions that a prompt needs, best first; none for thanks.
+
+    Raises IndexUnavailable if the index of turns cannot be read.
+    """
+    if is_small_talk(prompt):
+        return []
+    dense, encoder = search_turn_vectors(context.database, prompt, context.turn_dense)
+    if dense is None or encoder is None:
+        return []
+    with context.database.read() as db:
+        words = context.turns.lexical.search(db, parse_query(prompt, now).tokens)
+        rows = np.flatnonzero(context.turns.sessions.by_person)[-COMPARED:]
+        scores = dense.closeness(dense.of(rows)) + _score_words(words, rows)
+        # No activity lifts the others above the bar.
+        possible = scores >= BAR - ACTIVITY - MADE_A_MEMORY
+        rows, scores = rows[possible], scores[possible]
+        if not len(rows):
+            return []
+        activities = load_activities(encoder).compare(dense.query, dense.vectors.first_passages(rows))
+        return _list_best(db, session, rows, scores + ACTIVITY * activities, limit)
+
+
+def _score_words(words: LexicalScores, rows: Seqs) -> Floats:
+    """Return the information of the words that messages share with a prompt, whatever the number of messages."""
+    size = max(words.corpus.count, YOUNG_WORKSPACE_SIZE)
+    scores: Floats = (INFORMATION / math.log1p(size) * values_at(words.information, rows)).astype(np.float32)
+    return scores
+
+
+def _list_best(db: Connection, session: AgentSession, rows: Seqs, scores: Floats, limit: int) -> list[OwnMessage]:
+    """Return the best messages above the bar that may be shown and state something."""
+    order = np.argsort(-scores, kind="stable")
+    best = rows[order][: READ_EACH * limit].tolist()
+    turns = turn_search.list_found(db, best, session.viewer.person, only_normal=True)
+    turns = {seq: turn for seq, turn in turns.items() if turn.session_id != session.id and _states(turn)}
+    made: dict[int, list[int]] = {}
+    replaced: set[int] = set()
+    for turn, memory, is_current in turn_search.list_made(db, turns):
+        made.setdefault(turn, []).append(memory)
+        if not is_current:
+            replaced.add(turn)
+    score_of = {
+        seq: score + MADE_A_MEMORY * (seq in made)
+        for seq, score in zip(rows.tolist(), scores.tolist(), strict=True)
+        if seq in turns and seq not in replaced
+    }
+    chosen = sorted((seq for seq, score in score_of.items() if score >= BAR), key=lambda seq: -score_of[seq])[:limit]
+    seqs = [memory for seq in chosen for memory in made.get(seq, ())]
+    shown = memories.filter_showable(db, seqs, Filter(viewer=session.viewer))
+    return [
+        _own_message(turns[seq], [shown[memory] for memory in made.get(seq, ()) if memory in shown]) for seq in chosen
+    ]
+
+
+def _states(turn: FoundTurn) -> bool:
+    """Return whether a message states something, so that it may matter in another session."""
+    text = _own_text(turn)
+    return not text.endswith(QUESTION_MARKS) and len(text.split()) >= LEAST_WORDS and not read_commands(turn.content)
+
+
+def _own_text(turn: FoundTurn) -> str:
+    return " ".join(" ".join(list_own_lines(turn.content)).split())
+
+
+def _own_message(turn: FoundTurn, made: Sequence[Memory]) -> OwnMessage:
+    return OwnMessage(turn.seq, turn.at, _own_text(turn), tuple(made))
