@@ -220,9 +220,10 @@ class DocumentEncoders:
 
 
 def load_query_encoder(settings: Settings, model: str) -> encoder.Encoder:
-    """Load a compiled encoder and encode a first query, which takes longer than the others."""
+    """Load a compiled encoder, and encode what no prompt should wait for: a first query, and the activities."""
     loaded = QueryVectors(load_encoder(settings, model))
     loaded.encode_query("warm up")
+    load_activities(loaded)
     return loaded
 
 
