@@ -16,25 +16,25 @@ from pipeline.jobs.mining.replacements import NEVER, stems
 from pipeline.text.lexicon import load_lexicon
 
 # A wrong replacement hides something true, so a pair needs more than even odds.
-LEAST: Final = 0.65
+LEAST: Final = 0.55
 # A further statement that a message replaces, next to the first.
 LEAST_FURTHER: Final = 0.8
 # Longer messages describe work; few announce a change.
 LONGEST: Final = 400
-_INTERCEPT: Final = -5.37
+_INTERCEPT: Final = -5.82
 _WEIGHTS: Final[Mapping[str, float]] = {
-    "closeness": 3.76,
-    "closeness of a change": 3.98,
-    "shared words": 1.12,
-    "addition": -1.55,
-    "words of the change": 1.2,
-    "another number": 1.4,
-    "same unit": 1.26,
-    "both numbers": 3.0,
-    "change with an addition": 0.24,
-    "shared words of a change": 2.56,
-    "other unit": -0.72,
-    "number only now": -1.07,
+    "closeness": 4.02,
+    "closeness of a change": 4.28,
+    "shared words": 1.33,
+    "addition": -1.2,
+    "words of the change": 0.93,
+    "another number": 2.03,
+    "same unit": 1.45,
+    "both numbers": 2.51,
+    "change with an addition": 0.73,
+    "shared words of a change": 1.86,
+    "other unit": -0.7,
+    "number only now": -0.85,
 }
 _ARROW = re.compile(r"→|->|=>")
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,:]\d+)*)\s*(%|[a-zµ]+)?", re.IGNORECASE)
@@ -73,7 +73,9 @@ class SaidChange:
 
     def _measure(self, older: str, closeness: float) -> Mapping[str, float]:
         patterns = _patterns()
-        has_ended = patterns["ended"].search(self.text) is not None
+        has_ended = patterns["ended"].search(self.text) is not None or (
+            patterns["reached"].search(self.text) is not None and patterns["aims"].search(older) is not None
+        )
         is_change = has_ended or (_says_changed(self.text) and not NEVER.search(self.text))
         is_addition = patterns["added"].search(self.text) is not None
         known, subject = _subject(older), _subject(self.meaning)
@@ -103,7 +105,7 @@ def may_change(text: str) -> bool:
     """Return whether a message may replace or end an earlier statement now."""
     if len(text) > LONGEST or text.endswith(("?", "？")) or _patterns()["open"].search(text):
         return False
-    return _says_changed(text) or any(_patterns()[name].search(text) for name in ("ended", "pointing"))
+    return _says_changed(text) or _says_ended(text) or _patterns()["pointing"].search(text) is not None
 
 
 def needs_context(text: str) -> bool:
@@ -120,6 +122,10 @@ def _says_changed(text: str) -> bool:
     return _patterns()["changed"].search(text) is not None or _ARROW.search(text) is not None
 
 
+def _says_ended(text: str) -> bool:
+    return any(_patterns()[name].search(text) for name in ("ended", "reached"))
+
+
 def _sum_rarity(words: Iterable[str]) -> float:
     return sum(map(rarity, words))
 
@@ -131,7 +137,7 @@ def _subject(text: str) -> frozenset[str]:
 
 def _words_of_change(text: str) -> frozenset[str]:
     """Return the words of the parts of a text that announce a change."""
-    parts = [part for part in _PART.split(text) if _says_changed(part) or _patterns()["ended"].search(part)]
+    parts = [part for part in _PART.split(text) if _says_changed(part) or _says_ended(part)]
     return frozenset[str]().union(*map(_subject, parts))
 
 
@@ -151,5 +157,5 @@ def _weak_stems() -> frozenset[str]:
 @cache
 def _patterns() -> "Mapping[str, re.Pattern[str]]":
     lexicon = load_lexicon("said_changes")
-    names = ("changed", "ended", "added", "open", "pointing")
+    names = ("changed", "ended", "reached", "aims", "added", "open", "pointing")
     return {name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in names}
