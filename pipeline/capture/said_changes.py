@@ -1,6 +1,6 @@
 """Mark what a person said earlier as superseded when a new message replaces or ends it.
 
-The message takes effect at once, whether or not it is kept as a lasting statement: then it is stored as one.
+The message takes effect at once. If capture did not keep it as a lasting statement, it is stored as a memory.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pipeline.capture.commands import read_commands
 from pipeline.capture.proposals import list_sentences
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder, baseline
-from pipeline.records import Draft, EdgeKind, Memory, Outcome
+from pipeline.records import Draft, EdgeKind, Memory, Outcome, Sensitivity
 from pipeline.records.people import owner_of
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import audit, changes, edges, memories, turn_search, turns
@@ -73,12 +73,16 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
     for other in said:
         if other.seq in made:
             kept = [stored[seq] for seq in made[other.seq] if seq in stored]
-            found = [EarlierStatement(_text_of(memory), other, memory) for memory in kept if not memory.pinned]
+            found = [EarlierStatement(_text_of(memory), other, memory) for memory in kept if _may_change(memory)]
         elif read_commands(other.content):
             continue
         else:
             found = [EarlierStatement(sentence, other) for sentence in list_sentences(other.content)]
-        earlier += [one for one in found if len(one.text.split()) >= LEAST_WORDS and change.shares_subject(one.text)]
+        earlier += [
+            statement
+            for statement in found
+            if len(statement.text.split()) >= LEAST_WORDS and change.shares_subject(statement.text)
+        ]
         if len(earlier) >= MAX_COMPARED:
             break
     return earlier[:MAX_COMPARED]
@@ -90,10 +94,10 @@ def choose_replaced(
     """Return the statements that a message surely replaces or ends, the surest first."""
     if not earlier:
         return []
-    vectors = _normalize(encoder.encode_documents([change.meaning, *(one.text for one in earlier)]))
+    vectors = _normalize(encoder.encode_documents([change.meaning, *(statement.text for statement in earlier)]))
     background = baseline(encoder.background)
     closeness = np.clip((vectors[1:] @ vectors[0] - background) / (1 - background), 0, None)
-    weighed = [change.weigh(one.text, float(close)) for one, close in zip(earlier, closeness, strict=True)]
+    weighed = [change.weigh(statement.text, float(close)) for statement, close in zip(earlier, closeness, strict=True)]
     best = sorted(range(len(earlier)), key=lambda number: -weighed[number])[:MAX_REPLACED]
     return [
         earlier[number] for rank, number in enumerate(best) if weighed[number] >= (LEAST_FURTHER if rank else LEAST)
@@ -103,13 +107,14 @@ def choose_replaced(
 def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory]) -> None:
     """Mark memories as superseded by a newer one, and end keyed facts, which have a history of their own."""
     now = utc_now()
+    open_seqs = {memory.seq for memory in edges.list_open_to_edges(db, [older.seq for older in replaced])}
     superseded = []
     for older in replaced:
         if older.key is not None:
             end_at(db, older, newer.occurred_at, now)
-            audit.add(db, now, MAKER, AuditAction.CLOSE, older.id, newer.id)
+            audit.add(db, now, MAKER, AuditAction.CLOSE, older.id, detail={"until": older.valid_to, **newer.metadata})
             changes.append(db, changes.CLOSE, [older.id])
-        elif edges.find(db, newer.seq, EdgeKind.SUPERSEDES, older.seq, MAKER, now):
+        elif older.seq in open_seqs and edges.find(db, newer.seq, EdgeKind.SUPERSEDES, older.seq, MAKER, now):
             superseded.append(older.id)
     if superseded:
         changes.append_link(db, EdgeKind.SUPERSEDES, newer.id, superseded)
@@ -127,6 +132,11 @@ def store(db: Connection, draft: Draft | None, policy: WritePolicy) -> Memory | 
         return None
     (receipt,) = write_all(db, [prepare(draft)], policy)
     return memories.get(db, receipt.id) if receipt.outcome in (Outcome.CREATED, Outcome.MERGED) else None
+
+
+def _may_change(memory: Memory) -> bool:
+    # The text of a private memory must not become part of another one.
+    return not memory.pinned and memory.sensitivity is Sensitivity.NORMAL
 
 
 def _text_of(memory: Memory) -> str:

@@ -149,18 +149,21 @@ class CaptureStage:
             return
         policy = replace(settings.policy, author=owner_of(turn.session_id))
         text = change.text if change.names_subject(replaced[0].text) else f"{replaced[0].text} → {change.text}"
-        unstored = [statement for statement in replaced if statement.memory is None]
-        drafts = [self._draft(turn, text, settings), *(self._draft(old.turn, old.text, settings) for old in unstored)]
+        stored = [statement.memory for statement in replaced if statement.memory is not None]
+        drafts = [self._draft(old.turn, old.text, settings) for old in replaced if old.memory is None]
+        unstored = [draft for draft in drafts if draft is not None]
+        if not stored and not unstored:
+            return
+        draft = self._draft(turn, text, settings)
         with self.database.write() as db:
             if not turns.by_seqs(db, [turn.seq]):
+                # The person had the turn forgotten while it was read.
                 return
-            newer = said_changes.find_made(db, turn) or said_changes.store(db, drafts[0], policy)
-            older = [statement.memory for statement in replaced if statement.memory is not None]
+            newer = said_changes.find_made(db, turn) or said_changes.store(db, draft, policy)
             if newer is not None:
-                older += [
-                    memory for draft in drafts[1:] if (memory := said_changes.store(db, draft, policy)) is not None
-                ]
-                said_changes.supersede(db, newer, [memory for memory in older if memory.id != newer.id])
+                written = [said_changes.store(db, old, policy) for old in unstored]
+                older = [memory for memory in (*stored, *written) if memory is not None and memory.id != newer.id]
+                said_changes.supersede(db, newer, older)
 
     def _draft(self, turn: Turn, text: str, settings: CaptureSettings) -> Draft | None:
         """Return the memory of a text that a turn states; None if it belongs to the person's store."""

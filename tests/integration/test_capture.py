@@ -363,6 +363,22 @@ def test_a_goal_ends_when_it_is_reached_and_other_statements_do_not(client, say)
     assert superseded_by(client, id_of(client, "Fact: the kiosk boot logo is a heron")) == []
 
 
+def test_a_changed_keyed_fact_ends_and_can_be_undone(client, say):
+    say("Staging runs on port 6543.", label="fact")
+    say("staging port 6543 → 7001, the proxy needed it", session="s2")
+    assert (6543, False) in values(client)
+    act = client.get("/v1/audit").get_json()["items"][0]
+    assert (act["actor"], act["action"]) == ("capture", "close")
+    assert client.post(f"/v1/audit/{act['id']}/undo").status_code == 200
+    assert (6543, True) in values(client)
+
+
+def test_a_changed_statement_about_the_person_stays_out_of_the_workspace(client, say):
+    say(LIKES)
+    say("I like large commits instead of small commits now", session="s2")
+    assert listed(client) == []
+
+
 def test_nothing_of_an_incognito_session_is_superseded_or_stored(client, container, say):
     say("kiosk firmware updates take 40 minutes")
     with container.workspace("default").database.write() as db:
