@@ -145,4 +145,5 @@ def _text_of(memory: Memory) -> str:
 
 
 def _normalize(vectors: Vector) -> Vector:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    normalized: Vector = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return normalized
