@@ -212,6 +212,7 @@ class WorkerContainer:
             lambda: capture_settings(self.workspace_settings, workspace_id),
             partial(self._classifier, workspace_id),
             lambda: context.model() if context.settings.capture_llm else None,
+            partial(self.encoder, workspace_id),
         )
 
     def _find_personal(self, person_id: str | None) -> Database | None:

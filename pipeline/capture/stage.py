@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipeline.capture import said_changes
 from pipeline.capture.model import extract
 from pipeline.capture.proposals import choose_lasting, explain_dropped, list_sentences, propose
 from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
 from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.digest.stage_loop import PENDING_S
 from pipeline.errors import EncoderPending
+from pipeline.index.encoder import Encoder
 from pipeline.jobs.model import JobModel
-from pipeline.records import FactKey, Outcome, Scope
+from pipeline.records import Draft, FactKey, Outcome, Scope
 from pipeline.records.digestion import WorkItem
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.records.write_policy import WritePolicy
@@ -48,6 +50,7 @@ class CaptureStage:
     # The classifier of the sentences of a text, by its language.
     classifier: Callable[[str], StatementClassifier]
     model: Callable[[], JobModel | None]
+    encoder: Callable[[], Encoder]
 
     def load(self) -> None:
         """Load nothing: the language of each turn decides which classifier is needed."""
@@ -79,6 +82,7 @@ class CaptureStage:
         """Offer the lasting statements of a turn to the store; return those that were considered and dropped."""
         chosen, dropped = self._find_lasting(turn, model)
         dropped += self._offer(turn, chosen, settings)
+        self._replace_earlier(turn, settings)
         return [
             NearStatement(turn.seq, checksum_of(statement.sentence), statement.lasts, statement.label, reason)
             for statement, reason in dropped
@@ -130,6 +134,42 @@ class CaptureStage:
                         if receipt is not None and receipt.outcome is Outcome.REJECTED:
                             rejected.append((statement, receipt.reason or "rejected"))
         return rejected
+
+    def _replace_earlier(self, turn: Turn, settings: CaptureSettings) -> None:
+        """Supersede what the turn replaces or ends; what is not stored yet is stored for the history."""
+        if settings.policy.suggest or settings.policy.incognito:
+            return
+        with self.database.read() as db:
+            change = said_changes.read_change(db, turn)
+            earlier = [] if change is None else said_changes.list_earlier(db, turn, change)
+        if change is None or not earlier:
+            return
+        replaced = said_changes.choose_replaced(change, earlier, self.encoder())
+        if not replaced:
+            return
+        policy = replace(settings.policy, author=owner_of(turn.session_id))
+        text = change.text if change.names_subject(replaced[0].text) else f"{replaced[0].text} → {change.text}"
+        stored = [statement.memory for statement in replaced if statement.memory is not None]
+        drafts = [self._draft(old.turn, old.text, settings) for old in replaced if old.memory is None]
+        unstored = [draft for draft in drafts if draft is not None]
+        if not stored and not unstored:
+            return
+        draft = self._draft(turn, text, settings)
+        with self.database.write() as db:
+            if not turns.by_seqs(db, [turn.seq]):
+                # The person had the turn forgotten while it was read.
+                return
+            newer = said_changes.find_made(db, turn) or said_changes.store(db, draft, policy)
+            if newer is not None:
+                written = [said_changes.store(db, old, policy) for old in unstored]
+                older = [memory for memory in (*stored, *written) if memory is not None and memory.id != newer.id]
+                said_changes.supersede(db, newer, older)
+
+    def _draft(self, turn: Turn, text: str, settings: CaptureSettings) -> Draft | None:
+        """Return the memory of a text that a turn states; None if it belongs to the person's store."""
+        statements = self.classifier(text).classify([text])
+        (proposal,) = propose(turn, statements, {}, personal=settings.personal)
+        return None if proposal.about_person else proposal.draft
 
     def _list_known(self, who: str | None, settings: CaptureSettings) -> Mapping[FactKey, Any]:
         """Return the current facts of the workspace, and those about the person."""

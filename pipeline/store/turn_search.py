@@ -100,6 +100,16 @@ def list_made(db: Connection, seqs: Iterable[int]) -> list[tuple[int, int, bool]
     return [(int(turn), int(memory), not is_over) for turn, memory, is_over in rows]
 
 
+def list_said_before(db: Connection, seq: int, limit: int) -> list[Turn]:
+    """List the newest messages of people before a turn, latest first, without those of incognito sessions."""
+    rows = db.execute(
+        "SELECT session_id, role, content, at, seq FROM turn WHERE seq < ? AND role = ? "
+        "AND session_id NOT IN (SELECT session_id FROM incognito) ORDER BY seq DESC LIMIT ?",
+        (seq, Role.USER, limit),
+    )
+    return [Turn(session, Role(role), content, at, int(row)) for session, role, content, at, row in rows]
+
+
 def list_not_current(db: Connection, seqs: Iterable[int]) -> set[int]:
     """Return those of some turns of which a memory was made that is not current."""
     return {turn for turn, _, is_current in list_made(db, seqs) if not is_current}

@@ -289,6 +289,104 @@ def test_a_reversal_that_waits_for_review_supersedes_nothing(client, say, switch
     assert client.get(f"/v1/memories/{memory['id']}").get_json()["edges"] == []
 
 
+BAN = "Rule: never ship the kiosk firmware on fridays"
+LIFTED = "the friday ban for the kiosk firmware is lifted"
+
+
+def superseded_by(client, memory_id):
+    edges = client.get(f"/v1/memories/{memory_id}").get_json()["edges"]
+    return [edge["id"] for edge in edges if (edge["kind"], edge["direction"]) == ("supersedes", "in")]
+
+
+def id_of(client, content):
+    (memory,) = [one for one in client.get("/v1/memories").get_json()["items"] if one["content"] == content]
+    return memory["id"]
+
+
+def test_a_cancelling_message_acts_and_is_kept_whatever_its_own_score(client, say):
+    say(BAN)
+    say(LIFTED, session="s2")
+    assert superseded_by(client, id_of(client, BAN)) == [id_of(client, LIFTED)]
+
+
+def test_a_removed_supersession_is_not_made_again(client, say):
+    say(BAN)
+    say(LIFTED, session="s2")
+    old, new = id_of(client, BAN), id_of(client, LIFTED)
+    assert superseded_by(client, old) == [new]
+    client.delete(f"/v1/memories/{new}/edges?kind=supersedes&to={old}")
+    assert superseded_by(client, old) == []
+    say(LIFTED, session="s3")
+    assert superseded_by(client, old) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "is the friday ban for the kiosk firmware lifted?",
+        "maybe the friday ban for the kiosk firmware is lifted soon",
+        "Oskar wants to have the friday ban for the kiosk firmware lifted",
+        "```\nthe friday ban for the kiosk firmware is lifted\n```",
+        "the lunch menu is green now",
+    ],
+)
+def test_questions_proposals_and_pasted_text_cancel_nothing(client, say, text):
+    say(BAN)
+    say(text, session="s2")
+    assert superseded_by(client, id_of(client, BAN)) == []
+
+
+def test_what_capture_did_not_keep_is_superseded_too(client, say):
+    say("kiosk firmware updates take 40 minutes")
+    say("kiosk firmware updates take 25 minutes now", session="s2")
+    old = id_of(client, "kiosk firmware updates take 40 minutes")
+    assert superseded_by(client, old) == [id_of(client, "kiosk firmware updates take 25 minutes now")]
+
+
+def test_a_bare_value_changes_what_was_just_spoken_about(client, say):
+    say("the alarm limit of the kiosk is 5 percent", "make it 8")
+    old = id_of(client, "the alarm limit of the kiosk is 5 percent")
+    assert superseded_by(client, old) == [id_of(client, "the alarm limit of the kiosk is 5 percent → make it 8")]
+
+
+def test_a_partial_change_touches_what_it_names(client, say):
+    say("Fact: kiosk firmware updates take 40 minutes. Fact: kiosk screens are washed on mondays.")
+    say("kiosk firmware updates take 25 minutes now", session="s2")
+    assert superseded_by(client, id_of(client, "Fact: kiosk screens are washed on mondays.")) == []
+    assert superseded_by(client, id_of(client, "Fact: kiosk firmware updates take 40 minutes.")) != []
+
+
+def test_a_goal_ends_when_it_is_reached_and_other_statements_do_not(client, say):
+    say("Decision: goal for the kiosk: boot time under 9 seconds", "Fact: the kiosk boot logo is a heron")
+    say("kiosk boot time goal reached, 8 seconds!", session="s2")
+    assert superseded_by(client, id_of(client, "Decision: goal for the kiosk: boot time under 9 seconds")) != []
+    assert superseded_by(client, id_of(client, "Fact: the kiosk boot logo is a heron")) == []
+
+
+def test_a_changed_keyed_fact_ends_and_can_be_undone(client, say):
+    say("Staging runs on port 6543.", label="fact")
+    say("staging port 6543 → 7001, the proxy needed it", session="s2")
+    assert (6543, False) in values(client)
+    act = client.get("/v1/audit").get_json()["items"][0]
+    assert (act["actor"], act["action"]) == ("capture", "close")
+    assert client.post(f"/v1/audit/{act['id']}/undo").status_code == 200
+    assert (6543, True) in values(client)
+
+
+def test_a_changed_statement_about_the_person_stays_out_of_the_workspace(client, say):
+    say(LIKES)
+    say("I like large commits instead of small commits now", session="s2")
+    assert listed(client) == []
+
+
+def test_nothing_of_an_incognito_session_is_superseded_or_stored(client, container, say):
+    say("kiosk firmware updates take 40 minutes")
+    with container.workspace("default").database.write() as db:
+        agent_sessions.begin_incognito(db, "s1", utc_now())
+    say("kiosk firmware updates take 25 minutes now", session="s2")
+    assert listed(client) == []
+
+
 def test_a_second_tool_without_a_change_waits_in_the_inbox(client, say):
     say("I use Vim.", label="preference")
     say("I use Helix.", label="preference", session="s2")

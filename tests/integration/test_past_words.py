@@ -84,6 +84,16 @@ def test_a_message_stands_for_the_memory_that_was_made_of_it(client, say, ask):
     assert ask(session="s3") == ""
 
 
+def test_a_message_that_a_later_one_ended_is_not_shown(say, ask):
+    say(DRAWINGS)
+    say(
+        "the drawings of the turbine moved to the archive in Linz, the vault of the Graz office is closed", session="s3"
+    )
+    answer = ask()
+    assert "Linz" in answer
+    assert DRAWINGS not in answer
+
+
 def test_a_session_that_became_incognito_is_not_shown(container, say, ask):
     say(DRAWINGS)
     with container.workspace("default").database.write() as db:

@@ -1,0 +1,149 @@
+"""Mark what a person said earlier as superseded when a new message replaces or ends it.
+
+The message takes effect at once. If capture did not keep it as a lasting statement, it is stored as a memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Final
+
+import numpy as np
+
+from pipeline.capture.change_pairs import LEAST, LEAST_FURTHER, SaidChange, may_change, needs_context
+from pipeline.capture.commands import read_commands
+from pipeline.capture.proposals import list_sentences
+from pipeline.index.codes import Vector
+from pipeline.index.encoder import Encoder, baseline
+from pipeline.records import Draft, EdgeKind, Memory, Outcome, Sensitivity
+from pipeline.records.people import owner_of
+from pipeline.records.write_policy import WritePolicy
+from pipeline.store import audit, changes, edges, memories, turn_search, turns
+from pipeline.store.audit import AuditAction
+from pipeline.store.turns import Role, Turn
+from pipeline.text.own_words import list_own_lines
+from pipeline.times import utc_now
+from pipeline.write.accept import write_all
+from pipeline.write.fact_placement import end_at
+from pipeline.write.prepare import prepare
+
+MAKER: Final = "capture"
+# The newest messages that a change may be about.
+MAX_MESSAGES: Final = 1_000
+MAX_COMPARED: Final = 60
+MAX_REPLACED: Final = 3
+LEAST_WORDS: Final = 3
+ANSWER_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierStatement:
+    """A sentence that a person said, and the memory that was made of it, if any."""
+
+    text: str
+    turn: Turn
+    memory: Memory | None = None
+
+
+def read_change(db: Connection, turn: Turn) -> SaidChange | None:
+    """Return what a message may change, with the words before it that it needs; None for other messages."""
+    text = " ".join(" ".join(list_own_lines(turn.content)).split())
+    if not text or not may_change(text) or read_commands(turn.content):
+        return None
+    if not needs_context(text):
+        return SaidChange(text)
+    before = [said for said in turns.page(db, turn.session_id, 4, turn.seq) if said.role is not Role.TOOL]
+    question = next((said.content for said in before if said.role is Role.USER), "")
+    answer = before[0].content[:ANSWER_CHARS] if before and before[0].role is Role.ASSISTANT else ""
+    return SaidChange(text, " ".join(f"{question} {answer}".split()))
+
+
+def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[EarlierStatement]:
+    """List the newest statements of the person that a message may be about, latest first.
+
+    What was replaced or forgotten is left out.
+    """
+    said = turn_search.list_said_before(db, turn.seq, MAX_MESSAGES)
+    said = [other for other in said if owner_of(other.session_id) == owner_of(turn.session_id)]
+    made: dict[int, list[int]] = {}
+    for turn_seq, memory_seq, is_current in turn_search.list_made(db, [other.seq for other in said]):
+        made.setdefault(turn_seq, []).extend([memory_seq] if is_current else [])
+    stored = memories.by_seqs(db, [seq for seqs in made.values() for seq in seqs])
+    earlier: list[EarlierStatement] = []
+    for other in said:
+        if other.seq in made:
+            kept = [stored[seq] for seq in made[other.seq] if seq in stored]
+            found = [EarlierStatement(_text_of(memory), other, memory) for memory in kept if _may_change(memory)]
+        elif read_commands(other.content):
+            continue
+        else:
+            found = [EarlierStatement(sentence, other) for sentence in list_sentences(other.content)]
+        earlier += [
+            statement
+            for statement in found
+            if len(statement.text.split()) >= LEAST_WORDS and change.shares_subject(statement.text)
+        ]
+        if len(earlier) >= MAX_COMPARED:
+            break
+    return earlier[:MAX_COMPARED]
+
+
+def choose_replaced(
+    change: SaidChange, earlier: Sequence[EarlierStatement], encoder: Encoder
+) -> list[EarlierStatement]:
+    """Return the statements that a message surely replaces or ends, the surest first."""
+    if not earlier:
+        return []
+    vectors = _normalize(encoder.encode_documents([change.meaning, *(statement.text for statement in earlier)]))
+    background = baseline(encoder.background)
+    closeness = np.clip((vectors[1:] @ vectors[0] - background) / (1 - background), 0, None)
+    weighed = [change.weigh(statement.text, float(close)) for statement, close in zip(earlier, closeness, strict=True)]
+    best = sorted(range(len(earlier)), key=lambda number: -weighed[number])[:MAX_REPLACED]
+    return [
+        earlier[number] for rank, number in enumerate(best) if weighed[number] >= (LEAST_FURTHER if rank else LEAST)
+    ]
+
+
+def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory]) -> None:
+    """Mark memories as superseded by a newer one, and end keyed facts, which have a history of their own."""
+    now = utc_now()
+    open_seqs = {memory.seq for memory in edges.list_open_to_edges(db, [older.seq for older in replaced])}
+    superseded = []
+    for older in replaced:
+        if older.key is not None:
+            end_at(db, older, newer.occurred_at, now)
+            audit.add(db, now, MAKER, AuditAction.CLOSE, older.id, detail={"until": older.valid_to, **newer.metadata})
+            changes.append(db, changes.CLOSE, [older.id])
+        elif older.seq in open_seqs and edges.find(db, newer.seq, EdgeKind.SUPERSEDES, older.seq, MAKER, now):
+            superseded.append(older.id)
+    if superseded:
+        changes.append_link(db, EdgeKind.SUPERSEDES, newer.id, superseded)
+
+
+def find_made(db: Connection, turn: Turn) -> Memory | None:
+    """Return the longest current memory that was made of a turn."""
+    seqs = [memory for _, memory, is_current in turn_search.list_made(db, [turn.seq]) if is_current]
+    return max(memories.by_seqs(db, seqs).values(), key=lambda memory: len(memory.content), default=None)
+
+
+def store(db: Connection, draft: Draft | None, policy: WritePolicy) -> Memory | None:
+    """Store a statement; return its memory, None if it is rejected, awaits review, or is not to be stored here."""
+    if draft is None:
+        return None
+    (receipt,) = write_all(db, [prepare(draft)], policy)
+    return memories.get(db, receipt.id) if receipt.outcome in (Outcome.CREATED, Outcome.MERGED) else None
+
+
+def _may_change(memory: Memory) -> bool:
+    # The text of a private memory must not become part of another one.
+    return not memory.pinned and memory.sensitivity is Sensitivity.NORMAL
+
+
+def _text_of(memory: Memory) -> str:
+    said = memory.metadata.get("said")
+    return said if isinstance(said, str) else memory.content
+
+
+def _normalize(vectors: Vector) -> Vector:
+    normalized: Vector = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return normalized

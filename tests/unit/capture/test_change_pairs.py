@@ -1,0 +1,70 @@
+import pytest
+
+from pipeline.capture.change_pairs import LEAST, SaidChange, may_change, needs_context
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the gate moved to 5th street",
+        "4 → 7",
+        "the rule about hotfixes is gone",
+        "scrap the thursday sync",
+        "make it 12",
+        "die Grenze gilt nicht mehr",
+        "ab heute macht das Imke",
+        "désormais on utilise Bun",
+        "ya no usamos Bower",
+    ],
+)
+def test_announcements_of_a_change_may_change_something(text):
+    assert may_change(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "is the limit 20 now?",
+        "maybe we move to Bun",
+        "what if we dropped the cache instead",
+        "Imke wants to raise the limit to 20",
+        "we switch to Bun next month",
+        "ab 1. März gilt Bun statt npm",
+        "vielleicht statt Bun doch npm",
+        "add a button below the form",
+        "on verra si on passe à Bun",
+        "the port has moved to 81. " * 30,
+    ],
+)
+def test_questions_proposals_plans_and_tasks_change_nothing(text):
+    assert not may_change(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("make that 12", True), ("too long, 20", True), ("raise the batch size of the mailer to 12", False)],
+)
+def test_a_value_without_a_subject_needs_the_words_before_it(text, expected):
+    assert needs_context(text) is expected
+
+
+def test_the_words_before_a_message_give_it_a_subject():
+    old = "the mailer sends batches of 8"
+    alone, in_context = SaidChange("make it 12"), SaidChange("make it 12", "how big are batches of the mailer?")
+    assert not alone.shares_subject(old)
+    assert in_context.shares_subject(old)
+    assert not in_context.names_subject(old)
+    assert alone.weigh(old, 0.3) < LEAST < in_context.weigh(old, 0.6)
+
+
+def test_another_unit_is_another_value():
+    old = "the mailer pauses 10 seconds"
+    change = "the mailer pauses {} now"
+    assert SaidChange(change.format("20 s")).weigh(old, 0.5) > SaidChange(change.format("20 MB")).weigh(old, 0.5)
+
+
+def test_an_addition_leaves_the_earlier_statement():
+    old = "the mailer logs to loki"
+    assert SaidChange("the mailer also logs to stdout now").weigh(old, 0.6) < SaidChange(
+        "the mailer logs to stdout now"
+    ).weigh(old, 0.6)
