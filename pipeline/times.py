@@ -22,6 +22,11 @@ def utc_text(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
+def utc_text_at(seconds: float) -> str:
+    """Return the text of a time in seconds since 1970."""
+    return utc_text(datetime.fromtimestamp(seconds, UTC))
+
+
 def utc_now() -> str:
     """Return the current time as text."""
     return utc_text(datetime.now(UTC))

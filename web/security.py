@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from flask import Flask, g, request
 from werkzeug.wrappers import Response
 
-from pipeline.lru import LruCache
 from pipeline.records.people import HOME_OWNER, NOBODY, Caller
 from web.connections import vouch_for
 from web.listener import LISTENER, Listener, find_listener
@@ -126,14 +125,15 @@ class WrongTokens:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._windows: LruCache[str, list[float]] = LruCache(MOST_ADDRESSES)
+        self._windows: dict[str, list[float]] = {}
 
     def note(self, address: str) -> int:
         """Note a wrong token of an address; return the seconds that it has to wait, 0 if it need not."""
         now = self._clock()
-        times = self._windows.get(address, lambda _known: True, list)
-        times[:] = [at for at in times if now - at < WRONG_TOKENS_S][-MOST_WRONG_TOKENS:]
-        times.append(now)
+        if len(self._windows) == MOST_ADDRESSES:
+            self._windows.clear()
+        recent = [at for at in self._windows.get(address, ()) if now - at < WRONG_TOKENS_S][-MOST_WRONG_TOKENS:]
+        times = self._windows[address] = [*recent, now]
         return math.ceil(times[0] + WRONG_TOKENS_S - now) if len(times) > MOST_WRONG_TOKENS else 0
 
 

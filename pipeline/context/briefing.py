@@ -67,14 +67,15 @@ RECENT_ACTIONS = 8
 class BriefingLimits:
     """The deadline of recall in milliseconds and the longest text in characters.
 
-    Of the text, `reserved` characters are only for rules: the caller adds something else below them, and of `lines`
-    memories at most.
+    Of the text, `reserved` characters are only for rules: the caller adds something else below them, such as the
+    messages of the turns in `said`. Then there are at most `lines` memories, and none that was made of these turns.
     """
 
     budget_ms: int
     max_chars: int
     reserved: int = 0
     lines: int = TOLD
+    said: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +160,10 @@ def compose_briefing(
     *,
     only_new: bool = False,
     last: LastMessages | None = None,
-    said: frozenset[int] = frozenset(),
 ) -> Briefing:
     """Gather the memories for a message; `only_new` skips memories that the agent has seen in its session.
 
-    `last` has the messages before it, and gets this one. Memories that were made of a turn in `said` are left out.
+    `last` has the messages before it, and gets this one.
     """
     query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
@@ -175,8 +175,7 @@ def compose_briefing(
     if context is None:
         return _render(Briefing(bool(person), bool(deadline.late), person=person), session, (), (), limits, now)
     with context.database.read() as db:
-        found = tuple(hit for hit in found if hit.memory.metadata.get("turn") not in said)
-        hits = _choose(db, session, message, found, deadline, limits.lines)
+        hits = _choose(db, session, message, found, deadline, limits)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person or asks_progress(message)):
@@ -336,14 +335,15 @@ def _render(
 
 
 def _choose(
-    db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], deadline: Deadline, most: int
+    db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], deadline: Deadline, limits: BriefingLimits
 ) -> list[Hit]:
     """Return the results to show, including memories that the message names and recall did not find."""
-    hits = [hit for hit in hits if hit.relevance >= _least_relevance(hit.memory)]
+    new = (hit for hit in hits if hit.memory.metadata.get("turn") not in limits.said)
+    hits = [hit for hit in new if hit.relevance >= _least_relevance(hit.memory)]
     if deadline.must_skip(Step.NAMED):
-        return choose_lines(_drop_dead_lessons(db, hits), [], message, most)
+        return choose_lines(_drop_dead_lessons(db, hits), [], message, limits.lines)
     alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, hits))
-    return choose_lines(alive, find_named_code(db, session.viewer, message, hits), message, most)
+    return choose_lines(alive, find_named_code(db, session.viewer, message, hits), message, limits.lines)
 
 
 def _least_relevance(memory: Memory) -> float:

@@ -43,7 +43,6 @@ from pipeline.services.ended_turns import begin_turn, close_turn
 from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
 from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, DecisionText
-from pipeline.services.past_words import PastWords, find_past_words
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -141,16 +140,15 @@ class AgentSessionService:
         if not (workspace.exists or workspace.personal_store or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session)
-        briefing, theirs, decided, said = Briefing(), TeamBriefing(), NO_DECISIONS, PastWords()
+        briefing, theirs, decided = Briefing(), TeamBriefing(), NO_DECISIONS
         if settings.hook_recall:
-            briefing, decided, said = self._compose(workspace, session, message, limits)
+            briefing, decided = self._compose(workspace, session, message, limits)
             theirs = self._teams.tell(asked, briefing, limits, session)
         text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing, decided)
-        self._note_seen(workspace, session, said.shown_versions)
         self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
@@ -158,22 +156,16 @@ class AgentSessionService:
 
     def _compose(
         self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits
-    ) -> tuple[Briefing, DecisionText, PastWords]:
+    ) -> tuple[Briefing, DecisionText]:
         readable = find_readable(workspace, self._contexts, holdout=True)
         last, now = self._last_messages, datetime.now(UTC)
-        said = find_past_words(workspace, self._contexts, session, message, now, only_new=True)
-        compose = partial(
-            compose_briefing, readable, session, message, now=now, only_new=True, last=last, said=said.turn_seqs
-        )
-        if said.messages:
-            briefing, decided = said.add_to(compose(said.reserve(limits))), NO_DECISIONS
-        else:
-            briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
+        compose = partial(compose_briefing, readable, session, message, now=now, only_new=True, last=last)
+        briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
         self._contexts.count(degraded=briefing.degraded)
         if workspace.exists:
             self._feedback.record_question(workspace, message, is_answered=briefing.is_stored)
             self._feedback.record_shown(workspace, briefing.shown, message)
-        return briefing, decided, said
+        return briefing, decided
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
         if self._is_incognito(workspace, session):
@@ -202,7 +194,7 @@ class AgentSessionService:
         made = make_impressions(shown_brief.withheld, session.id, session.agent_id)
         withheld = [replace(impression, withheld=True) for impression in made]
         self._feedback.record_impressions(workspace, [*shown_brief.impressions, *withheld])
-        self._note_seen(workspace, session, list_versions(shown_brief.withheld))
+        self._note_seen(workspace, session, [*list_versions(shown_brief.withheld), *decided.said.shown_versions])
         self._decisions.note_shown(session, decided)
         if isinstance(shown_brief, SessionBrief):
             # What the start of a session lists is shown again with the first prompt that it is about.

@@ -13,7 +13,6 @@ from pipeline.recall.contexts import SearchContexts
 from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession
 from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings
-from pipeline.services.past_words import find_past_words
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings
 from pipeline.text.messages import says_little
 from pipeline.workspace import Workspace, is_incognito
@@ -47,20 +46,8 @@ def prepare_message(
     is_first = is_known and last.find(session) is None
     briefing, decided = Briefing(), NO_DECISIONS
     if not vague:
-        said = find_past_words(workspace, contexts, session, message, now)
-        compose = partial(
-            compose_briefing,
-            readable,
-            session,
-            message,
-            now=now,
-            last=None if silent else last,
-            said=said.turn_seqs,
-        )
-        if said.messages:
-            briefing = said.add_to(compose(said.reserve(limits)))
-        else:
-            briefing, decided = decisions.brief(workspace, session, message, limits, compose)
+        compose = partial(compose_briefing, readable, session, message, now=now, last=None if silent else last)
+        briefing, decided = decisions.brief(workspace, session, message, limits, compose)
         contexts.count(degraded=briefing.degraded)
     if workspace.exists and (vague or is_first) and not decided.shown:
         briefing = _add_open_work(workspace, session, briefing, now)

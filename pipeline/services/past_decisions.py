@@ -1,7 +1,8 @@
 """Show what past sessions decided about a message, each decision once per session."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from pipeline.context.briefing import Briefing, BriefingLimits
 from pipeline.context.past_sessions import OF_AGENT
@@ -9,6 +10,7 @@ from pipeline.context.quoting import quote
 from pipeline.lru import LruCache
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records.hooks import AgentSession
+from pipeline.services.past_words import PastWords, find_past_words
 from pipeline.services.session_search import search_sessions
 from pipeline.sessions.decisions import Decision, find_decisions
 from pipeline.text.normalize import shorten
@@ -44,10 +46,14 @@ class PastDecisions:
 
 @dataclass(frozen=True, slots=True)
 class DecisionText:
-    """The lines about decisions, empty if there are none, and the decisions in them."""
+    """The lines about decisions, empty if there are none, and the decisions in them.
+
+    If a prompt needs messages of earlier sessions, these are shown instead.
+    """
 
     text: str = ""
     shown: tuple[Decision, ...] = ()
+    said: PastWords = field(default_factory=PastWords)
 
 
 NO_DECISIONS = DecisionText()
@@ -70,7 +76,10 @@ class DecisionBriefings:
         *,
         only_new: bool = False,
     ) -> tuple[Briefing, DecisionText]:
-        """Compose a briefing with the decisions about a message below its memories; return both."""
+        """Compose a briefing with what past sessions say about a message below its memories; return both."""
+        said = find_past_words(workspace, self._contexts, session, message, datetime.now(UTC), only_new=only_new)
+        if said.messages:
+            return said.add_to(compose(said.reserve(limits))), DecisionText(said=said)
         past = self.find(workspace, session, message, only_new=only_new)
         briefing = compose(past.reserve(limits))
         decided = self.render(past, briefing.text, limits.max_chars)

@@ -50,14 +50,11 @@ class PastWords:
 
     def reserve(self, limits: BriefingLimits) -> BriefingLimits:
         """Return the limits of a briefing that leaves room for the messages."""
-        return (
-            replace(limits, reserved=len(self.text) + 1, lines=MOST_LINES - len(self.messages)) if self.text else limits
-        )
+        lines = MOST_LINES - len(self.messages)
+        return replace(limits, reserved=len(self.text) + 1, lines=lines, said=self.turn_seqs)
 
     def add_to(self, briefing: Briefing) -> Briefing:
         """Return a briefing with the messages below its memories."""
-        if not self.text:
-            return briefing
         text = "\n".join(filter(None, (briefing.text, self.text)))
         return replace(briefing, relevant=True, text=text, shown=(*briefing.shown, *self.memories))
 

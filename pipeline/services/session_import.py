@@ -29,7 +29,7 @@ from pipeline.store import conclusions
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
 from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.text.normalize import shorten
-from pipeline.times import utc_text
+from pipeline.times import utc_text_at
 from pipeline.transcripts.reader import Places, TranscriptFile
 from pipeline.transcripts.readers import READERS, load_reader
 from pipeline.transcripts.session_log import LeftOut
@@ -65,10 +65,7 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class AgentSummary:
-    """What an import stored of one agent, and what it left out, by reason.
-
-    `set_aside` are the files that are not read again until they change: they took too long, or too much memory.
-    """
+    """What an import stored of one agent, what it left out, by reason, and the files that are set aside as harmful."""
 
     files: int = 0
     unchanged: int = 0
@@ -168,7 +165,7 @@ class SessionImport:
                 mark = marks.get(name_file(agent, str(file.path)), FileMark(None))
                 if mark.covers(file.size, file.modified):
                     summary.unchanged += 1
-                elif self._options.since is not None and _text_of(file.modified) < self._options.since:
+                elif self._options.since is not None and utc_text_at(file.modified) < self._options.since:
                     summary.left_out[TOO_OLD] += 1
                 else:
                     tasks.append(ReadTask(file, mark.mark))
@@ -327,7 +324,9 @@ class SessionImport:
         file, summary = reading.task.file, self.summary.agents[reading.task.file.agent]
         session = reading.sessions.setdefault(
             (part.session.id, workspace.id),
-            SessionReading(part.session.started_at or _text_of(file.modified), resumes=reading.task.mark is not None),
+            SessionReading(
+                part.session.started_at or utc_text_at(file.modified), resumes=reading.task.mark is not None
+            ),
         )
         last: list[int] = []
         result = store_part(db, part, session, with_actions=workspace.keeps_journal, on_end=last)
@@ -382,10 +381,6 @@ class _Reporter:
             "agents": {name: agent.sessions for name, agent in agents.items() if agent.sessions},
         }
         self._on_progress(self._recorder.update(**changes, **({"ended_at": time.time()} if ended else {})))
-
-
-def _text_of(moment: float) -> str:
-    return utc_text(datetime.fromtimestamp(moment, UTC))
 
 
 def import_sessions(

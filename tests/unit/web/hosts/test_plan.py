@@ -243,10 +243,10 @@ ODD_FILES = {
 
 @posix
 @pytest.mark.parametrize("kind", ODD_FILES)
-@pytest.mark.parametrize("name", [".mcp.json", "CLAUDE.md", ".claude/settings.json"])
+@pytest.mark.parametrize("name", [".mcp.json", ".claude/rules/reverie.md", ".claude/settings.json"])
 def test_an_odd_file_of_a_project_is_left_alone_and_named(sandbox, kind, name):
     file = sandbox.project / name
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     ODD_FILES[kind](file)
     for run in (sandbox.plan, sandbox.setup, sandbox.remove):
         run("claude-code", host_env=sandbox.in_project())
@@ -256,11 +256,11 @@ def test_an_odd_file_of_a_project_is_left_alone_and_named(sandbox, kind, name):
 
 
 @posix
-@pytest.mark.parametrize("name", [".mcp.json", "CLAUDE.md", ".claude/settings.json", ".claude"])
+@pytest.mark.parametrize("name", [".mcp.json", ".claude/rules/reverie.md", ".claude/settings.json", ".claude"])
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_file_of_a_project_that_a_link_puts_elsewhere_is_left_alone(sandbox, tmp_path, name, exists):
     project, outside = sandbox.project, tmp_path / "outside"
-    (project / name).parent.mkdir(exist_ok=True)
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
     if exists and name == ".claude":
         write_file(outside / "settings.json", '{"mine": true}')
     elif exists:
@@ -268,7 +268,9 @@ def test_a_file_of_a_project_that_a_link_puts_elsewhere_is_left_alone(sandbox, t
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "outside" in str(path)}
     (project / name).symlink_to(outside)
     changes = sandbox.setup("claude-code", host_env=sandbox.in_project())
-    assert ["link" in str(change.error) for change in changes if change.error] == [True]
+    errors = [str(change.error) for change in changes if change.error]
+    assert errors
+    assert all("link" in error for error in errors)
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "outside" in str(path)}
     assert after == before
 
