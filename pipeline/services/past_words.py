@@ -7,10 +7,13 @@ from typing import Final
 
 from pipeline.context.briefing import Briefing, BriefingLimits
 from pipeline.context.quoting import quote
+from pipeline.context.results_by_use import sort_by_use
 from pipeline.errors import IndexUnavailable
 from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.relevance import RELEVANT
 from pipeline.records import SHORT_ID, Memory
 from pipeline.records.hooks import AgentSession
+from pipeline.records.recall import Hit
 from pipeline.services.session_search import request_turn_repair
 from pipeline.sessions.own_words import OwnMessage, find_own_messages
 from pipeline.store import agent_sessions
@@ -54,9 +57,17 @@ class PastWords:
         return replace(limits, reserved=len(self.text) + 1, lines=lines, said=self.turn_seqs)
 
     def add_to(self, briefing: Briefing) -> Briefing:
-        """Return a briefing with the messages below its memories."""
-        text = "\n".join(filter(None, (briefing.text, self.text)))
-        return replace(briefing, relevant=True, text=text, shown=(*briefing.shown, *self.memories))
+        """Return a briefing with the messages below its memories, and with the memories that were made of them."""
+        made = sort_by_use([Hit(memory, 1.0, RELEVANT) for memory in self.memories])
+        return replace(
+            briefing,
+            relevant=True,
+            decisions=(*made.decisions, *briefing.decisions),
+            facts=(*made.facts, *briefing.facts),
+            memories=(*made.memories, *briefing.memories),
+            text="\n".join(filter(None, (briefing.text, self.text))),
+            shown=(*briefing.shown, *self.memories),
+        )
 
 
 def find_past_words(

@@ -8,6 +8,7 @@ from sqlite3 import Connection
 from pipeline.records import EdgeKind, Sensitivity, Stage
 from pipeline.store.turns import Role, Turn
 from pipeline.store.visibility import named_by_condition
+from pipeline.times import utc_now
 
 
 def list_after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
@@ -86,16 +87,17 @@ _NOT_PRIVATE = f"""NOT EXISTS (SELECT 1 FROM memory m WHERE m.session_id = t.ses
 def list_made(db: Connection, seqs: Iterable[int]) -> list[tuple[int, int, bool]]:
     """List (turn, memory, whether it is current) for the memories that were made of some turns, oldest first.
 
-    A memory is not current if it waits for a decision, was archived or superseded, or is a fact whose time is over. A
-    merged memory lives on in another one.
+    A memory is not current if it waits for a decision, was archived or superseded, or if its time is over. A merged
+    memory lives on in another one.
     """
     rows = db.execute(
         "SELECT t.seq, m.seq, m.candidate = 1 OR (m.archived_at IS NOT NULL AND m.merged_into IS NULL) "
-        "OR m.valid_to IS NOT NULL OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?) "
+        "OR m.valid_to IS NOT NULL OR coalesce(m.expires_at <= ?, false) "
+        "OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?) "
         "FROM turn t JOIN memory m ON m.session_id = t.session_id "
         "AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq "
         "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY m.seq",
-        (EdgeKind.SUPERSEDES, json.dumps(list(seqs))),
+        (utc_now(), EdgeKind.SUPERSEDES, json.dumps(list(seqs))),
     )
     return [(int(turn), int(memory), not is_over) for turn, memory, is_over in rows]
 
