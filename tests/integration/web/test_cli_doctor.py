@@ -295,7 +295,7 @@ def test_a_store_that_is_no_store_is_told(home, port):
     file.write_bytes(b"not a database" * 100)
     found = run_doctor(code=1)["default: store"]
     assert "is damaged" in found["says"]
-    assert "snapshot restore" in found["hint"]
+    assert "No snapshot is left" in found["hint"]
 
 
 def test_recent_errors_are_told(stack):
