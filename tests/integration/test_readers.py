@@ -121,10 +121,11 @@ def test_a_reader_hears_that_nothing_was_kept_or_forgotten(tell, rita, prompt):
     assert "Reverie changes nothing here: who asks is a reader." in tell(rita, "UserPromptSubmit", prompt=prompt)
 
 
-def test_what_a_session_begins_with_comes_to_a_reader_with_no_prompt(home, tell, rita):
+def test_what_a_session_begins_with_comes_to_a_reader_with_the_first_prompt_about_it(home, tell, rita):
     home.write("We decided that billing uses port 8123", kind="decision")
     assert "We decided" in tell(rita, "SessionStart", source="startup")
     prompt = "Which port did we decide that billing uses?"
+    assert "We decided" in tell(rita, "UserPromptSubmit", prompt=prompt)
     assert "We decided" not in tell(rita, "UserPromptSubmit", prompt=prompt)
     assert "We decided" in tell(rita, "UserPromptSubmit", "s2", prompt=prompt)
 
