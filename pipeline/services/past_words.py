@@ -53,7 +53,8 @@ class PastWords:
 
     def reserve(self, limits: BriefingLimits) -> BriefingLimits:
         """Return the limits of a briefing that leaves room for the messages."""
-        lines = MOST_LINES - len(self.messages)
+        # The best memory is surely about the prompt, and may come from a tool or from this session.
+        lines = max(1, MOST_LINES - len(self.messages))
         return replace(limits, reserved=len(self.text) + 1, lines=lines, said=self.turn_seqs)
 
     def add_to(self, briefing: Briefing) -> Briefing:

@@ -11,7 +11,7 @@ from config.settings import SETTINGS, Settings
 from pipeline.errors import Conflict, FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
-from pipeline.identity.clones import Clones, choose_for_folder, list_moved_away
+from pipeline.identity.clones import Clone, Clones, choose_for_folder, list_moved_away
 from pipeline.identity.project_file import read_nearest_override
 from pipeline.identity.renames import Renames
 from pipeline.identity.repository import (
@@ -97,7 +97,7 @@ def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> Non
 
     A claim is pending, or agreed at the first write.
     """
-    if identity.clone is not None and (to_write or identity.clone.is_known):
+    if identity.clone is not None and (to_write or identity.clone.is_known) and not _has_secret(identity.clone.clone):
         Clones(settings.paths.clones).record(identity.clone)
     if identity.claim is None or identity.claim.workspace is None:
         return
@@ -106,6 +106,14 @@ def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> Non
         claims.note(*claim)
     elif to_write and not claims.is_agreed(*claim):
         claims.agree(*claim)
+
+
+def _has_secret(clone: Clone) -> bool:
+    """Return whether the folder or the remote of a clone contains a secret, which must not be stored."""
+    # Imported here because compiling its expressions is slow, and most commands write nothing.
+    from pipeline.text.redaction import redact
+
+    return any(redact(text).text != text for text in (clone.git_dir, clone.remote))
 
 
 def list_earlier(settings: Settings, choice: WorkspaceChoice) -> list[str]:

@@ -121,11 +121,16 @@ def _drop_purged(db: Connection, messages: list[Message], result: PartResult) ->
 
 
 def _is_purged(db: Connection, content: str) -> bool:
+    return RefusedBy.PURGED in list_refusals(db, content)
+
+
+def list_refusals(db: Connection, content: str) -> set[RefusedBy]:
+    """Return how a person refused a message or a part of it."""
     texts = {content}
     for line in content.splitlines():
         texts |= {line.strip(), *split_sentences(line), *split_typed_sentences(line)}
     found = (refusals.find(db, content_hash(text)) for text in texts if text)
-    return any(refusal is not None and refusal.how is RefusedBy.PURGED for refusal in found)
+    return {refusal.how for refusal in found if refusal is not None}
 
 
 def _choose_messages(db: Connection, part: PreparedPart, reading: SessionReading) -> list[Message]:

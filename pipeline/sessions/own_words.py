@@ -21,6 +21,7 @@ from pipeline.recall.query import parse_query
 from pipeline.recall.search_context import SearchContext
 from pipeline.records import Filter, Memory
 from pipeline.records.hooks import AgentSession
+from pipeline.sessions.intake import list_refusals
 from pipeline.sessions.search import search_turn_vectors
 from pipeline.store import memories, turn_search
 from pipeline.store.turn_search import FoundTurn
@@ -32,6 +33,7 @@ INFORMATION = 0.2
 ACTIVITY = 0.25
 MADE_A_MEMORY = 0.1
 BAR = 0.55
+NEAR_BACKGROUND = 0.05
 # A message with fewer words rarely makes sense in another session.
 LEAST_WORDS = 4
 QUESTION_MARKS = ("?", "？")
@@ -67,11 +69,15 @@ def find_own_messages(
     with context.database.read() as db:
         words = context.turns.lexical.search(db, parse_query(prompt, now).tokens)
         rows = np.flatnonzero(context.turns.sessions.by_person)[-COMPARED:]
-        scores = dense.closeness(dense.of(rows)) + _score_words(words, rows)
+        closeness, words_shared = dense.closeness(dense.of(rows)), _score_words(words, rows)
+        scores = closeness + words_shared
         # No activity lifts the others above the bar.
-        possible = np.flatnonzero(scores >= BAR - ACTIVITY - MADE_A_MEMORY)
-        possible = possible[np.argsort(-scores[possible], kind="stable")][:COMPARED_BY_ACTIVITY]
-        rows, scores = rows[possible], scores[possible]
+        possible = scores >= BAR - ACTIVITY - MADE_A_MEMORY
+        # Without a common word, a message must be nearly as close as the nearest of all general messages.
+        possible &= (words_shared > 0) | (closeness > dense.background_similarity - NEAR_BACKGROUND)
+        best = np.flatnonzero(possible)
+        best = best[np.argsort(-scores[best], kind="stable")][:COMPARED_BY_ACTIVITY]
+        rows, scores = rows[best], scores[best]
         if not len(rows):
             return []
         activities = load_activities(encoder).compare(dense.query, dense.vectors.first_passages(rows))
@@ -103,6 +109,8 @@ def _list_best(db: Connection, session: AgentSession, rows: Seqs, scores: Floats
         if seq in turns and seq not in replaced
     }
     chosen = sorted((seq for seq, score in score_of.items() if score >= BAR), key=lambda seq: -score_of[seq])[:limit]
+    # Said again after it was forgotten or rejected, it is still unwanted.
+    chosen = [seq for seq in chosen if not list_refusals(db, turns[seq].content)]
     seqs = [memory for seq in chosen for memory in made.get(seq, ())]
     shown = memories.filter_showable(db, seqs, Filter(viewer=session.viewer))
     return [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from config.paths import HomePaths
 from config.settings import Settings, environment_workspace
-from pipeline.errors import ReverieError, ServerUnreachable, WrongServer
+from pipeline.errors import ReverieError, ServerUnreachable, StoreUnavailable, WrongServer
 from pipeline.extras import EXTRAS, install_command, list_missing
 from pipeline.records import CheckResult
 from web.client import Client, TokenRefused
@@ -287,9 +287,14 @@ def check_project_memory(server: ServerProbe, folder: Path) -> Iterator[CheckRes
     from pipeline.services.workspace_listing import is_in_use
     from pipeline.services.workspaces import choose_workspace, describe_earlier, list_earlier
 
-    choice = choose_workspace(folder, server.settings, explicit=None, environment=environment_workspace())
-    state: Literal["ok", "warn"] = "ok" if is_in_use(server.settings, choice.workspace) else "warn"
-    for name in list_earlier(server.settings, choice):
+    try:
+        choice = choose_workspace(folder, server.settings, explicit=None, environment=environment_workspace())
+        state: Literal["ok", "warn"] = "ok" if is_in_use(server.settings, choice.workspace) else "warn"
+        earlier = list_earlier(server.settings, choice)
+    except StoreUnavailable:
+        # The check of the store reports it.
+        return
+    for name in earlier:
         says, _, hint = describe_earlier(name, server.count_memories(name)).partition(" If so, ")
         yield CheckResult("project memory", state, says, hint)
 
