@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from config.paths import HomePaths
+from config.regular_files import read_regular
 from config.settings import Settings, environment_workspace
 from pipeline.errors import ReverieError, ServerUnreachable, StoreUnavailable, WrongServer
 from pipeline.extras import EXTRAS, install_command, list_missing
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pipeline.services.diagnostics import CheckContext
 
 PYTHON = (3, 11)
+# The settings of an agent are smaller.
+MOST_SETTINGS_BYTES = 64 * 1024 * 1024
 # Packages that an installation may lack; they are looked up without being imported.
 MODULES = (
     "config",
@@ -352,7 +355,7 @@ def check_teams(context: "CheckContext") -> Iterator[CheckResult]:
 
 def _read_lowered(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace").lower()
+        return read_regular(file, MOST_SETTINGS_BYTES).decode("utf-8", "replace").lower()
     except OSError:
         return ""
 

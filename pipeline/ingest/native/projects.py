@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.places import Places
+from config.regular_files import read_regular
 from pipeline.identity.git_config import remote_of
 from pipeline.identity.identify import location_of_remote
 from pipeline.identity.repository import UnreadableFile, open_repository, root_of_folder
@@ -124,9 +125,7 @@ def read_json(file: Path) -> Any:
 
 def _read_text(file: Path) -> str:
     try:
-        if file.stat().st_size > MAX_CONFIG_BYTES:
-            return ""
-        return file.read_text("utf-8", "replace")
+        return read_regular(file, MAX_CONFIG_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
