@@ -11,7 +11,7 @@ from pipeline.context.results_by_use import sort_by_use
 from pipeline.errors import IndexUnavailable
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.relevance import RELEVANT
-from pipeline.records import SHORT_ID, Memory
+from pipeline.records import SAID_HEADER, SHORT_ID, Memory
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Hit
 from pipeline.services.session_search import request_turn_repair
@@ -22,7 +22,6 @@ from pipeline.text.tokens import search_tokens
 from pipeline.times import age
 from pipeline.workspace import Workspace
 
-HEADER: Final = "What the user said in earlier sessions:"
 MOST_LINES: Final = 3
 LINE_CHARS: Final = 240
 # The version of a message in the table of what a session was shown: a message never changes.
@@ -100,7 +99,7 @@ def find_past_words(
 
 def _render(messages: Sequence[OwnMessage], prompt: str, now: datetime) -> str:
     asked = frozenset(search_tokens(prompt))
-    return "\n".join([HEADER, *(_render_line(message, asked, now) for message in messages)])
+    return "\n".join([SAID_HEADER, *(_render_line(message, asked, now) for message in messages)])
 
 
 def _render_line(message: OwnMessage, asked: frozenset[str], now: datetime) -> str:
