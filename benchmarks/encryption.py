@@ -61,7 +61,7 @@ def fill(home: Path, count: int) -> None:
             accept_batch(database, drafts[start : start + AT_ONCE])
         digest_all(worker)
         worker.context("default").rebuild_segment()
-        database.checkpoint()
+        database.complete_file()
 
 
 def measure(homes: Mapping[str, Path], report: Report) -> None:

@@ -71,7 +71,7 @@ def _time(act: Callable[[], object]) -> float:
 
 
 def _store_bytes(home: Home) -> int:
-    home.database().checkpoint()
+    home.database().complete_file()
     return home.settings.paths.workspace("default").events.stat().st_size
 
 

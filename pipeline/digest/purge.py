@@ -56,6 +56,6 @@ class PurgeStage:
         # Before the log is emptied: a running copy reads from it, and this waits for the copy's end.
         self.scrub_snapshots()
         # The write-ahead log still contains the text: when the work is complete, it must be empty.
-        self.database.checkpoint()
+        self.database.erase_deleted_data()
         with self.database.write() as db:
             work.complete(db, items, owner)

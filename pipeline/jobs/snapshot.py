@@ -197,7 +197,7 @@ def _opened_copy(file: Path) -> Iterator[Database]:
     """Open a snapshot for a change; afterwards it is a single file again."""
     with closing(SqliteDatabase(file, _COPY, create=False)) as copy:
         yield copy
-        copy.checkpoint()
+        copy.erase_deleted_data()
     backup.settle(file)
     file.with_suffix(".opening").unlink(missing_ok=True)
 
@@ -205,7 +205,7 @@ def _opened_copy(file: Path) -> Iterator[Database]:
 def delete_matching_texts(database: Database, folder: Path, matches: Callable[[str], bool]) -> None:
     """Delete matching turns, session names and questions from a store and its snapshots."""
     if delete_matching_texts_of_store(database, matches):
-        database.checkpoint()
+        database.erase_deleted_data()
     if not folder.is_dir():
         return
     with backup.locked(folder):
@@ -288,6 +288,5 @@ def prepare_copy(chosen: Snapshot) -> Path:
                 meta.drop(db, keys.name)
                 meta.drop(db, keys.covers)
             leases.drop_leases(db)
-        database.checkpoint()
     backup.settle(draft)
     return draft

@@ -121,7 +121,7 @@ def _scrub(workspace: Workspace, texts: set[str], *, is_purged: bool) -> None:
     """Delete messages from the snapshots of the store, and from its write-ahead log."""
     with suppress(NotFound):
         snapshot.delete_matching_texts(workspace.database, workspace.paths.snapshots, texts.__contains__)
-        workspace.database.checkpoint()
-        workspace.operations.checkpoint()
+        workspace.database.erase_deleted_data()
+        workspace.operations.erase_deleted_data()
     if is_purged:
         finish_purges(workspace)

@@ -123,7 +123,7 @@ def _purge_journal(workspace: Workspace, memory_ids: Sequence[str], quotes: Call
     with workspace.operations.opened() as db:
         hook_runs.purge(db, memory_ids, quotes)
     workspace.operations.purge_errors(quotes)
-    workspace.operations.checkpoint()
+    workspace.operations.erase_deleted_data()
 
 
 def _blank_lines(file: Path, finder: QuotationFinder) -> None:

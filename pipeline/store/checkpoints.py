@@ -30,6 +30,16 @@ def empty_log(connection: sqlite3.Connection) -> bool:
     return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
 
+def erase_deleted_data(connection: sqlite3.Connection) -> bool:
+    """Rewrite a store and empty its log, so that neither contains deleted data; return whether the log is empty.
+
+    `secure_delete` overwrites the rows that are deleted, but not the copies that SQLite left in the free space of a
+    page when it moved a row to another page.
+    """
+    connection.execute("VACUUM")
+    return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+
+
 def has_log(file: Path) -> bool:
     """Return whether a store has a write-ahead log with content."""
     try:

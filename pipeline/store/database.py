@@ -80,8 +80,8 @@ class Database(ABC):
         """Have each transaction note which records it changes, for the operation log."""
 
     @abstractmethod
-    def checkpoint(self) -> None:
-        """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""
+    def erase_deleted_data(self) -> None:
+        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
 
     def complete_file(self) -> bool:
         """Move the log into the store's file if no connection has to wait for it; return whether the log is empty."""
@@ -109,8 +109,8 @@ class HomeTables(ABC):
         """Yield a connection; raise StoreUnavailable if the tables cannot be used."""
 
     @abstractmethod
-    def checkpoint(self) -> None:
-        """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""
+    def erase_deleted_data(self) -> None:
+        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
 
     @abstractmethod
     def close(self) -> None:

@@ -12,6 +12,7 @@ from config.file_modes import make_private
 from config.paths import file_identity
 from pipeline.errors import StoreBusy
 from pipeline.store import driver
+from pipeline.store.checkpoints import erase_deleted_data
 from pipeline.store.database import HomeTables
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
@@ -47,11 +48,11 @@ class HomeFile(HomeTables):
         except sqlite_errors(sqlite3.DatabaseError) as error:
             raise failure_of(error, self.file) or as_sqlite3(error) from error
 
-    def checkpoint(self) -> None:
-        """Checkpoint the write-ahead log and empty it; raise StoreBusy if a reader prevents it."""
+    def erase_deleted_data(self) -> None:
+        """Remove deleted data from the file and its log; raise StoreBusy if a reader prevents it."""
         with closing(driver.connect(self.file, timeout_s=10)) as connection:
-            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if busy:
+            is_empty = erase_deleted_data(connection)
+        if not is_empty:
             raise StoreBusy(f"a reader keeps the write-ahead log of {self.file} from being emptied")
 
     def close(self) -> None:

@@ -126,9 +126,9 @@ class Operations:
             rows = db.execute("SELECT seq, workspace, message FROM error").fetchall()
             db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *texts in rows if quotes(*texts)])
 
-    def checkpoint(self) -> None:
-        """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""
-        self._tables.checkpoint()
+    def erase_deleted_data(self) -> None:
+        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
+        self._tables.erase_deleted_data()
 
     def close(self) -> None:
         """Close the journal's storage."""

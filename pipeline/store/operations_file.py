@@ -14,6 +14,7 @@ from config.paths import file_identity, find_store_key
 from pipeline.errors import StoreBusy, StoreDamaged
 from pipeline.store import driver
 from pipeline.store.backup import LOG_SUFFIXES
+from pipeline.store.checkpoints import erase_deleted_data
 from pipeline.store.database import HomeTables
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
@@ -84,11 +85,11 @@ class OperationsFile(HomeTables):
                 known = as_sqlite3(error)
                 raise failure_of(known, self._file) or known from error
 
-    def checkpoint(self) -> None:
-        """Checkpoint the write-ahead log and empty it; raise StoreBusy if a reader prevents it."""
+    def erase_deleted_data(self) -> None:
+        """Remove deleted data from the file and its log; raise StoreBusy if a reader prevents it."""
         with self.opened() as db:
-            busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if busy:
+            is_empty = erase_deleted_data(db)
+        if not is_empty:
             raise StoreBusy(f"a reader keeps the write-ahead log of {self._file} from being emptied")
 
     def _connection(self) -> sqlite3.Connection:

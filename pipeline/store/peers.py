@@ -315,7 +315,7 @@ class Peers:
             sought = "DELETE FROM put_aside WHERE item LIKE ?"
             gone = sum(db.execute(sought, (f"%{memory_id}%",)).rowcount for memory_id in memory_ids)
         if gone:
-            self._tables.checkpoint()
+            self._tables.erase_deleted_data()
 
     def list_quarantined(self, remote: str | None = None) -> list[PutAside]:
         """List quarantined operations."""

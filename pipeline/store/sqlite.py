@@ -15,7 +15,7 @@ from pipeline.errors import NO_WORKSPACE, NotFound, ReverieError, StoreBusy, Sto
 from pipeline.lru import LruCache
 from pipeline.store import driver, oplog, row_hashes
 from pipeline.store.backup import check_not_lost
-from pipeline.store.checkpoints import PATIENCE_MS, empty_log, has_log
+from pipeline.store.checkpoints import PATIENCE_MS, empty_log, erase_deleted_data, has_log
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
@@ -128,15 +128,15 @@ class SqliteDatabase(Database):
         """Have each transaction note which records it changes, for the operation log."""
         install_triggers(db)
 
-    def checkpoint(self) -> None:
-        """Checkpoint the write-ahead log completely and empty it; raise StoreBusy if a reader prevents it."""
+    def erase_deleted_data(self) -> None:
+        """Remove deleted data from the file and its log; raise StoreBusy if a reader prevents it."""
         with self._lock, _typed_errors(self._file):
             writer = self._take(writes=True)
             try:
-                busy = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                is_empty = erase_deleted_data(writer)
             finally:
                 self._give_back(writer)
-        if busy:
+        if not is_empty:
             raise StoreBusy("a reader keeps the write-ahead log from being emptied")
 
     def complete_file(self) -> bool:

@@ -234,7 +234,7 @@ def dump(db: Connection) -> list[str]:
 def _make_migrated(*, is_encrypted: bool) -> bytes:
     with scratch_folder() as folder:
         database = SqliteDatabase(folder / "events.sqlite", PROFILE, create=True)
-        database.checkpoint()
+        database.erase_deleted_data()
         database.close()
         assert driver.is_plain(database.file) is not is_encrypted
         return database.file.read_bytes()

@@ -53,7 +53,7 @@ def digested_home(tmp_path_factory):
     with worker.databases.get("default").write() as db:
         old = utc_text(datetime.now(UTC) - timedelta(days=300))
         db.execute("UPDATE memory SET created_at = ?, updated_at = ?", (old, old))
-    worker.databases.get("default").checkpoint()
+    worker.databases.get("default").complete_file()
     worker.close()
     return home
 

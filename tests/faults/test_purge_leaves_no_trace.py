@@ -182,8 +182,6 @@ def test_nothing_is_left_of_a_memory_that_others_know_of(stack, client):
     stack.wait_until_digested(client)
     known = client.call("GET", f"/v1/memories/{purged}").body
     assert purged_double in {edge["id"] for edge in known["edges"]}
-    paired = client.remember(f"{lesson[:-1]} and every morning too.", kind="lesson")
-    denial = client.remember("Never run the gallivantrix behind the mumpsimus gateway at night.", kind="lesson")
     told = client.call("POST", "/v1/prepare", {"message": lesson}).body
     surface_id = next(one["surface_id"] for one in told["lessons"] if one["id"] == purged)
     note = {"followed": False, "note": "the gallivantrix was busy"}
@@ -191,6 +189,9 @@ def test_nothing_is_left_of_a_memory_that_others_know_of(stack, client):
     line = next(line for line in told["text"].split("\n") if purged[-8:] in line)
     echo = client.call("POST", "/v1/memories", {"content": line, "source": "agent"}).body
     assert (echo["outcome"], echo["id"]) == ("merged", purged)
+    # A longer wording that no job merges: the pair waits for a person.
+    paired = client.remember("The team runs the gallivantrix at night, always behind the mumpsimus.", kind="lesson")
+    denial = client.remember("Never run the gallivantrix behind the mumpsimus gateway at night.", kind="lesson")
     for _ in range(2):
         ambient = {"content": "ok gallivantrix", "source": "ambient"}
         assert client.call("POST", "/v1/memories", ambient).body["outcome"] == "rejected"

@@ -285,7 +285,7 @@ def test_a_copy_that_was_begun_before_a_purge_does_not_outlive_it(paths):
             go_on.set()
         copying.join(30)
         scrubbing.join(30)
-        database.checkpoint()
+        database.complete_file()
     assert len(backup.snapshots(paths.snapshots)) == 1
     assert traces(paths.root, "snollygoster") == []
 

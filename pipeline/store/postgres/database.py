@@ -93,7 +93,7 @@ class PostgresDatabase(Database):
             finally:
                 self._local.reader = None
 
-    def checkpoint(self) -> None:
+    def erase_deleted_data(self) -> None:
         """Do nothing: the server manages deleted rows itself."""
 
     def measure(self) -> int:

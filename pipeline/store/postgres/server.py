@@ -108,7 +108,7 @@ class Server(PeersTables):
             yield cast("Connection", home)
             home.commit()
 
-    def checkpoint(self) -> None:
+    def erase_deleted_data(self) -> None:
         """Do nothing: the server manages deleted rows itself."""
 
     @property

@@ -38,7 +38,7 @@ def built(tmp_path_factory):
     worker.context("default").rebuild_segment()
     accept(database, Draft("Written since the segment was built, about LoadGuard in src/guard.py"))
     digest_all(worker)
-    database.checkpoint()
+    database.complete_file()
     worker.close()
     return settings.paths.root
 
@@ -370,7 +370,7 @@ def test_real_damage_is_seen(database, paths):
     with database.write() as db:
         db.execute("PRAGMA writable_schema=ON")
         db.execute("UPDATE sqlite_master SET rootpage = 4711 WHERE name = 'memory_session'")
-    database.checkpoint()
+    database.complete_file()
     with contextlib.closing(sqlite3.connect(database.file)) as fresh:
         assert invariants.damage(fresh)
 

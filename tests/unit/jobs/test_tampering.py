@@ -125,7 +125,7 @@ def fill(home, *, has_log=False):
             start_log(database)
         ids = write_memories(database)
         digest_all(worker)
-        database.checkpoint()
+        database.complete_file()
     return ids
 
 
@@ -329,7 +329,7 @@ def test_nothing_in_a_store_confirms_a_purged_text(worker, database, ids):
     digest_all(worker)
     with database.read() as db:
         assert row_hash not in "".join(dump(db))
-    database.checkpoint()
+    database.complete_file()
     assert row_hash.encode() not in database.file.read_bytes()
 
 

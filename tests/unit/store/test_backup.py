@@ -75,7 +75,7 @@ def test_a_copy_that_fails_in_the_middle_leaves_nothing_under_its_name(database,
 
 
 def test_a_damaged_store_is_not_copied(database, target):
-    database.checkpoint()
+    database.complete_file()
     content = bytearray(database.file.read_bytes())
     content[8 * 4096 : 20 * 4096] = b"\xff" * (12 * 4096)
     broken = target.with_name("broken.sqlite")

@@ -1,9 +1,10 @@
+import random
 import sqlite3
 
 import pytest
 
 from pipeline.errors import NotFound, StoreUnavailable
-from pipeline.store import meta
+from pipeline.store import index_state, meta
 from pipeline.store.database import WriterProfile
 from pipeline.store.sqlite import SqliteDatabase
 
@@ -47,3 +48,18 @@ def test_a_file_that_is_no_database_is_unavailable_and_left_alone(tmp_path, dama
         assert file.read_bytes() == damage
     else:
         SqliteDatabase(file, IMPATIENT, create=False).close()
+
+
+def test_erasing_deleted_data_removes_copies_of_moved_rows(database):
+    """SQLite leaves copies of a row that it moves to another page, and overwrites only the row itself."""
+    chosen = random.Random(5)
+    seqs = chosen.sample(range(10**9), 600)
+    with database.write() as db:
+        for number, seq in enumerate(seqs):
+            word = "zubrowka" if number % 10 == 0 else "whatever"
+            index_state.put_tokens(db, seq, [word, "y" * chosen.randrange(900)], 1)
+        for seq in seqs[::10]:
+            index_state.drop_tokens(db, seq)
+    database.erase_deleted_data()
+    assert b"zubrowka" not in database.file.read_bytes()
+    assert not database.file.with_name(f"{database.file.name}-wal").stat().st_size

@@ -186,7 +186,7 @@ def test_a_start_that_was_killed_anywhere_is_finished_with_the_same_operations(t
     monkeypatch.setattr(oplog, "AT_ONCE", 2)
     with closing(SqliteDatabase(tmp_path / "events.sqlite", PROFILE, create=True)) as database:
         fill(database)
-        database.checkpoint()
+        database.complete_file()
     results = []
     for survived in range(20):
         shutil.copy(tmp_path / "events.sqlite", tmp_path / f"{survived}.sqlite")
@@ -222,7 +222,7 @@ def of_version_0_1(file, node=None):
         if node is not None:
             with database.write() as db:
                 oplog.take_node(db, node, [])
-        database.checkpoint()
+        database.complete_file()
     with closing(driver.connect(file)) as db:
         db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm006_log_from_sync_on'")
         db.execute("DELETE FROM meta WHERE key = 'operation_log'")

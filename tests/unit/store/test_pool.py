@@ -137,7 +137,7 @@ def test_a_store_that_was_replaced_is_another_one(databases, paths):
     put(old, "old")
     draft = SqliteDatabase(paths.root / "draft" / "events.sqlite", PROFILE, create=True)
     put(draft, "new")
-    draft.checkpoint()
+    draft.complete_file()
     draft.close()
     old.close()
     draft.file.replace(paths.workspace("alpha").events)

@@ -46,7 +46,7 @@ def list_left(database, session="s1"):
 
 
 def traces(database, word):
-    database.checkpoint()
+    database.erase_deleted_data()
     folder = folder_of(database)
     return [file.name for file in folder.rglob("*") if file.is_file() and word.encode() in file.read_bytes()]
 
