@@ -67,6 +67,8 @@ def test_commands_that_the_classifier_was_not_fitted_on_are_recognized(name):
         ("Tu peux de nouveau retenir ce que je dis.", RESUME),
         # Look-alikes.
         ("don't save the file yet", None),
+        ("skip the notes section", None),
+        ("schreib dir hinter die ohren: kein any in typescript", None),
         ("never store passwords in plain text", None),
         ("forget it, I'll do it myself", None),
         ("remember this: never save passwords in plain text", None),
