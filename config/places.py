@@ -20,6 +20,12 @@ class Places:
             return self.home.joinpath(*default)
         return self.expand(value)
 
+    @property
+    def xdg_config(self) -> Path:
+        """Return the folder of settings by the XDG specification, which ignores a relative path."""
+        folder = self.folder("XDG_CONFIG_HOME", ".config")
+        return folder if folder.is_absolute() else self.home / ".config"
+
     def expand(self, text: str) -> Path:
         """Return the path that a text names; `~` is the user's home."""
         return self.home / text[1:].lstrip("/\\") if text.startswith("~") else Path(text)

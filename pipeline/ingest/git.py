@@ -5,6 +5,7 @@ no file contains. The author is omitted (`git show` has it): the same name in ev
 together.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from pipeline.errors import InvalidField
 from pipeline.identity.git import Git
 from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged, split_text
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Kind, Source
@@ -32,10 +34,11 @@ MAX_PIECE_BYTES = 1 << 20
 READ_BYTES = 1 << 16
 
 # Each field ends with NUL: hash, time of author and committer, author's name and address, subject, body. The paths
-# follow, the first after a line feed, and an empty piece ends the commit.
+# follow, the first after a line feed, and an empty piece ends the commit. Without paths, only the empty piece follows.
 _FORMAT = "--format=format:" + "".join(f"%{sign}%x00" for sign in ("H", "at", "ct", "an", "ae", "s", "b"))
 _PIECES = 7
-_LOG = ("log", "-z", "--name-only", "--no-renames")
+_LOG = ("log", "-z", "--encoding=UTF-8", _FORMAT)
+_NAMES = ("--name-only", "--no-renames")
 
 
 # Prefixes of conventional commits.
@@ -105,10 +108,22 @@ def read_git(
     bounds = [f"--max-count={limit}", *([] if since is None else [f"--max-age={int(parse(since).timestamp())}"])]
     chosen = ("--no-merges", *bounds, "HEAD", "--")
     total = int(git.answer("rev-list", "--count", *chosen))
-    with git.output(*_LOG, "--encoding=UTF-8", _FORMAT, *chosen) as stream:
-        for done, commit in enumerate(_commits(_pieces(stream)), start=1):
-            yield _read_commit(commit, known)
-            progress(done, total)
+    for done, commit in enumerate(_list_commits(git, chosen), start=1):
+        yield _read_commit(commit, known)
+        progress(done, total)
+
+
+def _list_commits(git: Git, chosen: Sequence[str]) -> Iterator[Commit]:
+    """Yield commits with their paths, or without them if the clone lacks the trees (`--filter=tree:0`)."""
+    done = 0
+    try:
+        with git.output(*_LOG, *_NAMES, *chosen) as stream:
+            for done, commit in enumerate(_commits(_pieces(stream)), start=1):  # noqa: B007 - read after an error
+                yield commit
+    except InvalidField:
+        # Nothing is fetched, so git ends at the first tree that is missing. Messages need no trees.
+        with git.output(*_LOG, *chosen) as stream:
+            yield from itertools.islice(_commits(_pieces(stream)), done, None)
 
 
 def _read_commit(commit: Commit, known: Known) -> Item | Unchanged | Skipped:

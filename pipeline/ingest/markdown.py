@@ -46,7 +46,7 @@ _OTHERS = (
     ("a database", re.compile(rb"SQLite format 3"), "`reverie import pmb`"),
 )
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_DATED_NAME = re.compile(r"((?:19|20)\d\d)-?(\d\d)-?(\d\d)(?![0-9]{1,3}(?![0-9]))")
+_DATED_NAME = re.compile(r"((?:19|20)\d\d)[-_]?(\d\d)[-_]?(\d\d)(?![0-9]{1,3}(?![0-9]))")
 # Between the title of a document and its headings.
 STEP = " › "
 
@@ -130,7 +130,7 @@ def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
 
 
 def _date_of_name(stem: str) -> str | None:
-    """Return the date at the start of a file's name, as in Jekyll's posts and daily notes."""
+    """Return the date at the start of a file's name, as in Jekyll's posts and daily notes (Logseq: 2025_03_14)."""
     match = _DATED_NAME.match(stem)
     return None if match is None else parse_moment("-".join(match.groups()))
 

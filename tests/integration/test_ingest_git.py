@@ -184,6 +184,18 @@ def test_a_commit_without_files_is_told_without_them(repository):
     assert read(repository)[1].drafts[0].content.endswith(f"commit {first[:10]}")
 
 
+def test_a_clone_without_trees_gives_the_messages(repository, tmp_path):
+    messages = ["Open the gate", "Move the clock\n\nBecause the tower is being painted.", "Close the gate"]
+    commits = [repository.commit(message, [f"{number}.py"]) for number, message in enumerate(messages)]
+    repository.run("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    options = ("--filter=tree:0", "--no-checkout")
+    repository.run("clone", "-q", *options, repository.folder.as_uri(), str(clone))
+    readings = list(read_git(clone, {}, lambda _done, _total: None))
+    assert [reading.key for reading in readings] == commits[::-1]
+    assert readings[1].drafts[0].content == f"{messages[1]}\n\ncommit {commits[1][:10]}"
+
+
 def test_awkward_names_and_messages_are_read_whole(repository):
     names = ["with space.py", "new\nline.py", "ünïcode.py", "\x02mark.py", "a -> b.py", 'quote".py']
     repository.commit("Name \x02 things\nover two lines\n\nBody with \x02 and = signs", names)

@@ -22,9 +22,12 @@ class Reader:
 
     def discover(self, places: Places, projects: Projects) -> Iterator[MemoryStore | Skipped]:
         """Yield the folders of its projects."""
-        settings = read_json(places.folder("BASIC_MEMORY_CONFIG_DIR", ".basic-memory") / "config.json")
-        named = settings.get("projects") if isinstance(settings, dict) else None
-        folders = [_path_of(value, places) for value in named.values()] if isinstance(named, dict) else []
+        configured = [places.folder("BASIC_MEMORY_CONFIG_DIR", ".basic-memory"), places.xdg_config / "basic-memory"]
+        folders: list[Path | None] = []
+        for folder in dict.fromkeys(configured):
+            settings = read_json(folder / "config.json")
+            named = settings.get("projects") if isinstance(settings, dict) else None
+            folders += [_path_of(value, places) for value in named.values()] if isinstance(named, dict) else []
         folders.append(places.folder("BASIC_MEMORY_HOME", "basic-memory"))
         for folder in dict.fromkeys(path for path in folders if path is not None and path != places.home):
             if list_markdown(folder):

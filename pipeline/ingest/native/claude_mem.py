@@ -30,12 +30,14 @@ from pipeline.records import Kind
 from pipeline.store.foreign_database import Row, read_rows
 
 VARIABLE: Final = "CLAUDE_MEM_DATA_DIR"
+# The project that took in the rows of another one.
+_MERGED: Final = "merged_into_project"
 _OBSERVATION: Final = (
     *("id", "project", "type", "title", "subtitle", "narrative", "text", "facts", "concepts"),
-    *("files_modified", "created_at", "created_at_epoch"),
+    *("files_modified", "created_at", "created_at_epoch", _MERGED),
 )
 _SUMMARY_PARTS: Final = ("request", "investigated", "learned", "completed", "next_steps", "notes")
-_SUMMARY: Final = ("id", "project", *_SUMMARY_PARTS, "created_at", "created_at_epoch")
+_SUMMARY: Final = ("id", "project", *_SUMMARY_PARTS, "created_at", "created_at_epoch", _MERGED)
 # Sessions of claude-mem's own observing agent.
 _OBSERVER: Final = "observer-sessions"
 _SESSIONS_TRIED: Final = 20
@@ -54,7 +56,10 @@ class Reader:
         path = (places.expand(moved) if isinstance(moved, str) and moved else folder) / "claude-mem.db"
         if not path.is_file():
             return
-        names = {name for table in ("observations", "session_summaries") for name in list_parts(path, table, "project")}
+        tables = ("observations", "session_summaries")
+        names = {
+            name for table in tables for column in ("project", _MERGED) for name in list_parts(path, table, column)
+        }
         for name in sorted(names - {_OBSERVER}):
             project = projects.find_name(name) or _find_by_sessions(path, name, places)
             if project is None:
@@ -72,7 +77,7 @@ class Reader:
 
 
 def _read_observation(project: str, row: Row) -> NativeMemory | str | None:
-    if row["project"] != project:
+    if (row[_MERGED] or row["project"]) != project:
         return None
     text = join_texts(
         row["title"], row["narrative"] or row["text"] or row["subtitle"], list_points(read_list(row["facts"]))
@@ -87,7 +92,7 @@ def _read_observation(project: str, row: Row) -> NativeMemory | str | None:
 
 
 def _read_summary(project: str, row: Row) -> NativeMemory | str | None:
-    if row["project"] != project:
+    if (row[_MERGED] or row["project"]) != project:
         return None
     parts = [f"{name.replace('_', ' ').capitalize()}: {row[name]}" for name in _SUMMARY_PARTS if row[name]]
     return NativeMemory(

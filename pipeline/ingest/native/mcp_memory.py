@@ -24,6 +24,10 @@ _SETTINGS: Final = (
 )
 _PROJECT_SETTINGS: Final = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json")
 _DEPTH: Final = 8
+# Without the variable, and with a relative path, the file is next to the server's code: as npx or npm installed it.
+_PACKAGE: Final = "node_modules/@modelcontextprotocol/server-memory/dist"
+_INSTALLED: Final = (".npm/_npx/*/", ".npm-global/lib/", ".nvm/versions/node/*/lib/", ".local/lib/", "")
+_DEFAULT: Final = "memory.jsonl"
 
 
 class Reader:
@@ -32,15 +36,16 @@ class Reader:
     tool: ClassVar[str] = "mcp-memory"
 
     def discover(self, places: Places, projects: Projects) -> Iterator[MemoryStore | Skipped]:
-        """Yield the files that the environment and the settings of agents name."""
-        named: dict[Path, Path | None] = {}
+        """Yield the files that the environment and the settings of agents name, and those of installed servers."""
+        packages = [folder for name in _INSTALLED for folder in sorted(places.home.glob(f"{name}{_PACKAGE}"))]
+        named: dict[Path, Path | None] = {folder / _DEFAULT: None for folder in packages}
         for folder in projects.folders:
             for name in _PROJECT_SETTINGS:
-                named |= {folder / places.expand(text): folder for text in _find_named(read_json(folder / name))}
-        for name in _SETTINGS:
-            named |= {places.home / places.expand(text): None for text in _find_named(read_json(places.home / name))}
-        if value := places.environment.get(VARIABLE):
-            named[places.expand(value)] = None
+                for text in _find_named(read_json(folder / name)):
+                    named |= {base / places.expand(text): folder for base in (folder, *packages)}
+        texts = [text for name in _SETTINGS for text in _find_named(read_json(places.home / name))]
+        for text in [*texts, *filter(None, [places.environment.get(VARIABLE)])]:
+            named |= {base / places.expand(text): None for base in (places.home, *packages)}
         for path, project in named.items():
             if path.is_file():
                 yield MemoryStore(self.tool, path, places.shorten(path), project)
@@ -51,13 +56,16 @@ class Reader:
         if not isinstance(file, NativeFile):
             yield file
             return
-        for number, line in enumerate(file.text.splitlines(), start=1):
+        # The server writes other line separators of Unicode as they are.
+        for number, line in enumerate(file.text.split("\n"), start=1):
             if not line.strip():
                 continue
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError):
-                value = None
+                # The key of the whole source: an entity that was not read was not deleted.
+                yield Skipped(".", f"cannot be read: line {number} is not JSON")
+                continue
             key, texts = _read_line(value)
             if not key:
                 yield Skipped(f"line {number}", "not an entity or a relation")

@@ -1,4 +1,4 @@
-"""Read the memories of mcp-memory-service, except deleted ones."""
+"""Read the memories of mcp-memory-service, except deleted and replaced ones."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,10 @@ from pipeline.ingest.native.projects import Projects
 from pipeline.ingest.native.tables import Table, find_time, kind_of, read_tables
 from pipeline.store.foreign_database import Row
 
-_COLUMNS: Final = ("content_hash", "content", "tags", "memory_type", "created_at", "updated_at", "deleted_at")
+_COLUMNS: Final = (
+    *("content_hash", "content", "tags", "memory_type", "created_at", "updated_at", "deleted_at"),
+    "superseded_by",
+)
 
 
 class Reader:
@@ -42,6 +45,8 @@ def _find_path(places: Places) -> Path:
 def _read(row: Row) -> NativeMemory | str | None:
     if row["deleted_at"]:
         return "deleted in the tool"
+    if row["superseded_by"]:
+        return "replaced in the tool"
     tags = [tag.strip() for tag in text_of(row["tags"]).split(",")]
     return NativeMemory(
         text_of(row["content"]),

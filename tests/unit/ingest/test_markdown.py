@@ -71,6 +71,12 @@ def test_a_section_is_a_memory_under_its_headings(tmp_path):
     assert draft.session_id == "markdown:rules.md"
 
 
+@pytest.mark.parametrize("name", ["2026-03-14.md", "2026_03_14.md", "20260314 oven.md"])
+def test_a_daily_note_has_the_date_of_its_name(tmp_path, name):
+    (item,) = items(read(read_markdown, _note(tmp_path, "The oven was repaired.", f"journals/{name}"))).values()
+    assert item.drafts[0].occurred_at == "2026-03-14T00:00:00.000Z"
+
+
 @pytest.mark.parametrize(
     ("text", "heading"),
     [

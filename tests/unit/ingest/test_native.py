@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from contextlib import closing
 from itertools import chain
 
@@ -197,6 +198,92 @@ def test_mempalace_gives_triples_with_their_validity_and_drawers_filled_by_hand(
     contents = [draft.content for draft in drafts_of(find(places, project, "mempalace")[0])]
     assert "the tests ran with two workers (until 2026-01-01)" in contents
     assert "A chunk of a file that exists." not in contents
+
+
+def test_mempalace_joins_the_pieces_of_a_long_drawer(places, project):
+    place_memories("mempalace", places.home, project)
+    contents = [draft.content for draft in drafts_of(find(places, project, "mempalace")[0])]
+    assert "The oven needs an hour. Start it before the first guest arrives." in contents
+
+
+def test_mempalace_has_an_index_that_is_no_memory(places, project):
+    place_memories("mempalace", places.home, project)
+    contents = [draft.content for draft in drafts_of(find(places, project, "mempalace")[0])]
+    assert not any("oven|bread" in content for content in contents)
+
+
+def test_mempalace_writes_times_of_this_machine(places, project, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    place_memories("mempalace", places.home, project)
+    drafts = drafts_of(find(places, project, "mempalace")[0])
+    monkeypatch.undo()
+    time.tzset()
+    [draft] = [draft for draft in drafts if draft.content.startswith(STATEMENT)]
+    assert draft.occurred_at == "2026-01-01T18:04:05.000Z"
+
+
+def test_a_fresh_mempalace_is_in_the_folder_of_settings(places, project):
+    place_memories("mempalace", places.home, project)
+    folder = places.home / ".config"
+    folder.mkdir()
+    (places.home / ".mempalace").rename(folder / "mempalace")
+    assert STATEMENT in " ".join(draft.content for draft in drafts_of(find(places, project, "mempalace")[0]))
+
+
+def test_basic_memory_may_have_its_settings_in_the_folder_of_settings(places, project):
+    place_memories("basic-memory", places.home, project)
+    before = {store.path for store in find(places, project, "basic-memory")[0]}
+    folder = places.home / "settings"
+    folder.mkdir()
+    (places.home / ".basic-memory").rename(folder / "basic-memory")
+    moved = Places(places.home, {"XDG_CONFIG_HOME": str(folder)}, "linux")
+    assert {store.path for store in find(moved, project, "basic-memory")[0]} == before
+
+
+def test_replaced_rows_are_left_out_with_the_reason(places, project):
+    place_memories("mcp-memory-service", places.home, project)
+    readings = [entry for store in find(places, project, "mcp-memory-service")[0] for entry in read(store)]
+    assert "replaced in the tool" in {entry.reason for entry in readings if isinstance(entry, Skipped)}
+
+
+def test_claude_mem_rows_belong_to_the_project_that_they_were_merged_into(places, project):
+    place_memories("claude-mem", places.home, project)
+    with closing(sqlite3.connect(places.home / ".claude-mem" / "claude-mem.db")) as db:
+        db.execute("ALTER TABLE observations ADD COLUMN merged_into_project TEXT")
+        db.execute("UPDATE observations SET merged_into_project = ? WHERE project = 'elsewhere'", (project.name,))
+        db.commit()
+    stores, skipped = find(places, project, "claude-mem")
+    assert "Of another project" in " ".join(draft.content for draft in drafts_of(stores))
+    assert [entry.key.rpartition(": ")[2] for entry in skipped] == ["elsewhere"]
+
+
+def test_a_line_of_mcp_memory_may_contain_other_line_separators(places, project):
+    place_memories("mcp-memory", places.home, project)
+    graph = places.home / "graph" / "memory.jsonl"
+    pasted = "Bake\u2028at 230\u2029degrees\u0085always."
+    graph.write_text(f'{{"type":"entity","name":"oven","observations":["{pasted}"]}}\n', encoding="utf-8")
+    [store] = find(places, project, "mcp-memory")[0]
+    [draft] = drafts_of([store])
+    assert draft.content.startswith("oven: Bake")
+    assert draft.content.endswith("always.")
+
+
+def test_a_line_of_mcp_memory_that_cannot_be_read_is_no_deletion(places, project):
+    place_memories("mcp-memory", places.home, project)
+    with (places.home / "graph" / "memory.jsonl").open("a") as graph:
+        graph.write('{"type":"entity","name":"cut\n')
+    [store] = find(places, project, "mcp-memory")[0]
+    assert Skipped(".", "cannot be read: line 4 is not JSON") in read(store)
+
+
+def test_mcp_memory_is_found_in_its_package(places, project):
+    place_memories("mcp-memory", places.home, project)
+    (places.home / ".claude.json").unlink()
+    package = places.home / ".npm/_npx/1a2b/node_modules/@modelcontextprotocol/server-memory/dist"
+    package.parent.mkdir(parents=True)
+    (places.home / "graph").rename(package)
+    assert [store.path for store in find(places, project, "mcp-memory")[0]] == [package / "memory.jsonl"]
 
 
 def test_rule_files_are_read_once_with_what_they_include_in_the_project(places, project):
