@@ -24,6 +24,8 @@ from pipeline.index.table_storage import FolderTables, TableStorage
 KEPT_VERSIONS = timedelta(hours=1)
 # With fewer rows, a sequential scan is faster and more accurate than any index.
 ANN_ROWS = 20_000
+# With more allowed passages than this, the index is faster than comparing each of them.
+MOST_COMPARED = 50_000
 # A write merges the fragments of a table if it has at least this many, and one for so many rows: reads and deletions
 # open every fragment, but a merge rewrites every row.
 MOST_FRAGMENTS = 16
@@ -181,6 +183,11 @@ class VectorTable:
                 query_builder = query_builder.where(
                     f"seq IN ({','.join(str(int(seq)) for seq in only)})", prefilter=True
                 )
+                # By default the index probes 20 partitions, and the allowed passages may be in others.
+                if len(only) <= MOST_COMPARED:
+                    query_builder = query_builder.bypass_vector_index()
+                else:
+                    query_builder = query_builder.maximum_nprobes(0)
             return query_builder.to_arrow()
 
         rows = self._read_reopening(search)
