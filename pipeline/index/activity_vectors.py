@@ -14,11 +14,12 @@ from typing import cast
 
 import numpy as np
 
-from pipeline.index.encoder import Encoder, Vectors, baseline
+from pipeline.index.encoder import MULTILINGUAL, Encoder, Vectors, baseline
 from pipeline.index.row_arrays import Floats
 
-# A closeness to a description below this says nothing: most texts about software are that close to each other.
-UNRELATED = 0.15
+# A closeness to a description below this says nothing: most texts about software are that close to each other. The
+# multilingual encoder puts texts of one subject less close to each other.
+UNRELATED, UNRELATED_MULTILINGUAL = 0.15, 0.05
 SMALLEST = 1e-6
 ENCODERS = 4
 
@@ -38,6 +39,7 @@ class ActivityVectors:
         self._vectors = encoder.encode_documents([text for texts in described for text in texts])
         self._starts = np.cumsum([0, *(len(texts) for texts in described[:-1])])
         self._baseline = baseline(encoder.background)
+        self._unrelated = UNRELATED_MULTILINGUAL if encoder.name == MULTILINGUAL else UNRELATED
 
     def compare(self, vector: Vectors, others: Vectors) -> Floats:
         """Return how similar the activities of one text are to those of others, 0 to 1; shape (len(others),)."""
@@ -49,7 +51,7 @@ class ActivityVectors:
     def _profile(self, vectors: Vectors) -> Vectors:
         """Return how close texts are to each activity; shape (len(vectors), activities)."""
         closeness = (vectors @ self._vectors.T - self._baseline) / (1 - self._baseline)
-        profiles: Vectors = np.maximum(np.maximum.reduceat(closeness, self._starts, axis=1) - UNRELATED, 0)
+        profiles: Vectors = np.maximum(np.maximum.reduceat(closeness, self._starts, axis=1) - self._unrelated, 0)
         return profiles
 
 
