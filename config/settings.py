@@ -178,9 +178,6 @@ class Settings:
         help="Send users' messages, and the agent's answer before each, to `llm_url`, so that the model extracts the "
         "lasting statements. Otherwise capture sends nothing.",
     )
-    branch_memory: Literal["off", "on"] = declare(
-        "off", "Keep what agents learn on a git branch for that branch until it is merged.", choices=("off", "on")
-    )
     personal: bool = declare(default=True, help="Remember facts about you and use them in all workspaces.")
     write_tools: bool = declare(default=True, help="Let agents store and change memories with MCP tools.")
     read_only: bool = declare(default=False, help="Reject every change to memories; recall still works.")
@@ -220,7 +217,7 @@ WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "lesson_holdout", "review"),
         *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
-        *("read_only", "trace", "sessions_mb", "branch_memory"),
+        *("read_only", "trace", "sessions_mb"),
     }
 )
 

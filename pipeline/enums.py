@@ -70,7 +70,6 @@ class ScopeKind(StrEnum):
     AGENT = "agent"
     SESSION = "session"
     TASK = "task"
-    BRANCH = "branch"
 
 
 class EdgeKind(StrEnum):

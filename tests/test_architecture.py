@@ -87,7 +87,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.identity": LEAVES,
     "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,
-    "pipeline.workspace": STORE,
+    # What is stored carries the branch of the folder that it comes from.
+    "pipeline.workspace": STORE | {"pipeline.identity.branches"},
     "pipeline.index": STORE | TEXT,
     "pipeline.write": WORKSPACE | TEXT,
     # A merge of two memories changes the tags by which the survivor is found.
@@ -114,7 +115,6 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # What an entry point may import although it is no data, each with its reason.
 SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
-    "pipeline.identity.branches.find_side_branch": "reads a folder's branch, and no store",
     "pipeline.identity.repository.branch_of_folder": "reads a folder's branch, and no store",
     "pipeline.index.encoders.usual_model": "settings to text",
     "pipeline.recall.query.parse_query": "text to record",

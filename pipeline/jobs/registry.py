@@ -174,12 +174,6 @@ def _check(run: JobRun, _context: "JobContext") -> Report:
     return check(run)
 
 
-def _branches(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.branches import follow_branches
-
-    return follow_branches(run)
-
-
 def _decay(run: JobRun, _context: "JobContext") -> Report:
     from pipeline.jobs.aging import decay
 
@@ -261,7 +255,6 @@ JOBS: tuple[ScheduledJob, ...] = (
     ScheduledJob("predict", "predicts the next questions and answers them", Schedule(HOUR), _predict, idle=DAY),
     ScheduledJob("bridges", "finds different names for the same thing", Schedule(HOUR), _bridges),
     ScheduledJob("check", "compares what memories cite with the repository", Schedule(HOUR), _check),
-    ScheduledJob("branches", "follows merged and deleted git branches", Schedule(HOUR), _branches, idle=DAY),
     ScheduledJob("decay", "lowers the importance of unused memories, raises it with use", NIGHTLY, _decay, idle=ALWAYS),
     ScheduledJob("archive", "archives old memories that are unused and unimportant", NIGHTLY, _archive, idle=ALWAYS),
     ScheduledJob("consolidate", "summarizes related episodes in one memory", NIGHTLY, _consolidate),

@@ -49,7 +49,6 @@ from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_te
 from pipeline.services.turns import find_typed, obey
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
-from pipeline.store.branches import note_session
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
@@ -180,8 +179,6 @@ class AgentSessionService:
             # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
-            if workspace.has_branch_memory:
-                self._note(workspace, partial(note_session, session_id=session.id, branch=workspace.branch))
 
     def _note_briefing(
         self,

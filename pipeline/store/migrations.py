@@ -3,6 +3,7 @@
 Pending migrations run in one transaction after a snapshot of the file: either all of them are applied, or none.
 """
 
+import json
 import secrets
 import sqlite3
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from sqlite_utils import Database, Migrations
 
 from pipeline.anchors import find_checkout
 from pipeline.errors import StoreDamaged, StoreUnavailable
+from pipeline.records import branch_tag
 from pipeline.store import backup, driver, oplog, row_hashes
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.log_start import migrate_log
@@ -112,6 +114,16 @@ def m013_drop_indexes(db: Database) -> None:
 def m014_events(db: Database) -> None:
     """Record what readers of events need: the kind and scope of purged memories, and the order of finished runs."""
     _execute(db, "events.sql")
+
+
+@MIGRATIONS()
+def m015_given_up(db: Database) -> None:
+    """Give the memories of git branches to the workspace, with a tag."""
+    _execute(db, "given_up.sql")
+    rows = db.execute("SELECT seq, tags, scope_id FROM memory WHERE scope_kind = 'branch'").fetchall()
+    tagged = [(json.dumps([*json.loads(tags), branch_tag(name)]), seq) for seq, tags, name in rows]
+    db.conn.executemany("UPDATE memory SET scope_kind = 'workspace', scope_id = '', tags = ? WHERE seq = ?", tagged)
+    row_hashes.update(db.conn, [seq for _, seq in tagged])
 
 
 def _execute(db: Database, name: str) -> None:

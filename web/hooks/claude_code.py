@@ -25,7 +25,7 @@ from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
-from web.call import Call, describe_earlier_memories, enter_folder, workspace_finder, workspace_of_folder
+from web.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
 from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
@@ -96,7 +96,7 @@ def _answer(
         call = replace(call, is_read_only=call.is_read_only or event.is_read_only)
         if event.name in HANDLERS:
             name = event.name
-            call, workspace = enter_folder(call, event.cwd, to_write=name in WRITING)
+            workspace = _workspace(call, event, to_write=name in WRITING)
             workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
             output, answer = _handle(call, workspace, event, host, fields)
         else:
@@ -282,8 +282,7 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 
 def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace, AgentSession]:
     """Return the workspace of another folder, and the session as it reads there."""
-    there, workspace = enter_folder(call, folder)
-    return workspace, _session(there, replace(event, cwd=folder))
+    return workspace_of_folder(call, folder), _session(call, replace(event, cwd=folder))
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
@@ -383,9 +382,7 @@ def _workspace(call: Call, event: HookEvent, *, to_write: bool = False) -> Works
 
 
 def _session(call: Call, event: HookEvent) -> AgentSession:
-    session = identify_session(event.session_id, event.agent_id, event.cwd, call.caller.person_id)
-    branch = call.caller.branch
-    return session if branch is None else session.on_branch(branch.name)
+    return identify_session(event.session_id, event.agent_id, event.cwd, call.caller.person_id)
 
 
 def _note(call: Call, message: str) -> str:
