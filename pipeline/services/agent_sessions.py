@@ -49,7 +49,6 @@ from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_te
 from pipeline.services.turns import find_typed, obey
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
-from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.text.private_blocks import drop_private
@@ -156,7 +155,7 @@ class AgentSessionService:
     def _compose(
         self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits
     ) -> tuple[Briefing, DecisionText]:
-        readable = find_readable(workspace, self._contexts, holdout=True)
+        readable = find_readable(workspace, self._contexts)
         last, now = self._last_messages, datetime.now(UTC)
         compose = partial(compose_briefing, readable, session, message, now=now, only_new=True, last=last)
         briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
@@ -187,11 +186,9 @@ class AgentSessionService:
         shown_brief: "Briefing | SessionBrief",
         decided: DecisionText = NO_DECISIONS,
     ) -> None:
-        """Record what an agent was shown, and which lessons were withheld, to measure whether lessons help."""
-        made = make_impressions(shown_brief.withheld, session.id, session.agent_id)
-        withheld = [replace(impression, withheld=True) for impression in made]
-        self._feedback.record_impressions(workspace, [*shown_brief.impressions, *withheld])
-        self._note_seen(workspace, session, [*list_versions(shown_brief.withheld), *decided.said.shown_versions])
+        """Record what an agent was shown."""
+        self._feedback.record_impressions(workspace, shown_brief.impressions)
+        self._note_seen(workspace, session, decided.said.shown_versions)
         self._decisions.note_shown(session, decided)
         if isinstance(shown_brief, SessionBrief):
             # What the start of a session lists is shown again with the first prompt that it is about.
@@ -225,7 +222,7 @@ class AgentSessionService:
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         notes = list_session_notes(workspace)
-        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout, notes, notes_sessions)
+        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), notes, notes_sessions)
         database = workspace.database if workspace.exists else None
         brief = None
         if source in RESUMED and database is not None:

@@ -68,7 +68,6 @@ LEFT_OUT = {
     "POST /v1/turns",
     "GET /v1/refused",
     "POST /v1/refused/{refused_id}/accept",
-    "GET /v1/lessons/effect",
     "GET /v1/bridges",
     "DELETE /v1/bridges/{bridge_id}",
     "POST /v1/bridges/{bridge_id}/restore",
