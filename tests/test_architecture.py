@@ -428,7 +428,6 @@ STARTS_A_PROGRAM = {
     "pipeline.services.import_progress": "our own import",
     "pipeline.sessions.reading": "our own reader of transcripts",
     "web.cli.doctor_probe": "the program that a host runs",
-    "web.cli.hook_probe": "the hook that a host runs",
     "web.cli.mcp_probe": "the tool server that a host runs",
     "web.cli.service_manager": "the platform's manager of services",
     "web.cli.setup": "the host that the user named",

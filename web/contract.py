@@ -13,5 +13,3 @@ WAIT_HEADER = "X-Reverie-Wait"
 SPOOLED_HEADER, SPOOLED_AGAIN = "X-Reverie-Spooled", "again"
 # In the answer to a hook: what `server_proof.identify_build` returned at the start of the server.
 BUILD_HEADER = "X-Reverie-Build"
-# The heartbeat of `reverie doctor --probe` that an event belongs to.
-PROBE_HEADER = "X-Reverie-Probe"

@@ -55,8 +55,6 @@ LEFT_OUT = {
     "GET /v1/hook-runs",
     "GET /v1/hook-runs/{run_id}",
     "POST /v1/hook-runs",
-    "POST /v1/hook-probes",
-    "DELETE /v1/hook-probes/{probe_id}",
     "GET /v1/sessions",
     "GET /v1/sessions/{session_id}",
     "PATCH /v1/sessions/{session_id}",
