@@ -162,7 +162,6 @@ class AgentSessionService:
         self._contexts.count(degraded=briefing.degraded)
         if workspace.exists:
             self._feedback.record_question(workspace, message, is_answered=briefing.is_stored)
-            self._feedback.record_shown(workspace, briefing.shown, message)
         return briefing, decided
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
@@ -338,7 +337,7 @@ class AgentSessionService:
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
         # The actions of this turn may have just created the workspace.
         if session.id is not None and workspace.exists and not self._is_incognito(workspace, session):
-            close_turn(workspace, self._feedback, session.id, at)
+            close_turn(workspace, session.id, at)
 
     def _note_seen(self, workspace: Workspace, session: AgentSession, versions: Sequence[tuple[int, str]]) -> None:
         if session.id is not None and versions and workspace.notes_sessions:

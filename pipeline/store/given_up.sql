@@ -6,4 +6,6 @@ WHERE scope_kind = 'branch' AND archived_at IS NULL AND (subject IS NOT NULL OR 
     AND (other.scope_kind = 'workspace' OR (other.scope_kind = 'branch' AND other.seq < memory.seq))
 ));
 
+DROP TABLE IF EXISTS useful_term;
+
 DELETE FROM meta WHERE key IN ('session_branches', 'known_branches')

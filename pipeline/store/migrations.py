@@ -118,7 +118,7 @@ def m014_events(db: Database) -> None:
 
 @MIGRATIONS()
 def m015_given_up(db: Database) -> None:
-    """Give the memories of git branches to the workspace, with a tag."""
+    """Give the memories of git branches to the workspace, with a tag; drop what removed features stored."""
     _execute(db, "given_up.sql")
     rows = db.execute("SELECT seq, tags, scope_id FROM memory WHERE scope_kind = 'branch'").fetchall()
     tagged = [(json.dumps([*json.loads(tags), branch_tag(name)]), seq) for seq, tags, name in rows]
@@ -135,8 +135,8 @@ def _execute(db: Database, name: str) -> None:
 
 # The content of a store that was never written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
-# Tables whose rows a migration deletes on purpose: other rows contain everything that was in them.
-_DROPPED = frozenset({"co_mention", "operation", "touched"})
+# Tables whose rows a migration deletes on purpose: no code reads them, or other rows contain what was in them.
+_DROPPED = frozenset({"co_mention", "operation", "touched", "useful_term"})
 # Errors that no migration causes.
 _SURROUNDINGS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 

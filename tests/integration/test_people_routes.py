@@ -16,7 +16,6 @@ CALLERS = ("stranger", "reader", "writer", "owner", "admin", "home")
 
 READER = """
 GET /v1/memories · GET /v1/memories/<memory_id> · POST /v1/recall · POST /v1/recall/why · POST /v1/prepare
-DELETE /v1/recall/useful
 GET /v1/facts · GET /v1/facts/<subject>/<attribute> · GET /v1/facts/<subject>/<attribute>/history
 GET /v1/goals · GET /v1/goals/<goal_id> · GET /v1/lessons · GET /v1/bridges
 GET /v1/entities · GET /v1/entities/<entity_id> · GET /v1/graph · GET /v1/arcs

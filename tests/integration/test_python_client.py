@@ -74,7 +74,6 @@ LEFT_OUT = {
     "GET /metrics",
     "GET /v1/errors",
     "POST /v1/recall/why",
-    "DELETE /v1/recall/useful",
     "POST /v1/memories/{memory_id}/move",
     "POST /v1/memories/{memory_id}/edges",
     "DELETE /v1/memories/{memory_id}/edges",

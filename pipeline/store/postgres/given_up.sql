@@ -28,3 +28,5 @@ BEGIN
     END LOOP;
 END
 $$;
+
+DROP TABLE IF EXISTS useful_term;

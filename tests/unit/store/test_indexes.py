@@ -31,7 +31,6 @@ from pipeline.store import (
     review,
     runs,
     turns,
-    useful_questions,
     work,
 )
 from pipeline.write.accept import accept
@@ -86,7 +85,6 @@ NEEDED_BY: dict[str, Callable[[Connection], object]] = {
     "tail_change": lambda db: index_state.list_tail_after(db, 1),
     "turn_session": lambda db: turns.page(db, "s", 5, None),
     "turn_text": lambda db: turns.find_copies(db, [1]),
-    "useful_term_memory": lambda db: useful_questions.purge(db, 1, []),
     "work_leased": work.list_owners,
 }
 # They enforce a rule: one bridge of an id, one entry of an id and memory, one active memory of a text, one migration.
