@@ -182,7 +182,6 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("past_decisions", "session_search"): "what sessions decided is found by what was said in them",
     ("past_words", "session_search"): "both have a damaged index of turns repaired",
     ("purges", "spool_purge"): "a purge searches the requests that wait",
-    ("review", "bridges"): "undoing an audited removal uses the bridge again",
     ("review", "sharing"): "undoing a share withdraws the memory",
     ("said_records", "distill"): "the end of a turn proposes lessons",
     ("said_records", "incognito"): "a fork of an incognito session is incognito",

@@ -8,7 +8,6 @@ from flask import Flask, Response
 from pipeline.bootstrap.web import WebContainer
 from web.api import (
     access_log,
-    bridges,
     changes,
     events,
     facts,
@@ -42,7 +41,6 @@ APIS = (
     facts.api,
     goals.api,
     lessons.api,
-    bridges.api,
     review.api,
     incognito.api,
     history.api,

@@ -139,7 +139,7 @@ def _find_by_words(
     with context.database.read() as db:
         scores: LexicalScores | None = shared.get(Channel.LEXICAL)
         if scores is None:
-            expansions = expand(question, context.bridges.refresh(db), partial(context.lexical.count_holders, db))
+            expansions = expand(question, context.bridges.refresh(db))
             scores = shared[Channel.LEXICAL] = context.lexical.search(db, question.tokens, expansions)
         context.ranking_features.refresh(db)
         visible = context.ranking_features.visible if allowed is None else allowed

@@ -8,4 +8,10 @@ WHERE scope_kind = 'branch' AND archived_at IS NULL AND (subject IS NOT NULL OR 
 
 DROP TABLE IF EXISTS useful_term;
 
+DELETE FROM audit WHERE action = 'unbridge';
+
+DELETE FROM bridge;
+
+DROP INDEX IF EXISTS bridge_memory;
+
 DELETE FROM meta WHERE key IN ('session_branches', 'known_branches')

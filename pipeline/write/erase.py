@@ -92,7 +92,7 @@ def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> N
     work.drop(db, memory.seq)
     about = event_log.describe_purged(db, memory)
     memories.purge(db, memory.seq)
-    bridges.purge(db, memory.seq)
+    bridges.purge(db)
     number = changes.append(db, changes.PURGE, [memory.id], about)
     meta.put(db, meta.SEGMENT_WANTED, str(number))
     work.add(db, [memory.seq], [Stage.PURGE], time.time())

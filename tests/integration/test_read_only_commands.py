@@ -46,7 +46,6 @@ VALUES = {
     "goal_id": "{goal}",
     "surface_id": "unknown",
     "entry_id": "1",
-    "bridge_id": "1",
     "run": "1",
     "text": "A new memory by a command",
     "query": "billing port",

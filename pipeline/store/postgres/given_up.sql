@@ -24,9 +24,13 @@ BEGIN
                 sensitivity, author, shared_from
             ]) WITH ORDINALITY AS listed (value, number)
         ), 'UTF8')), 'hex'), 32) WHERE tags LIKE '%"branch:%';
+        DELETE FROM bridge;
+        DELETE FROM audit WHERE action = 'unbridge';
         DELETE FROM meta WHERE key IN ('session_branches', 'known_branches');
     END LOOP;
 END
 $$;
 
 DROP TABLE IF EXISTS useful_term;
+
+DROP INDEX bridge_memory;
