@@ -150,9 +150,11 @@ def describe_earlier_memories(call: Call, folder: str) -> list[str]:
     path, settings = Path(folder), call.container.settings
     if call.caller.person is not None or WORKSPACE_HEADER in call.headers or not path.is_absolute():
         return []
-    names = list_earlier(settings, choose_workspace(path, settings, explicit=None, environment=None))
+    choice = choose_workspace(path, settings, explicit=None, environment=None)
+    names = list_earlier(settings, choice)
     counts = {name: summarize_workspace(call.container.workspace(name)).memories for name in names}
-    return [f"{describe_earlier(name, count)} Ask the user first." for name, count in counts.items()]
+    earlier = [describe_earlier(name, count, choice.workspace) for name, count in counts.items() if count]
+    return [f"{says} Ask the user first." for says in earlier]
 
 
 def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:

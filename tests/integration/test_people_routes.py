@@ -87,6 +87,7 @@ GET /w/<workspace>/workers · GET /w/<workspace>/workers/now · POST /w/<workspa
 POST /w/<workspace>/workers/jobs/<name>
 """
 HOME = """
+POST /v1/workspaces/move
 GET /v1/changes · POST /v1/changes · POST /v1/devices
 GET /w/<workspace>/map · GET /w/<workspace>/map/data · GET /w/<workspace>/map/around/<entity_id>
 GET /w/<workspace>/map/communities/<number> · POST /w/<workspace>/map/draw
