@@ -198,9 +198,8 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("team", "recall"): "a recall with teams starts with this machine's",
     ("team_briefing", "team"): "one module sends, the other renders",
     ("turns", "guard_offers"): "a prompt may turn a rule into a guard",
-    ("workspace_changes", "export"): "a merge imports an export of the other workspace",
-    ("workspace_changes", "workspace_listing"): "a name must be free",
-    ("workspace_changes", "workspaces"): "the default workspace keeps its name",
+    ("workspace_changes", "export"): "a move imports an export of the other workspace",
+    ("workspace_changes", "workspaces"): "the folders of the default workspace keep it",
     ("workspaces", "workspace_listing"): "a folder's workspace is used if it exists",
 }
 

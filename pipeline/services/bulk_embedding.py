@@ -25,8 +25,8 @@ def embed_pending(context: JobContext, stages: StageRegistry, owner: str, policy
         problems.append(problem)
         context.log_problem("embed", problem)
 
-    claimed = [
+    memories, turns = (
         digest(context.database, stage, stages[stage], owner, policy, log_failure, math.inf).claimed
         for stage in (Stage.EMBED, Stage.EMBED_TURNS)
-    ]
-    return Embedded(*claimed, len(problems))
+    )
+    return Embedded(memories, turns, len(problems))

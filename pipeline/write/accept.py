@@ -16,19 +16,7 @@ from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_rule, render_text
-from pipeline.records import (
-    CAPTURED_TAG,
-    MAX_TAGS,
-    Draft,
-    EdgeKind,
-    Kind,
-    Memory,
-    Outcome,
-    Receipt,
-    Source,
-    Trust,
-    branch_tag,
-)
+from pipeline.records import CAPTURED_TAG, Draft, EdgeKind, Kind, Memory, Outcome, Receipt, Source, Trust
 from pipeline.records.digestion import DIGESTION
 from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.store import (
@@ -47,10 +35,9 @@ from pipeline.store import (
 from pipeline.store.database import Database
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
-from pipeline.text.normalize import normalize_id
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.fact_placement import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
-from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
+from pipeline.write.prepare import Echo, Prepared, is_echo_of, mark_branch, prepare
 from pipeline.write.reindex import reindex
 from pipeline.write.repeated_write import find_receipt
 
@@ -108,7 +95,7 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
     """Decide about a prepared memory within a transaction, at whose end the effects are announced."""
     if policy.author is not None:
         item = replace(item, memory=replace(item.memory, author=policy.author))
-    item = replace(item, memory=_mark_branch(item.memory, policy.branch))
+    item = mark_branch(item, policy.branch)
     memory = item.memory
     if is_incognito(db, memory, policy):
         # Do not even store the decision.
@@ -125,13 +112,6 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
     if _is_refused(db, memory) or _is_purged_elsewhere(db, memory, policy):
         return _record_decision(effects, memory, Outcome.REJECTED, 0.0, (REFUSED,))
     return _write_text(db, item, policy, effects) if memory.key is None else _write_fact(db, item, policy, effects)
-
-
-def _mark_branch(memory: Memory, branch: str | None) -> Memory:
-    """Tag a memory that is written on another git branch than the default one."""
-    if branch is None or memory.source in (Source.IMPORT, Source.SYNC) or len(memory.tags) >= MAX_TAGS:
-        return memory
-    return replace(memory, tags=tuple(dict.fromkeys((*memory.tags, branch_tag(normalize_id(branch))))))
 
 
 def _is_refused(db: Connection, memory: Memory) -> bool:
