@@ -216,11 +216,6 @@ class HomePaths:
         return self.root / "spool"
 
     @property
-    def probes(self) -> Path:
-        """Return the folder of the scratch data directory in which hooks are probed; it exists only meanwhile."""
-        return self.root / "probes"
-
-    @property
     def codex_turns(self) -> Path:
         """Return the folder that records how far each Codex rollout was read."""
         return self.root / "codex-turns"

@@ -156,13 +156,6 @@ class Settings:
         "or block it (`deny`).",
         choices=("off", "ask", "deny"),
     )
-    lesson_holdout: float = declare(
-        0.0,
-        "Share of lessons withheld to measure whether lessons help, for example `0.1`. "
-        "Critical lessons are never withheld.",
-        least=0,
-        most=0.5,
-    )
     enabled: bool = declare(default=True, help="Answer and record hook events, and list MCP tools.")
     hook_recall: bool = declare(default=True, help="Add relevant memories to agents' prompts.")
     journal: bool = declare(default=True, help="Record what agents do and summarize each session.")
@@ -177,9 +170,6 @@ class Settings:
         default=False,
         help="Send users' messages, and the agent's answer before each, to `llm_url`, so that the model extracts the "
         "lasting statements. Otherwise capture sends nothing.",
-    )
-    branch_memory: Literal["off", "on"] = declare(
-        "off", "Keep what agents learn on a git branch for that branch until it is merged.", choices=("off", "on")
     )
     personal: bool = declare(default=True, help="Remember facts about you and use them in all workspaces.")
     write_tools: bool = declare(default=True, help="Let agents store and change memories with MCP tools.")
@@ -218,9 +208,9 @@ SETTINGS = list_declared(Settings)
 # The settings that can differ between workspaces. The others belong to a process that serves all workspaces.
 WORKSPACE_SETTINGS = frozenset(
     {
-        *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "lesson_holdout", "review"),
+        *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "review"),
         *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
-        *("read_only", "trace", "sessions_mb", "branch_memory"),
+        *("read_only", "trace", "sessions_mb"),
     }
 )
 

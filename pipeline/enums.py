@@ -70,7 +70,6 @@ class ScopeKind(StrEnum):
     AGENT = "agent"
     SESSION = "session"
     TASK = "task"
-    BRANCH = "branch"
 
 
 class EdgeKind(StrEnum):
@@ -125,12 +124,3 @@ class EntityKind(StrEnum):
     DATE = "date"
     # A name of unknown type.
     NAME = "name"
-
-
-class Device(StrEnum):
-    """Where memories are embedded; `auto` uses a GPU if torch finds one."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-    MPS = "mps"

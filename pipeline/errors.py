@@ -19,9 +19,7 @@ ReverieError
 │   └── StoreClosed      the workspace's settings are invalid: they may have forbidden to store anything
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder exists yet
-│   ├── EncoderPending       it is being made in the background
-│   ├── GpuUnavailable       torch finds no such GPU
-│   └── EncoderDiffers       a GPU computes other vectors than the compiled encoder
+│   └── EncoderPending       it is being made in the background
 ├── ExtraMissing         a package of an optional feature is not installed (501)
 ├── ForeignDatabaseUnreadable  another program's database is locked, incomplete or no database
 ├── UnreadableTranscript a host's transcript is not a regular file, or cannot be opened
@@ -163,21 +161,6 @@ class EncoderUnavailable(ReverieError):
 
 class EncoderPending(EncoderUnavailable):
     """The encoder or a classifier over it is being made in the background: try again later."""
-
-
-class GpuUnavailable(EncoderUnavailable):
-    """Torch does not find the requested GPU; the message says what to install."""
-
-
-class EncoderDiffers(EncoderUnavailable):
-    """A GPU's vectors differ from the compiled encoder's by more than the tolerance."""
-
-    def __init__(self, model: str, device: str, cosine: float, tolerance: float) -> None:
-        super().__init__(
-            f"The vectors of {model} on {device} differ from the compiled encoder's: cosine {cosine:.4f}, at least "
-            f"{tolerance} is required. Nothing was embedded there. Use `--device cpu`."
-        )
-        self.cosine = cosine
 
 
 class ExtraMissing(ReverieError):

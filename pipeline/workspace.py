@@ -3,15 +3,16 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from config.paths import WorkspacePaths, is_personal, personal_workspace_of
 from config.settings import Settings, environment_of, load_settings
 from config.toml_files import SettingsError
 from config.workspace_configs import ConfigState
 from pipeline.errors import READ_ONLY_SESSION, NotFound, ReadOnly, StoreClosed, StoreUnavailable
+from pipeline.identity.branches import find_side_branch
 from pipeline.lru import LruCache
 from pipeline.records import SHORT_ID, Scope, Viewer
-from pipeline.records.branches import SideBranch
 from pipeline.records.people import personal_scope
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, memories, refusals
@@ -95,8 +96,8 @@ class Workspace:
     """Whether this request is incognito, also where the settings are not."""
     is_read_only: bool = False
     """Whether this request belongs to a read-only session, in which nothing is stored."""
-    branch: SideBranch | None = None
-    """The branch from which this request comes, None for the default one."""
+    folder: Path | None = None
+    """The folder from which this request comes; its branch marks what is stored."""
 
     @property
     def database(self) -> Database:
@@ -154,14 +155,9 @@ class Workspace:
         """Return the same workspace for a request of a read-only session."""
         return replace(self, is_read_only=True)
 
-    def on_branch(self, branch: SideBranch | None) -> "Workspace":
-        """Return the same workspace for a request from a branch."""
-        return self if branch == self.branch else replace(self, branch=branch)
-
-    @property
-    def has_branch_memory(self) -> bool:
-        """Return whether memories are kept for branches; folders of other people are on their own machines."""
-        return self.person_id is None and not self.is_personal and self.settings.branch_memory == "on"
+    def from_folder(self, folder: Path | None) -> "Workspace":
+        """Return the same workspace for a request from a folder."""
+        return self if folder == self.folder else replace(self, folder=folder)
 
     @property
     def personal_scope(self) -> Scope:
@@ -246,8 +242,8 @@ class Workspace:
             incognito=settings.incognito,
             author=self.person_id,
             is_purged=self.was_purged_by_person,
-            branch=self.branch if self.has_branch_memory else None,
-            follows_sessions=self.has_branch_memory,
+            # Folders of other people are on their own machines, and what is about a person concerns no branch.
+            branch=None if self.folder is None or self.person_id or self.is_personal else find_side_branch(self.folder),
         )
 
     def was_purged_by_person(self, content_hash: str) -> bool:

@@ -87,7 +87,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.identity": LEAVES,
     "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,
-    "pipeline.workspace": STORE,
+    # What is stored carries the branch of the folder that it comes from.
+    "pipeline.workspace": STORE | {"pipeline.identity.branches"},
     "pipeline.index": STORE | TEXT,
     "pipeline.write": WORKSPACE | TEXT,
     # A merge of two memories changes the tags by which the survivor is found.
@@ -114,7 +115,6 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # What an entry point may import although it is no data, each with its reason.
 SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
-    "pipeline.identity.branches.find_side_branch": "reads a folder's branch, and no store",
     "pipeline.identity.repository.branch_of_folder": "reads a folder's branch, and no store",
     "pipeline.index.encoders.usual_model": "settings to text",
     "pipeline.recall.query.parse_query": "text to record",
@@ -182,7 +182,6 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("past_decisions", "session_search"): "what sessions decided is found by what was said in them",
     ("past_words", "session_search"): "both have a damaged index of turns repaired",
     ("purges", "spool_purge"): "a purge searches the requests that wait",
-    ("review", "bridges"): "undoing an audited removal uses the bridge again",
     ("review", "sharing"): "undoing a share withdraws the memory",
     ("said_records", "distill"): "the end of a turn proposes lessons",
     ("said_records", "incognito"): "a fork of an incognito session is incognito",
@@ -199,9 +198,8 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("team", "recall"): "a recall with teams starts with this machine's",
     ("team_briefing", "team"): "one module sends, the other renders",
     ("turns", "guard_offers"): "a prompt may turn a rule into a guard",
-    ("workspace_changes", "export"): "a merge imports an export of the other workspace",
-    ("workspace_changes", "workspace_listing"): "a name must be free",
-    ("workspace_changes", "workspaces"): "the default workspace keeps its name",
+    ("workspace_changes", "export"): "a move imports an export of the other workspace",
+    ("workspace_changes", "workspaces"): "the folders of the default workspace keep it",
     ("workspaces", "workspace_listing"): "a folder's workspace is used if it exists",
 }
 
@@ -428,7 +426,6 @@ STARTS_A_PROGRAM = {
     "pipeline.services.import_progress": "our own import",
     "pipeline.sessions.reading": "our own reader of transcripts",
     "web.cli.doctor_probe": "the program that a host runs",
-    "web.cli.hook_probe": "the hook that a host runs",
     "web.cli.mcp_probe": "the tool server that a host runs",
     "web.cli.service_manager": "the platform's manager of services",
     "web.cli.setup": "the host that the user named",

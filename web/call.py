@@ -15,7 +15,6 @@ from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER, is_workspace_id
 from config.settings import SETTINGS
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import MalformedRequest
-from pipeline.identity.branches import find_side_branch
 from pipeline.records import OWNED
 from pipeline.records.people import Caller, Role
 from pipeline.services.operations import summarize_workspace
@@ -53,6 +52,8 @@ class Call:
     is_incognito: bool = False
     # Whether the request belongs to a read-only session.
     is_read_only: bool = False
+    # The folder on this machine that the request comes from.
+    folder: Path | None = None
 
     @property
     def workspace(self) -> Workspace:
@@ -69,7 +70,7 @@ class Call:
         self.require(need, workspace_id)
         workspace = workspace_of_caller(self.container, self.caller, workspace_id)
         workspace = workspace.as_read_only() if self.is_read_only else workspace
-        workspace = workspace.on_branch(self.caller.branch)
+        workspace = workspace.from_folder(self.folder)
         return workspace.as_incognito() if self.is_incognito else workspace
 
     def may_enter(self, workspace_id: str) -> bool:
@@ -93,22 +94,7 @@ def create_call(container: WebContainer, request: EndpointRequest, expected: fro
     caller = replace(request.caller, is_agent=request.headers.get(CALLER_HEADER) == MCP)
     call = Call(container, workspace_id, caller, request.headers, expected, is_incognito, is_read_only)
     folder = request.headers.get(FOLDER_HEADER, "")
-    return locate_call(call, container.workspace(workspace_id), unquote(folder)) if folder else call
-
-
-def locate_call(call: Call, workspace: Workspace, folder: str) -> Call:
-    """Return a call that comes from the branch of a folder, if the workspace keeps memories for branches."""
-    path = Path(folder)
-    if call.caller.person is not None or not path.is_absolute() or not workspace.has_branch_memory:
-        return call
-    return replace(call, caller=replace(call.caller, branch=find_side_branch(path)))
-
-
-def enter_folder(call: Call, folder: str, *, to_write: bool = False) -> tuple[Call, Workspace]:
-    """Return the workspace of a folder, and the call as it comes from the folder's branch."""
-    workspace = workspace_of_folder(call, folder, to_write=to_write)
-    call = locate_call(call, workspace, folder)
-    return call, workspace.on_branch(call.caller.branch)
+    return replace(call, folder=Path(unquote(folder))) if folder else call
 
 
 def _workspace_of_header(headers: Headers, header: str) -> str | None:
@@ -147,7 +133,8 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
     With `to_write`, record the workspace that a project's file claims. A person's folder is on their own machine: no
     folder is looked up here, and only the header counts.
     """
-    return workspace_finder(call, to_write=to_write)(folder)
+    workspace = workspace_finder(call, to_write=to_write)(folder)
+    return workspace.from_folder(Path(folder)) if folder else workspace
 
 
 def workspace_finder(call: Call, *, to_write: bool) -> Callable[[str], Workspace]:
@@ -163,9 +150,11 @@ def describe_earlier_memories(call: Call, folder: str) -> list[str]:
     path, settings = Path(folder), call.container.settings
     if call.caller.person is not None or WORKSPACE_HEADER in call.headers or not path.is_absolute():
         return []
-    names = list_earlier(settings, choose_workspace(path, settings, explicit=None, environment=None))
+    choice = choose_workspace(path, settings, explicit=None, environment=None)
+    names = list_earlier(settings, choice)
     counts = {name: summarize_workspace(call.container.workspace(name)).memories for name in names}
-    return [f"{describe_earlier(name, count)} Ask the user first." for name, count in counts.items()]
+    earlier = [describe_earlier(name, count, choice.workspace) for name, count in counts.items() if count]
+    return [f"{says} Ask the user first." for says in earlier]
 
 
 def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:

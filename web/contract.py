@@ -4,7 +4,7 @@
 INCOGNITO_HEADER = "X-Reverie-Incognito"
 # The kind of caller. The tools of an agent name themselves, because their writes can be turned off.
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
-# The folder that a request comes from, percent-encoded: its branch may have memories of its own.
+# The folder that a request comes from, percent-encoded: its branch marks the memories that are written.
 FOLDER_HEADER = "X-Reverie-Folder"
 # How many milliseconds the client of a hook waits for the answer to a prompt that came while the server was down.
 WAIT_HEADER = "X-Reverie-Wait"
@@ -13,5 +13,3 @@ WAIT_HEADER = "X-Reverie-Wait"
 SPOOLED_HEADER, SPOOLED_AGAIN = "X-Reverie-Spooled", "again"
 # In the answer to a hook: what `server_proof.identify_build` returned at the start of the server.
 BUILD_HEADER = "X-Reverie-Build"
-# The heartbeat of `reverie doctor --probe` that an event belongs to.
-PROBE_HEADER = "X-Reverie-Probe"

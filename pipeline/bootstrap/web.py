@@ -12,7 +12,6 @@ from config.paths import CurrentToken
 from config.process import trim_heap
 from config.settings import Settings
 from pipeline.bootstrap import mask
-from pipeline.bootstrap.probes import ProbeContainers
 from pipeline.capture.nosave import load_no_save_classifier
 from pipeline.context.follow_up import LastMessages
 from pipeline.errors import EncoderUnavailable, FieldError, NotFound, ReverieError
@@ -31,7 +30,7 @@ from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.recording_check import RecordingWatch
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.team import TeamService
-from pipeline.store.database import WakeUps, WriterProfile, wake_no_worker
+from pipeline.store.database import WakeUps, WriterProfile
 from pipeline.store.host_activity import HostActivity
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
@@ -84,7 +83,6 @@ class WebContainer:
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.last_messages = LastMessages()
         self.host_activity = HostActivity(settings.paths.host_activity)
-        self.probes = ProbeContainers(settings, lambda scratch: WebContainer(scratch, wake_no_worker))
         self.recording = RecordingWatch(partial(self.operations.record_error_once, "hooks"))
         self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
         self._agents: AgentServices | None = None
@@ -155,7 +153,6 @@ class WebContainer:
     def close(self) -> None:
         """Close all threads and files."""
         self.stopping.set()
-        self.probes.close()
         self.encoders.stop()
         self.rerankers.stop()
         self.teams.close()

@@ -32,11 +32,15 @@ Dropped = tuple[Statement, str]
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
-    """Whether and how statements are captured, and whether those about the person go to their store."""
+    """Whether and how statements are captured, and whether those about the person go to their store.
+
+    `find_branch` returns the git branch of a session's folder, None for the default branch.
+    """
 
     policy: WritePolicy
     is_on: bool = True
     personal: bool = True
+    find_branch: Callable[[str], str | None] = lambda _folder: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class CaptureStage:
 
     def _read(self, turn: Turn, settings: CaptureSettings, model: JobModel | None) -> list[NearStatement]:
         """Offer the lasting statements of a turn to the store; return those that were considered and dropped."""
+        settings = self._locate(turn, settings)
         chosen, dropped = self._find_lasting(turn, model)
         dropped += self._offer(turn, chosen, settings)
         self._replace_earlier(turn, settings)
@@ -87,6 +92,12 @@ class CaptureStage:
             NearStatement(turn.seq, checksum_of(statement.sentence), statement.lasts, statement.label, reason)
             for statement, reason in dropped
         ]
+
+    def _locate(self, turn: Turn, settings: CaptureSettings) -> CaptureSettings:
+        """Return the settings for the git branch of a turn's session."""
+        with self.database.read() as db:
+            folder = agent_sessions.find_folder(db, turn.session_id)
+        return replace(settings, policy=replace(settings.policy, branch=settings.find_branch(folder)))
 
     def _is_silent(self, turn: Turn) -> bool:
         """Return whether a session of the turn became incognito since."""
@@ -118,7 +129,7 @@ class CaptureStage:
                 return []
         who = owner_of(turn.session_id)
         proposals = list(propose(turn, statements, self._list_known(who, settings), personal=settings.personal))
-        policy = replace(settings.policy, author=who)
+        own = replace(settings.policy, author=who)
         rejected: list[Dropped] = []
         for to_person in (False, True):
             offered = [
@@ -126,6 +137,8 @@ class CaptureStage:
                 for statement, proposal in zip(statements, proposals, strict=True)
                 if (proposal.about_person and settings.personal) is to_person
             ]
+            # What is about the person concerns no branch.
+            policy = replace(own, branch=None) if to_person else own
             if offered:
                 # A turn that is read twice proposes nothing new: its statements are stored by then.
                 with (self.personal(who) if to_person else self.database).write() as db:

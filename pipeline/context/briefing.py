@@ -18,7 +18,6 @@ from pipeline.context.lesson_records import (
     Usefulness,
     describe_record,
     is_critical,
-    is_held_out,
     is_rule,
     with_records,
 )
@@ -92,7 +91,7 @@ class Briefing:
     `text` is for the agent: the last sessions on request, lessons, results, best first, and current activity on
     request, as far as they fit.
     `shown` and `person_shown` are the memories in the text, `lessons` its lessons and `impressions` their impressions.
-    `withheld` lessons are not shown, to measure their effect. `person` contains results from the personal store. If
+    `person` contains results from the personal store. If
     `degraded`, a channel failed and results may be missing. `is_stored`: recall read a stored answer.
     """
 
@@ -110,20 +109,15 @@ class Briefing:
     impressions: tuple[Impression, ...] = ()
     person: tuple[Hit, ...] = ()
     person_shown: tuple[Memory, ...] = ()
-    withheld: tuple[Memory, ...] = ()
     is_stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The stores that a briefing reads: a workspace, None if it does not exist yet, and the personal store.
-
-    `holdout` is the share of lessons that is withheld to learn whether they help.
-    """
+    """The stores that a briefing reads: a workspace, None if it does not exist yet, and the personal store."""
 
     workspace: SearchContext | None
     person: SearchContext | None = None
-    holdout: float = 0.0
 
     @property
     def databases(self) -> list[Database]:
@@ -131,13 +125,12 @@ class Readable:
         return [store.database for store in (self.workspace, self.person) if store is not None]
 
 
-def find_readable(workspace: Workspace, contexts: SearchContexts, *, holdout: bool = False) -> Readable:
+def find_readable(workspace: Workspace, contexts: SearchContexts) -> Readable:
     """Return the stores that a briefing of a workspace reads."""
     person = workspace.personal_store
     return Readable(
         contexts.get(workspace) if workspace.exists else None,
         contexts.get(person) if person is not None else None,
-        workspace.settings.lesson_holdout if holdout else 0.0,
     )
 
 
@@ -188,9 +181,7 @@ def compose_briefing(
     known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person, is_stored=answer.is_stored)
     if not (rules or beside or person or known.text):
         return Briefing(degraded=known.degraded, is_stored=known.is_stored)
-    withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
-    lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
-    return _render(replace(known, withheld=withheld), session, lessons, beside, limits, now)
+    return _render(known, session, rules, beside, limits, now)
 
 
 def _is_summarized(memory: Memory, summarized: frozenset[str]) -> bool:

@@ -1,6 +1,5 @@
 """The record of a lesson: how often it was shown and followed, and what that proves."""
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +15,7 @@ from pipeline.write.fields import Severity
 ENOUGH = 5
 
 
-# Number of times that a lesson is shown before it may be withheld.
-TOLD_FIRST = 3
-
-
-# The author of answers from the journal: an agent that was shown nothing cannot answer.
+# The author of answers from the journal.
 BY_JOURNAL = "by the journal"
 
 
@@ -91,14 +86,3 @@ def is_rule(memory: Memory) -> bool:
 def is_critical(lesson: Memory) -> bool:
     """Return whether a lesson is critical."""
     return lesson.details.get("severity") == Severity.CRITICAL
-
-
-def is_held_out(lesson: Lesson, session_id: str | None, share: float) -> bool:
-    """Return whether a lesson is withheld from a session, to measure its effect; pseudorandom, but always the same.
-
-    Critical lessons and lessons that were rarely shown are never withheld.
-    """
-    if session_id is None or is_critical(lesson.memory) or lesson.tally.shown < TOLD_FIRST:
-        return False
-    drawn = hashlib.sha256(f"{session_id}\0{lesson.memory.id}".encode()).digest()
-    return int.from_bytes(drawn[:4]) < share * 2**32

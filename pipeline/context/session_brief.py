@@ -15,7 +15,6 @@ from pipeline.context.briefing import (
 from pipeline.context.lesson_records import (
     Lesson,
     describe_record,
-    is_held_out,
     is_rule,
     with_records,
 )
@@ -52,21 +51,19 @@ class SessionBrief:
     shown: tuple[Memory, ...]
     impressions: tuple[Impression, ...] = ()
     person_shown: tuple[Memory, ...] = ()
-    withheld: tuple[Memory, ...] = ()
     has_history: bool = False
     """Whether the text describes imported sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class BriefRoom:
-    """The maximum length of a brief, its time, the share of withheld lessons, and notes to start with.
+    """The maximum length of a brief, its time, and notes to start with.
 
     `shows_history`: describe imported sessions, unless another session was shown them.
     """
 
     max_chars: int
     now: datetime
-    holdout: float = 0.0
     notes: tuple[str, ...] = ()
     shows_history: bool = False
 
@@ -167,18 +164,13 @@ def _brief(
     excerpts: Mapping[int, str] = MappingProxyType({}),
 ) -> SessionBrief | None:
     left = room.max_chars - sum(len(line) + 1 for line in lines)
-    held_out = {seq for seq, record in records.items() if is_held_out(record, session.id, room.holdout)}
-    withheld = [memory for memory in candidates if memory.seq in held_out]
-    shown_memories = [memory for memory in candidates if memory not in withheld]
-    rules = make_impressions(
-        [memory for memory in shown_memories if memory.seq in records], session.id, session.agent_id
-    )
+    rules = make_impressions([memory for memory in candidates if memory.seq in records], session.id, session.agent_id)
     ids = {impression.memory_seq: impression.id for impression in rules}
     entries = [
         *(Entry(memory, of_person=True) for memory in about),
         *(
             Entry(memory, impression_id=ids.get(memory.seq), record=_describe(records.get(memory.seq)), excerpt=excerpt)
-            for memory, excerpt in _list_texts(shown_memories, excerpts)
+            for memory, excerpt in _list_texts(candidates, excerpts)
         ),
     ]
     block, rendered = render_block(_choose(entries, left, room.now), left, room.now, render=render_brief_line)
@@ -190,7 +182,6 @@ def _brief(
         tuple(entry.memory for entry in rendered if not entry.of_person),
         tuple(impression for impression in rules if impression.id in shown),
         tuple(entry.memory for entry in rendered if entry.of_person),
-        tuple(withheld),
     )
 
 

@@ -20,5 +20,4 @@ def trace_of(briefing: Briefing) -> dict[str, Any]:
             }
             for hit in hits
         ],
-        "withheld": [memory.id for memory in briefing.withheld],
     }

@@ -16,17 +16,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pipeline.errors import IndexUnavailable, NotFound, ReverieError, StorageUnreachable
-from pipeline.feedback.shown_questions import ShownQuestions
 from pipeline.feedback.usage import NotedUsage, UsageBuffer, note_languages, write_usage
 from pipeline.index.encoders import follows_languages
-from pipeline.index.rare_terms import weigh_rare_terms
 from pipeline.records import Memory
 from pipeline.records.recall import Channel, Step
-from pipeline.store import changes, impressions, meta, runs, useful_questions
+from pipeline.store import changes, impressions, meta, runs
 from pipeline.store.database import Database, wake_on_commit
 from pipeline.store.impressions import Impression
 from pipeline.store.operations import Operations
-from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
@@ -59,7 +56,6 @@ class FeedbackWriter:
         # Of the workspaces for which something was noted that is not written.
         self._usage: dict[str, _NotedOf] = {}
         self._usage_lock = threading.Lock()
-        self._shown = ShownQuestions()
         self._outages: dict[tuple[str, Channel | Step], float] = {}
         self._noted = threading.Event()
         self._stopped = threading.Event()
@@ -92,18 +88,6 @@ class FeedbackWriter:
             self._buffer(workspace).add_accesses(memory.seq for memory in recalled)
         self._noted.set()
 
-    def record_shown(self, workspace: Workspace, shown: Iterable[Memory], question: str) -> None:
-        """Note in memory for which question memories were shown; one of them may be used next."""
-        if not workspace.settings.read_only:
-            self._shown.note(workspace.id, workspace.person_id, (memory.seq for memory in shown), question)
-
-    def record_use(self, workspace: Workspace, memory_seq: int) -> None:
-        """Record that a person used a memory; it counts for the question for which it was shown."""
-        question = self._shown.find(workspace.id, workspace.person_id, memory_seq)
-        if question is None or workspace.settings.read_only or workspace.settings.incognito:
-            return
-        self.submit_logged("useful", workspace.id, lambda: _add_use(workspace, memory_seq, question))
-
     def record_question(self, workspace: Workspace, text: str, *, is_answered: bool = False) -> None:
         """Count a question, and whether a stored answer answered it.
 
@@ -117,7 +101,6 @@ class FeedbackWriter:
 
     def drop_questions(self) -> None:
         """Forget the texts of the questions that are not written yet: any of them may quote what is purged."""
-        self._shown.clear()
         with self._usage_lock:
             for noted in self._usage.values():
                 noted.buffer.drop_questions()
@@ -236,13 +219,6 @@ def ask_for_segment(database: Database, broken: str | None) -> bool:
         meta.put(db, meta.SEGMENT_WANTED, "0")
         wake_on_commit(db, None)
         return True
-
-
-def _add_use(workspace: Workspace, memory_seq: int, question: str) -> None:
-    # Of a question with a secret, nothing is stored.
-    if redact(question).text == question:
-        with workspace.database.write() as db:
-            useful_questions.add(db, memory_seq, workspace.person_id, weigh_rare_terms(question), utc_now())
 
 
 def _add_impressions(database: Database, shown: Sequence[Impression]) -> None:

@@ -1,88 +1,66 @@
-"""Find the branch that is checked out in a folder from git's files, without git: a prompt waits for it."""
+"""Find the branch that is checked out in a folder from git's files, without git, and the branches of a checkout."""
 
 import os
 from pathlib import Path
 
 from pipeline.errors import InvalidField
+from pipeline.identity.git import Git
 from pipeline.identity.repository import (
     Repository,
     UnreadableFile,
+    branch_of_folder,
     exists,
-    head_of_folder,
     open_repository,
     parse_config,
-    printable,
     read_bounded,
     root_of_folder,
 )
-from pipeline.records import MAX_BRANCH_CHARS, OWNED
-from pipeline.records.branches import SideBranch
 
 # Usual names of a default branch, if neither the remote nor the configuration names one.
 USUAL_NAMES = ("main", "master", "trunk", "develop")
-_HEADS, _REMOTE = "refs/heads/", "refs/remotes/origin/"
-# During a rebase HEAD is detached; these files name the branch.
-_REBASED = ("rebase-merge/head-name", "rebase-apply/head-name")
+_HEADS, _REMOTES, _ORIGIN = "refs/heads/", "refs/remotes/", "refs/remotes/origin/"
 
 
-def find_side_branch(folder: Path) -> SideBranch | None:
+def find_side_branch(folder: Path) -> str | None:
     """Return the branch that is checked out in a folder.
 
     Return None for the default branch, a detached HEAD, no repository, or a repository without a default branch.
     """
+    if not folder.is_absolute():
+        return None
     try:
-        root = root_of_folder(folder)
-        if root is None:
-            return None
-        repository = open_repository(root)
-        name = _find_checked_out(repository)
-        default = None if name is None else find_default_branch(repository)
+        root, name = root_of_folder(folder), branch_of_folder(folder)
+        default = None if root is None else _find_default_branch(open_repository(root))
     except (InvalidField, UnreadableFile, OSError, RuntimeError):
         return None
-    if name is None or default is None or name == default or not is_usable_name(name):
-        return None
-    return SideBranch(name, str(repository.common_dir), default, head_of_folder(root) or "")
+    return None if default in (None, name) else name
 
 
-def is_usable_name(name: str) -> bool:
-    """Return whether a branch name can be stored as it is."""
-    return 0 < len(name) <= MAX_BRANCH_CHARS and printable(name) == name and OWNED not in name
+def list_branches(root: Path) -> set[str]:
+    """List the branches of a checkout, and those of its remotes as they were fetched last."""
+    listed = Git(root).answer("for-each-ref", "--format=%(refname)", _HEADS, _REMOTES).splitlines()
+    return {
+        ref.removeprefix(_HEADS) if ref.startswith(_HEADS) else ref.removeprefix(_REMOTES).partition("/")[2]
+        for ref in listed
+    }
 
 
-def find_default_branch(repository: Repository) -> str | None:
+def _find_default_branch(repository: Repository) -> str | None:
     """Return the name of the default branch: that of the remote, else the configured one, else a usual name."""
-    remote = _read_line(repository.common_dir / f"{_REMOTE}HEAD")
-    if remote.startswith(f"ref: {_REMOTE}"):
-        return remote.removeprefix(f"ref: {_REMOTE}")
+    remote = _read_text(repository.common_dir / f"{_ORIGIN}HEAD").strip().partition("\n")[0]
+    if remote.startswith(f"ref: {_ORIGIN}"):
+        return remote.removeprefix(f"ref: {_ORIGIN}")
     packed = _read_text(repository.common_dir / "packed-refs")
-    names = (*_list_configured(repository), *USUAL_NAMES)
-    return next((name for name in names if _has_branch(repository, name, packed)), None)
-
-
-def _find_checked_out(repository: Repository) -> str | None:
-    """Return the name of the branch that is checked out or is being rebased."""
-    for file in ("HEAD", *_REBASED):
-        line = _read_line(repository.git_dir / file).removeprefix("ref:").strip()
-        # The reftable format stores HEAD elsewhere and leaves `.invalid` here.
-        if line.startswith(_HEADS) and line != f"{_HEADS}.invalid":
-            return line.removeprefix(_HEADS)
-    return None
-
-
-def _list_configured(repository: Repository) -> list[str]:
     settings = parse_config(_read_text(repository.common_dir / "config"))
-    return [value for section, key, value in settings if (section, key) == (("init", ""), "defaultbranch")]
+    configured = [value for section, key, value in settings if (section, key) == (("init", ""), "defaultbranch")]
+    return next((name for name in (*configured, *USUAL_NAMES) if _has_branch(repository, name, packed)), None)
 
 
 def _has_branch(repository: Repository, name: str, packed: str) -> bool:
-    if name in ("", ".", "..") or ".." in name or os.path.isabs(name):  # noqa: PTH117 - a name, not a path
+    if name in ("", ".") or ".." in name or os.path.isabs(name):  # noqa: PTH117 - a name, not a path
         return False
     is_loose = exists(repository.common_dir / _HEADS / name)
     return is_loose or any(line.endswith(f" {_HEADS}{name}") for line in packed.splitlines())
-
-
-def _read_line(file: Path) -> str:
-    return _read_text(file).strip().partition("\n")[0]
 
 
 def _read_text(file: Path) -> str:

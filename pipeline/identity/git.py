@@ -45,14 +45,12 @@ _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
 _COMMANDS = {
     "cat-file": (),
     "check-ignore": (),
-    "cherry": (),
     "diff-tree": _DIFF,
     "for-each-ref": (),
     "grep": ("--no-textconv", "--no-recurse-submodules", "--no-color"),
     "log": (*_DIFF, "--no-show-signature", "--no-notes", "--no-mailmap"),
     "ls-files": (),
     "ls-tree": (),
-    "merge-base": (),
     "rev-list": (),
     "rev-parse": (),
 }

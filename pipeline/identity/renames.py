@@ -1,4 +1,4 @@
-"""New names of workspaces: the id that a folder yields stays the same when its workspace is renamed or merged."""
+"""New names of workspaces: the id that a folder yields stays the same when its workspace is moved to another one."""
 
 import json
 from pathlib import Path

@@ -10,26 +10,20 @@ import numpy as np
 from pipeline.index.encoder import rarity
 from pipeline.index.row_arrays import NO_ROWS, Floats, Seqs
 from pipeline.index.segment import Posting, idf
+from pipeline.records.recall import UsedBridge
 
-# What another name for a term counts, of the term itself: an alias, and a word of similar meaning. Chosen on the part
-# `dev` of tests/data/vocabulary.json (decision 0051).
+# What another name for a term counts, of the term itself. Chosen on the part `dev` of tests/data/vocabulary.json
+# (decision 0051).
 ALIAS_WEIGHT = 0.9
-SIMILAR_WEIGHT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A term of a query, another name for it, both as search tokens, and the id of the bridge between them.
+    """A term of a query, another name for it, both as search tokens, and the bridge between them."""
 
-    `is_alias` means that both name one thing; otherwise the other name only affects the order of the memories.
-    `is_forward` means that the term is the bridge's first name.
-    """
-
-    bridge_id: str
     term: tuple[str, ...]
     other: tuple[str, ...]
-    is_alias: bool = True
-    is_forward: bool = True
+    bridge: UsedBridge
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +77,12 @@ def add_terms(
         expansion, holders = term.expansion, term.holders
         known = _intersect([postings[token][0] for token in expansion.term])
         frequency = len(np.union1d(holders, known))
-        weight = len(expansion.term) * (ALIAS_WEIGHT if expansion.is_alias else SIMILAR_WEIGHT)
-        score = weight * idf(corpus.count, frequency) / (1 + corpus.norms[holders])
+        score = len(expansion.term) * ALIAS_WEIGHT * idf(corpus.count, frequency) / (1 + corpus.norms[holders])
         np.maximum.at(added[0], holders, score.astype(np.float32))
-        if expansion.is_alias:
-            # Both names are one piece of information, as rare as the more common of them.
-            rarities = len(expansion.term) * min(_mean_rarity(expansion.term), _mean_rarity(expansion.other))
-            worth = float(idf(max(corpus.count, least_count), frequency)) * rarities
-            np.maximum.at(added[1], holders, np.float32(worth))
+        # Both names are one piece of information, as rare as the more common of them.
+        rarities = len(expansion.term) * min(_mean_rarity(expansion.term), _mean_rarity(expansion.other))
+        worth = float(idf(max(corpus.count, least_count), frequency)) * rarities
+        np.maximum.at(added[1], holders, np.float32(worth))
     if terms:
         scores += added[0]
         information += added[1]
@@ -98,7 +90,7 @@ def add_terms(
 
 def known_tokens(terms: Sequence[ExpandedTerm]) -> frozenset[str]:
     """Return the tokens of a query that the corpus contains by another name."""
-    return frozenset(token for term in terms if term.expansion.is_alias for token in term.expansion.term)
+    return frozenset(token for term in terms for token in term.expansion.term)
 
 
 def _mean_rarity(tokens: Sequence[str]) -> float:

@@ -251,10 +251,6 @@ class LexicalIndex:
         """Return whether a corpus has the segment of the store; another one still counts memories archived since."""
         return corpus.name == (meta.get(db, self._documents.keys.name) or "")
 
-    def count_holders(self, db: Connection, token: str) -> int:
-        """Return the number of memories with a token in their text."""
-        return len(self.refresh(db).posting(token)[0])
-
     def refresh(self, db: Connection) -> Corpus:
         """Read later writes; raise IndexUnavailable if the segment cannot be loaded."""
         self._sessions.refresh(db)

@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 from pipeline.anchors import find_checkout
 from pipeline.identity.repository import head_of_folder
-from pipeline.store import branches, meta, runs
+from pipeline.store import meta, runs
 
 CHECK_JOB = "check"
 
@@ -20,5 +20,3 @@ def note_checkout(db: Connection, folder: str, at: str) -> None:
     if head is not None and head != meta.get(db, meta.SEEN_HEAD):
         meta.put(db, meta.SEEN_HEAD, head)
         runs.request(db, CHECK_JOB, at)
-        if branches.list_branches_with_memories(db):
-            runs.request(db, branches.JOB, at)

@@ -162,22 +162,16 @@ def _predict(run: JobRun, context: "JobContext") -> Report:
     return replace(report, more=answer_questions(run, context.open_search))
 
 
-def _bridges(run: JobRun, context: "JobContext") -> Report:
+def _bridges(run: JobRun, _context: "JobContext") -> Report:
     from pipeline.jobs.mining.bridges import mine_bridges
 
-    return mine_bridges(run, context.encoder)
+    return mine_bridges(run)
 
 
 def _check(run: JobRun, _context: "JobContext") -> Report:
     from pipeline.jobs.check import check
 
     return check(run)
-
-
-def _branches(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.branches import follow_branches
-
-    return follow_branches(run)
 
 
 def _decay(run: JobRun, _context: "JobContext") -> Report:
@@ -259,9 +253,8 @@ JOBS: tuple[ScheduledJob, ...] = (
     ),
     ScheduledJob("arcs", "groups memories into threads", Schedule(HOUR), _arcs),
     ScheduledJob("predict", "predicts the next questions and answers them", Schedule(HOUR), _predict, idle=DAY),
-    ScheduledJob("bridges", "finds different names for the same thing", Schedule(HOUR), _bridges),
+    ScheduledJob("bridges", "finds names that memories define or users merged", Schedule(HOUR), _bridges),
     ScheduledJob("check", "compares what memories cite with the repository", Schedule(HOUR), _check),
-    ScheduledJob("branches", "follows merged and deleted git branches", Schedule(HOUR), _branches, idle=DAY),
     ScheduledJob("decay", "lowers the importance of unused memories, raises it with use", NIGHTLY, _decay, idle=ALWAYS),
     ScheduledJob("archive", "archives old memories that are unused and unimportant", NIGHTLY, _archive, idle=ALWAYS),
     ScheduledJob("consolidate", "summarizes related episodes in one memory", NIGHTLY, _consolidate),

@@ -7,7 +7,7 @@ memories contain it, the more it counts; common text is left to the ranking.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import TypedDict
 
@@ -92,7 +92,6 @@ class Evidence:
     days: Floats
     repeats: Floats
     reranked: Floats
-    useful_before: Floats
     linked: Floats
     linked_from: Seqs
     link_relevance: float
@@ -118,8 +117,8 @@ class Candidates:
 
     `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
     earlier text. `literal` grades memories with a literal of the query, from 0 to 1. `about_user` and `answering` are
-    current facts about the user, and those that the question asks for. `useful` memories were useful for similar
-    questions, by similarity. `settled` is not set if a part of the search was still loading.
+    current facts about the user, and those that the question asks for. `settled` is not set
+    if a part of the search was still loading.
     """
 
     seqs: Seqs
@@ -132,7 +131,6 @@ class Candidates:
     outdated: Sequence[int] = ()
     about_user: Sequence[int] = ()
     answering: Sequence[int] = ()
-    useful: Mapping[int, float] = field(default_factory=dict)
     linked: LinkedMemories | None = None
     settled: bool = True
 
@@ -206,7 +204,6 @@ def gather_evidence(
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
         reranked=np.zeros(len(seqs), np.float32),
-        useful_before=look_up(candidates.useful, seqs),
         **_describe_words(lexical, seqs),
         **_describe_links(candidates.linked, seqs),
     )

@@ -37,7 +37,7 @@ def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, positio
     """Explain the memories at some positions of the pool."""
     lifts = [_lifts(ranking, int(position)) for position in positions]
     lifting = memories.by_seqs(db, {seq for lifts_of_hit in lifts for _, seq, _ in lifts_of_hit})
-    used = describe_bridges(db, candidates.lexical, ranking.evidence.seqs[positions])
+    used = describe_bridges(candidates.lexical, ranking.evidence.seqs[positions])
     return [
         _signals(
             ranking,

@@ -21,7 +21,6 @@ from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.query_scores import ChannelScores
 from pipeline.recall.rank import Ranking, rank
 from pipeline.recall.search_context import SearchContext
-from pipeline.recall.useful_before import find_useful
 from pipeline.records import Filter
 from pipeline.records.recall import Channel, ChannelReport, ChannelState, Query
 from pipeline.store import edges, facts, index_state, memories, meta
@@ -140,7 +139,7 @@ def _find_by_words(
     with context.database.read() as db:
         scores: LexicalScores | None = shared.get(Channel.LEXICAL)
         if scores is None:
-            expansions = expand(question, context.bridges.refresh(db), partial(context.lexical.count_holders, db))
+            expansions = expand(question, context.bridges.refresh(db))
             scores = shared[Channel.LEXICAL] = context.lexical.search(db, question.tokens, expansions)
         context.ranking_features.refresh(db)
         visible = context.ranking_features.visible if allowed is None else allowed
@@ -193,7 +192,7 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     lexical = None if words is None else words.scores
     found = pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering
     settled = lexical is None or context.lexical.is_current(db, lexical.corpus)
-    return Candidates(*found, useful=dict(find_useful(db, results.query)), settled=settled)
+    return Candidates(*found, settled=settled)
 
 
 def _list_facts_about_user(db: Connection, question: ParsedQuery) -> dict[int, bool]:

@@ -255,10 +255,6 @@ _OWN: Final = (
     ),
     RankFeature("importance", 0.04, _PRIORS, "is important", lambda pool: pool.evidence.importance - 0.5),
     RankFeature("recency", 0.02, _PRIORS, "is newer than other results", _recency),
-    # The similarity is 1 at most, so that this never outweighs more than a small difference.
-    RankFeature(
-        "useful_before", 0.05, _PRIORS, "was useful for a similar question", lambda pool: pool.evidence.useful_before
-    ),
     RankFeature("reinforcement", 0.01, _PRIORS, "was repeated", lambda pool: np.log1p(pool.evidence.repeats)),
     RankFeature(
         "time_range",

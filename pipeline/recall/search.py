@@ -40,7 +40,6 @@ from pipeline.recall.reranking import RERANKING
 from pipeline.recall.said_first import put_said_first
 from pipeline.recall.search_context import SearchContext
 from pipeline.recall.stored_answers import StoreState, read_state, read_stored_answer
-from pipeline.recall.useful_before import find_useful
 from pipeline.records import Memory, Viewer
 from pipeline.records.recall import (
     NOTHING,
@@ -95,10 +94,9 @@ def search_for(
         state, checkout = read_state(db, now), meta.get(db, meta.CHECKOUT)
         broken = broken_citations.read_all(db)
         query = _widen_viewer(db, query)
-        useful = find_useful(db, query)
     known = None if scores is None else scores.find(query.text, state)
     find = partial(_find_answer, context, query, state, now, deadline, build, known)
-    answer = context.answers.get((build, state, query, useful), find, deadline.remaining_s)
+    answer = context.answers.get((build, state, query), find, deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
     hits = tuple(_refresh_staleness(hit, checkout, deadline) for hit in _refresh_broken(answer.hits, broken))
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))

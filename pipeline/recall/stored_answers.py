@@ -17,7 +17,6 @@ from pipeline.recall.annotations import find_annotations
 from pipeline.recall.first_pass import find_vectors_generation
 from pipeline.recall.query import parse_time_range
 from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
-from pipeline.recall.useful_before import find_useful
 from pipeline.records import Filter
 from pipeline.records.recall import (
     NOTHING,
@@ -47,12 +46,12 @@ class StoreState:
     key: Hashable
     day: date
 
-    def fingerprint(self, db: Connection, text: str) -> str:
+    def fingerprint(self, text: str) -> str:
         """Return a text that changes whenever the answer to the owner's question may change, also with the code."""
         # Only relative times, such as "yesterday", mean something else tomorrow.
         midnight = datetime.combine(self.day, time()).astimezone()
         day = None if parse_time_range(text, midnight) is None else str(self.day)
-        state = repr((self.key, day, find_useful(db, Query(text)), _code_digest()))
+        state = repr((self.key, day, _code_digest()))
         return hashlib.blake2b(state.encode(), digest_size=16).hexdigest()
 
 
@@ -99,7 +98,7 @@ def read_stored_answer(db: Connection, state: StoreState, query: Query) -> Answe
     if not is_stored or query.explain or query.filter != Filter():
         return None
     stored = predictions.find_answers(db, query.text)
-    if stored is None or stored.state != state.fingerprint(db, query.text):
+    if stored is None or stored.state != state.fingerprint(query.text):
         return None
     rows = json.loads(stored.answers).get(str(query.min_relevance))
     if rows is None or (query.k > DEPTH and len(rows) == DEPTH):

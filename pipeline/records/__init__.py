@@ -1,5 +1,6 @@
 """Records of the pipeline: memories as drafts, stored and digested, and queries. Frozen dataclasses, no I/O."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
@@ -25,6 +26,9 @@ MAX_SESSION_ID_CHARS = 256
 MAX_BATCH = 1000
 MAX_EDGES = 50
 MAX_BRANCH_CHARS = 256
+# The tag of a memory that was written on another git branch than the default one.
+_IN_BRANCH_TAGS, _MOST_IN_BRANCH_TAGS = "A-Za-z0-9._/-", 43
+BRANCH_TAG = rf"branch:[{_IN_BRANCH_TAGS}]{{1,{_MOST_IN_BRANCH_TAGS}}}"
 MAX_PATH_CHARS = 1024
 MAX_FOLDER_CHARS = 4096
 UNSTORED = 0
@@ -34,6 +38,11 @@ CAPTURED_TAG = "said"
 RULE_FILE_TAG = "rule-file"
 # The name of the data directory's owner as the author of statements; other people's statements have their id.
 THE_USER = "user"
+
+
+def branch_tag(name: str) -> str:
+    """Return the tag of the memories that are written on a git branch."""
+    return f"branch:{re.sub(f'[^{_IN_BRANCH_TAGS}]+', '-', name)[:_MOST_IN_BRANCH_TAGS]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,6 @@ class Viewer:
     everything: bool = False
     person: str | None = None
     only_normal: bool = False
-    branch: str | None = None
 
     @property
     def personal(self) -> Scope:

@@ -1,7 +1,7 @@
 """What hooks are about: the session of an agent, and what a hook answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.records import Memory, Viewer
@@ -15,10 +15,6 @@ class AgentSession:
     agent_id: str | None = None
     cwd: str = ""
     viewer: Viewer = field(default_factory=Viewer)
-
-    def on_branch(self, name: str) -> "AgentSession":
-        """Return the same session on a git branch."""
-        return replace(self, viewer=replace(self.viewer, branch=name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Literal
 from config.paths import PERSONAL_WORKSPACE, is_personal, personal_workspace_of
 from pipeline.enums import ScopeKind
 from pipeline.records import OWNED, PERSONAL, Scope, Viewer
-from pipeline.records.branches import SideBranch
 
 # Prefix of people's tokens, by which a token is recognized in any text.
 TOKEN_PREFIX = "rvp_"  # noqa: S105 - no token itself
@@ -48,8 +47,7 @@ class Caller:
     """The caller of a request, and the caller's permissions.
 
     Without a person the caller is the data directory's owner, who has its token; `none` marks an anonymous caller of
-    public routes. `is_agent` marks the tools of an agent, which read less than its user. `branch` is the git
-    branch from which the data directory's owner calls, None for the default one.
+    public routes. `is_agent` marks the tools of an agent, which read less than its user.
     """
 
     person: Person | None = None
@@ -57,7 +55,6 @@ class Caller:
     token_class: TokenClass = "home"  # noqa: S105 - names no token
     roles: Mapping[str, Role] = field(default_factory=dict)
     is_agent: bool = False
-    branch: SideBranch | None = None
 
     @property
     def person_id(self) -> str | None:
@@ -126,7 +123,6 @@ def qualified_viewer(person_id: str | None, viewer: Viewer) -> Viewer:
         viewer.task,
         person=person_id,
         only_normal=viewer.only_normal,
-        branch=viewer.branch,
     )
 
 

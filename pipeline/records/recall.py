@@ -105,13 +105,12 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class UsedBridge:
-    """A vocabulary bridge by which a hit was found: the query's term, the hit's name for it, and the mined memory."""
+    """A vocabulary bridge: a term, another name for it, how it was found, and the memory that shows it, if any."""
 
-    id: str
     term: str
     other: str
     source: str
-    memory_id: str
+    memory_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.records.branches import SideBranch
-
 
 def never_purged(_content_hash: str) -> bool:
     """Report no purge in another workspace."""
@@ -16,7 +14,7 @@ class WritePolicy:
     """How memories are stored: whether doubtful memories await review, whether all do, whether any are stored.
 
     `is_purged` returns whether the author purged a text, given by its hash, in another workspace. `branch` is the
-    branch that memories are kept for; with `follows_sessions`, it is otherwise the branch of their session.
+    git branch that is checked out where a memory is written, None for the default branch.
     """
 
     review: bool = False
@@ -24,8 +22,7 @@ class WritePolicy:
     suggest: bool = False
     author: str | None = None
     is_purged: Callable[[str], bool] = never_purged
-    branch: SideBranch | None = None
-    follows_sessions: bool = False
+    branch: str | None = None
 
 
 DEFAULT_WRITE_POLICY = WritePolicy()

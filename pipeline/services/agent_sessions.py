@@ -49,8 +49,6 @@ from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_te
 from pipeline.services.turns import find_typed, obey
 from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
-from pipeline.store.branches import note_session
-from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.text.private_blocks import drop_private
@@ -157,14 +155,13 @@ class AgentSessionService:
     def _compose(
         self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits
     ) -> tuple[Briefing, DecisionText]:
-        readable = find_readable(workspace, self._contexts, holdout=True)
+        readable = find_readable(workspace, self._contexts)
         last, now = self._last_messages, datetime.now(UTC)
         compose = partial(compose_briefing, readable, session, message, now=now, only_new=True, last=last)
         briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
         self._contexts.count(degraded=briefing.degraded)
         if workspace.exists:
             self._feedback.record_question(workspace, message, is_answered=briefing.is_stored)
-            self._feedback.record_shown(workspace, briefing.shown, message)
         return briefing, decided
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
@@ -180,8 +177,6 @@ class AgentSessionService:
             # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
-            if workspace.has_branch_memory:
-                self._note(workspace, partial(note_session, session_id=session.id, branch=workspace.branch))
 
     def _note_briefing(
         self,
@@ -190,11 +185,9 @@ class AgentSessionService:
         shown_brief: "Briefing | SessionBrief",
         decided: DecisionText = NO_DECISIONS,
     ) -> None:
-        """Record what an agent was shown, and which lessons were withheld, to measure whether lessons help."""
-        made = make_impressions(shown_brief.withheld, session.id, session.agent_id)
-        withheld = [replace(impression, withheld=True) for impression in made]
-        self._feedback.record_impressions(workspace, [*shown_brief.impressions, *withheld])
-        self._note_seen(workspace, session, [*list_versions(shown_brief.withheld), *decided.said.shown_versions])
+        """Record what an agent was shown."""
+        self._feedback.record_impressions(workspace, shown_brief.impressions)
+        self._note_seen(workspace, session, decided.said.shown_versions)
         self._decisions.note_shown(session, decided)
         if isinstance(shown_brief, SessionBrief):
             # What the start of a session lists is shown again with the first prompt that it is about.
@@ -228,7 +221,7 @@ class AgentSessionService:
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         notes = list_session_notes(workspace)
-        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout, notes, notes_sessions)
+        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), notes, notes_sessions)
         database = workspace.database if workspace.exists else None
         brief = None
         if source in RESUMED and database is not None:
@@ -344,7 +337,7 @@ class AgentSessionService:
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
         # The actions of this turn may have just created the workspace.
         if session.id is not None and workspace.exists and not self._is_incognito(workspace, session):
-            close_turn(workspace, self._feedback, session.id, at)
+            close_turn(workspace, session.id, at)
 
     def _note_seen(self, workspace: Workspace, session: AgentSession, versions: Sequence[tuple[int, str]]) -> None:
         if session.id is not None and versions and workspace.notes_sessions:

@@ -56,7 +56,6 @@ def prepare_message(
     if workspace.exists and not silent:
         feedback.record_question(workspace, message, is_answered=briefing.is_stored)
         feedback.record_impressions(workspace, briefing.impressions)
-        feedback.record_shown(workspace, briefing.shown, message)
     return briefing
 
 

@@ -6,7 +6,6 @@ from sqlite3 import Connection
 
 from pipeline.context.lesson_records import BY_JOURNAL
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
-from pipeline.feedback.writer import FeedbackWriter
 from pipeline.jobs.new_head import note_checkout
 from pipeline.records import Draft, Kind, Source
 from pipeline.store import agent_sessions, impressions, memories
@@ -33,7 +32,7 @@ def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     note_checkout(db, cwd, at)
 
 
-def close_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str, at: str) -> None:
+def close_turn(workspace: Workspace, session_id: str, at: str) -> None:
     """Record which of its lessons a turn followed, and its result unless an agent stored that."""
     database = workspace.database
     with database.read() as db:
@@ -47,10 +46,6 @@ def close_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str, 
             impressions.answer(db, answer.impression_id, BY_JOURNAL, at, followed=answer.followed)
         # A turn may stop more than once; summarize its actions only once.
         agent_sessions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
-    followed = {answer.impression_id for answer in answers if answer.followed}
-    for shown_lesson in shown:
-        if shown_lesson.id in followed:
-            feedback.record_use(workspace, shown_lesson.lesson.seq)
     result = None if _is_stored_by_agent(stored, session_id, did) else summarize_turn(did)
     if result is not None:
         _keep(workspace, database, session_id, result)

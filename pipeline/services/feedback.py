@@ -19,8 +19,6 @@ def answer_impression(
 ) -> str:
     """Record whether a lesson was followed; return its id. Raises NotFound for an unknown impression."""
     lesson = feedback.submit(partial(_answer, workspace, impression_id, note, followed=followed)).result()
-    if followed:
-        feedback.record_use(workspace, lesson.seq)
     return lesson.id
 
 

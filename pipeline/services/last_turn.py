@@ -9,7 +9,7 @@ from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.jobs import snapshot
 from pipeline.services.purges import finish_purges
-from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns, useful_questions, work
+from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns, work
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.turns import LastTurn
 from pipeline.times import parse
@@ -82,7 +82,6 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
         conclusions.request(db, [session_id], time.time())
         agent_sessions.forget_actions(db, session_id, last_turn.after)
         predictions.purge(db)
-        useful_questions.forget_since(db, last_turn.after)
     named = workspace.operations.redact(session_id)
     with workspace.operations.opened() as db:
         hook_runs.forget_session(db, named, parse(last_turn.after).timestamp() if last_turn.after else 0)

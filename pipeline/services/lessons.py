@@ -1,12 +1,10 @@
 """Lessons and their effect: how often they were shown, followed and ignored."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pipeline.context.lesson_records import (
-    BY_JOURNAL,
     Lesson,
     wilson_interval,
     with_records,
@@ -15,13 +13,11 @@ from pipeline.context.lesson_search import find_lessons_for
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
-from pipeline.records import Filter, Kind, Memory, Page, Viewer, page_of
+from pipeline.records import Filter, Kind, Page, Viewer, page_of
 from pipeline.store import impressions, memories
-from pipeline.store.impressions import Impression, Tally, Trial, make_impressions
+from pipeline.store.impressions import Impression, Tally, make_impressions
 from pipeline.workspace import Workspace, is_incognito
 
-# Minimum answers with and without a lesson before their difference is reported.
-ENOUGH_EACH = 10
 # A position in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
 MILLIONTHS, SEQ_DIGITS = 10**6, 10
 
@@ -103,42 +99,6 @@ def get_impression(workspace: Workspace, impression_id: str) -> Impression:
     if impression is None:
         raise NotFound("There is no impression with this id.")
     return impression
-
-
-@dataclass(frozen=True, slots=True)
-class LessonEffect:
-    """The effect of showing lessons: how often agents followed them when shown and when withheld.
-
-    `difference` of the two shares lies between `low` and `high` (95 %); all are None until both were often enough.
-    """
-
-    told: Trial
-    withheld: Trial
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-def measure_effect(workspace: Workspace, lesson: Memory | None = None) -> LessonEffect:
-    """Measure the effect of showing one lesson, or all, from the actions in the journal."""
-    with workspace.database.read() as db:
-        shown, withheld = impressions.compare_withheld(db, BY_JOURNAL, None if lesson is None else lesson.seq)
-    if min(shown.answered, withheld.answered) < ENOUGH_EACH:
-        return LessonEffect(shown, withheld)
-    return LessonEffect(shown, withheld, *newcombe_interval(shown, withheld))
-
-
-def newcombe_interval(shown: Trial, withheld: Trial) -> tuple[float, float, float]:
-    """Return the difference of two shares with its 95 % interval.
-
-    Newcombe, "Interval estimation for the difference between independent proportions", Stat. Med. 17, 1998, method 10.
-    """
-    (low, high), (other_low, other_high) = (wilson_interval(t.followed, t.answered) for t in (shown, withheld))
-    share, other_share = shown.followed / shown.answered, withheld.followed / withheld.answered
-    difference = share - other_share
-    down = math.hypot(share - low, other_high - other_share)
-    up = math.hypot(high - share, other_share - other_low)
-    return difference, max(-1.0, difference - down), min(1.0, difference + up)
 
 
 def _places(order: LessonOrder, counted: Sequence[tuple[int, Tally]], below: int | None) -> list[int]:

@@ -172,12 +172,6 @@ def _read_chain(db: Connection, memory: Memory, person_id: str | None) -> list[M
     ]
 
 
-def record_opened(workspace: Workspace, feedback: FeedbackWriter, memory: Memory) -> None:
-    """Record that a memory was opened, which makes it more useful for questions like the one that showed it."""
-    if not is_any_incognito(workspace, memory.sessions):
-        feedback.record_use(workspace, memory.seq)
-
-
 def get_memory(workspace: Workspace, memory_id: str) -> Memory:
     """Return a memory; raise NotFound if it is unknown or private to another person."""
     with workspace.database.read() as db:
@@ -207,11 +201,10 @@ def edit_as_seen(workspace: Workspace, memory_id: str, revision: Revision, seen:
     return Edited(before, after, given_before, given_after, last[0][0] if last else None)
 
 
-def confirm(workspace: Workspace, feedback: FeedbackWriter, memory_id: str) -> tuple[Memory, bool]:
+def confirm(workspace: Workspace, memory_id: str) -> tuple[Memory, bool]:
     """Mark a memory as trusted; return it, and whether it was not trusted before."""
     with workspace.database.read() as db:
         before = revise.get_existing(db, memory_id)
-    record_opened(workspace, feedback, before)
     if before.trust is Trust.TRUSTED:
         return before, False
     return revise.edit(workspace.database, memory_id, Revision(trust=Trust.TRUSTED)), True

@@ -1,14 +1,12 @@
 """Recall: answer queries from a workspace and the personal store, and explain results."""
 
 from dataclasses import replace
-from functools import partial
 
-from pipeline.errors import NO_WORKSPACE, NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import explain_result, search, search_uncached
 from pipeline.records.recall import Answer, MemoryExplanation, Query
-from pipeline.store import predictions, useful_questions
+from pipeline.store import predictions
 from pipeline.workspace import Workspace, is_incognito
 
 # Number of best hits that count as used.
@@ -32,9 +30,7 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
         shown = {id(hit) for hit in answer.hits[:ACCESSED]}
         for store, found in ((workspace, own), (workspace.person, person)):
             if found is not None:
-                memories = [hit.memory for hit in found.hits if id(hit) in shown]
-                feedback.record_accesses(store, memories)
-                feedback.record_shown(store, memories, query.text)
+                feedback.record_accesses(store, [hit.memory for hit in found.hits if id(hit) in shown])
     return answer
 
 
@@ -75,28 +71,6 @@ def explain_memory(workspace: Workspace, contexts: "SearchContexts", query: Quer
 def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer:
     """Answer a query without the cache, without recording usage."""
     return search_uncached(contexts.get(workspace), query)
-
-
-def forget_useful(workspace: Workspace, feedback: FeedbackWriter) -> int:
-    """Forget for which of the caller's questions memories were useful; return the number of such questions.
-
-    Raise NotFound if the workspace does not exist.
-    """
-    if not workspace.exists:
-        raise NotFound(NO_WORKSPACE)
-    # Uses that are not recorded yet are forgotten too.
-    feedback.drop_questions()
-    return feedback.submit(partial(_forget_useful, workspace)).result()
-
-
-def _forget_useful(workspace: Workspace) -> int:
-    stores = [workspace] if workspace.personal_store is None else [workspace, workspace.personal_store]
-    count = 0
-    for store in stores:
-        if store.exists:
-            with store.database.write() as db:
-                count += useful_questions.forget(db, store.person_id)
-    return count
 
 
 def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:

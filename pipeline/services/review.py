@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Viewer, page_of
-from pipeline.services.bridges import restore_audited_bridge
 from pipeline.services.sharing import withdraw_memory
 from pipeline.store import audit, changes, duplicates, edges, memories, refusals, review
 from pipeline.store.audit import AuditAction, AuditEntry
@@ -368,13 +367,11 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
 
 
 def undo_act(workspace: Workspace, entry_id: str) -> Memory:
-    """Undo a merge, archive, share, removed bridge or end of a fact; return its memory, or raise Conflict."""
+    """Undo a merge, archive, share or end of a fact; return its memory, or raise Conflict."""
     with workspace.database.read() as db:
         known = audit.get(db, entry_id)
     if known is not None and known.action is AuditAction.SHARE and known.undone_at is None:
         return withdraw_memory(workspace, known.memory_id, is_owner=True)
-    if known is not None and known.action is AuditAction.UNBRIDGE and known.undone_at is None:
-        return restore_audited_bridge(workspace, known)
     now = utc_now()
     with workspace.database.write() as db:
         entry = audit.get(db, entry_id)

@@ -12,7 +12,6 @@ from pipeline.services.agent_sessions import AgentSessionService, write_note
 from pipeline.services.turns import find_typed, obey
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action
-from pipeline.store.branches import note_session
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.workspace import Workspace
@@ -41,9 +40,6 @@ def record_spooled_prompt(
     if session.id is not None and workspace.exists and workspace.notes_sessions:
         begin = partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=mark.at)
         feedback.submit_logged("hooks", workspace.id, partial(write_note, workspace, begin))
-        if workspace.has_branch_memory:
-            note = partial(note_session, session_id=session.id, branch=workspace.branch)
-            feedback.submit_logged("hooks", workspace.id, partial(write_note, workspace, note))
 
 
 def record_spooled_action(

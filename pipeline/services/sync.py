@@ -32,7 +32,7 @@ from pipeline.workspace import WorkspaceSettings
 from pipeline.write import revise
 
 # Memories of an agent are not synced unless a person selects their scope.
-USUAL_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.BRANCH)
+USUAL_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER)
 # Maximum seconds to wait for another exchange to finish.
 PATIENCE_S = 30.0
 MOST_CONFLICTS = 200

@@ -1,6 +1,7 @@
 """Check what rule files and memories cite against the checkout on this machine; no store is read."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,10 @@ from pipeline.citations.findings import Finding, State
 from pipeline.citations.resolve import find_changed_since, list_rule_files, resolve_citations
 from pipeline.enums import Kind
 from pipeline.errors import FieldError, InvalidField
+from pipeline.identity.branches import list_branches
 from pipeline.identity.repository import root_of_folder
 from pipeline.kinds import STATES_PRESENT
+from pipeline.records import BRANCH_TAG, branch_tag
 from pipeline.text.citations import find_citations, find_verified_commits
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -60,6 +63,13 @@ def check_memories(root: Path, memories: Sequence[Mapping[str, Any]]) -> list[Ch
     """Check memories in the form of the HTTP API that state what is so at present; events are left out."""
     stating = [memory for memory in memories if Kind(memory["kind"]) in STATES_PRESENT]
     return _check(root, [str(memory["id"]) for memory in stating], [str(memory["content"]) for memory in stating])
+
+
+def list_gone_branches(root: Path, memories: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the branch of each memory that was written on a branch which the checkout does not have, by its id."""
+    tags = {str(memory["id"]): tag for memory in memories for tag in memory["tags"] if re.fullmatch(BRANCH_TAG, tag)}
+    existing = set(map(branch_tag, list_branches(root))) if tags else set()
+    return {memory_id: tag.partition(":")[2] for memory_id, tag in tags.items() if tag not in existing}
 
 
 def _check(root: Path, sources: Sequence[str], texts: Sequence[str], *, are_files: bool = False) -> list[CheckedText]:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from sqlite3 import Connection
 
 from ulid import ULID
@@ -17,6 +18,7 @@ from pipeline.capture.stage import CaptureSettings
 from pipeline.capture.statement_ends import find_statement_end
 from pipeline.capture.unsaved import split_said
 from pipeline.errors import ReverieError
+from pipeline.identity.branches import find_side_branch
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
 from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source
@@ -96,9 +98,10 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
     """Return the capture settings of a workspace; with invalid settings, capture is off."""
     own = settings.get(workspace_id)
     return CaptureSettings(
-        WritePolicy(review=own.review, suggest=own.capture == "suggest", follows_sessions=own.branch_memory == "on"),
+        WritePolicy(review=own.review, suggest=own.capture == "suggest"),
         is_on=settings.captures(workspace_id),
         personal=own.personal,
+        find_branch=lambda folder: find_side_branch(Path(folder)),
     )
 
 

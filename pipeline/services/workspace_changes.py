@@ -1,25 +1,32 @@
-"""Rename, merge and delete workspaces while nothing else uses the store, in files or on a PostgreSQL server."""
+"""Move all memories of a workspace to another one, and delete workspaces, in files or on a PostgreSQL server."""
 
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from sqlite3 import Connection
 
-from config.paths import is_personal, is_workspace_id
+from config.paths import is_personal
 from config.settings import Settings
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.identity.renames import Renames
 from pipeline.index.storage import open_storage
+from pipeline.records import Memory
 from pipeline.services.export import export_bundle, import_bundle
-from pipeline.services.workspace_listing import list_workspaces
 from pipeline.services.workspaces import DEFAULT_WORKSPACE
-from pipeline.store.database import WriterProfile
+from pipeline.store import history, memories
+from pipeline.store.database import Database
 from pipeline.store.moves import HomeFiles, Part, StoreLocation
-from pipeline.store.stores import open_stores
-from pipeline.sync.bundle import BundleMerged
+from pipeline.store.stores import Stores
+from pipeline.times import utc_now
+from pipeline.workspace import Workspace
+from pipeline.write.move import MOVED
+from pipeline.write.revise import archive_memory, restore_memory
 
 # Parts of the object storage that have a folder for each workspace.
 _SHARED = ("vectors", "segments")
+# Memories per transaction, so that other writers do not wait long.
+PAGE = 50
 
 
 def find_by_prefix(name: str, existing: Sequence[str]) -> str:
@@ -41,61 +48,79 @@ def count_memories(settings: Settings, workspace_id: str) -> int:
         return tables.count(table for table in tables.tables if table.name == "memory")
 
 
-def check_rename(settings: Settings, workspace_id: str, new_id: str) -> None:
-    """Raise Conflict if a workspace keeps its name or the new one is taken, InvalidField if that cannot be a name."""
-    _check_changeable(workspace_id)
-    if not is_workspace_id(new_id) or is_personal(new_id) or new_id == DEFAULT_WORKSPACE:
-        raise InvalidField(
-            FieldError("NAME", f"{new_id!r} cannot be the name of a workspace; use a-z, 0-9, ., _ and -")
-        )
-    if new_id in list_workspaces(settings):
-        raise Conflict(f"There is a workspace {new_id} already. Merge them with `reverie workspace merge`.")
-
-
-def check_merge(workspace_id: str, target: str) -> None:
-    """Raise Conflict if a workspace keeps its name, InvalidField for a merge with itself."""
-    _check_changeable(workspace_id)
-    if workspace_id == target:
-        raise InvalidField(FieldError("ID", "names the same workspace twice"))
-
-
 def check_delete(workspace_id: str) -> None:
     """Raise Conflict for the workspace of a person."""
     if is_personal(workspace_id):
         raise Conflict(f"Workspace {workspace_id} has the memories about you. Delete them with `reverie me`.")
 
 
-def rename_workspace(settings: Settings, workspace_id: str, new_id: str) -> None:
-    """Rename a workspace; the folders that use it use the new name. Raise Conflict if that name is taken."""
-    check_rename(settings, workspace_id, new_id)
-    paths = settings.paths
-    # Settings of a project without memories, or indexes of an earlier workspace.
-    shutil.rmtree(paths.workspace(new_id).root, ignore_errors=True)
-    with _opened(settings) as location:
-        location.rename(workspace_id, new_id)
-    _delete_indexes(settings, workspace_id)
-    Renames(paths.renames).add(workspace_id, new_id)
+def move_workspace(settings: Settings, stores: Stores, source: Workspace, target: Workspace) -> int:
+    """Copy a workspace into another one, archive its memories, and let its folders use the other one.
+
+    Return the number of moved memories. Raises Conflict if a memory cannot be copied; nothing is archived then.
+    """
+    _check_move(source.id, target.id)
+    source.write_policy()
+    target.write_policy()
+    with source.database.read() as db:
+        moved = [memory.id for memory in memories.by_seqs(db, memories.all_seqs(db)).values() if not memory.archived_at]
+    if not target.exists:
+        stores.configs.edit(target.id, lambda own: own or stores.configs.read(source.id).text)
+    _copy(settings, stores, source.id, target.id)
+    now = utc_now()
+    _change_each(target.database, moved, lambda db, memory: _use_again(db, memory, now))
+    if source.id != DEFAULT_WORKSPACE:
+        # From here on, sessions in its folders write to the other workspace.
+        Renames(settings.paths.renames).add(source.id, target.id)
+    _change_each(source.database, moved, lambda db, memory: _archive(db, memory, target.id, now))
+    return len(moved)
 
 
-def merge_workspaces(settings: Settings, workspace_id: str, target: str) -> BundleMerged:
-    """Copy all memories of a workspace into another one, then delete it; its folders use the other one."""
-    check_merge(workspace_id, target)
-    paths = settings.paths
-    file = paths.root / f".merge-{secrets.token_hex(4)}.bundle"
+def _check_move(source: str, target: str) -> None:
+    if is_personal(source) or is_personal(target):
+        raise Conflict("The memories about you have a workspace of their own, which agents see in every project.")
+    if source == target:
+        raise InvalidField(FieldError("workspace", "is the same workspace"))
+
+
+def _copy(settings: Settings, stores: Stores, source: str, target: str) -> None:
+    """Copy all memories of a workspace, with history and edges, by an export and an import."""
+    file = settings.paths.root / f".move-{secrets.token_hex(4)}.bundle"
     # The copy must not be readable without the key of an encrypted data directory.
-    phrase = secrets.token_urlsafe(32) if paths.store_key.is_file() else None
-    stores = open_stores(settings, WriterProfile("FULL", 0), str)
+    phrase = secrets.token_urlsafe(32) if settings.paths.store_key.is_file() else None
     try:
-        export_bundle(paths, stores, file, [workspace_id], phrase)
-        merged = import_bundle(paths, stores, file, phrase, target=target)
+        export_bundle(settings.paths, stores, file, [source], phrase)
+        merged = import_bundle(settings.paths, stores, file, phrase, target=target)
     finally:
         file.unlink(missing_ok=True)
-        stores.close()
     if merged.put_aside:
-        raise Conflict(f"Only part of the memories was copied to {target}, and none was deleted: {merged.put_aside[0]}")
-    _delete(settings, workspace_id)
-    Renames(paths.renames).add(workspace_id, target)
-    return merged
+        problem = merged.put_aside[0]
+        raise Conflict(f"Only part of the memories was copied to {target}, and none was archived: {problem}")
+
+
+def _change_each(database: Database, ids: Sequence[str], change: Callable[[Connection, Memory], None]) -> None:
+    """Change memories, a page in a transaction; those that are gone are left out."""
+    for start in range(0, len(ids), PAGE):
+        with database.write() as db:
+            for memory_id in ids[start : start + PAGE]:
+                memory = memories.get(db, memory_id)
+                if memory is not None:
+                    change(db, memory)
+
+
+def _use_again(db: Connection, memory: Memory, now: str) -> None:
+    """Restore a memory that was moved away from here before, unless another one has its text."""
+    was_moved = any(entry.event == MOVED and "to" in entry.detail for entry in history.of(db, memory.seq))
+    if memory.archived_at is None or not was_moved:
+        return
+    if memory.key is not None or memories.find_active_text(db, memory.scope, memory.content_hash) is None:
+        restore_memory(db, memory, now)
+
+
+def _archive(db: Connection, memory: Memory, target: str, now: str) -> None:
+    if memory.archived_at is None:
+        history.add(db, memory.seq, now, MOVED, None, {"to": target, "as": memory.id})
+        archive_memory(db, memory, now)
 
 
 def delete_workspace(settings: Settings, workspace_id: str) -> None:
@@ -120,13 +145,6 @@ def _delete_indexes(settings: Settings, workspace_id: str) -> None:
     for part in _SHARED:
         below = objects.below(f"{part}/{workspace_id}")
         below.delete(below.list())
-
-
-def _check_changeable(workspace_id: str) -> None:
-    if is_personal(workspace_id) or workspace_id == DEFAULT_WORKSPACE:
-        raise Conflict(
-            f"Workspace {workspace_id} cannot be renamed or merged. To move a memory, run `reverie workspace move`."
-        )
 
 
 @contextmanager

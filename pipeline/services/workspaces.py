@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from config.paths import is_personal
 from config.settings import SETTINGS, Settings
-from pipeline.errors import Conflict, FieldError, InvalidField
+from pipeline.errors import FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
 from pipeline.identity.clones import Clone, Clones, choose_for_folder, list_moved_away
@@ -126,25 +125,13 @@ def list_earlier(settings: Settings, choice: WorkspaceChoice) -> list[str]:
     return [name for name in current if name != choice.workspace and is_in_use(settings, name)]
 
 
-def describe_earlier(workspace: str, memories: int | None) -> str:
-    """Describe a workspace with earlier memories of a project, and the command that uses it again."""
+def describe_earlier(workspace: str, memories: int | None, current: str) -> str:
+    """Describe a workspace with earlier memories of a project, and the command that moves them to the current one."""
     count = "" if memories is None else f" ({memories} {'memory' if memories == 1 else 'memories'})"
     return (
         f"Earlier memories of this project may be in workspace {workspace}{count}. "
-        f"If so, run `reverie workspace adopt --from {workspace}` in its folder."
+        f"If so, run `reverie workspace move {workspace} {current}`."
     )
-
-
-def use_for_clone(settings: Settings, folder: Path, workspace: str) -> None:
-    """Use a workspace for a git clone from now on; raise Conflict if the clone's own identity does not decide."""
-    choice = choose_workspace(folder, settings, explicit=None, environment=None)
-    identity = choice.identity
-    if identity is None or identity.clone is None or identity.clone.repository is None:
-        raise Conflict(f"{folder} is no git repository that chooses its own workspace: {choice.detail}.")
-    if is_personal(workspace):
-        raise Conflict(f"Workspace {workspace} has the memories about you. Agents see them in every project anyway.")
-    clone = replace(identity.clone.clone, workspace=workspace)
-    Clones(settings.paths.clones).record(replace(identity.clone, clone=clone))
 
 
 def _is_granted(settings: Settings, exists: Callable[[str], bool], file: Path, workspace: str) -> bool:

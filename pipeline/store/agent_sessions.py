@@ -154,6 +154,12 @@ def find_turn_start(db: Connection, session_id: str) -> str | None:
     return None if row is None else str(row[0])
 
 
+def find_folder(db: Connection, session_id: str) -> str:
+    """Return the folder of a session; empty if it is unknown."""
+    row = db.execute("SELECT cwd FROM agent_session WHERE id = ?", (session_id,)).fetchone()
+    return "" if row is None else str(row[0])
+
+
 def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
     """Name a session that has no name yet."""
     db.execute(

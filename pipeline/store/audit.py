@@ -1,4 +1,4 @@
-"""The audit trail: merges, archivals, ended facts, sharing, removed bridges, the actor, and whether it was undone."""
+"""The audit trail: merges, archivals, ended facts, sharing, the actor, and whether it was undone."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ class AuditAction(StrEnum):
     ARCHIVE = "archive"
     SHARE = "share"
     CLOSE = "close"
-    UNBRIDGE = "unbridge"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from pipeline.times import utc_now
 class Impression:
     """A memory that an agent was shown; `followed` is None until it is reported, possibly with a reason.
 
-    `agent_id` names a subagent of the session; the main agent has none. A `withheld` lesson was not shown, to measure
-    whether it is followed without being shown.
+    `agent_id` names a subagent of the session; the main agent has none.
     """
 
     id: str
@@ -30,7 +29,6 @@ class Impression:
     followed: bool | None = None
     agent_id: str | None = None
     note: str | None = None
-    withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +40,16 @@ class Tally:
     ignored: int = 0
 
 
-_SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note, withheld FROM impression"
+# An earlier version recorded lessons that it withheld from agents.
+_SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note FROM impression"
 
 
 def add(db: Connection, impressions: Sequence[Impression]) -> None:
     """Store impressions."""
     db.executemany(
-        "INSERT INTO impression (id, memory_seq, session_id, at, agent_id, withheld) VALUES (?, ?, ?, ?, ?, ?) "
+        "INSERT INTO impression (id, memory_seq, session_id, at, agent_id) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT DO NOTHING",
-        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id, s.withheld) for s in impressions],
+        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id) for s in impressions],
     )
 
 
@@ -116,31 +115,9 @@ def purge(db: Connection, memory_seq: int) -> None:
 
 
 def _impression(row: Sequence[Any]) -> Impression:
-    impression_id, seq, session, at, followed, agent, note, withheld = row
+    impression_id, seq, session, at, followed, agent, note = row
     is_followed = None if followed is None else bool(followed)
-    return Impression(impression_id, seq, session, at, is_followed, agent, note, bool(withheld))
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """How often lessons were followed, and in how many cases the journal shows whether they were."""
-
-    followed: int
-    answered: int
-
-
-def compare_withheld(db: Connection, note: str, memory_seq: int | None = None) -> tuple[Trial, Trial]:
-    """Return the trials of shown and of withheld lessons, counting answers with a note; of one lesson or all."""
-    trials = [
-        db.execute(
-            "SELECT count(*) FILTER (WHERE followed = 1), count(*) FROM impression WHERE withheld = ? "
-            "AND followed IS NOT NULL AND note = ? AND (CAST(? AS BIGINT) IS NULL OR memory_seq = ?)",
-            (withheld, note, memory_seq, memory_seq),
-        ).fetchone()
-        for withheld in (False, True)
-    ]
-    shown, withheld = (Trial(*row) for row in trials)
-    return shown, withheld
+    return Impression(impression_id, seq, session, at, is_followed, agent, note)
 
 
 _LESSON_TEXT = (

@@ -12,9 +12,6 @@ CHECKOUT = "checkout"
 # The commit that was checked out when the check job was last requested, and what the job found.
 SEEN_HEAD = "seen_head"
 BROKEN_CITATIONS = "broken_citations"
-# The git branches of sessions, and the branches that have memories; see `branches`.
-SESSION_BRANCHES = "session_branches"
-KNOWN_BRANCHES = "known_branches"
 SEGMENT = "segment"
 # The change number up to which the segment covers the tail.
 SEGMENT_COVERS = "segment_covers"

@@ -3,6 +3,7 @@
 Pending migrations run in one transaction after a snapshot of the file: either all of them are applied, or none.
 """
 
+import json
 import secrets
 import sqlite3
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from sqlite_utils import Database, Migrations
 
 from pipeline.anchors import find_checkout
 from pipeline.errors import StoreDamaged, StoreUnavailable
+from pipeline.records import branch_tag
 from pipeline.store import backup, driver, oplog, row_hashes
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.log_start import migrate_log
@@ -114,6 +116,16 @@ def m014_events(db: Database) -> None:
     _execute(db, "events.sql")
 
 
+@MIGRATIONS()
+def m015_given_up(db: Database) -> None:
+    """Give the memories of git branches to the workspace, with a tag; drop what removed features stored."""
+    _execute(db, "given_up.sql")
+    rows = db.execute("SELECT seq, tags, scope_id FROM memory WHERE scope_kind = 'branch'").fetchall()
+    tagged = [(json.dumps([*json.loads(tags), branch_tag(name)]), seq) for seq, tags, name in rows]
+    db.conn.executemany("UPDATE memory SET scope_kind = 'workspace', scope_id = '', tags = ? WHERE seq = ?", tagged)
+    row_hashes.update(db.conn, [seq for _, seq in tagged])
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.
@@ -123,8 +135,8 @@ def _execute(db: Database, name: str) -> None:
 
 # The content of a store that was never written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
-# Tables whose rows a migration deletes on purpose: other rows contain everything that was in them.
-_DROPPED = frozenset({"co_mention", "operation", "touched"})
+# Tables whose rows a migration deletes on purpose: no code reads them, or other rows contain what was in them.
+_DROPPED = frozenset({"co_mention", "operation", "touched", "useful_term", "bridge", "audit"})
 # Errors that no migration causes.
 _SURROUNDINGS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 

@@ -81,11 +81,6 @@ RECORDS_ABOUT_WORKSPACES: Final = (
 )
 
 
-def rename_workspace(table: str) -> str:
-    """Return the statement that renames the workspace `:old` in a table to `:new`."""
-    return f"UPDATE {table} SET workspace = :new WHERE workspace = :old"  # noqa: S608 - a name from the list above
-
-
 def forget_workspace(table: str) -> str:
     """Return the statement that deletes the rows of a table about the workspace `:old`."""
     return f"DELETE FROM {table} WHERE workspace = :old"  # noqa: S608 - a name from the list above
@@ -125,10 +120,6 @@ class StoreLocation(ABC):
 
         Raises Conflict if the part changed from `before` (None for a part that did not exist).
         """
-
-    @abstractmethod
-    def rename(self, workspace_id: str, new_id: str) -> None:
-        """Rename a workspace, with the roles of people in it; its sync state is forgotten."""
 
     @abstractmethod
     def delete(self, workspace_id: str) -> None:
@@ -219,16 +210,6 @@ class HomeFiles(StoreLocation):
                 backup.replace_store_file(draft, file)
         finally:
             backup.remove(draft)
-
-    def rename(self, workspace_id: str, new_id: str) -> None:
-        """Rename the folder of a workspace, and update the other records about it."""
-        self.paths.workspace(workspace_id).root.rename(self.paths.workspace(new_id).root)
-        for part, table in RECORDS_ABOUT_WORKSPACES:
-            self._execute(part, forget_workspace(table), {"old": new_id})
-            if part == PEERS:
-                self._execute(part, forget_workspace(table), {"old": workspace_id})
-            else:
-                self._execute(part, rename_workspace(table), {"old": workspace_id, "new": new_id})
 
     def delete(self, workspace_id: str) -> None:
         """Delete the folder of a workspace, and the other records about it."""

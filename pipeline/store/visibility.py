@@ -116,9 +116,8 @@ def is_allowed_by_filter(scope: Scope, criteria: Filter) -> bool:
     if criteria.scope is not None:
         return scope == criteria.scope
     viewer = criteria.viewer
-    # A query for a single session or branch counts as coming from there.
-    session, branch = viewer.session or criteria.session_id, viewer.branch or criteria.branch
-    return reaches(scope, replace(viewer, session=session, branch=branch))
+    # A query for a single session counts as coming from there.
+    return reaches(scope, replace(viewer, session=viewer.session or criteria.session_id))
 
 
 def reach_condition(viewer: Viewer) -> tuple[str, list[Any]]:
@@ -134,7 +133,7 @@ def viewer_within(scope: Scope, person: str | None = None) -> Viewer:
     named = {str(kind): scope.id if kind is scope.kind else None for kind in ScopeKind}
     whose = owner_of(scope.id) or person
     owners = named["user"], named["agent"], named["session"], named["task"]
-    return Viewer(*owners, person=whose, branch=named["branch"])
+    return Viewer(*owners, person=whose)
 
 
 def _reach(criteria: Filter) -> tuple[str, list[Any]]:
@@ -146,10 +145,9 @@ def _reach(criteria: Filter) -> tuple[str, list[Any]]:
     owners = {
         ScopeKind.USER: viewer.user,
         ScopeKind.AGENT: viewer.agent,
-        # A query for a single session or branch counts as coming from there.
+        # A query for a single session counts as coming from there.
         ScopeKind.SESSION: viewer.session or criteria.session_id,
         ScopeKind.TASK: viewer.task,
-        ScopeKind.BRANCH: viewer.branch or criteria.branch,
     }
     # Owners have no empty names: an empty column means no owner.
     named = {kind: owner for kind, owner in owners.items() if owner}

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.errors import PeerRefused
 from pipeline.records import (
+    BRANCH_TAG,
     MAX_BRANCH_CHARS,
     MAX_CONTENT_CHARS,
     MAX_PATH_CHARS,
@@ -29,11 +30,11 @@ from pipeline.sync.circle import Card, Circle
 UNKNOWN = "signed by a device that is not paired with this data directory"
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
-_TAG = re.compile(r"tag:[a-z0-9-]{1,50}")
+_TAG = re.compile(rf"tag:(?:[a-z0-9-]{{1,50}}|{BRANCH_TAG})")
 _DETAIL = re.compile(r"details\.[a-z_]{1,40}")
 _OPERATION = re.compile(r"[0-9a-f]{32}")
 # Memories of one session or task stay on their machine.
-TRAVELLING_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT, ScopeKind.BRANCH)
+TRAVELLING_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT)
 MAX_NAME_CHARS = 200
 # Length of a name with its person as a prefix; of a scope, also with its kind.
 MAX_OWNED_CHARS = MAX_SESSION_ID_CHARS + 64

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from typing import Any
 
+from pipeline.records import BRANCH_TAG
 from pipeline.text.redaction import redact
 
 # Control characters except tab and line feed, invisible characters that reorder or hide text, and terminal colors.
@@ -70,7 +71,7 @@ def normalize_id(text: str) -> str:
 
 def normalize_tag(text: str) -> str:
     """Return the stored form of a tag, of a to z, 0 to 9 and hyphens; empty if no such character is left."""
-    if TAG.fullmatch(text) and text.strip("-"):
+    if (TAG.fullmatch(text) and text.strip("-")) or re.fullmatch(BRANCH_TAG, text):
         return text
     plain = unicodedata.normalize("NFKD", text[: 4 * MAX_TAG_CHARS].casefold()).encode("ascii", "ignore").decode()
     return _NOT_IN_TAGS.sub("-", plain).strip("-")[:MAX_TAG_CHARS].strip("-")

@@ -36,9 +36,8 @@ from pipeline.store.database import Database
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
-from pipeline.write.branch_scope import keep_for_branch
 from pipeline.write.fact_placement import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
-from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
+from pipeline.write.prepare import Echo, Prepared, is_echo_of, mark_branch, prepare
 from pipeline.write.reindex import reindex
 from pipeline.write.repeated_write import find_receipt
 
@@ -96,7 +95,7 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
     """Decide about a prepared memory within a transaction, at whose end the effects are announced."""
     if policy.author is not None:
         item = replace(item, memory=replace(item.memory, author=policy.author))
-    item = keep_for_branch(db, item, policy)
+    item = mark_branch(item, policy.branch)
     memory = item.memory
     if is_incognito(db, memory, policy):
         # Do not even store the decision.

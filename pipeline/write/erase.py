@@ -32,14 +32,12 @@ from pipeline.store import (
     review,
     session_archive,
     turns,
-    useful_questions,
     work,
 )
 from pipeline.store.purges import PurgeAuthority, UnfinishedPurge
 from pipeline.store.refusals import RefusedBy
 from pipeline.text.normalize import content_hash
 from pipeline.text.quotation import mark_texts
-from pipeline.text.tokens import search_tokens
 from pipeline.times import utc_now
 from pipeline.write.tool_actions import mentions_action
 
@@ -90,12 +88,11 @@ def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> N
     audit.purge(db, memory.id)
     broken_citations.purge(db, memory.id)
     predictions.purge(db)
-    useful_questions.purge(db, memory.seq, search_tokens(memory.content))
     index_state.drop_tokens(db, memory.seq)
     work.drop(db, memory.seq)
     about = event_log.describe_purged(db, memory)
     memories.purge(db, memory.seq)
-    bridges.purge(db, memory.seq)
+    bridges.purge(db)
     number = changes.append(db, changes.PURGE, [memory.id], about)
     meta.put(db, meta.SEGMENT_WANTED, str(number))
     work.add(db, [memory.seq], [Stage.PURGE], time.time())

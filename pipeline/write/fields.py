@@ -63,7 +63,7 @@ def _check_size(value: Any, most: int, loc: str) -> None:
 
 # The scope
 
-_OWNED = frozenset({ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK, ScopeKind.BRANCH})
+_OWNED = frozenset({ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK})
 
 
 def resolve_scope(scope: Scope | None, session_id: str | None, loc: str) -> Scope:

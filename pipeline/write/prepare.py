@@ -22,6 +22,7 @@ from pipeline.records import (
     HEADER,
     INNER_QUOTES,
     MAX_BRANCH_CHARS,
+    MAX_TAGS,
     RULES_HEADER,
     SAID_HEADER,
     SHORT_ID,
@@ -37,6 +38,7 @@ from pipeline.records import (
     Sensitivity,
     Source,
     Trust,
+    branch_tag,
 )
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
@@ -195,6 +197,16 @@ def join_agent_text(memory: Memory) -> str:
     names = (*memory.tags, path, memory.branch, memory.session_id, memory.scope.id)
     texts = list_texts((list(memory.details.values()), memory.metadata))
     return "\n".join([memory.content, *texts, *(name.translate(_JOINTS) for name in names if name is not None)])
+
+
+def mark_branch(item: Prepared, branch: str | None) -> Prepared:
+    """Tag a memory that is written on another git branch than the default one."""
+    memory = item.memory
+    if branch is None or memory.source in (Source.IMPORT, Source.SYNC) or len(memory.tags) >= MAX_TAGS:
+        return item
+    tags = dict.fromkeys((*memory.tags, branch_tag(normalize_id(branch))))
+    memory = replace(memory, tags=tuple(tags))
+    return replace(item, memory=memory, tokens=memory_terms(memory))
 
 
 def check_branch(branch: str | None, loc: str) -> str | None:

@@ -105,17 +105,9 @@ def _open(db: Connection, memory: Memory, before: Scope, by: str | None) -> None
         raise Conflict("Cannot share a task's memory: everyone who works on the task can already see it.")
     if memory.key is not None and facts.history(db, memory.key, Scope()):
         raise Conflict("The workspace already has a value of this fact. Set the new value there.")
-    open_to_workspace(db, memory, before, by, now)
-
-
-def open_to_workspace(db: Connection, memory: Memory, before: Scope, by: str | None, at: str) -> None:
-    """Make a memory visible in the workspace within a transaction; `before` is the scope to which an undo returns it.
-
-    Raises Conflict if an active memory of the workspace has exactly this text.
-    """
-    rescope(db, memory, Scope(), f"{before.kind}:{before.id or ''}", at)
-    history.add(db, memory.seq, at, SHARED, None, {} if memory.branch is None else {"branch": memory.branch})
-    audit.add(db, at, by or OWNER, AuditAction.SHARE, memory.id)
+    rescope(db, memory, Scope(), f"{before.kind}:{before.id or ''}", now)
+    history.add(db, memory.seq, now, SHARED, None, {})
+    audit.add(db, now, by or OWNER, AuditAction.SHARE, memory.id)
 
 
 def _take_copy(db: Connection, memory: Memory) -> None:
@@ -155,8 +147,6 @@ def rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | Non
         if same is not None and same.seq != memory.seq:
             raise Conflict(f"An active memory of that scope has exactly this text: {same.id}")
     sharing.rescope(db, memory.seq, scope, shared_from, now)
-    if ScopeKind.BRANCH in (memory.scope.kind, scope.kind):
-        memories.update(db, memory.seq, {"branch": scope.id if scope.kind is ScopeKind.BRANCH else None}, now)
     changes.append(db, changes.EDIT, [memory.id])
     return follow_scope(db, memory, get_existing(db, memory.id))
 

@@ -559,7 +559,7 @@ def generated_memories(draw):
         "occurred_at": draw(MOMENTS),
         "session_id": draw(st.sampled_from([None, "s1"])),
         "source": draw(st.sampled_from(["user", "agent", "ambient", "import"])),
-        "scope": draw(st.sampled_from([None, Scope(ScopeKind.AGENT, "codex"), Scope(ScopeKind.BRANCH, "main")])),
+        "scope": draw(st.sampled_from([None, Scope(ScopeKind.AGENT, "codex")])),
         "branch": draw(st.sampled_from([None, "try-it"])),
         "expires_at": draw(st.sampled_from([None, "2031-05-01T00:00:00.000Z"])),
         "sensitivity": draw(st.sampled_from([None, "private"])),

@@ -9,13 +9,12 @@ import pytest
 from pipeline.citations.resolve import find_changed_since, list_rule_files, resolve_citations
 from pipeline.errors import InvalidField
 from pipeline.identity import git as git_module
-from pipeline.identity.branch_outcome import Outcome, find_outcome
+from pipeline.identity.branches import find_side_branch, list_branches
 from pipeline.identity.claims import is_of_owner
 from pipeline.identity.git import Git
 from pipeline.identity.line_commit import find_line_commit
 from pipeline.ingest.git import read_git
 from pipeline.ingest.project.files import File, list_files
-from pipeline.records.branches import KnownBranch, SideBranch
 from pipeline.text.citations import find_citations
 
 # Values that git runs. Each program leaves a file with the name of its setting.
@@ -128,9 +127,9 @@ def check_project(hostile):
     assert "app.py" in {entry.key for entry in list_files(hostile.folder) if isinstance(entry, File)}
 
 
-def check_branch(hostile):
-    branch = SideBranch("topic", str(hostile.folder / ".git"), "main", hostile.head)
-    assert find_outcome(KnownBranch(branch)).outcome is Outcome.OPEN
+def check_branches(hostile):
+    assert find_side_branch(hostile.folder) in (None, "topic")
+    assert "topic" in list_branches(hostile.folder)
 
 
 def check_citations(hostile):
@@ -144,7 +143,7 @@ def check_claims(hostile):
     assert is_of_owner(hostile.folder / "app.py", hostile.folder) is False
 
 
-COMMANDS = (check_blame, check_history, check_project, check_branch, check_citations, check_claims)
+COMMANDS = (check_blame, check_history, check_project, check_branches, check_citations, check_claims)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

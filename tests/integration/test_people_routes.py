@@ -16,9 +16,8 @@ CALLERS = ("stranger", "reader", "writer", "owner", "admin", "home")
 
 READER = """
 GET /v1/memories · GET /v1/memories/<memory_id> · POST /v1/recall · POST /v1/recall/why · POST /v1/prepare
-DELETE /v1/recall/useful
 GET /v1/facts · GET /v1/facts/<subject>/<attribute> · GET /v1/facts/<subject>/<attribute>/history
-GET /v1/goals · GET /v1/goals/<goal_id> · GET /v1/lessons · GET /v1/lessons/effect · GET /v1/bridges
+GET /v1/goals · GET /v1/goals/<goal_id> · GET /v1/lessons
 GET /v1/entities · GET /v1/entities/<entity_id> · GET /v1/graph · GET /v1/arcs
 GET /v1/duplicates · GET /v1/candidates · GET /v1/admissions · GET /v1/unsaved-statements
 GET /v1/sources · GET /v1/sources/<source>/items
@@ -47,7 +46,7 @@ POST /v1/memories/<memory_id>/restore · POST /v1/memories/<memory_id>/move
 POST /v1/memories/<memory_id>/share · DELETE /v1/memories/<memory_id>/share
 POST /v1/memories/<memory_id>/edges · DELETE /v1/memories/<memory_id>/edges
 PUT /v1/facts/<subject>/<attribute> · DELETE /v1/facts/<subject>/<attribute>
-POST /v1/goals · PATCH /v1/goals/<goal_id> · DELETE /v1/bridges/<bridge_id> · POST /v1/bridges/<bridge_id>/restore
+POST /v1/goals · PATCH /v1/goals/<goal_id>
 POST /v1/lessons/surfaces/<surface_id>
 PUT /v1/sources/<source>/items · POST /v1/sources/<source>/forget
 POST /v1/turns · PATCH /v1/sessions/<session_id> · POST /v1/sessions/<session_id>/distill
@@ -88,7 +87,7 @@ GET /w/<workspace>/workers · GET /w/<workspace>/workers/now · POST /w/<workspa
 POST /w/<workspace>/workers/jobs/<name>
 """
 HOME = """
-POST /v1/hook-probes · DELETE /v1/hook-probes/<probe_id>
+POST /v1/workspaces/move
 GET /v1/changes · POST /v1/changes · POST /v1/devices
 GET /w/<workspace>/map · GET /w/<workspace>/map/data · GET /w/<workspace>/map/around/<entity_id>
 GET /w/<workspace>/map/communities/<number> · POST /w/<workspace>/map/draw

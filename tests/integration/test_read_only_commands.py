@@ -46,7 +46,6 @@ VALUES = {
     "goal_id": "{goal}",
     "surface_id": "unknown",
     "entry_id": "1",
-    "bridge_id": "1",
     "run": "1",
     "text": "A new memory by a command",
     "query": "billing port",
@@ -114,9 +113,7 @@ LINES = {
     "user ungrant": "grace default",
     "user revoke": "grace",
     "workspace delete": "other --yes",
-    "workspace merge": "other default --yes",
     "workspace move": "{fact} other",
-    "workspace rename": "other third",
     "workspace trust": "--yes",
     "workspace use": "default",
     "store snapshot restore": "latest",
@@ -127,12 +124,12 @@ WRITING = {
     *("remember", "edit", "forget", "restore", "facts set", "facts end", "goals add", "goals set", "me add", "me edit"),
     *("import jsonl", "import markdown", "import chatgpt", "import sessions", "index project"),
     *("index git", "index pdf", "sessions rename", "sessions incognito on", "user add", "user grant", "user remove"),
-    *("sync invite", "sync add", "jobs run", "workspace move", "workspace merge", "codex-notify"),
+    *("sync invite", "sync add", "jobs run", "workspace move", "codex-notify"),
 }
 # Commands that are refused, too, although they wait for a worker or find nothing to do in the test below.
 REFUSED = WRITING | {
     *("import bundle", "store rebuild", "store encrypt", "store decrypt", "store snapshot restore", "model embed"),
-    *("workspace delete", "workspace rename", "doctor", "sync join", "sync now", "sync repair", "sync revoke"),
+    *("workspace delete", "doctor", "sync join", "sync now", "sync repair", "sync revoke"),
 }
 
 

@@ -152,7 +152,6 @@ def test_a_summary_names_files_server_and_what_to_do_next(reverie, scratch, star
         "Connected: Cursor, Zed (4 files changed). Restart them.",
         "Server: http://127.0.0.1:7099",
         "Undo: `reverie setup cursor zed --remove`",
-        "`reverie config set lesson_holdout 0.1` tests lessons by withholding one in ten.",
         "Try now: `reverie index project` in a project; `reverie dashboard`",
     ]
     assert started == [home / ".reverie"]

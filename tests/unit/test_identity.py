@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField
 from pipeline.identity import identify, project_file as override_module
+from pipeline.identity.branches import find_side_branch
 from pipeline.identity.identify import location_of_remote
 from pipeline.identity.repository import branch_of_folder
 from tests.fakes.properties import examples
@@ -494,3 +495,23 @@ def test_a_worktree_has_its_own_branch_and_no_git_has_none(tmp_path):
     linked = worktree(repository(tmp_path / "main"), tmp_path / "linked", "topic")
     assert branch_of_folder(linked) == "topic"
     assert branch_of_folder(tmp_path) is None
+
+
+def test_a_side_branch_is_any_but_the_default_one(tmp_path):
+    """The default branch is that of the remote, else the configured one, else one with a usual name."""
+    root = tmp_path / "project"
+    repository(root, head="ref: refs/heads/topic\n")
+    # Without a default branch, no branch is another one.
+    assert find_side_branch(root) is None
+    (root / ".git/packed-refs").write_text(f"{'1' * 40} refs/heads/main\n")
+    assert find_side_branch(root) == "topic"
+    (root / ".git/config").write_text("[init]\n\tdefaultBranch = topic\n")
+    (root / ".git/refs/heads").mkdir(parents=True, exist_ok=True)
+    (root / ".git/refs/heads/topic").write_text("2" * 40)
+    assert find_side_branch(root) is None
+    (root / ".git/refs/remotes/origin").mkdir(parents=True)
+    (root / ".git/refs/remotes/origin/HEAD").write_text("ref: refs/remotes/origin/production\n")
+    assert find_side_branch(root) == "topic"
+    (root / ".git/HEAD").write_text("3f796f1a722f60f36fb48a1435b90b5c8e3e0000\n")
+    assert find_side_branch(root) is None
+    assert find_side_branch(tmp_path) is None

@@ -210,13 +210,12 @@ class LiftAnswer(Answer):
 
 
 class UsedBridgeAnswer(Answer):
-    """A vocabulary bridge: the question's term, the memory's name for it, and the memory that it was mined from."""
+    """A vocabulary bridge: the question's term, the hit's name for it, and the memory that shows it, if any."""
 
-    id: str
     term: str
     other: str
     source: str
-    memory_id: str
+    memory_id: str | None
 
 
 class SignalsAnswer(Answer):

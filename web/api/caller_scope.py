@@ -34,8 +34,7 @@ def viewer_of(viewer: Viewer, caller: Caller) -> Viewer:
     An agent sees no private memories.
     """
     _require_self(viewer.user, caller, "viewer.user")
-    branch = None if caller.branch is None else caller.branch.name
-    return replace(qualified_viewer(caller.person_id, viewer), only_normal=caller.is_agent, branch=branch)
+    return replace(qualified_viewer(caller.person_id, viewer), only_normal=caller.is_agent)
 
 
 def list_readable(memories: Iterable[Memory], caller: Caller) -> list[Memory]:

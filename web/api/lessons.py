@@ -91,29 +91,6 @@ def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[FoundLe
     return Page(matching)
 
 
-class TrialAnswer(Answer):
-    """How often lessons were followed, among the cases that the journal can decide."""
-
-    followed: int
-    answered: int
-
-
-class EffectAnswer(Answer):
-    """The effect of showing lessons with its 95 % interval; null until there are enough cases of both kinds."""
-
-    told: TrialAnswer
-    withheld: TrialAnswer
-    difference: Share | None
-    low: Share | None
-    high: Share | None
-
-
-@api.route(Endpoint("GET", "/v1/lessons/effect", answer=EffectAnswer, problems=(404,)))
-def measure_effect(call: Call) -> lessons.LessonEffect:
-    """Compare how often lessons are followed when they are shown and when they are withheld."""
-    return lessons.measure_effect(call.workspace)
-
-
 @api.route(Endpoint("POST", "/v1/lessons/surfaces/{surface_id}", answer=OutcomeAnswer, problems=(404,)))
 def answer_surface(call: Call, body: OutcomeBody, surface_id: str) -> OutcomeAnswer:
     """Report whether a shown lesson was followed."""

@@ -155,7 +155,6 @@ def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  
     """Read one memory with provenance, edges, entities and history."""
     record = memories.read_record(call.workspace, memory_id)
     require_readable(record.memory, call.caller)
-    memories.record_opened(call.workspace, call.container.feedback, record.memory)
     _with_tag(record.memory)
     known = {
         "provenance": record,

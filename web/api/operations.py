@@ -5,14 +5,16 @@ from typing import Annotated, Literal
 
 from flask import Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import AliasPath, BeforeValidator, Field, PlainSerializer
+from pydantic import AliasPath, BeforeValidator, Field, PlainSerializer, StringConstraints
 
+from config.paths import WORKSPACE_ID
 from config.settings import SWITCHES
 from pipeline.jobs.registry import JobStatus
 from pipeline.records import Kind, Page, Source, Stage
 from pipeline.records.people import Role
 from pipeline.services import maintenance, operations
 from pipeline.services.operations import QueueCounts, WorkspaceStatistics, WorkspaceSummary
+from pipeline.services.workspace_changes import move_workspace
 from pipeline.store.operations import LoggedError
 from pipeline.times import utc_text
 from web.access import Access
@@ -149,6 +151,28 @@ def list_workspaces(call: Call) -> Page[WorkspaceSummary]:
     """List the workspaces of this data directory."""
     names = [name for name in call.container.databases.ids() if call.may_enter(name)]
     return Page([operations.summarize_workspace(call.enter(name)) for name in names])
+
+
+class MoveWorkspaceBody(bodies.Body):
+    """The workspace to move all memories to."""
+
+    workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")]
+
+
+class MovedWorkspaceAnswer(Answer):
+    """The moved workspace, its target, and the number of moved memories."""
+
+    source: str = Field(serialization_alias="from")
+    target: str = Field(serialization_alias="to")
+    memories: int
+
+
+@api.route(Endpoint("POST", "/v1/workspaces/move", answer=MovedWorkspaceAnswer, problems=(404, 409), needs=Access.HOME))
+def move_all(call: Call, body: MoveWorkspaceBody) -> MovedWorkspaceAnswer:
+    """Move all memories of a workspace to another one, which its folders use from then on."""
+    container, target = call.container, call.enter(body.workspace)
+    memories = move_workspace(container.settings, container.stores, call.workspace, target)
+    return MovedWorkspaceAnswer(source=call.workspace_id, target=target.id, memories=memories)
 
 
 @api.route(Endpoint("GET", "/v1/stats", answer=StatsAnswer, problems=(404,)))

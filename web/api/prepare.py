@@ -20,7 +20,7 @@ from web.api.answers import Answer, HitAnswer, Name, is_missing
 from web.api.caller_scope import session_of, viewer_of
 from web.api.goals import GoalAnswer
 from web.api.graph import ArcAnswer
-from web.call import Call, enter_folder
+from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
 
 api = Api("prepare")
@@ -81,7 +81,7 @@ class PrepareAnswer(Answer):
 def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     """Return the memories that an agent needs before it answers a message."""
     began = time.perf_counter()
-    call, workspace = enter_folder(call, body.cwd)
+    workspace = workspace_of_folder(call, body.cwd)
     session_id = session_of(body.session_id, call.caller)
     viewer = viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.record(call.caller)
     if viewer.session is None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pipeline.records.recall import Answer, Hit, Query
 from pipeline.services.memories import check_open, read_chain
-from pipeline.services.recall import explain_memory, forget_useful
+from pipeline.services.recall import explain_memory
 from pipeline.services.session_search import find_sessions_beside
 from pipeline.services.team import recall_beside_teams
 from pipeline.workspace import find_home, resolve_id
@@ -46,18 +46,6 @@ def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
     require_readable(explanation.memory, call.caller)
     chain = [answers.ChainLink.model_validate(link) for link in list_readable(read_chain(home, memory_id), call.caller)]
     return answers.WhyAnswer.model_validate(explanation).model_copy(update={"chain": chain})
-
-
-class ForgottenUsesAnswer(answers.Answer):
-    """The number of forgotten questions, counted once per memory that was useful for it."""
-
-    forgotten: int
-
-
-@api.route(Endpoint("DELETE", "/v1/recall/useful", answer=ForgottenUsesAnswer, problems=(404,), keeps_memories=True))
-def forget_useful_questions(call: Call) -> ForgottenUsesAnswer:
-    """Forget for which questions of the caller memories were useful, so that earlier use no longer affects ranking."""
-    return ForgottenUsesAnswer(forgotten=forget_useful(call.workspace, call.container.feedback))
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:

@@ -28,7 +28,7 @@ from web.api.answers import (
 )
 from web.api.caller_scope import viewer_of
 from web.api.hook_runs import RunAnswer
-from web.call import Call, enter_folder
+from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
 from web.limits import check_queue
 
@@ -176,7 +176,7 @@ class DistilledAnswer(Answer):
 )
 def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
     """Store the messages of a session; workers extract memories from them."""
-    call, workspace = enter_folder(call, body.cwd, to_write=True)
+    workspace = workspace_of_folder(call, body.cwd, to_write=True)
     check_queue(workspace)
     session_id = qualified_name(call.caller.person_id, body.session_id) or body.session_id
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))

@@ -53,7 +53,6 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "me": Entry("me", "Memories about you"),
         "review": Entry("review", "Memories to review"),
         "graph": Entry("graph", "Entities and threads"),
-        "bridges": Entry("bridges", "Names for the same thing"),
         "sync": Entry("sync", "Sync with other machines"),
         "team": Entry("team", "Memory shared by a team"),
         "workspace": Entry("workspaces", "Manage workspaces"),

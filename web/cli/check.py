@@ -1,6 +1,6 @@
 """The command that checks what rule files and memories cite of the repository."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +25,25 @@ MOST_MEMORIES = 5000
 def check(state: State, paths: tuple[Path, ...], *, only_files: bool, only_memories: bool) -> None:
     """Check the paths, symbols, constants, commands and commits that rule files and memories cite.
 
-    Without PATH, check all memories and rule files. The exit code is 1 if something is no longer true.
+    Without PATH, check all memories and rule files, and list the memories of git branches that no longer exist. The
+    exit code is 1 if a citation is no longer true.
     """
-    from pipeline.services.tree_check import check_files, check_memories, find_root
+    from pipeline.services.tree_check import check_files, check_memories, find_root, list_gone_branches
 
     if only_memories and (paths or only_files):
         raise click.UsageError("--memories excludes PATH and --files.")
     root = find_root(paths[0].absolute().parent if paths else Path())
     checked = [] if only_memories else check_files(root, paths)
+    gone: dict[str, str] = {}
     if not (paths or only_files):
-        checked += check_memories(root, _list_memories(state))
-    state.show({"items": [_describe(text) for text in checked]}, lambda: _print(checked))
+        memories = _list_memories(state)
+        checked += check_memories(root, memories)
+        gone = list_gone_branches(root, memories)
+    shown = {
+        "items": [_describe(text) for text in checked],
+        "gone_branches": [{"id": memory_id, "branch": branch} for memory_id, branch in gone.items()],
+    }
+    state.show(shown, lambda: _print(checked, gone))
     if any(text.broken for text in checked):
         click.get_current_context().exit(1)
 
@@ -80,13 +88,15 @@ def _describe(checked: "CheckedText") -> dict[str, Any]:
     }
 
 
-def _print(checked: Sequence["CheckedText"]) -> None:
+def _print(checked: Sequence["CheckedText"], gone: Mapping[str, str]) -> None:
     for text in checked:
         for finding in text.broken:
             line = _find_line(text.text, finding.citation.start)
             click.echo(f"{text.source}:{line}: {one_line(finding.describe())}")
         for commit, changed in text.verified.items():
             click.echo(f"{text.source}: verified @{commit}: {_describe_verified(text, changed)}")
+    for memory_id, branch in gone.items():
+        click.echo(f"{memory_id}: written on the branch {one_line(branch)}, which no longer exists")
     broken, holding = sum(len(text.broken) for text in checked), sum(len(text.holding) for text in checked)
     unknown = sum(len(text.findings) for text in checked) - broken - holding
     click.echo(f"{len(checked)} texts checked: {broken} broken, {holding} valid, {unknown} unknown citations")

@@ -197,7 +197,7 @@ class Root(Group):
         )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; afterwards offer to move what belongs into a workspace that it has created."""
+        """Run the command; explain an answer that names nothing."""
         state = _state(ctx)
         try:
             answer = super().invoke(ctx)
@@ -206,10 +206,6 @@ class Root(Group):
             if explained is None:
                 raise
             raise explained from error
-        if state.new_workspace is not None:
-            from web.cli.workspace_adoption import offer_adoption
-
-            offer_adoption(state, *state.new_workspace)
         return answer
 
     def main(  # type: ignore[override]  # always ends the process, as click's standalone mode does

@@ -27,7 +27,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair the problems that need no decision from you.")
-@click.option("--probe", is_flag=True, help="Also run the hooks and MCP servers of connected agents; store nothing.")
+@click.option("--probe", is_flag=True, help="Also run the hooks and MCP servers of connected agents; store no memory.")
 @click.option("--report", is_flag=True, help="Print a report for an issue, without memories, tokens or user names.")
 @pass_state
 def doctor(state: State, *, fix: bool, probe: bool, report: bool) -> int:

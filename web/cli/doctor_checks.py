@@ -298,8 +298,10 @@ def check_project_memory(server: ServerProbe, folder: Path) -> Iterator[CheckRes
         # The check of the store reports it.
         return
     for name in earlier:
-        says, _, hint = describe_earlier(name, server.count_memories(name)).partition(" If so, ")
-        yield CheckResult("project memory", state, says, hint)
+        count = server.count_memories(name)
+        if count != 0:
+            says, _, hint = describe_earlier(name, count, choice.workspace).partition(" If so, ")
+            yield CheckResult("project memory", state, says, hint)
 
 
 def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:

@@ -1,6 +1,7 @@
 """The checks of `reverie doctor --probe`: run the configured hooks and MCP servers of each connected host."""
 
 import json
+import secrets
 import shutil
 import subprocess
 import sys
@@ -11,22 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from config.data_directory import NoDataDirectory, find_data_directory
+from config.operating_system import kill_group, new_process_group
 from config.settings import Settings, environment_with
+from config.toml_files import SettingsError
 from pipeline.errors import ReverieError
 from pipeline.records import CheckResult
 from web.cli.doctor_checks import ServerProbe, find_skew
-from web.cli.hook_probe import (
-    EVENTS_OF_STEP,
-    HOW_TO_RESTART,
-    STORE,
-    UNPROBED,
-    Step,
-    find_command_problem,
-    probe_hooks,
-)
 from web.cli.mcp_probe import count_tools
 from web.client import Client
-from web.hooks.client import ADDRESS_CACHE, HEADERS, SERVER_OPTION, read_variables
+from web.hooks.client import ADDRESS_CACHE, HEADERS, SERVER_OPTION, address, read_variables
 from web.hosts.configured_commands import Found, HookCommand, ServerCommand, UnreadableEntry, list_commands
 from web.hosts.hook_entries import EVENTS
 from web.hosts.hosts import BY_NAME
@@ -39,16 +34,36 @@ if TYPE_CHECKING:
 Check = tuple[str, Callable[[], Iterator[CheckResult]]]
 
 HOOKS, MCP = "hook probe", "MCP probe"
-# By switch: the value with which hooks store and show nothing, and the command that changes it.
+# By switch: the value with which the server does not record events, and the command that changes it.
 SILENT = {
     "enabled": (False, "`reverie on` turns it on"),
     "incognito": (True, "`reverie config set incognito false` turns it off"),
     "read_only": (True, "`reverie config set read_only false` turns it off"),
     "hook_recall": (False, "`reverie config set hook_recall true` turns it on"),
 }
-HEADERS_WITHIN_S = 10.0
-# The start of a probe opens a store; its end waits for events that are still handled.
-PROBE_TIMEOUT_S = 30.0
+# The event that the probe sends, as hosts name it: it stores no memory.
+START_EVENTS = ("SessionStart", "sessionStart")
+# Hosts whose hooks cannot be probed, and why.
+UNPROBED = {"antigravity": "it has no hook for the start of a session"}
+# The variables by which hosts tell a hook the folder of the project.
+FOLDER_VARIABLES = {
+    "claude-code": ("CLAUDE_PROJECT_DIR",),
+    "gemini": ("GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"),
+    "qwen-code": ("QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
+}
+MOST_ERROR_CHARS = 200
+HEADERS_WITHIN_S, PROBE_TIMEOUT_S = 10.0, 30.0
+# The server records a run after it has answered.
+RECORDED_WITHIN_S, PAUSE_S = 5.0, 0.05
+HOW_TO_RESTART = "restart Reverie: `reverie down`, then `reverie up --daemon`"
+
+
+class HookFailed(ReverieError):
+    """Report why the hook of a host failed, and how to repair it."""
+
+    def __init__(self, says: str, remedy: str) -> None:
+        super().__init__(says)
+        self.remedy = remedy
 
 
 def list_probes(state: "State", server: ServerProbe) -> Iterator[Check]:
@@ -83,7 +98,10 @@ def _find_silence(state: "State", server: ServerProbe) -> tuple[str, str] | None
     for name, (silent, remedy) in SILENT.items():
         if switches[name] is silent:
             value = str(silent).lower()
-            return f"{name} is {value} in workspace {switches['workspace']}, so hooks do not store or show", remedy
+            return (
+                f"{name} is {value} in workspace {switches['workspace']}, so hooks do not show or record anything",
+                remedy,
+            )
     return None
 
 
@@ -117,30 +135,94 @@ def _check_hooks(
 
 
 def _probe_host(state: "State", title: str, commands: Sequence[HookCommand]) -> CheckResult:
+    """Run the hook for the start of a session once, and read the run that the server recorded."""
     cache = state.settings.paths.root / ADDRESS_CACHE
     was_cached = cache.exists()
     try:
-        problem = find_command_problem(commands, state.settings)
-        if problem is not None:
-            return CheckResult(HOOKS, "fail", f"{title}: {problem[0]}", problem[1])
-        if not any(command.event in EVENTS_OF_STEP[STORE] for command in commands):
-            hint = f"`reverie setup {commands[0].host}` writes the missing hooks"
-            return CheckResult(HOOKS, "fail", f"{title}: no hook for prompts in {commands[0].file}", hint)
+        command = _choose_command(commands, state.settings)
+        session, began = f"reverie-probe-{secrets.token_hex(8)}", time.perf_counter()
+        _run_hook(command, session)
+        took_ms = (time.perf_counter() - began) * 1000
         with _open_client(state) as client:
-            return _describe(title, probe_hooks(client, commands))
+            run = _wait_for_run(client, session)
+    except HookFailed as error:
+        return CheckResult(HOOKS, "fail", f"{title}: {error}", error.remedy)
     finally:
         if not was_cached:
             cache.unlink(missing_ok=True)
+    if run["outcome"] == "failed":
+        return CheckResult(HOOKS, "fail", f"{title}: {run['reason']}", "`reverie logs errors` may have the reason")
+    return CheckResult(HOOKS, "ok", f"{title}: session start in {took_ms:.0f} ms, {run['reason'] or run['outcome']}")
 
 
-def _describe(title: str, steps: Sequence[Step]) -> CheckResult:
-    says = ", ".join(f"{step.name} {step.took_ms:.0f} ms" for step in steps if step.problem is None)
-    failed = next((step for step in steps if step.problem is not None), None)
-    if failed is None:
-        return CheckResult(HOOKS, "ok", f"{title}: {says}")
-    passed = f" (before it: {says})" if says else ""
-    says = f"{title}: {failed.name} failed after {failed.took_ms:.0f} ms: {failed.problem}{passed}"
-    return CheckResult(HOOKS, "fail", says, failed.remedy)
+def _rewrite(host: str) -> str:
+    return f"`reverie setup {host}` writes the hooks again"
+
+
+def _choose_command(commands: Sequence[HookCommand], settings: Settings) -> HookCommand:
+    """Return the command for the start of a session; raise HookFailed if there is none, or one is wrong."""
+    for command in commands:
+        _check_command(command, settings)
+    chosen = next((command for command in commands if command.event in START_EVENTS), None)
+    if chosen is None:
+        raise HookFailed(f"no hook for the start of a session in {commands[0].file}", _rewrite(commands[0].host))
+    return chosen
+
+
+def _check_command(command: HookCommand, settings: Settings) -> None:
+    """Raise HookFailed if a command cannot reach this data directory."""
+    remedy = _rewrite(command.host)
+    if shutil.which(command.words[0]) is None:
+        raise HookFailed(f"{command.file} names a program that does not exist: {command.words[0]}", remedy)
+    variables = environment_with(read_variables(list(command.words)))
+    try:
+        home = Path(find_data_directory(variables))
+        host, port = address(str(home), variables)
+    except (NoDataDirectory, SettingsError, ReverieError, ValueError) as error:
+        raise HookFailed(f"{command.file}: {error}", remedy) from error
+    if not (home.exists() and home.samefile(settings.paths.root)):
+        raise HookFailed(f"{command.file} names another data directory, {home}", remedy)
+    if (host, port) != (settings.reachable_host, settings.port):
+        raise HookFailed(f"{command.file} names another address, {host}:{port}, than {settings.url}", remedy)
+
+
+def _run_hook(command: HookCommand, session: str) -> None:
+    """Run a hook as its host does, in a folder of no project; raise HookFailed if it fails."""
+    remedy = _rewrite(command.host)
+    with tempfile.TemporaryDirectory(prefix="reverie-probe-") as folder:
+        event = {"hook_event_name": command.event, "source": "startup", "session_id": session, "cwd": folder}
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the command that the host runs, without a shell
+                list(command.words),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment_with(dict.fromkeys(FOLDER_VARIABLES.get(command.host, ()), folder)),
+                cwd=folder,
+                **new_process_group(),
+            )
+        except OSError as error:
+            raise HookFailed(f"the hook cannot be started: {error.strerror}", remedy) from error
+        with process:
+            try:
+                _, errors = process.communicate(json.dumps(event).encode(), command.timeout_s)
+            except subprocess.TimeoutExpired as error:
+                kill_group(process.pid)
+                raise HookFailed(f"the hook did not end within {command.timeout_s:g} s", remedy) from error
+    if process.returncode != 0:
+        said = " ".join(errors.decode(errors="replace").split())[-MOST_ERROR_CHARS:]
+        raise HookFailed(f"the hook ended with exit code {process.returncode}: {said}", remedy)
+
+
+def _wait_for_run(client: Client, session: str) -> dict[str, Any]:
+    """Return the run of a probe's session; raise HookFailed if the server records none."""
+    deadline = time.monotonic() + RECORDED_WITHIN_S
+    while time.monotonic() < deadline:
+        items: list[dict[str, Any]] = client.call("GET", "/v1/hook-runs", query={"session_id": session})["items"]
+        if items:
+            return items[0]
+        time.sleep(PAUSE_S)
+    raise HookFailed("the hook ran, but its event did not reach the server", HOW_TO_RESTART)
 
 
 def _probe_team(settings: Settings, title: str, command: HookCommand) -> CheckResult:

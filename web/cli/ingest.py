@@ -1,7 +1,5 @@
 """Commands that index projects, Git histories and PDF files, and import sessions and the memories of other tools."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -33,9 +31,9 @@ def index() -> None:
 @pass_state
 def project(state: State, path: Path, *, dry_run: bool) -> None:
     """Index the files of the project in PATH; memories of deleted files are archived."""
-    with _into_project(state, path, dry_run=dry_run) as workspace:
-        source = source_name("project", path)
-        SourceImport(state, workspace, source, dry_run=dry_run, sweeps=True).run("project", path)
+    workspace = state.choice(path, to_write=not dry_run).workspace
+    source = source_name("project", path)
+    SourceImport(state, workspace, source, dry_run=dry_run, sweeps=True).run("project", path)
 
 
 @index.command("git")
@@ -57,9 +55,9 @@ def project(state: State, path: Path, *, dry_run: bool) -> None:
 @pass_state
 def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: bool) -> None:
     """Index the commit history of the repository that contains PATH."""
-    with _into_project(state, path, dry_run=dry_run) as workspace:
-        source = SourceImport(state, workspace, source_name("git", path), dry_run=dry_run)
-        source.run("git", path, limit=limit, since=since)
+    workspace = state.choice(path, to_write=not dry_run).workspace
+    source = SourceImport(state, workspace, source_name("git", path), dry_run=dry_run)
+    source.run("git", path, limit=limit, since=since)
 
 
 @index.command("pdf")
@@ -68,8 +66,8 @@ def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: boo
 @pass_state
 def pdf(state: State, path: Path, *, dry_run: bool) -> None:
     """Index the PDF file PATH, or all PDF files in the folder PATH."""
-    with _into_project(state, Path(), dry_run=dry_run) as workspace:
-        SourceImport(state, workspace, source_name("pdf", path), dry_run=dry_run).run("pdf", path)
+    workspace = state.choice(Path(), to_write=not dry_run).workspace
+    SourceImport(state, workspace, source_name("pdf", path), dry_run=dry_run).run("pdf", path)
 
 
 @index.command("list")
@@ -114,10 +112,10 @@ def _make_importer(name: str) -> click.Command:
             return
         if trusted:
             raise click.UsageError(f"--trusted does not apply: {path} is not an export of Reverie.")
-        with _into_project(state, Path(), dry_run=dry_run) as workspace:
-            # A folder of notes is complete: memories of deleted notes are archived.
-            sweeps = name == "markdown" and path.is_dir()
-            SourceImport(state, workspace, source_name(name, path), dry_run=dry_run, sweeps=sweeps).run(name, path)
+        workspace = state.choice(Path(), to_write=not dry_run).workspace
+        # A folder of notes is complete: memories of deleted notes are archived.
+        sweeps = name == "markdown" and path.is_dir()
+        SourceImport(state, workspace, source_name(name, path), dry_run=dry_run, sweeps=sweeps).run(name, path)
 
     if name in EXPORTED:
         run = click.option("--trusted", is_flag=True, help="Keep the source and the trust of memories you exported.")(
@@ -133,13 +131,3 @@ for _name in IMPORTS:
 import_.add_command(import_bundle)
 import_.add_command(sessions)
 import_.add_command(import_memories)
-
-
-@contextmanager
-def _into_project(state: State, folder: Path, *, dry_run: bool) -> Iterator[str]:
-    """Yield the workspace of a folder's project; record in the state whether the import creates it."""
-    workspace = state.choice(folder, to_write=not dry_run).workspace
-    creates = not dry_run and state.creates_workspace(workspace)
-    yield workspace
-    if creates:
-        state.new_workspace = (folder, workspace)

@@ -18,12 +18,11 @@ NO_LESSONS = 'There are no lessons here yet. Store one with `reverie remember "â
 
 
 @click.group(cls=Group, invoke_without_command=True)
-@click.option("--effect", "show_effect", is_flag=True, help="Show whether lessons change what agents do.")
 @click.pass_context
-def lessons(context: click.Context, *, show_effect: bool) -> None:
+def lessons(context: click.Context) -> None:
     """List lessons and record whether agents followed them. Without a command, list them."""
     if context.invoked_subcommand is None:
-        context.invoke(effect if show_effect else list_lessons)
+        context.invoke(list_lessons)
 
 
 @lessons.command("list")
@@ -48,23 +47,6 @@ def _print_lessons(items: list[dict[str, Any]]) -> None:
         click.echo(f"     {condition}{one_line(lesson['rule'] or lesson['content'], 400)}")
         if lesson.get("surface_id"):
             click.echo(f"     record the outcome: `reverie lessons outcome {lesson['surface_id']} followed|ignored`")
-
-
-@lessons.command("effect")
-@pass_state
-def effect(state: State) -> None:
-    """Show whether lessons change what agents do, compared with lessons that are withheld at random."""
-    answer = state.ask_about_content(lambda client: client.call("GET", "/v1/lessons/effect"), None)
-    state.show(answer, NO_LESSONS if answer is None else lambda: _print_effect(answer))
-
-
-def _print_effect(answer: dict[str, Any]) -> None:
-    for name, title in (("told", "shown"), ("withheld", "withheld")):
-        click.echo(f"{title}: followed {answer[name]['followed']} of {answer[name]['answered']}")
-    if answer["difference"] is None:
-        click.echo("too few outcomes to compare yet")
-    else:
-        click.echo(f"difference: {answer['difference']:+.0%} ({answer['low']:+.0%} to {answer['high']:+.0%}, 95 %)")
 
 
 @lessons.command("outcome")

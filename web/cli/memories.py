@@ -173,17 +173,10 @@ def _print_list(memories: list[dict[str, Any]], empty: str) -> None:
 @click.option("--hard", is_flag=True, help="Delete the memory permanently, as `reverie purge` does.")
 @click.option("--ambient", is_flag=True, help="Archive all memories that capture stored automatically.")
 @click.option("--session", "session_id", metavar="ID", help="With --ambient, only archive those of this session.")
-@click.option("--useful", is_flag=True, help="Archive nothing; forget which memories were useful for your questions.")
 @options.yes
 @pass_state
-def forget(
-    state: State, memory_id: str | None, *, hard: bool, ambient: bool, session_id: str | None, useful: bool, yes: bool
-) -> int:
+def forget(state: State, memory_id: str | None, *, hard: bool, ambient: bool, session_id: str | None, yes: bool) -> int:
     """Archive the memory ID. `reverie restore ID` restores it."""
-    if useful:
-        if memory_id is not None or hard or ambient or session_id is not None:
-            raise click.UsageError("--useful cannot be combined with a memory or another option.")
-        return _forget_useful(state)
     if (memory_id is None) != ambient:
         raise click.UsageError("Name one memory by its ID, or use --ambient.")
     if ambient and hard:
@@ -200,15 +193,6 @@ def forget(
             client.call("DELETE", f"/v1/memories/{quote(ambient_id, safe='')}")
     text = f"archived {memory_id or count_of(len(ids), 'ambient memory', 'ambient memories')}"
     state.show({"forgotten": ids, "purged": False}, text)
-    return 0
-
-
-def _forget_useful(state: State) -> int:
-    """Forget which memories were useful for which questions."""
-    with state.client() as client:
-        answer = client.call("DELETE", "/v1/recall/useful")
-    forgotten = count_of(answer["forgotten"], "question", "questions")
-    state.show(answer, f"forgot which memories were useful for {forgotten}")
     return 0
 
 

@@ -232,7 +232,7 @@ def _print_signals(hits: list[dict[str, Any]]) -> None:
             click.echo(f"{INDENT}{lift['part']} {lift['contribution']:+.3f} from {lift['id']}")
         for bridge in hit["signals"].get("bridges", ()):
             names = f"{plain(bridge['term'])} = {plain(bridge['other'])}"
-            click.echo(f"{INDENT}bridge {bridge['id']}: {names}, from {bridge['memory_id']}")
+            click.echo(f"{INDENT}other name: {names}, from {bridge['memory_id'] or 'the list of short forms'}")
 
 
 def _format_signal(signal: dict[str, Any] | None) -> str | None:

@@ -6,7 +6,6 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from pipeline.enums import Device
 from pipeline.errors import NotFound, ReverieError, ServerUnreachable
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
@@ -194,28 +193,25 @@ def compile_now(state: State, *, shared: bool) -> None:
 
 
 @model.command("embed")
-@click.option(
-    "--device",
-    type=click.Choice([device.value for device in Device]),
-    default=Device.AUTO.value,
-    show_default=True,
-    help="Device to use; auto prefers a GPU.",
-)
 @pass_state
-def embed_now(state: State, device: str) -> int:
+def embed_now(state: State) -> int:
     """Embed pending memories now, in all workspaces or with --workspace in one."""
-    from web.cli.bulk_embedding import embed_pending
+    from pipeline.services.bulk_embedding import embed_pending
+    from pipeline.services.workspace_listing import list_workspaces
+    from web.cli.job_runs import open_worker
 
-    with show_waiting("embedding", quiet=state.json):
-        used, embedded = embed_pending(state.settings, Device(device), state.named_workspace)
-    numbers = {"memories": embedded.memories, "turns": embedded.turns, "failed": embedded.failed}
-    has_no_gpu = device == Device.AUTO and used is Device.CPU
-    place = "the CPU" if used is Device.CPU else used
-    text = f"embedded {embedded.memories} memories and {embedded.turns} turns on {place}"
-    state.show({"device": used} | numbers, f"no GPU found; {text}" if has_no_gpu else text)
-    if embedded.failed:
-        click.echo(f"{embedded.failed} failed and are tried again; `reverie jobs queue` shows them", err=True)
-    return 1 if embedded.failed else 0
+    named = state.named_workspace
+    with show_waiting("embedding", quiet=state.json), open_worker(state.settings) as worker:
+        done = [
+            embed_pending(worker.context(name), worker.stages(name), worker.owner, worker.policy)
+            for name in (list_workspaces(state.settings) if named is None else [named])
+        ]
+    memories, turns, failed = (sum(getattr(each, name) for each in done) for name in ("memories", "turns", "failed"))
+    numbers = {"memories": memories, "turns": turns, "failed": failed}
+    state.show(numbers, f"embedded {memories} memories and {turns} turns")
+    if failed:
+        click.echo(f"{failed} failed and are tried again; `reverie jobs queue` shows them", err=True)
+    return 1 if failed else 0
 
 
 @model.command("use")

@@ -186,7 +186,7 @@ def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
     url = _start_server(state) if team is None else team.url
     if state.json:
         return
-    show_next_steps(state.settings, url, f"{command} --remove" if titles else None)
+    show_next_steps(url, f"{command} --remove" if titles else None)
     if team is None:
         suggest_questions(state, planned.offer if url else None)
 

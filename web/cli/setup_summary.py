@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from web.hosts.setup_plan import FileChange
 
 HIDDEN = "•••"
-EXPERIMENT = "`reverie config set lesson_holdout 0.1` tests lessons by withholding one in ten."
 # A token of an earlier setup or of another server, which the diff must not show.
 _BEARER = re.compile(r"(?<=bearer )[\w.~+/-]{8,}=*", re.IGNORECASE)
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -66,14 +65,12 @@ def show_agents(titles: Sequence[str], changes: "Sequence[FileChange]", *, remov
     print_wrapped(f"{'Disconnected' if removed else 'Connected'}: {', '.join(titles)} ({changed}")
 
 
-def show_next_steps(settings: "Settings", url: str | None, undo: str | None) -> None:
-    """Print the address of the server, how to undo the setup, and the optional experiment."""
+def show_next_steps(url: str | None, undo: str | None) -> None:
+    """Print the address of the server, and how to undo the setup."""
     if url is not None:
         click.echo(f"Server: {url}")
     if undo is not None:
         click.echo(f"Undo: `{undo}`")
-    if not settings.lesson_holdout:
-        click.echo(EXPERIMENT)
 
 
 def show_kept(settings: "Settings", command: str, home: Path) -> None:

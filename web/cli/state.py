@@ -32,7 +32,6 @@ class State:
 
     json: bool = False
     named_workspace: str | None = None
-    new_workspace: tuple[Path, str] | None = field(default=None, init=False)
     """The folder and the workspace that the command has just created for its project."""
     _claim_reported: bool = field(default=False, init=False)
     _off_reported: bool = field(default=False, init=False)
@@ -100,7 +99,6 @@ class State:
     def ask(self, question: Callable[["Client"], T], *, to_write: bool = False) -> T:
         """Return the server's answer to one request."""
         with self.client(to_write=to_write) as client:
-            creates = to_write and self.creates_workspace(client.workspace)
             notice = threading.Timer(PATIENCE_S, _say_that_it_waits, (client.url,))
             notice.daemon = True
             notice.start()
@@ -108,8 +106,6 @@ class State:
                 answer = question(client)
             finally:
                 notice.cancel()
-        if creates:
-            self.new_workspace = (Path(), client.workspace)
         return answer
 
     def ask_about_content(self, question: Callable[["Client"], T], empty: T) -> T:
@@ -159,13 +155,6 @@ class State:
     def warn_skipped(self, problem: "ReverieError") -> None:
         """Report that a file was skipped."""
         click.echo(f"skipped: {problem}", err=True)
-
-    def creates_workspace(self, workspace: str) -> bool:
-        """Tell whether the next write creates a project's own workspace."""
-        from pipeline.services.workspace_listing import has_workspace
-
-        is_chosen_by_folder = self.named_workspace is None and workspace != self.settings.workspace
-        return is_chosen_by_folder and not has_workspace(self.settings, workspace)
 
     def explain_not_found(self, error: Exception) -> "ReverieError | None":
         """Return a helpful error if a command found no memory, or no workspace yet, else None."""

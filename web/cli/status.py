@@ -67,7 +67,8 @@ def _describe_earlier(state: State, workspaces: Sequence[Mapping[str, Any]]) -> 
 
     choice = choose_for_folder(Path(), state.settings, state.named_workspace)
     counts = {item["id"]: item["memories"] for item in workspaces}
-    return [{"workspace": name, "memories": counts.get(name)} for name in list_earlier(state.settings, choice)]
+    names = list_earlier(state.settings, choice)
+    return [{"workspace": name, "memories": counts.get(name)} for name in names if counts.get(name) != 0]
 
 
 def _describe_spool(settings: "Settings") -> dict[str, Any]:
@@ -111,7 +112,7 @@ def _print_problems(report: Mapping[str, Any]) -> None:
         if host["problem"] is not None:
             click.echo(f"problem  {host['problem']}; {host['remedy']}")
     for earlier in report["here"]["earlier"]:
-        click.echo(describe_earlier(**earlier))
+        click.echo(describe_earlier(**earlier, current=report["here"]["workspace"]))
 
 
 def _print_spool(spool: Mapping[str, Any]) -> None:

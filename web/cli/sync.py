@@ -56,10 +56,8 @@ def join(state: State, code: str) -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice(
-        [kind.value for kind in (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT, ScopeKind.BRANCH)]
-    ),
-    help="Only sync memories of this scope. Can be repeated.  [default: workspace, user and branch]",
+    type=click.Choice([kind.value for kind in (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT)]),
+    help="Only sync memories of this scope. Can be repeated.  [default: workspace and user]",
 )
 @click.option("--open", "is_open", is_flag=True, help="Write unencrypted, but signed data.")
 @pass_state

@@ -1,4 +1,4 @@
-"""Commands for workspaces: list, choose, rename, merge and delete them, move memories between them."""
+"""Commands for workspaces: list, choose and delete them, move memories between them."""
 
 from pathlib import Path
 from typing import Any
@@ -6,17 +6,20 @@ from typing import Any
 import click
 
 from pipeline.enums import Outcome
-from pipeline.errors import Conflict, InvalidField, ServerUnreachable
+from pipeline.errors import InvalidField, ServerUnreachable
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.local_store import nothing_runs
 from web.cli.render import count_of, describe_encoder, format_size, print_pairs, table
 from web.cli.state import HOW_TO_FILL, State, choose_for_folder
 
+# The server copies all memories before it answers.
+MOVED_WITHIN_S = 3600.0
+
 
 @click.group(cls=Group)
 def workspace() -> None:
-    """List, choose, rename, merge and delete workspaces, and show what they contain."""
+    """List, choose, move and delete workspaces, and show what they contain."""
 
 
 @workspace.command("list")
@@ -80,29 +83,6 @@ def trust(state: State, folder: Path, *, revoke: bool, yes: bool) -> None:
         click.echo(f"workspace {name} is {'no longer' if revoke else 'now'} used in {file.parent}")
 
 
-@workspace.command("adopt")
-@options.folder
-@click.option("--from", "source", metavar="ID", help="Use the workspace ID, with its memories, for this git clone.")
-@pass_state
-def adopt(state: State, folder: Path, source: str | None) -> None:
-    """Move memories that were indexed before this project had its own workspace into that workspace.
-
-    With --from, this git clone uses another workspace: the one that has its earlier memories.
-    """
-    from web.cli.workspace_adoption import adopt_sources, use_earlier
-
-    if source is not None:
-        use_earlier(state, folder, _find(state, source))
-        return
-
-    target = state.choice(folder, to_write=True).workspace
-    if target == state.settings.workspace:
-        raise Conflict(
-            f"Nothing to move: {folder} uses workspace {target}, not one of its own. Run this command in a Git project."
-        )
-    adopt_sources(state, folder, target)
-
-
 @workspace.command("use")
 @click.argument("name", metavar="ID")
 @pass_state
@@ -127,44 +107,6 @@ def use(state: State, name: str) -> None:
         click.echo(f"REVERIE_WORKSPACE={effective} in the environment takes precedence", err=True)
     else:
         click.echo(f"in this folder, {effective} takes precedence: {choice.identity.detail}", err=True)
-
-
-@workspace.command("rename")
-@click.argument("name", metavar="ID")
-@click.argument("new_name", metavar="NAME")
-@pass_state
-def rename(state: State, name: str, new_name: str) -> None:
-    """Rename the workspace ID to NAME; its project uses the new name. Stop Reverie first."""
-    from pipeline.services.workspace_changes import check_rename, rename_workspace
-
-    name = _find(state, name)
-    check_rename(state.settings, name, new_name)
-    with nothing_runs(state.settings, "rename a workspace"):
-        rename_workspace(state.settings, name, new_name)
-    state.show({"from": name, "to": new_name}, f"renamed workspace {name} to {new_name}")
-
-
-@workspace.command("merge")
-@click.argument("name", metavar="ID")
-@click.argument("target", metavar="TARGET")
-@options.yes
-@pass_state
-def merge(state: State, name: str, target: str, *, yes: bool) -> int:
-    """Move all memories of the workspace ID to the workspace TARGET, then delete ID. Stop Reverie first."""
-    from pipeline.services.workspace_changes import check_merge, count_memories, merge_workspaces
-
-    name, target = _find(state, name), _find(state, target)
-    check_merge(name, target)
-    with nothing_runs(state.settings, "merge workspaces"):
-        memories = count_memories(state.settings, name)
-        count = count_of(memories, "memory", "memories")
-        question = f"Move {count} from workspace {name} to {target}, and delete {name} with its sessions?"
-        if not options.confirm(state, question, yes=yes, refusal="nothing was changed"):
-            return 1
-        merge_workspaces(state.settings, name, target)
-    answer = {"from": name, "to": target, "memories": memories}
-    state.show(answer, f"moved {count} from {name} to {target}; the project of {name} uses {target} now")
-    return 0
 
 
 @workspace.command("delete")
@@ -201,15 +143,31 @@ def _find(state: State, name: str) -> str:
 
 
 @workspace.command("move")
-@click.argument("memory_id", metavar="ID", callback=options.check_name)
-@click.argument("target", metavar="WORKSPACE")
+@click.argument("source", metavar="FROM", callback=options.check_name)
+@click.argument("target", metavar="TO")
+@options.yes
 @pass_state
-def move(state: State, memory_id: str, target: str) -> None:
-    """Move the memory ID to WORKSPACE; this workspace keeps an archived copy."""
-    with state.client() as client:
-        receipt = client.move(memory_id, target)
-    known = ", which already contained it" if receipt["outcome"] == Outcome.MERGED else ""
-    state.show(receipt, f"moved to {target}: {receipt['id']}{known}")
+def move(state: State, source: str, target: str, *, yes: bool) -> int:
+    """Move all memories of the workspace FROM, or the memory with the ID FROM, to the workspace TO.
+
+    The folders of a moved workspace use TO, which is created if it does not exist. FROM keeps archived copies.
+    """
+    from pipeline.services.workspace_listing import list_workspaces as list_existing
+
+    if not any(name.startswith(source) for name in list_existing(state.settings)):
+        with state.client() as client:
+            receipt = client.move(source, target)
+        known = ", which already contained it" if receipt["outcome"] == Outcome.MERGED else ""
+        state.show(receipt, f"moved to {target}: {receipt['id']}{known}")
+        return 0
+    name = _find(state, source)
+    question = f"Move all memories of workspace {name} to {target}? Folders that use {name} will use {target}."
+    if not options.confirm(state, question, yes=yes, refusal="nothing was moved"):
+        return 1
+    with state.client_of(name, timeout_s=MOVED_WITHIN_S) as client:
+        answer = client.call("POST", "/v1/workspaces/move", {"workspace": target})
+    state.show(answer, f"moved {count_of(answer['memories'], 'memory', 'memories')} from {name} to {target}")
+    return 0
 
 
 @workspace.command("stats")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flask import Response, request
 
-from pipeline.errors import NotFound, StoreUnavailable
+from pipeline.errors import StoreUnavailable
 from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.records.people import personal_scope
 from pipeline.services.agent_sessions import identify_session
@@ -25,8 +25,8 @@ from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
-from web.call import Call, describe_earlier_memories, enter_folder, workspace_finder, workspace_of_folder
-from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
+from web.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
+from web.contract import BUILD_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
@@ -76,8 +76,7 @@ def answer_event(
 
     Errors go to the error log, and the answer is then empty.
     """
-    answer = partial(_answer, host=host, read=read, write=write, can_ask=can_ask)
-    response = _answer_probe(call, answer) if PROBE_HEADER in call.headers else answer(call)
+    response = _answer(call, host, read, write, can_ask=can_ask)
     response.headers[BUILD_HEADER] = BUILD
     return response
 
@@ -96,7 +95,7 @@ def _answer(
         call = replace(call, is_read_only=call.is_read_only or event.is_read_only)
         if event.name in HANDLERS:
             name = event.name
-            call, workspace = enter_folder(call, event.cwd, to_write=name in WRITING)
+            workspace = _workspace(call, event, to_write=name in WRITING)
             workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
             output, answer = _handle(call, workspace, event, host, fields)
         else:
@@ -122,18 +121,6 @@ def _report_lost_orders(event: HookEvent, error: Exception) -> Fields | None:
     """Return what to say if the orders to the memory in a prompt were not carried out."""
     says = describe_lost_orders(event.prompt, error) if event.prompt else None
     return None if says is None else {"additionalContext": says}
-
-
-def _answer_probe(call: Call, answer: Callable[[Call], Response]) -> Response:
-    """Answer an event of a probe in its scratch container; nothing if no such probe of the owner runs."""
-    if call.caller.person is not None:
-        return _empty()
-    try:
-        with call.container.probes.entered(call.headers[PROBE_HEADER]) as scratch:
-            return answer(replace(call, container=scratch))
-    except NotFound:
-        # A leftover variable: an event of no probe must not be mistaken for one of a session.
-        return _empty()
 
 
 def _note_sign(call: Call, host: str, sign: Sign) -> None:
@@ -282,8 +269,7 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 
 def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace, AgentSession]:
     """Return the workspace of another folder, and the session as it reads there."""
-    there, workspace = enter_folder(call, folder)
-    return workspace, _session(there, replace(event, cwd=folder))
+    return workspace_of_folder(call, folder), _session(call, replace(event, cwd=folder))
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
@@ -383,9 +369,7 @@ def _workspace(call: Call, event: HookEvent, *, to_write: bool = False) -> Works
 
 
 def _session(call: Call, event: HookEvent) -> AgentSession:
-    session = identify_session(event.session_id, event.agent_id, event.cwd, call.caller.person_id)
-    branch = call.caller.branch
-    return session if branch is None else session.on_branch(branch.name)
+    return identify_session(event.session_id, event.agent_id, event.cwd, call.caller.person_id)
 
 
 def _note(call: Call, message: str) -> str:

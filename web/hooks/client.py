@@ -13,7 +13,7 @@ import time
 from itertools import pairwise
 
 from config.data_directory import find_data_directory
-from web.contract import BUILD_HEADER, PROBE_HEADER, WAIT_HEADER
+from web.contract import BUILD_HEADER, WAIT_HEADER
 from web.hooks.event_size import LONGEST_EVENT
 
 # Together less than the six seconds that a prompt's hook may take. An early start leaves more time for the answer.
@@ -56,14 +56,11 @@ HEADERS = "headers"
 HOOK_CLIENT = "reverie-hook"
 # The address in config.toml, with the text that it was parsed from: parsing takes longer than this program.
 ADDRESS_CACHE = "address.cache"
-# `reverie doctor --probe` sets it; such an event neither starts the stack nor waits in the spool.
-PROBE_VARIABLE = "REVERIE_PROBE"
 # Variables that apply to every request of a process, and the headers that carry them.
 REQUEST_VARIABLES = {
     "REVERIE_WORKSPACE": "X-Reverie-Workspace",
     "REVERIE_INCOGNITO": "X-Reverie-Incognito",
     "REVERIE_READ_ONLY": "X-Reverie-Read-Only",
-    PROBE_VARIABLE: PROBE_HEADER,
 }
 
 
@@ -102,8 +99,6 @@ def _answer(words: list[str]) -> bytes:
         try:
             return post_event(host, port, f"/hooks/{name}", home, event, deadline, sent_headers, variables)
         except ConnectionRefusedError:
-            if PROBE_VARIABLE in variables:
-                return b""
             if not is_starting(home):
                 # After a start, this means that it failed.
                 if waited:

@@ -1,28 +1,21 @@
-"""The bridges job: mine pairs of names for one thing, by which recall also finds memories that use the other name.
+"""The bridges job: find names that memories define or that users merged, by which recall finds other memories too.
 
     entities that users merged, if a memory contains a name               →  both names
     definitions in memories ("the aquarium, i.e. the staging cluster")    →  both names
-    common short forms ("k8s"), if a memory contains the long form        →  both names
-    a short and a long form of one word that memories use together        →  both names
-    rare words with the nearest vectors                                   →  both words
 
-Only memories that the entire workspace may see and that are not private are read. A bridge that a user removed is
-not mined again.
+Only memories that the entire workspace may see and that are not private are read.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
-from pipeline.index.encoder import Encoder, rarity
-from pipeline.jobs.mining.word_pairs import MAX_NEIGHBOR_WORDS, find_co_mentioned, find_neighbors
-from pipeline.jobs.mining.workspace_words import WorkspaceWords
+from pipeline.index.encoder import rarity
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.recall.fact_names import NameVectors
 from pipeline.store import bridges as store, changes, entity_aliases
 from pipeline.store.bridges import BridgeSource, MinedBridge
 from pipeline.store.entity_aliases import Alias
-from pipeline.text.definitions import Definition, choose_name, find_definitions, list_short_forms
+from pipeline.text.definitions import Definition, choose_name, find_definitions
 from pipeline.text.tokens import search_tokens
 
 PAGE = 500
@@ -39,8 +32,8 @@ MAX_PARTNERS = 3
 LEAST_RARITY = 0.5
 
 
-def mine_bridges(job: JobRun, encoder: Callable[[], Encoder]) -> Report:
-    """Replace the mined bridges of a workspace."""
+def mine_bridges(job: JobRun) -> Report:
+    """Replace the bridges of a workspace."""
     with job.database.read() as db:
         generation = changes.generation(db)
         merged = entity_aliases.list_merged_by_users(db)
@@ -52,33 +45,54 @@ def mine_bridges(job: JobRun, encoder: Callable[[], Encoder]) -> Report:
         for seq, text in page:
             words.add(seq, text)
             definitions += [(seq, definition) for definition in find_definitions(text)]
-    vectors = cache(lambda: NameVectors(encoder(), MAX_NEIGHBOR_WORDS))
-    texts = [*_connect_merged(words, merged), *_name_definitions(words, definitions), *_find_short_forms(words)]
-    mined = choose_bridges(words, [*texts, *_mine_vectors(words, vectors)])
+    mined = choose_bridges(words, [*_connect_merged(words, merged), *_name_definitions(words, definitions)])
     with job.database.write() as db:
         # The names may be those of a memory that was purged during the run.
         if changes.has_logged(db, changes.PURGE, generation):
             return Report(more=True)
         store.replace(db, mined, job.at)
-    counts = Counter(str(bridge.source) for bridge in mined)
-    return Report({"bridges": len(mined)} | {str(source): counts[str(source)] for source in BridgeSource})
+    return Report({"bridges": len(mined)} | Counter(str(bridge.source) for bridge in mined))
+
+
+class WorkspaceWords:
+    """The tokens of memories in order, by row number."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[int, list[str]] = {}
+        self._holders: defaultdict[str, set[int]] = defaultdict(set)
+
+    def add(self, seq: int, text: str) -> None:
+        """Add a memory."""
+        self.tokens[seq] = search_tokens(text)
+        for token in self.tokens[seq]:
+            self._holders[token].add(seq)
+
+    def find_phrase(self, tokens: Sequence[str]) -> set[int]:
+        """Return the memories with some tokens in this order."""
+        holders = set.intersection(*(self._holders.get(token, set()) for token in tokens)) if tokens else set()
+        phrase = f" {' '.join(tokens)} "
+        return {seq for seq in holders if phrase in f" {' '.join(self.tokens[seq])} "}
+
+    def is_used(self, seq: int, name: Sequence[str]) -> bool:
+        """Return whether a memory other than the given one contains a name."""
+        return bool(self.find_phrase(search_tokens(" ".join(name))) - {seq})
 
 
 def choose_bridges(words: WorkspaceWords, found: Iterable[MinedBridge]) -> list[MinedBridge]:
-    """Return each useful bridge once, the surest first; a name with many partners connects nothing."""
-    order = list(BridgeSource)
-    chosen: dict[str, MinedBridge] = {}
+    """Return each useful bridge once, merges first; a name with many partners connects nothing."""
+    chosen: dict[frozenset[str], MinedBridge] = {}
     partners: defaultdict[tuple[str, ...], list[MinedBridge]] = defaultdict(list)
-    for bridge in sorted(found, key=lambda bridge: order.index(bridge.source)):
+    for bridge in found:
         names = [tuple(search_tokens(name)) for name in (bridge.first, bridge.second)]
-        surer = [known for name in names for known in partners[name] if known.source is not bridge.source]
-        if bridge.id in chosen or surer or not _connects(words, bridge, *names):
+        key = frozenset({bridge.first.casefold(), bridge.second.casefold()})
+        is_settled = any(known.source is not bridge.source for name in names for known in partners[name])
+        if key in chosen or is_settled or not _connects(words, bridge, *names):
             continue
-        chosen[bridge.id] = bridge
+        chosen[key] = bridge
         for name in names:
             partners[name].append(bridge)
-    crowded = {bridge.id for known in partners.values() if len(known) > MAX_PARTNERS for bridge in known}
-    return [bridge for bridge in chosen.values() if bridge.id not in crowded][:MOST_BRIDGES]
+    crowded = {bridge for known in partners.values() if len(known) > MAX_PARTNERS for bridge in known}
+    return [bridge for bridge in chosen.values() if bridge not in crowded][:MOST_BRIDGES]
 
 
 def _read_pages(job: JobRun) -> Iterator[list[tuple[int, str]]]:
@@ -95,7 +109,7 @@ def _read_pages(job: JobRun) -> Iterator[list[tuple[int, str]]]:
 def _connect_merged(words: WorkspaceWords, merged: Iterable[Alias]) -> Iterator[MinedBridge]:
     for alias in merged:
         first, second = alias.name[1], alias.target[1]
-        if holders := words.find_literal(first) or words.find_literal(second):
+        if holders := words.find_phrase(search_tokens(first)) or words.find_phrase(search_tokens(second)):
             yield MinedBridge(first, second, BridgeSource.MERGE, max(holders))
 
 
@@ -107,26 +121,11 @@ def _name_definitions(words: WorkspaceWords, definitions: Sequence[tuple[int, De
             yield MinedBridge(" ".join(first), " ".join(second), BridgeSource.DEFINITION, seq)
 
 
-def _find_short_forms(words: WorkspaceWords) -> Iterator[MinedBridge]:
-    for short, longs in list_short_forms().items():
-        for long in longs:
-            holders = words.find_literal(long) or words.find_literal(short)
-            if holders:
-                yield MinedBridge(short, long, BridgeSource.SHORT_FORM, max(holders))
-
-
-def _mine_vectors(words: WorkspaceWords, vectors: Callable[[], NameVectors]) -> Iterator[MinedBridge]:
-    for first, second, seq in find_co_mentioned(words, vectors):
-        yield MinedBridge(first, second, BridgeSource.CO_MENTION, seq)
-    for first, second, seq in find_neighbors(words, vectors):
-        yield MinedBridge(first, second, BridgeSource.NEIGHBOR, seq)
-
-
 def _connects(words: WorkspaceWords, bridge: MinedBridge, first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether two names are different, telling, and rare enough."""
-    if not (first and second) or set(first) >= set(second) >= set(first):
+    if not (first and second) or set(first) == set(second):
         return False
-    most = max(SMALL_WORKSPACE, MAX_SHARE * len(words.texts))
+    most = max(SMALL_WORKSPACE, MAX_SHARE * len(words.tokens))
     return all(
         len(name) <= MAX_NAME_CHARS
         and any(rarity(token) >= LEAST_RARITY and not token.isdigit() for token in tokens)

@@ -29,7 +29,7 @@ def list_unanswered(database: Database) -> list[str]:
     with database.read() as db:
         states = predictions.list_states(db)
         present = read_state(db, datetime.now(UTC)) if states else None
-        return [text for text, state in states.items() if present is None or state != present.fingerprint(db, text)]
+        return [text for text, state in states.items() if present is None or state != present.fingerprint(text)]
 
 
 def answer_questions(job: JobRun, open_search: OpenSearch) -> bool:
@@ -40,7 +40,6 @@ def answer_questions(job: JobRun, open_search: OpenSearch) -> bool:
     unanswered, answers = list_unanswered(job.database), dict[str, StoredAnswers]()
     with job.database.read() as db:
         state = read_state(db, datetime.now(UTC))
-        before = {text: state.fingerprint(db, text) for text in unanswered}
     if not unanswered:
         return False
     more = False
@@ -51,7 +50,7 @@ def answer_questions(job: JobRun, open_search: OpenSearch) -> bool:
             found = {query: _search_settled(search, query) for query in list_queries(text, BUDGET_MS)}
             if any(answer.degraded or not answer.settled for answer in found.values()):
                 break
-            answers[text] = StoredAnswers(before[text], write_answers(found))
+            answers[text] = StoredAnswers(state.fingerprint(text), write_answers(found))
     is_current = _store(job.database, state, answers)
     return more or not is_current
 
@@ -70,7 +69,6 @@ def _store(database: Database, state: StoreState, answers: Mapping[str, StoredAn
     with database.write() as db:
         if read_state(db, datetime.now(UTC)) != state:
             return False
-        is_current = all(state.fingerprint(db, text) == stored.state for text, stored in answers.items())
-        for text, stored in answers.items() if is_current else ():
+        for text, stored in answers.items():
             predictions.put_answers(db, text, stored)
-    return is_current
+    return True

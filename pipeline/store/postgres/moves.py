@@ -11,17 +11,14 @@ from pipeline.errors import Conflict, FieldError, InvalidField, ReverieError, St
 from pipeline.store import home_values
 from pipeline.store.config_tables import ConfigTables
 from pipeline.store.config_values import CONFIG
-from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, copy, fingerprint
+from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, fingerprint
 from pipeline.store.moves import (
     HOME_PARTS,
-    PEERS,
-    RECORDS_ABOUT_WORKSPACES,
     Part,
     PartKind,
     StoreLocation,
     forget_workspace,
     list_tables,
-    rename_workspace,
 )
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
@@ -108,21 +105,6 @@ class PostgresLocation(StoreLocation):
                     (part.name, time.time_ns()),
                 )
             db.run_script("COMMIT")
-
-    def rename(self, workspace_id: str, new_id: str) -> None:
-        """Copy a workspace under its new name, update the other records about it, then delete the old one."""
-        for kind in (PartKind.SETTINGS, PartKind.WORKSPACE):
-            with self.reading(Part(workspace_id, kind)) as old:
-                if old is not None:
-                    with self.writing(Part(new_id, kind), None) as new:
-                        copy(old, new)
-        with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
-            for part, table in RECORDS_ABOUT_WORKSPACES:
-                if part != PEERS:
-                    db.execute(forget_workspace(table), {"old": new_id})
-                    db.execute(rename_workspace(table), {"old": workspace_id, "new": new_id})
-            db.run_script("COMMIT")
-        self.delete(workspace_id)
 
     def delete(self, workspace_id: str) -> None:
         """Delete the rows of a workspace in all tables, and its settings, in one transaction."""

@@ -99,3 +99,16 @@ def test_outside_of_a_checkout_and_wrong_usage(home, tmp_path, monkeypatch):
 def test_a_missing_server_is_no_broken_citation(home, repository, monkeypatch):
     monkeypatch.setenv("REVERIE_PORT", "1")
     assert "No Reverie server" in run("check", "--memories", code=4).stderr
+
+
+def test_memories_of_branches_that_are_gone_are_listed(container, repository, monkeypatch):
+    with serve_app(container) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        repository.git("branch", "main")
+        for branch in ("feature/login", "kept"):
+            repository.git("checkout", "--quiet", "-b", branch)
+            run("remember", f"Written on {branch}")
+        repository.git("branch", "--quiet", "-D", "feature/login")
+        [gone] = run_json("check")["gone_branches"]
+        assert gone["branch"] == "feature/login"
+        assert "written on the branch feature/login, which no longer exists" in run("check").stdout

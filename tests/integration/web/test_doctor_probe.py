@@ -1,10 +1,8 @@
-"""`reverie doctor --probe` runs the hooks and MCP servers that setup has written, and leaves no trace."""
+"""`reverie doctor --probe` runs the hooks and MCP servers that setup has written, and stores no memory."""
 
-import contextlib
 import json
 import os
 import shlex
-import sqlite3
 import sys
 import tempfile
 from pathlib import Path
@@ -12,10 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pipeline.store import memories
 from pipeline.team.servers import TeamServer, write_server
 from tests.fakes.command_line import remember, run, serve_app
 from tests.fakes.in_process import flush_notes
-from web.cli import background, cli, hook_probe, mcp_probe, processes
+from web.cli import background, cli, doctor_probe, mcp_probe, processes
 from web.hooks import claude_code
 from web.hosts import configured_commands, environment
 from web.hosts.hook_entries import EVENTS, read_client_words
@@ -23,18 +22,6 @@ from web.hosts.hook_entries import EVENTS, read_client_words
 pytestmark = [pytest.mark.timeout(300), pytest.mark.files]
 
 HOSTS = tuple(EVENTS)
-STEPS = {
-    "claude-code": ("session start", "store", "recall", "turn"),
-    "codex": ("session start", "store", "recall"),
-    "gemini": ("session start", "store", "recall", "turn"),
-    "qwen-code": ("session start", "store", "recall", "turn"),
-    "copilot": ("session start", "store", "recall", "turn"),
-    "pi": ("session start", "store", "recall", "turn"),
-    "opencode": ("session start", "store", "recall", "turn"),
-    "cline": ("session start", "store", "recall", "turn"),
-    "cursor": ("session start", "store", "recall"),
-    "antigravity": (),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +61,7 @@ def programs(tmp_path, monkeypatch):
     write("reverie-hook", f"#!{sys.executable}\n{patient}sys.exit(client.main())\n")
     monkeypatch.setattr(configured_commands, "_read_timeout_s", lambda _timeout: 60.0)
     monkeypatch.setattr(mcp_probe, "WITHIN_S", 60.0)
-    monkeypatch.setattr("web.cli.doctor_probe.PROBE_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(doctor_probe, "PROBE_TIMEOUT_S", 60.0)
     monkeypatch.setattr(environment, "programs_folder", lambda: folder)
     return write
 
@@ -109,40 +96,23 @@ def probe():
     return {(check["check"], check["says"].partition(":")[0]): check for check in results}
 
 
-def read_tree(folder):
-    """Return the content of every file, by rows for databases, and the times of all but the logs of databases."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        if path.suffix == ".sqlite":
-            with contextlib.closing(sqlite3.connect(path)) as db:
-                found[name] = list(db.iterdump())
-        elif path.is_file() and not name.endswith(("-wal", "-shm", ".opening")):
-            found[name] = (path.read_bytes(), path.stat().st_mtime_ns)
-        elif path.is_dir():
-            found[name] = "folder"
-    return found
-
-
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_probe_stores_recalls_and_leaves_nothing(server, programs, host, user, home):
-    remember("The staging database listens on port 6543")
+def test_a_probe_runs_each_host_and_stores_no_memory(server, programs, host, home):
+    memory_id = remember("The staging database listens on port 6543")
     run("setup", host, "--yes", "--no-import")
-    # Other checks of doctor open the journal.
-    run_doctor()
-    flush_notes(server)
-    before = read_tree(home.home), read_tree(user)
     results = probe()
-    flush_notes(server)
-    after = read_tree(home.home), read_tree(user)
     (title,) = {title for _, title in results}
-    assert results["hook probe", title]["state"] == "ok", results
-    for step in STEPS[host]:
-        assert f"{step} " in results["hook probe", title]["says"]
+    found = results["hook probe", title]
+    assert found["state"] == "ok", results
+    assert ("not probed" if host == "antigravity" else "session start in ") in found["says"]
     assert results["MCP probe", title]["state"] == "ok", results
     assert " tools in " in results["MCP probe", title]["says"]
-    for found, expected in zip(after, before, strict=True):
-        assert {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)} == set()
+    flush_notes(server)
+    assert server.databases.ids() == ["default"]
+    with server.workspace("default").database.read() as db:
+        assert [memory.id for memory in memories.by_seqs(db, memories.all_seqs(db)).values()] == [memory_id]
+    runs = server.agents.hook_runs.page(10, None).items
+    assert [(each.event, each.host) for each in runs] == ([] if host == "antigravity" else [("SessionStart", host)])
 
 
 def test_no_program_of_a_host_is_started(connected, programs, user, monkeypatch):
@@ -163,11 +133,12 @@ def settings_file(user):
     [
         ("#!/bin/sh\ncat > /dev/null\n", "its event did not reach the server"),
         ("#!/bin/sh\necho boom >&2\nexit 3\n", "ended with exit code 3: boom"),
-        ("#!/bin/sh\nexec sleep 60\n", "did not end in time"),
+        ("#!/bin/sh\nexec sleep 60\n", "did not end within"),
     ],
 )
 def test_a_hook_that_fails_is_named_with_the_reason(connected, programs, monkeypatch, program, says):
     programs("reverie-hook", program)
+    monkeypatch.setattr(doctor_probe, "RECORDED_WITHIN_S", 0.2)
     monkeypatch.setattr(configured_commands, "_read_timeout_s", lambda _timeout: 0.3 if "sleep" in program else 60.0)
     found = probe()["hook probe", "Claude Code"]
     assert (found["state"], says in found["says"]) == ("fail", True), found
@@ -208,21 +179,13 @@ def test_hooks_that_were_removed_are_missed(connected, user):
     assert "no hooks are configured" in probe()["hook probe", "Claude Code"]["says"]
 
 
-def test_a_memory_that_is_not_stored_is_a_failure_with_the_servers_reason(connected, monkeypatch):
+def test_an_event_that_the_server_cannot_answer_is_a_failure_with_its_reason(connected, monkeypatch):
     def fail(*_):
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setitem(claude_code.HANDLERS, "UserPromptSubmit", fail)
+    monkeypatch.setitem(claude_code.HANDLERS, "SessionStart", fail)
     found = probe()["hook probe", "Claude Code"]
     assert (found["state"], "the disk is full" in found["says"]) == ("fail", True), found
-    assert "store failed" in found["says"]
-    assert "session start" in found["says"]
-
-
-def test_a_workspace_that_accepts_no_writes_is_a_failure(connected, monkeypatch):
-    monkeypatch.setattr("web.api.hook_probes.find_write_problem", lambda _workspace: "the store is locked")
-    found = probe()["hook probe", "Claude Code"]
-    assert (found["state"], "the store is locked" in found["says"]) == ("fail", True)
 
 
 @pytest.mark.parametrize(
@@ -281,65 +244,6 @@ def test_an_mcp_server_that_fails_is_named(connected, programs, program, says, m
     found = probe()["MCP probe", "Claude Code"]
     assert (found["state"], says in found["says"]) == ("fail", True), found
     assert "`reverie setup claude-code`" in found["hint"]
-
-
-def test_an_event_of_no_probe_is_neither_answered_nor_recorded(client, container):
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Remember that: tea is at four"}
-    answer = client.post("/hooks/claude-code", event, headers={"X-Reverie-Probe": "0123456789abcdef"})
-    assert (answer.status_code, answer.get_data()) == (200, b"")
-    flush_notes(container)
-    assert container.agents.hook_runs.page(10, None).items == []
-    assert container.databases.ids() == []
-
-
-def test_one_probe_runs_at_a_time_and_its_end_removes_its_files(client, container):
-    begun = client.post("/v1/hook-probes").get_json()
-    assert client.post("/v1/hook-probes").status_code == 409
-    assert [path.name for path in container.settings.paths.probes.iterdir()] == [begun["id"]]
-    report = client.delete(f"/v1/hook-probes/{begun['id']}?host=codex").get_json()
-    assert report == {"events": [], "memories": 0, "is_turn_stored": False}
-    assert client.delete(f"/v1/hook-probes/{begun['id']}").status_code == 404
-    assert not container.settings.paths.probes.exists()
-
-
-def test_a_probe_that_is_not_ended_is_removed(client, container, monkeypatch):
-    client.post("/v1/hook-probes")
-    container.probes.close()
-    assert not container.settings.paths.probes.exists()
-    leftover = container.settings.paths.probes / "killed" / "workspaces"
-    leftover.mkdir(parents=True)
-    begun = client.post("/v1/hook-probes").get_json()
-    assert not leftover.exists()
-    container.probes.end(begun["id"])
-
-
-def test_a_hook_of_a_probe_neither_starts_the_stack_nor_waits_in_the_spool(home, monkeypatch):
-    from web.hooks import client
-
-    monkeypatch.setenv("REVERIE_PROBE", "0123456789abcdef")
-    monkeypatch.setattr(client, "start", lambda *_: pytest.fail("it started the stack"))
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Remember that: tea is at four"}
-    monkeypatch.setattr(client, "read_event", lambda: json.dumps(event).encode())
-    monkeypatch.setenv("REVERIE_PORT", "1")
-    assert client._answer(["claude-code"]) == b""
-    assert not home.paths.spool.exists()
-
-
-def test_a_slow_machine_gets_more_than_one_attempt(connected, monkeypatch):
-    run_once = hook_probe._HookRunner._run_once
-    late = []
-
-    def run_late(self, command, event):
-        ran = run_once(self, command, event)
-        if event["hook_event_name"] == "UserPromptSubmit" and not late:
-            late.append(ran)
-            return hook_probe._Ran(0, b"", "", 1.0)
-        return ran
-
-    monkeypatch.setattr(hook_probe._HookRunner, "_run_once", run_late)
-    monkeypatch.setattr(hook_probe, "PAUSES_S", (0.0, 0.0))
-    assert probe()["hook probe", "Claude Code"]["state"] == "ok"
-    assert len(late) == 1
 
 
 @pytest.fixture

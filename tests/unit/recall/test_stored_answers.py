@@ -10,7 +10,6 @@ from hypothesis import example, given, strategies as st
 
 from pipeline.context.briefing import message_query
 from pipeline.errors import ReverieError
-from pipeline.index.rare_terms import weigh_rare_terms
 from pipeline.jobs.mining.likely_answers import answer_questions, list_unanswered
 from pipeline.jobs.runner import JobRun
 from pipeline.recall.answer_cache import AnswerCache
@@ -18,7 +17,7 @@ from pipeline.recall.search import search, search_uncached
 from pipeline.recall.stored_answers import DEPTH, StoreState, list_queries, read_state
 from pipeline.records import FactKey, Filter, Kind, Revision, Scope, ScopeKind, Viewer
 from pipeline.records.recall import Channel, Query
-from pipeline.store import memories, predictions, useful_questions
+from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason
 from pipeline.times import utc_now, utc_text
 from pipeline.write.revise import archive, edit, purge, restore
@@ -88,7 +87,7 @@ STEPS = st.one_of(
     st.tuples(st.just("write"), st.lists(st.sampled_from(WORDS), min_size=2, max_size=6).map(" ".join)),
     st.tuples(st.sampled_from(("edit", "archive", "restore", "purge", "importance")), st.integers(0, 9)),
     st.tuples(st.just("fact"), st.integers(8000, 8005)),
-    st.tuples(st.sampled_from(("fold", "embed", "answer", "ask", "use")), st.just(0)),
+    st.tuples(st.sampled_from(("fold", "embed", "answer", "ask")), st.just(0)),
 )
 
 
@@ -97,11 +96,6 @@ def step(home, ids, name, value):
         ids.append(home.worker.write(value))
     elif name == "fact":
         set_fact(home.database, 1, FactKey("billing", "port"), value)
-    elif name == "use" and ids:
-        with home.database.write() as db:
-            memory = memories.get(db, ids[-1])
-            if memory is not None:
-                useful_questions.add(db, memory.seq, None, weigh_rare_terms(QUESTIONS[0]), utc_now())
     elif name in ("fold", "embed"):
         getattr(home.worker, name)()
     elif name == "answer":
@@ -214,16 +208,15 @@ def test_an_expiry_outdates_the_answers(home):
         before, after = (
             replace(read_state(db, now + timedelta(minutes=minutes)), day=now.date()) for minutes in (59, 61)
         )
-        assert answered == {text: before.fingerprint(db, text) for text in QUESTIONS}
-        assert all(after.fingerprint(db, text) != answered[text] for text in QUESTIONS)
+        assert answered == {text: before.fingerprint(text) for text in QUESTIONS}
+        assert all(after.fingerprint(text) != answered[text] for text in QUESTIONS)
 
 
-def test_only_relative_times_mean_something_else_tomorrow(home):
+def test_only_relative_times_mean_something_else_tomorrow():
     day = moment(1).date()
     states = [StoreState("-", day + timedelta(days=number)) for number in (0, 1)]
-    with home.database.read() as db:
-        assert len({state.fingerprint(db, QUESTIONS[0]) for state in states}) == 1
-        assert len({state.fingerprint(db, QUESTIONS[2]) for state in states}) == 2
+    assert len({state.fingerprint(QUESTIONS[0]) for state in states}) == 1
+    assert len({state.fingerprint(QUESTIONS[2]) for state in states}) == 2
 
 
 def test_a_stopped_run_keeps_what_it_answered(home):

@@ -31,7 +31,6 @@ from pipeline.store import (
     review,
     runs,
     turns,
-    useful_questions,
     work,
 )
 from pipeline.write.accept import accept
@@ -49,7 +48,6 @@ NEEDED_BY: dict[str, Callable[[Connection], object]] = {
     "admission_turned_away": lambda db: review.count_rejections(db, "x"),
     "arc_member_arc": lambda db: arcs.drop(db, 1),
     "audit_memory": lambda db: audit.merge_of(db, "m"),
-    "bridge_memory": lambda db: bridges.purge(db, 1),
     "conclusion_session": lambda db: conclusions.list_of_sessions(db, ["s"]),
     "edge_to": lambda db: edges.purge(db, 1),
     "entity_alias_target": lambda db: entity_aliases.list_aliases(db, ("person", "ada")),
@@ -86,7 +84,6 @@ NEEDED_BY: dict[str, Callable[[Connection], object]] = {
     "tail_change": lambda db: index_state.list_tail_after(db, 1),
     "turn_session": lambda db: turns.page(db, "s", 5, None),
     "turn_text": lambda db: turns.find_copies(db, [1]),
-    "useful_term_memory": lambda db: useful_questions.purge(db, 1, []),
     "work_leased": work.list_owners,
 }
 # They enforce a rule: one bridge of an id, one entry of an id and memory, one active memory of a text, one migration.
@@ -99,8 +96,8 @@ def database():
         for text in ("CSW is the case worker", "The case worker is away"):
             accept(database, Draft(text))
         mined = [
-            bridges.MinedBridge("CSW", "case worker", bridges.BridgeSource.SHORT_FORM, 1),
-            bridges.MinedBridge("CW", "case worker", bridges.BridgeSource.SHORT_FORM, 2),
+            bridges.MinedBridge("CSW", "case worker", bridges.BridgeSource.DEFINITION, 1),
+            bridges.MinedBridge("CW", "case worker", bridges.BridgeSource.DEFINITION, 2),
         ]
         with database.write() as db:
             bridges.replace(db, mined, AT)

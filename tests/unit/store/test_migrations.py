@@ -6,8 +6,8 @@ import pytest
 from sqlite_utils import Database as Schema
 
 from pipeline.jobs.indexes import needs_segment
-from pipeline.records import Draft
-from pipeline.store import driver, memories, meta
+from pipeline.records import Draft, Scope, ScopeKind
+from pipeline.store import driver, memories, meta, row_hashes
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
@@ -89,6 +89,7 @@ def test_a_new_store_has_every_migration(file):
             "m012_vocabulary",
             "m013_drop_indexes",
             "m014_events",
+            "m015_given_up",
         ]
 
 
@@ -101,6 +102,24 @@ def test_the_entities_of_an_old_store_are_found_again(file):
         db.execute("DROP TABLE entity_alias")
     with contextlib.closing(SqliteDatabase(file, PROFILE, create=False)) as database, database.read() as db:
         assert db.execute("SELECT memory_seq, stage FROM work").fetchall() == [(1, "entities")]
+
+
+def test_memories_of_branches_become_those_of_the_workspace_with_a_tag(file):
+    with contextlib.closing(SqliteDatabase(file, PROFILE, create=True)) as database:
+        for scope in (Scope(ScopeKind.TASK, "main-2"), Scope(), Scope(ScopeKind.TASK, "grün/x")):
+            accept(database, Draft("zebra", scope=scope))
+        accept(database, Draft("okapi", scope=Scope(ScopeKind.TASK, "grün/x"), tags=("striped",)))
+    with contextlib.closing(driver.connect(file)) as db:
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm015_given_up'")
+        db.execute("UPDATE memory SET scope_kind = 'branch' WHERE scope_kind = 'task'")
+    with contextlib.closing(SqliteDatabase(file, PROFILE, create=False)) as database, database.read() as db:
+        found = memories.by_seqs(db, memories.all_seqs(db)).values()
+        assert row_hashes.list_edited(db) == []
+    assert {memory.scope for memory in found} == {Scope()}
+    assert [(memory.content, memory.tags) for memory in found if memory.archived_at is None] == [
+        ("zebra", ()),
+        ("okapi", ("striped", "branch:gr-n/x")),
+    ]
 
 
 def test_a_store_with_counts_of_co_mentions_opens_without_them(file):

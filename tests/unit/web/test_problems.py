@@ -69,7 +69,6 @@ def test_every_error_of_ours_has_a_problem_document(answer_to, kind, caplog):
     given = {
         InvalidField: (FieldError("items.0.kind", "is odd"),),
         errors.CopyDiffers: ("as told", "a key"),
-        errors.EncoderDiffers: ("as told", "cuda", 0.9, 0.95),
         errors.ForeignDatabaseUnreadable: (Path("as told"), "is locked"),
         errors.UnreadableTranscript: (Path("as told"), "is a link"),
         errors.WrongServer: ("as told", "stop it"),

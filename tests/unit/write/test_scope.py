@@ -6,7 +6,7 @@ from pipeline.records import Scope, ScopeKind
 from pipeline.write.fields import resolve_scope
 
 names = st.none() | st.text("abc -_", max_size=5)
-OWNED = (ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK, ScopeKind.BRANCH)
+OWNED = (ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK)
 
 
 @given(st.sampled_from(list(ScopeKind)), names, st.none() | st.text("abc-_", min_size=1, max_size=5))

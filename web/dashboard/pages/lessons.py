@@ -56,7 +56,6 @@ def list_all(view: View) -> str:
         shown=shown,
         next_url=next_page(page.next_cursor),
         orders=list(LessonOrder),
-        effect=lessons.measure_effect(view.workspace),
         verdicts=VERDICTS,
     )
 

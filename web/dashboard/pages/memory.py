@@ -217,7 +217,7 @@ def pin(view: View, memory_id: str) -> Response:
 @section.action("/memories/<memory_id>/confirm")
 def confirm(view: View, memory_id: str) -> Response:
     """Confirm a memory that is only evidence."""
-    memory, is_new = memories.confirm(view.workspace, view.container.feedback, memory_id)
+    memory, is_new = memories.confirm(view.workspace, memory_id)
     if not is_new:
         return back(view, "This memory is already confirmed.")
     undo = (_path("unconfirm", memory_id), {"since": memory.updated_at})

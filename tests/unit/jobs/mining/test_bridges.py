@@ -1,4 +1,4 @@
-"""Names for one thing: mined from memories that everybody may see, never again once removed, gone with a purge."""
+"""Names for one thing: found in memories that everybody may see, gone with a purge."""
 
 import pytest
 
@@ -9,7 +9,6 @@ from pipeline.store import bridges as store, entity_aliases
 from pipeline.store.bridges import BridgeSource
 from pipeline.store.entity_aliases import AliasOrigin
 from pipeline.write.revise import archive, purge
-from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import after, job_run_on, write
 
@@ -27,34 +26,24 @@ def database():
 
 
 def mine(database, day=TODAY, **fields):
-    return mine_bridges(job_run_on(database, day, **fields), HashEncoder)
+    return mine_bridges(job_run_on(database, day, **fields))
 
 
 def list_names(database):
-    """The names that texts connect; the vectors of the fake encoder mean nothing."""
     with database.read() as db:
-        active = store.list_active(db)
-    return [(bridge.first, bridge.second) for bridge in active if bridge.source is not BridgeSource.NEIGHBOR]
-
-
-def remove(database, names):
-    with database.write() as db:
-        [bridge] = [bridge for bridge in store.list_active(db) if (bridge.first, bridge.second) == names]
-        store.remove(db, bridge.id, "owner", "2026-11-26T00:00:00.000Z")
-        return bridge.id
+        return [(bridge.first, bridge.second) for bridge in store.list_active(db)]
 
 
 def list_rows(database):
     with database.read() as db:
-        rows = db.execute("SELECT first, second FROM bridge WHERE source <> ? ORDER BY seq", (BridgeSource.NEIGHBOR,))
-        return rows.fetchall()
+        return db.execute("SELECT first, second FROM bridge ORDER BY seq").fetchall()
 
 
 def test_a_definition_becomes_a_bridge_with_its_memory(database):
     memory_id = write(database, 1, DEFINES)
     assert mine(database).counts["definition"] == 1
     with database.read() as db:
-        [bridge, *_neighbors] = store.list_active(db)
+        [bridge] = store.list_active(db)
     assert (bridge.first, bridge.second, bridge.source, bridge.memory_id) == (
         *NAMES,
         BridgeSource.DEFINITION,
@@ -82,20 +71,6 @@ def test_a_merged_name_that_only_its_author_may_see_connects_nothing(database):
         entity_aliases.merge(db, *names, AliasOrigin.USER)
     mine(database)
     assert list_names(database) == []
-
-
-def test_a_common_short_form_needs_a_memory_with_either_form(database):
-    mine(database)
-    assert list_names(database) == []
-    write(database, 1, "We deploy to Kubernetes with Helm")
-    mine(database)
-    assert ("k8s", "Kubernetes") in list_names(database)
-
-
-def test_a_definition_is_preferred_to_a_common_short_form(database):
-    write(database, 1, "The anti-corruption layer (ACL) translates SOAP; an access control list guards the bucket")
-    mine(database)
-    assert list_names(database) == [("anti-corruption layer", "ACL")]
 
 
 def test_a_name_with_many_meanings_is_no_name(database):
@@ -133,18 +108,6 @@ def test_another_run_changes_nothing(database):
         assert db.execute("SELECT * FROM bridge").fetchall() == before
 
 
-def test_a_removed_bridge_is_not_mined_again_from_any_memory(database):
-    first = write(database, 1, DEFINES)
-    mine(database)
-    remove(database, NAMES)
-    write(database, 2, "Note: the aquarium, i.e. the staging cluster, has no card payments")
-    mine(database, TODAY + 1)
-    assert list_names(database) == []
-    archive(database, first)
-    mine(database, TODAY + 2)
-    assert list_names(database) == []
-
-
 def test_a_purge_takes_the_names_along(database):
     memory_id = write(database, 1, DEFINES)
     other = write(database, 2, "Gangway, i.e. the edge proxy, logs each caller")
@@ -154,36 +117,6 @@ def test_a_purge_takes_the_names_along(database):
     mine(database, TODAY + 1)
     assert list_names(database) == [("Gangway", "edge proxy")]
     assert other
-
-
-def test_a_purge_takes_a_removed_name_along_that_no_other_memory_contains(database):
-    memory_id = write(database, 1, DEFINES)
-    mine(database)
-    remove(database, NAMES)
-    purge(database, memory_id)
-    assert list_rows(database) == []
-
-
-def test_a_purge_keeps_the_removal_of_names_that_others_contain(database):
-    memory_id = write(database, 1, DEFINES)
-    mine(database)
-    remove(database, NAMES)
-    write(database, 2, "The aquarium has no card payments")
-    write(database, 3, "The staging cluster is wiped")
-    purge(database, memory_id)
-    assert list_rows(database) == [NAMES]
-    write(database, 4, "Note: the aquarium, i.e. the staging cluster, is slow")
-    mine(database, TODAY + 1)
-    assert list_names(database) == []
-
-
-def test_names_in_private_memories_do_not_keep_a_removal(database):
-    memory_id = write(database, 1, DEFINES)
-    mine(database)
-    remove(database, NAMES)
-    write(database, 2, "The aquarium and the staging cluster are mine", scope=ADA)
-    purge(database, memory_id)
-    assert list_rows(database) == []
 
 
 def test_what_is_purged_meanwhile_does_not_come_back(database, monkeypatch):
@@ -204,9 +137,3 @@ def test_a_run_that_pauses_changes_nothing(database):
     write(database, 1, DEFINES)
     assert mine(database, pausing=after(0)).more
     assert list_rows(database) == []
-
-
-def test_a_word_of_the_same_stem_is_not_the_long_form(database):
-    write(database, 1, "Ask Piet for access to the bucket")
-    mine(database)
-    assert list_names(database) == []

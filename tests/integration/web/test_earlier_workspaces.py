@@ -1,4 +1,4 @@
-"""What was taken from a project before it had a workspace of its own is offered once, and brought there."""
+"""A project that is not recognized shows which workspace may have its memories; one command moves them."""
 
 import re
 import shutil
@@ -7,7 +7,6 @@ import subprocess
 import pytest
 
 from pipeline.identity import identify
-from pipeline.services.ingestion import source_name
 from tests.fakes.command_line import run, run_json, serve_app
 
 
@@ -27,47 +26,6 @@ def project(tmp_path, monkeypatch):
     run("index", "project", str(folder), "-w", "default")
     monkeypatch.chdir(folder)
     return folder
-
-
-def sources(workspace):
-    return {one["source"] for one in run_json("index", "list", "-w", workspace)["items"] if one["memories"]}
-
-
-def test_the_first_thing_that_is_stored_makes_the_workspace_and_offers_to_bring_the_rest(project):
-    own, source = identify(project).id, source_name("project", project)
-    offered = run("remember", "Tea is sold by the cup").stderr
-    assert f"created workspace {own} for this project; workspace default contains 1 memory indexed from it" in offered
-    assert "`reverie workspace adopt` moves them" in offered
-    assert run("remember", "Cake is sold on Sundays").stderr == "", "offered once"
-    assert sources("default") == {source}
-    run("workspace", "adopt")
-    assert sources("default") == set()
-    assert sources(own) == {source}
-    assert "tea" in run("recall", "what does the shop sell at the upper lock").stdout
-    assert "workspace default contains no memories indexed from this project" in run("workspace", "adopt").stdout
-
-
-def test_a_program_is_told_of_every_step(project):
-    run("remember", "Tea is sold by the cup")
-    there, here = run_json("workspace", "adopt")
-    assert (there["workspace"], there["items"]) == (identify(project).id, {"created": 1})
-    assert (here["workspace"], here["items"]) == ("default", {"forgotten": 1})
-    assert run_json("workspace", "adopt") == []
-
-
-def test_an_index_into_a_project_makes_its_workspace_too(project):
-    told = run("index", "project")
-    assert identify(project).id in told.stdout
-    assert "`reverie workspace adopt`" in told.stderr
-
-
-def test_nothing_is_offered_where_a_workspace_was_named(project):
-    assert run("remember", "Tea is sold by the cup", "-w", "mine").stderr == ""
-
-
-def test_a_folder_of_no_project_has_nothing_to_adopt(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert "uses workspace default, not one of its own" in run("workspace", "adopt", code=1).stderr
 
 
 def test_an_empty_answer_says_where_else_something_stands(project):
@@ -134,16 +92,19 @@ def test_a_project_that_is_not_recognized_says_where_its_memory_is_and_takes_it_
     shutil.copytree(ledger, other)
     shutil.rmtree(ledger)
     monkeypatch.chdir(other)
-    says = f"may be in workspace {workspace} (1 memory)"
+    current = run_json("workspace", "current")["workspace"]
+    command = f"reverie workspace move {workspace} {current}"
+    says = f"may be in workspace {workspace} (1 memory). If so, run `{command}`"
     assert says in run("status").stdout
     assert run_json("status")["here"]["earlier"] == [{"workspace": workspace, "memories": 1}]
     [check] = [check for check in run_json("doctor", code=1)["checks"] if check["check"] == "project memory"]
-    assert (check["state"], f"adopt --from {workspace}" in check["hint"]) == ("warn", True)
-    assert f"{says}. If so, run `reverie workspace adopt --from {workspace}`" in start_session(client, other)
-    assert run("workspace", "adopt", "--from", workspace[:8]).stdout == f"this clone uses workspace {workspace}\n"
+    assert (check["state"], command in check["hint"]) == ("warn", True)
+    assert says in start_session(client, other)
+    moved = run("workspace", "move", workspace[:12], current, "--yes").stdout
+    assert moved == f"moved 1 memory from {workspace} to {current}\n"
     assert "6543" in run("recall", "which port does the ledger service use").stdout
-    assert "adopt --from" not in run("status").stdout
-    assert "adopt --from" not in start_session(client, other)
+    assert "workspace move" not in run("status").stdout
+    assert "workspace move" not in start_session(client, other)
 
 
 def test_a_folder_that_becomes_a_repository_says_where_its_memory_is(tmp_path, monkeypatch, client):
@@ -154,15 +115,11 @@ def test_a_folder_that_becomes_a_repository_says_where_its_memory_is(tmp_path, m
     git(folder, "init", "-q")
     monkeypatch.chdir(folder)
     assert "in workspace default (1 memory)" in start_session(client, folder)
-    assert "adopt --from default" in run("status").stdout
-    run("workspace", "adopt", "--from", "default")
+    current = run_json("workspace", "current")["workspace"]
+    assert f"workspace move default {current}" in run("status").stdout
+    run("workspace", "move", "default", current, "--yes")
     assert "Mondays" in run("recall", "when is the tide table printed").stdout
-
-
-def test_only_a_clone_adopts_a_workspace_and_none_about_a_person(tmp_path, monkeypatch, ledger):
-    run("-w", "me", "remember", "I like tea")
-    assert "memories about you" in run("workspace", "adopt", "--from", "me", code=1).stderr
-    (tmp_path / "plain").mkdir()
-    monkeypatch.chdir(tmp_path / "plain")
-    workspace = identify(ledger).id
-    assert "is no git repository" in run("workspace", "adopt", "--from", workspace, code=1).stderr
+    assert "workspace move" not in run("status").stdout
+    # All folders outside git still share `default`.
+    monkeypatch.chdir(tmp_path)
+    assert run_json("workspace", "current")["workspace"] == "default"

@@ -1,0 +1,17 @@
+-- Memories of git branches become the workspace's, except repetitions of its texts and facts, which are archived.
+UPDATE memory SET archived_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+WHERE scope_kind = 'branch' AND archived_at IS NULL AND (subject IS NOT NULL OR EXISTS (
+    SELECT 1 FROM memory AS other WHERE other.content_hash = memory.content_hash AND other.archived_at IS NULL
+    AND other.subject IS NULL
+    AND (other.scope_kind = 'workspace' OR (other.scope_kind = 'branch' AND other.seq < memory.seq))
+));
+
+DROP TABLE IF EXISTS useful_term;
+
+DELETE FROM audit WHERE action = 'unbridge';
+
+DELETE FROM bridge;
+
+DROP INDEX IF EXISTS bridge_memory;
+
+DELETE FROM meta WHERE key IN ('session_branches', 'known_branches')
