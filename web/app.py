@@ -27,6 +27,7 @@ from web.api import (
     session_import,
     sessions,
     sources,
+    today,
 )
 from web.dashboard import blueprint, sign_in
 from web.endpoint import json_response
@@ -47,6 +48,7 @@ APIS = (
     review.api,
     incognito.api,
     history.api,
+    today.api,
     journal.api,
     sources.api,
     session_import.api,
