@@ -90,7 +90,8 @@ class Briefing:
     """The memories about a message, by type; all empty if there are none.
 
     `text` is for the agent: the last sessions on request, lessons, results, best first, and current activity on
-    request, as far as they fit.
+    request, as far as they fit. For the first message of a session without hooks, it begins with `start`, the text of
+    a session's start.
     `shown` and `person_shown` are the memories in the text, `lessons` its lessons and `impressions` their impressions.
     `withheld` lessons are not shown, to measure their effect. `person` contains results from the personal store. If
     `degraded`, a channel failed and results may be missing. `is_stored`: recall read a stored answer.
@@ -112,6 +113,7 @@ class Briefing:
     person_shown: tuple[Memory, ...] = ()
     withheld: tuple[Memory, ...] = ()
     is_stored: bool = False
+    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)
