@@ -90,8 +90,7 @@ class Briefing:
     """The memories about a message, by type; all empty if there are none.
 
     `text` is for the agent: the last sessions on request, lessons, results, best first, and current activity on
-    request, as far as they fit. For the first message of a session without hooks, it begins with `start`, the text of
-    a session's start.
+    request, as far as they fit. It begins with `start`, the text of a session's start, if there is one.
     `shown` and `person_shown` are the memories in the text, `lessons` its lessons and `impressions` their impressions.
     `withheld` lessons are not shown, to measure their effect. `person` contains results from the personal store. If
     `degraded`, a channel failed and results may be missing. `is_stored`: recall read a stored answer.

@@ -31,9 +31,8 @@ def prepare_message(
 ) -> Briefing:
     """Gather the memories for a message on this machine, including those that the session was shown before.
 
-    The first message of a session, and one that says too little to search, get the state of the work, unless an
-    earlier session decided something about it. The first one also gets the standing rules and decisions.
-    Raises NotFound if neither the workspace nor the personal store exists.
+    A session's first message also gets the standing rules. It and one that says too little to search get the state of
+    the work, unless an earlier session decided about it. Raises NotFound if no store exists.
     """
     settings = workspace.settings
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
@@ -53,10 +52,9 @@ def prepare_message(
         contexts.count(degraded=briefing.degraded)
     if workspace.exists and (vague or is_first) and not decided.shown:
         briefing = _add_open_work(workspace, session, briefing, now)
-    if is_first:
-        briefing = _add_start(workspace, session, briefing, now)
-        if last.find(session) is None:
-            last.note(session, "", {})
+    briefing = _add_start(workspace, session, briefing, now) if is_first else briefing
+    if is_first and last.find(session) is None:
+        last.note(session, "", {})
     if workspace.exists and not silent:
         feedback.record_question(workspace, message, is_answered=briefing.is_stored)
         feedback.record_impressions(workspace, briefing.impressions)
