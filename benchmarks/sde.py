@@ -115,7 +115,7 @@ def _ask_for_blocks(stack: Stack, name: str, store: Store, figures: Figures) -> 
         reply = client.call("POST", "/v1/prepare", {"message": asked.text, "session_id": f"asks-{number}"})
         if reply.status != 200:
             raise SystemExit(f"a prompt was refused: {reply}")
-        judge_block(store, asked, reply.body["text"], figures)
+        judge_block(store, asked, reply.body["text"].removeprefix(reply.body["start"]), figures)
     client.close()
 
 

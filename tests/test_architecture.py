@@ -161,6 +161,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("agent_sessions", "turns"): "a prompt may hold commands to the memory",
     ("spooled_events", "agent_sessions"): "an event from the spool belongs to a session",
     ("spooled_events", "turns"): "a prompt from the spool may hold commands to the memory",
+    ("briefing", "encoder"): "a session begins with what waits for an encoder",
     ("briefing", "past_decisions"): "a briefing also shows what past sessions decided",
     ("conflicts", "review"): "a conflict is a contradiction with an order of precedence",
     ("briefing", "team_briefing"): "a briefing also shows what teams have",

@@ -25,6 +25,7 @@ from web.api import (
     session_import,
     sessions,
     sources,
+    today,
 )
 from web.dashboard import blueprint, sign_in
 from web.endpoint import json_response
@@ -44,6 +45,7 @@ APIS = (
     review.api,
     incognito.api,
     history.api,
+    today.api,
     journal.api,
     sources.api,
     session_import.api,

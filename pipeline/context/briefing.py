@@ -89,7 +89,7 @@ class Briefing:
     """The memories about a message, by type; all empty if there are none.
 
     `text` is for the agent: the last sessions on request, lessons, results, best first, and current activity on
-    request, as far as they fit.
+    request, as far as they fit. It begins with `start`, the text of a session's start, if there is one.
     `shown` and `person_shown` are the memories in the text, `lessons` its lessons and `impressions` their impressions.
     `person` contains results from the personal store. If
     `degraded`, a channel failed and results may be missing. `is_stored`: recall read a stored answer.
@@ -110,6 +110,7 @@ class Briefing:
     person: tuple[Hit, ...] = ()
     person_shown: tuple[Memory, ...] = ()
     is_stored: bool = False
+    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ from functools import partial
 from pipeline.context.briefing import Briefing, BriefingLimits, compose_briefing, find_readable, once
 from pipeline.context.follow_up import LastMessages
 from pipeline.context.open_work import read_open_work
+from pipeline.context.session_brief import BriefRoom, brief_project
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession
+from pipeline.services.encoder import list_session_notes
 from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings
 from pipeline.text.messages import says_little
@@ -29,9 +31,8 @@ def prepare_message(
 ) -> Briefing:
     """Gather the memories for a message on this machine, including those that the session was shown before.
 
-    The first message of a session, and one that says too little to search, get the state of the work, unless an
-    earlier session decided something about it.
-    Raises NotFound if neither the workspace nor the personal store exists.
+    A session's first message also gets the standing rules. It and one that says too little to search get the state of
+    the work, unless an earlier session decided about it. Raises NotFound if no store exists.
     """
     settings = workspace.settings
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
@@ -51,12 +52,30 @@ def prepare_message(
         contexts.count(degraded=briefing.degraded)
     if workspace.exists and (vague or is_first) and not decided.shown:
         briefing = _add_open_work(workspace, session, briefing, now)
+    briefing = _add_start(workspace, session, briefing, now) if is_first else briefing
     if is_first and last.find(session) is None:
         last.note(session, "", {})
     if workspace.exists and not silent:
         feedback.record_question(workspace, message, is_answered=briefing.is_stored)
         feedback.record_impressions(workspace, briefing.impressions)
     return briefing
+
+
+def _add_start(workspace: Workspace, session: AgentSession, briefing: Briefing, now: datetime) -> Briefing:
+    """Begin a briefing with what a hook shows at the start of a session."""
+    settings, person = workspace.settings, workspace.personal_store
+    room = BriefRoom(settings.hook_max_chars, now, notes=list_session_notes(workspace))
+    database = workspace.database if workspace.exists else None
+    brief = brief_project(database, None if person is None else person.database, session, room)
+    if brief is None:
+        return briefing
+    return replace(
+        briefing,
+        relevant=True,
+        start=brief.text,
+        text="\n".join(filter(None, (brief.text, briefing.text))),
+        impressions=(*briefing.impressions, *brief.impressions),
+    )
 
 
 def _add_open_work(workspace: Workspace, session: AgentSession, briefing: Briefing, now: datetime) -> Briefing:

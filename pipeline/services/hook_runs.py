@@ -10,11 +10,17 @@ from pipeline.records import Page, page_of
 from pipeline.records.hooks import HookAnswer
 from pipeline.records.people import owner_of
 from pipeline.services.memories import get_memory
-from pipeline.store import hook_runs
+from pipeline.store import hook_runs, turns
 from pipeline.store.hook_runs import HookRun
 from pipeline.store.operations import Operations
+from pipeline.times import utc_text_at
 from pipeline.workspace import Workspace, find_home
 
+PROMPT_EVENT = "UserPromptSubmit"
+# A host's log may date a prompt before its event.
+EARLIEST_S = 2.0
+# Sorts after every time as text.
+END = ":"
 TOLD, QUIET, FAILED, LATE = "told", "quiet", "failed", "late"
 
 
@@ -55,6 +61,21 @@ class HookRunLog:
             raise NotFound("no such run; runs are kept for two weeks")
         return run
 
+    def find_prompt(self, run: HookRun) -> str | None:
+        """Return the stored message that a run answered: the person's first one before the next prompt.
+
+        Nothing is returned for another event, and for a prompt that is not stored, not yet, or not any more.
+        """
+        workspace = self._workspace(run.workspace).of_person(owner_of(run.session_id))
+        if run.event != PROMPT_EVENT or run.session_id is None or not workspace.exists:
+            return None
+        with self._operations.opened() as db:
+            following = hook_runs.find_next(db, run)
+        until = END if following is None else _begin_of(following)
+        with workspace.database.read() as db:
+            turn = turns.find_first_of_person(db, run.session_id, _begin_of(run), until)
+        return None if turn is None else turn.content
+
     def _add(self, run: HookRun) -> None:
         # A host chooses session names freely, so they may contain secrets.
         session_id = None if run.session_id is None else self._operations.redact(run.session_id)
@@ -66,6 +87,10 @@ class HookRunLog:
         if gone:
             with self._operations.opened() as db:
                 hook_runs.purge(db, gone)
+
+
+def _begin_of(run: HookRun) -> str:
+    return utc_text_at(run.at - run.took_ms / 1000 - EARLIEST_S)
 
 
 def _is_there(workspace: Workspace, memory_id: str) -> bool:

@@ -197,12 +197,6 @@ def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics
         )
 
 
-def score_predictions(workspace: Workspace, now: datetime) -> PredictionScore:
-    """Return how many questions of the last days were predicted."""
-    with workspace.database.read() as db:
-        return predictions.score(db, _first_scored_day(now))
-
-
 def _first_scored_day(now: datetime) -> str:
     return utc_text(now - SCORED)[:10]
 

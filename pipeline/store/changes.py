@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from sqlite3 import Connection
 
-from pipeline.enums import EdgeKind
+from pipeline.enums import EdgeKind, Source
 from pipeline.store import meta
 
 CREATE = "create"
@@ -81,23 +81,28 @@ def after(db: Connection, number: int, limit: int) -> list[LoggedChange]:
     return [LoggedChange(*row) for row in rows]
 
 
-def tally_since(db: Connection, moment: datetime) -> dict[str, int]:
-    """Count the changes since a time by operation, without decay."""
+def count_imported(db: Connection, since: datetime, until: datetime) -> dict[str, int]:
+    """Count the imported memories of the changes in a time by operation, without candidates."""
     rows = db.execute(
-        f"SELECT op, count(*) FROM change WHERE {_SINCE} AND op <> ? GROUP BY op",  # noqa: S608 - constant text
-        (_stamp(moment), FADE),
+        f"SELECT op, count(DISTINCT memory_id) FROM change WHERE {_SINCE} AND hlc < ? "  # noqa: S608 - constant text
+        f"AND memory_id IN (SELECT id FROM memory WHERE {_IMPORTED} AND candidate = 0) GROUP BY op",
+        (_stamp(since), _stamp(until)),
     )
     return dict(rows.fetchall())
 
 
-def list_latest_changes(
-    db: Connection, moment: datetime, ops: Sequence[str], limit: int
+def list_between(
+    db: Connection, since: datetime, until: datetime, ops: Sequence[str], own_only: Sequence[str], limit: int
 ) -> list[tuple[datetime, LoggedChange]]:
-    """List changes of some operations since a time, with their times (UTC), the last first."""
+    """List the changes of some operations in a time, with their times (UTC), the last first.
+
+    Of the operations in `own_only`, those on imported memories are left out.
+    """
     rows = db.execute(
-        f"SELECT hlc, seq, op, memory_id FROM change WHERE {_SINCE} "  # noqa: S608 - constant text
-        "AND op IN (SELECT value FROM json_each(?)) ORDER BY seq DESC LIMIT ?",
-        (_stamp(moment), json.dumps(list(ops)), limit),
+        f"SELECT hlc, seq, op, memory_id FROM change WHERE {_SINCE} AND hlc < ? "  # noqa: S608 - constant text
+        "AND op IN (SELECT value FROM json_each(?)) AND NOT (op IN (SELECT value FROM json_each(?)) "
+        f"AND memory_id IN (SELECT id FROM memory WHERE {_IMPORTED})) ORDER BY seq DESC LIMIT ?",
+        (_stamp(since), _stamp(until), json.dumps(list(ops)), json.dumps(list(own_only)), limit),
     )
     return [(_parse_hlc_time(hlc), LoggedChange(number, op, memory_id)) for hlc, number, op, memory_id in rows]
 
@@ -108,6 +113,7 @@ def is_purged_since(db: Connection, memory_id: str, moment: datetime) -> bool:
     return db.execute(sought, (_stamp(moment), PURGE, memory_id)).fetchone() is not None
 
 
+_IMPORTED = f"source = '{Source.IMPORT}'"
 # Change numbers grow with the clock: the scan back from the last change ends at the first older one.
 _SINCE = "seq > coalesce((SELECT seq FROM change WHERE hlc < ? ORDER BY seq DESC LIMIT 1), 0)"
 

@@ -94,6 +94,15 @@ def get(db: Connection, seq: int) -> HookRun | None:
     return None if row is None else _run(row)
 
 
+def find_next(db: Connection, run: HookRun) -> HookRun | None:
+    """Return the next run of the same event in a session."""
+    row = db.execute(
+        f"{_SELECT} WHERE session_id = ? AND event = ? AND seq > ? ORDER BY seq LIMIT 1",
+        (run.session_id, run.event, run.seq),
+    ).fetchone()
+    return None if row is None else _run(row)
+
+
 def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str], bool] | None = None) -> None:
     """Erase the texts of purged memories; the run itself stays.
 

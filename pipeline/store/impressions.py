@@ -98,11 +98,6 @@ def tally(db: Connection, memory_seq: int) -> Tally:
     return Tally(*db.execute(f"{_TALLY} memory_seq = ?", (memory_seq,)).fetchone())
 
 
-def tally_since(db: Connection, since: str) -> Tally:
-    """Count the impressions of all memories since a time."""
-    return Tally(*db.execute(f"{_TALLY} at >= ?", (since,)).fetchone())
-
-
 def latest(db: Connection, memory_seq: int, limit: int) -> list[Impression]:
     """List a memory's last impressions, the latest first."""
     rows = db.execute(f"{_SELECT} WHERE memory_seq = ? ORDER BY seq DESC LIMIT ?", (memory_seq, limit))

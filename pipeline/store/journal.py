@@ -1,10 +1,9 @@
 """The journal of memories: memories in order of time, and their numbers over time."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -219,24 +218,6 @@ def count_current_facts(db: Connection, moment: str) -> int:
         (moment, moment),
     ).fetchone()
     return int(row[0])
-
-
-def find_span(db: Connection) -> tuple[str, str] | None:
-    """Return the time of the first and the last memory, None without any."""
-    ends = [
-        db.execute(
-            "SELECT occurred_at FROM memory WHERE occurred_at <> '' "  # noqa: S608 - constant text
-            f"ORDER BY occurred_at {order} LIMIT 1"
-        ).fetchone()
-        for order in ("ASC", "DESC")
-    ]
-    return None if ends[0] is None else (ends[0][0], ends[1][0])
-
-
-def count_between(db: Connection, bounds: Sequence[str]) -> list[int]:
-    """Count the memories between each two successive times (the first inclusive), including archived ones."""
-    statement = "SELECT count(*) FROM memory WHERE occurred_at <> '' AND occurred_at >= ? AND occurred_at < ?"
-    return [int(db.execute(statement, pair).fetchone()[0]) for pair in pairwise(bounds)]
 
 
 def has_agent_writers(db: Connection, latest: int) -> bool:

@@ -188,6 +188,15 @@ def find_last_of_person(db: Connection, session_id: str) -> LastTurn | None:
     return LastTurn(seq, str(before[0] or ""))
 
 
+def find_first_of_person(db: Connection, session_id: str, since: str, until: str) -> Turn | None:
+    """Return the first message of a person in a time of a session, `until` exclusive."""
+    row = db.execute(
+        f"{_SELECT} WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY at, seq LIMIT 1",
+        (session_id, Role.USER, since, until),
+    ).fetchone()
+    return None if row is None else _turn(row)
+
+
 def list_since(db: Connection, session_id: str, seq: int) -> list[Turn]:
     """List the messages of a session from a row number on."""
     rows = db.execute(f"{_SELECT} WHERE session_id = ? AND seq >= ? ORDER BY seq", (session_id, seq))

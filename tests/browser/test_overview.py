@@ -1,32 +1,35 @@
-"""The overview: what stands on it leads on, the chart has its numbers, a hint can be followed to its end."""
+"""The overview: its figures lead on, and a change of today is edited, deleted and brought back where it is listed."""
 
 from playwright.sync_api import expect
 
 
-def test_figures_kinds_and_goals_lead_on(opened, sample):
+def test_figures_lead_on(opened, sample):
     page = opened(sample)
     expect(page).to_have_title("Overview · Reverie")
     active = sample.client.get("/v1/stats").get_json()["memories"]["active"]
-    expect(page.locator(".stat", has_text="Memories").get_by_role("link")).to_have_text(str(active))
-    page.get_by_role("region", name="By kind").get_by_role("link", name="lesson").click()
-    expect(page).to_have_url(f"{sample.url}/w/default/timeline?kind=lesson")
-    page.go_back()
-    goal = page.get_by_role("region", name="Open goals").get_by_role("listitem").first
-    title = goal.get_by_role("link").inner_text()
-    goal.get_by_role("link").click()
-    expect(page.locator("main")).to_contain_text(title.rstrip("…"))
+    figure = page.locator(".stat", has_text="Memories").get_by_role("link")
+    expect(figure).to_have_text(str(active))
+    figure.click()
+    expect(page).to_have_url(f"{sample.url}/w/default/timeline")
 
 
-def test_the_chart_has_its_numbers_and_the_keyboard_reaches_them(opened, sample):
-    page = opened(sample)
-    growth = page.get_by_role("region", name="Growth", exact=True)
-    expect(growth.get_by_role("img")).to_be_visible()
-    growth.get_by_text("Show as a table").focus()
-    page.keyboard.press("Enter")
-    table = growth.get_by_role("table")
-    expect(table).to_be_visible()
-    total = sum(sample.client.get("/v1/stats").get_json()["memories"][name] for name in ("active", "archived"))
-    expect(table.get_by_role("row").nth(1).get_by_role("cell").last).to_have_text(str(total))
+def test_a_row_of_another_workspace_is_edited_deleted_and_brought_back_on_the_first_page(opened, site):
+    site.write([{"content": "Posts are written in Markdown"}], "blog")
+    page = opened(site)
+    row = page.get_by_role("region", name="blog").get_by_role("listitem").filter(has_text="Posts are written")
+    row.get_by_role("button", name="Delete").click()
+    expect(page).to_have_url(f"{site.url}/")
+    expect(page.get_by_role("status")).to_contain_text("Memory archived")
+    expect(row).to_contain_text("archived")
+    row.get_by_role("button", name="Undo").click()
+    expect(row).to_contain_text("user")
+    row.get_by_role("link", name="Edit").click()
+    text = page.get_by_role("textbox", name="Text")
+    expect(text).to_be_visible()
+    text.fill("Posts are written in AsciiDoc")
+    page.get_by_role("button", name="Save").click()
+    page.goto("/")
+    expect(page.get_by_role("region", name="blog")).to_contain_text("Posts are written in AsciiDoc")
 
 
 def test_a_hint_is_followed_to_its_end(opened, site):

@@ -1,3 +1,4 @@
+import re
 import subprocess
 
 import pytest
@@ -262,3 +263,68 @@ def test_what_is_told_with_the_fields_of_its_kind_is_not_learned_again(client, d
     text = prepare(client, f"{MESSAGE} What is next?")["text"]
     assert len(text.splitlines()) == 5
     assert client.post("/v1/memories", {"content": text, "source": "agent"}).get_json()["outcome"] == "merged"
+
+
+STANDING = ("Run make lint before every commit", "Money is stored in cents", "Ship the importer")
+
+
+@pytest.fixture
+def standing(client, digested):
+    """A workspace with a rule, a decision and a goal, none of them about the message."""
+    client.write(STANDING[0], kind="lesson")
+    client.write(STANDING[1], kind="decision", details={"reason": "floats lose them"})
+    client.write(STANDING[2], kind="goal")
+    client.write(ABOUT)
+    digested()
+
+
+def start_of(client, session):
+    """Return what a hook shows at the start of a session."""
+    event = {"hook_event_name": "SessionStart", "session_id": session, "source": "startup"}
+    return client.post("/hooks/claude-code", event).get_json()["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize("message", [MESSAGE, "hello there", "go on"])
+@pytest.mark.parametrize("session", [{"session_id": "s1"}, {"viewer": {"agent": "zed"}, "cwd": "/p"}])
+def test_the_first_call_of_a_session_returns_what_hooks_show_at_its_start(client, standing, message, session):
+    first = prepare(client, message, workspace="default", **session)
+    assert first["relevant"] is True
+    assert all(statement in first["start"] for statement in STANDING)
+    shown, of_hooks = (re.sub(r"surface \w+", "surface", text) for text in (first["start"], start_of(client, "hooks")))
+    assert shown == of_hooks
+    surface_id = re.search(r"surface (\w+)", first["start"])[1]
+    assert answer(client, surface_id, followed=True).status_code == 200
+    assert first["text"].startswith(first["start"])
+    assert (ABOUT in first["text"].removeprefix(first["start"])) == (message == MESSAGE)
+    second = prepare(client, message, workspace="default", **session)
+    assert second["start"] == ""
+    assert STANDING[0] not in second["text"]
+
+
+def test_each_session_gets_the_standing_rules_once(client, standing):
+    starts = [bool(prepare(client, session_id=session)["start"]) for session in ("s1", "s1", "s2", "s1", "s2")]
+    assert starts == [True, False, True, False, False]
+
+
+def test_a_call_that_names_no_session_gets_no_start(client, standing):
+    assert prepare(client)["start"] == ""
+
+
+def test_an_incognito_session_gets_no_start(client, standing):
+    client.post("/v1/incognito", {"session_id": "s1", "on": True})
+    assert prepare(client, session_id="s1")["start"] == ""
+
+
+def test_a_session_with_hooks_is_not_shown_its_start_twice(client, standing):
+    start_of(client, "s1")
+    client.post("/hooks/claude-code", {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": MESSAGE})
+    assert prepare(client, session_id="s1")["start"] == ""
+
+
+def test_the_start_keeps_the_limit_of_the_workspace(client, digested, home):
+    (home.paths.workspace("small").config).parent.mkdir(parents=True)
+    home.paths.workspace("small").config.write_text("hook_max_chars = 300\n")
+    for number in range(9):
+        client.write(f"{RULE}: rule {number}", kind="lesson", workspace="small")
+    digested("small")
+    assert 0 < len(prepare(client, workspace="small", session_id="s1")["start"]) <= 300

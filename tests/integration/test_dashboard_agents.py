@@ -1,5 +1,7 @@
 """The pages of sessions, of what was put before agents, and of what is known about the person."""
 
+import json
+
 import pytest
 
 from pipeline.store import agent_sessions, conclusions, turns
@@ -49,6 +51,22 @@ def test_a_run_is_shown_as_the_agent_read_it(client, browser):
     assert "UserPromptSubmit" in page
     assert FACT in browser.follow(page, "UserPromptSubmit")
     assert browser.get("/w/default/hooks/99999").status_code == 404
+
+
+def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, container, browser):
+    hook(client)
+    assert "Not stored. A prompt appears here" in browser.follow(browser.page("/w/default/hooks"), "UserPromptSubmit")
+    said = [{"role": "user", "content": f"which port is billing? {HOSTILE}"}]
+    client.post("/v1/turns", {"session_id": "s1", "messages": said})
+    line = {"key": "memory:1", "source": "memory", "text": HOSTILE, "score": 0.21, "reason": "too weak"}
+    with container.operations.opened() as db:
+        db.execute("UPDATE hook_run SET trace = ?", (json.dumps({"left_out": [line]}),))
+    page = browser.page("/w/default/hooks")
+    assert "“which port is billing?" in page
+    shown = browser.follow(page, "UserPromptSubmit")
+    assert HOSTILE not in page + shown
+    assert shown.index("which port is billing?") < shown.index(FACT) < shown.index("Left out") < shown.index("too weak")
+    assert "Reasons for each memory" not in shown
 
 
 def test_a_session_tells_what_was_said_told_done_and_learnt(client, browser):

@@ -2,16 +2,17 @@
 
 import html
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta, timezone
 
 import pytest
 
 from pipeline.records import Stage
-from pipeline.services.feedback import answer_impression
 from pipeline.services.review import CandidateVerdict, settle_candidate
-from pipeline.store import runs, work
-from pipeline.store.impressions import Impression
-from pipeline.times import utc_now, utc_text
+from pipeline.services.today import LISTED_IMPORTS
+from pipeline.store import audit, memories, runs, work
+from pipeline.store.audit import AuditAction
+from pipeline.times import utc_now
+from pipeline.write.revise import archive_memory
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import run_job
 from web.hosts import installed_files
@@ -48,67 +49,6 @@ def test_what_is_known_is_counted(client, browser, digested):
     assert "Current facts 1" in text
     assert f"Entities {stats['graph']['entities']}" in text
     assert "Sessions 2" in text
-    for kind, count in stats["memories"]["by_kind"].items():
-        assert re.search(rf"\b{kind.replace('_', ' ')} {count}\b", text), kind
-
-
-def test_growth_is_drawn_and_told_in_numbers(client, browser):
-    for day in ("2026-03-01", "2026-03-01", "2026-03-04"):
-        client.write(f"It happened on {day}, as told by {len(day)} people {client}", occurred_at=f"{day}T10:00:00Z")
-        client.write(f"Something else on {day} {id(day)}", occurred_at=f"{day}T11:00:00Z")
-    page = browser.page("/w/default/")
-    assert page.count('class="growth-new"') == 4
-    cells = re.findall(r"<tr><td>([^<]+)</td><td class=\"number\">(\d+)</td><td class=\"number\">(\d+)</td></tr>", page)
-    assert [label for label, _, _ in cells] == ["2026-03-04", "2026-03-03", "2026-03-02", "2026-03-01"]
-    assert sum(int(count) for _, count, _ in cells) == int(cells[0][2])
-
-
-def test_a_single_day_needs_no_chart(client, browser):
-    client.write("The only memory of them all", occurred_at="2026-03-01T10:00:00Z")
-    assert "All memories so far are from 2026-03-01: 1 memory" in overview(browser)
-
-
-def test_today_tells_what_was_done_and_to_which_memory(client, browser):
-    kept = client.write("The importer reads CSV files")
-    client.patch(f"/v1/memories/{kept}", {"content": "The importer reads CSV and TSV files"})
-    gone = client.write("A note that is not needed")
-    client.delete(f"/v1/memories/{gone}")
-    client.write("The importer reads CSV and TSV files")
-    secret = client.write("What is purged leaves no word")
-    client.delete(f"/v1/memories/{secret}?hard=true")
-    text = overview(browser)
-    today = text.partition("Today")[2]
-    for done in ("3 written", "1 edited", "1 archived", "1 merged", "1 purged"):
-        assert done in today
-    assert "CSV and TSV" in today
-    assert "leaves no word" not in text
-    assert "a purged memory" in today
-
-
-def test_open_goals_and_active_arcs_lead_to_their_pages(client, browser):
-    goal = client.post("/v1/goals", {"title": "Ship the importer", "due_at": "2020-01-31T00:00:00Z"}).get_json()["id"]
-    done = client.post("/v1/goals", {"title": "Write the guide", "status": "done"}).get_json()["id"]
-    page = browser.page("/w/default/")
-    part = page.partition('id="goals"')[2].partition("</section>")[0]
-    assert f"/memories/{goal}" in part
-    assert "overdue by" in part
-    assert done not in part
-
-
-def test_what_lessons_do_is_counted(client, container, browser):
-    client.write("Never deploy on a Friday afternoon", kind="lesson")
-    assert "none in 30 days" in overview(browser)
-    workspace = container.workspace("default")
-    now = datetime.now(UTC)
-    shown = [
-        Impression(f"x{n}", 1, "s1", utc_text(now - timedelta(days=days))) for n, days in enumerate((40, 1, 1, 1, 0))
-    ]
-    container.feedback.record_impressions(workspace, shown)
-    container.feedback.submit(lambda: None).result(timeout=20)
-    assert "Lessons shown 4 times in 30 days Followed not rated yet" in overview(browser)
-    for number, one in enumerate(shown):
-        answer_impression(workspace, container.feedback, one.id, None, followed=number < 4)
-    assert "75% of rated uses: 3 followed, 1 ignored" in overview(browser)
 
 
 def test_trouble_behind_the_front_is_told(client, container, browser):
@@ -163,19 +103,6 @@ def test_numbers_follow_every_write(client, browser):
         assert f"Memories {number}" in overview(browser)
 
 
-@pytest.mark.parametrize("hours", [-48, 0, 72])
-def test_a_goal_is_due_in_the_words_of_the_page_of_goals(client, browser, hours):
-    due = utc_text(datetime.now(UTC).replace(hour=0, minute=0, second=0) + timedelta(hours=hours))
-    client.post("/v1/goals", {"title": "Ship the importer", "due_at": due})
-
-    def find_due(path):
-        return re.search(r'<span( class="bad")?><time datetime="([^"]+)">([^<]*due[^<]*)</time>', browser.page(path))
-
-    on_goals, on_overview = find_due("/w/default/goals"), find_due("/w/default/")
-    assert on_overview.groups() == on_goals.groups()
-    assert (on_overview[1] is not None) == (hours < 0)
-
-
 def test_a_candidate_that_is_turned_away_waits_no_more(client, container, browser):
     client.write("A memory that makes the workspace")
     candidate = client.write("It may be that the port is 8123")
@@ -184,3 +111,107 @@ def test_a_candidate_that_is_turned_away_waits_no_more(client, container, browse
     assert "1 decision waits in your inbox" in overview(browser)
     settle_candidate(container.workspace("default"), candidate, CandidateVerdict.REJECT)
     assert "decision waits in your inbox" not in overview(browser)
+
+
+def today(browser, workspace="default"):
+    """Return the part about today as it reads, without tags."""
+    page = browser.page(f"/w/{workspace}/").partition('id="today"')[2].partition('<dl class="stats">')[0]
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", f"<h2 {page}")).split())
+
+
+def test_today_lists_every_workspace_that_of_the_page_first(client, browser):
+    client.write("Invoices are rounded to cents", workspace="shop")
+    client.write("Posts are written in Markdown", workspace="blog")
+    told = today(browser, "shop")
+    assert re.match(r"Today shop Learned Invoices .* blog Learned Posts", told)
+    assert re.match(r"Today blog Learned Posts .* shop Learned Invoices", today(browser, "blog"))
+
+
+def test_an_empty_day_says_what_will_appear_and_how(client, container, browser):
+    client.write("The importer reads CSV")
+    with container.databases.get("default").write() as db:
+        db.execute("DELETE FROM change")
+    assert "No changes since midnight" in today(browser)
+    assert "reverie remember" in today(browser)
+
+
+def test_learned_changed_and_forgotten_with_their_sentences(client, browser):
+    client.put("/v1/facts/sms-gateway/rate", {"value": "10 per second"})
+    client.put("/v1/facts/sms-gateway/rate", {"value": "25 per second"})
+    gone = client.write("A note that nobody needs")
+    client.delete(f"/v1/memories/{gone}")
+    secret = client.write("The flumadiddle is behind the door")
+    client.delete(f"/v1/memories/{secret}?hard=true")
+    client.write("Invoices are rounded to cents")
+    told = today(browser)
+    assert re.search(r"Learned Invoices are rounded to cents user", told)
+    assert re.search(r"Changed sms gateway rate: 10 per second → sms gateway rate: 25 per second replaced", told)
+    assert "Forgotten" in told
+    assert "A note that nobody needs archived" in told
+    assert "a memory was deleted permanently" in told
+    assert "flumadiddle" not in told
+
+
+def test_a_memory_is_deleted_and_brought_back_on_the_first_page(client, browser):
+    client.write("Invoices are rounded to cents")
+    page = browser.submit("/w/default/", "Delete")
+    assert "Memory archived" in page
+    assert "Forgotten Invoices are rounded to cents archived" in today(browser)
+    browser.submit("/w/default/", "Undo")
+    assert "Learned Invoices are rounded to cents" in today(browser)
+
+
+def test_a_new_value_is_undone_on_the_first_page(client, browser):
+    for value in ("10 per second", "25 per second"):
+        client.put("/v1/facts/sms-gateway/rate", {"value": value})
+    browser.submit("/w/default/", "Undo")
+    assert client.get("/v1/facts/sms-gateway/rate").get_json()["value"] == "10 per second"
+
+
+def test_an_edit_is_undone_on_the_first_page(client, container, browser):
+    memory = client.write("The importer reads CSV")
+    with container.databases.get("default").write() as db:
+        db.execute("DELETE FROM change")
+    client.patch(f"/v1/memories/{memory}", {"content": "The importer reads TSV"})
+    assert "The importer reads CSV → The importer reads TSV edited" in today(browser)
+    browser.submit("/w/default/", "Undo")
+    assert client.get(f"/v1/memories/{memory}").get_json()["content"] == "The importer reads CSV"
+
+
+def test_an_automatic_change_is_undone_on_the_first_page(client, container, browser):
+    gone = client.write("A memory that is archived by a job")
+    with container.databases.get("default").write() as db:
+        archive_memory(db, memories.get(db, gone), utc_now())
+        audit.add(db, utc_now(), "archive", AuditAction.ARCHIVE, gone, detail={"unused_days": 200})
+    assert "unused for a long time" in today(browser)
+    browser.submit("/w/default/", "Undo")
+    assert client.get(f"/v1/memories/{gone}").get_json()["archived_at"] is None
+
+
+def test_the_buttons_act_in_the_workspace_of_their_row(client, browser):
+    client.write("A memory that makes the workspace")
+    memory = client.write("Posts are written in Markdown", workspace="blog")
+    page = browser.page("/w/default/")
+    assert f"/w/blog/memories/{memory}#edit-content" in page
+    assert f"/w/blog/memories/{memory}/archive" in page
+
+
+def test_many_imported_memories_are_a_count_with_a_link(client, browser):
+    for number in range(LISTED_IMPORTS + 1):
+        client.write(f"Note number {number} of the old tool", source="import")
+    page = browser.page("/w/default/")
+    listed = browser.follow(page, f"{LISTED_IMPORTS + 1} imported memories")
+    assert "Note number 3" in listed
+
+
+def test_the_day_is_that_of_the_reader(client, container, browser):
+    client.write("Invoices are rounded to cents")
+    zone = timezone(timedelta(hours=14)) if datetime.now(UTC).hour < 12 else UTC
+    browser.tell_zone("Pacific/Kiritimati" if zone is not UTC else "UTC")
+    midnight = datetime.combine(datetime.now(zone).date(), time.min, zone)
+    with container.databases.get("default").write() as db:
+        db.execute("UPDATE change SET hlc = ?", (f"{int(midnight.timestamp() * 1000) - 1:014d}-000000-x",))
+    assert "No changes since midnight" in today(browser)
+    with container.databases.get("default").write() as db:
+        db.execute("UPDATE change SET hlc = ?", (f"{int(midnight.timestamp() * 1000):014d}-000000-x",))
+    assert "Invoices are rounded to cents" in today(browser)

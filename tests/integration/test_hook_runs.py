@@ -1,6 +1,11 @@
 """Every event of a hook and call of a tool leaves a run: what was told, or why nothing was."""
 
+import time
+
 import pytest
+
+from pipeline.store import turns
+from pipeline.times import utc_text_at
 
 FACT = "The billing service uses port 8123"
 PROMPT = "which port does billing use?"
@@ -106,3 +111,65 @@ def test_runs_are_listed_in_pages(client):
     rest = client.get(f"/v1/hook-runs?limit=3&cursor={first['next_cursor']}").get_json()
     assert [one["session_id"] for one in first["items"] + rest["items"]] == ["s4", "s3", "s2", "s1", "s0"]
     assert rest["next_cursor"] is None
+
+
+def say(client, text, at=None, session="s1"):
+    message = {"role": "user", "content": text} | ({} if at is None else {"at": at})
+    body = {"session_id": session, "messages": [message, {"role": "assistant", "content": "Done."}]}
+    assert client.post("/v1/turns", body).status_code == 202
+
+
+def prompts(client):
+    """Return the prompt of each run, the first first."""
+    return [client.get(f"/v1/hook-runs/{run['id']}").get_json()["prompt"] for run in reversed(runs(client))]
+
+
+def test_a_run_is_read_with_the_stored_prompt(client):
+    client.write(FACT)
+    hook(client)
+    assert prompts(client) == [None]
+    say(client, PROMPT)
+    say(client, "and something else", session="s2")
+    assert prompts(client) == [PROMPT]
+
+
+def test_each_run_has_its_own_prompt(client, container):
+    client.write(FACT)
+    now = time.time()
+    said = ["which port does billing use?", "thanks!", "deploy it then"]
+    for number, text in enumerate(said):
+        hook(client, prompt=text)
+        hook(client, "PostToolUse", tool_name="Read")
+        # The second prompt is not stored, as after "don't save this".
+        if number != 1:
+            say(client, text, utc_text_at(now + 60 * number - 1))
+    container.feedback.flush()
+    with container.operations.opened() as db:
+        times = [(now + 60 * (seq // 2), seq + 1) for seq in range(6)]
+        db.executemany("UPDATE hook_run SET at = ? WHERE seq = ?", times)
+    assert prompts(client) == [said[0], None, None, None, said[2], None]
+
+
+def test_a_purged_or_silent_prompt_is_not_shown(client, digested):
+    client.write(FACT)
+    hook(client, session_id="s1")
+    say(client, "our port is 9911, remember that")
+    (prompt,) = prompts(client)
+    assert prompt is not None
+    with_incognito = {"session_id": "s1", "on": True}
+    client.post("/v1/incognito", with_incognito)
+    hook(client, session_id="s1", prompt="a silent prompt")
+    say(client, "a silent prompt")
+    assert prompts(client) == [prompt]
+
+
+def test_the_prompt_goes_with_the_turn(client, container):
+    client.write(FACT)
+    hook(client)
+    say(client, PROMPT)
+    assert prompts(client) == [PROMPT]
+    with container.databases.get("default").write() as db:
+        turns.forget(db, [turn.seq for turn in turns.page(db, "s1", 10, None)])
+    assert prompts(client) == [None]
+    with container.operations.opened() as db:
+        assert not any(PROMPT in str(row) for row in db.execute("SELECT * FROM hook_run"))

@@ -12,6 +12,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
 
 from config.paths import READ_ONLY_HEADER
 from config.settings_edits import save_workspace_setting
@@ -38,7 +40,7 @@ def folder(tmp_path):
 def converse(request, home, folder):
     """Run a conversation over HTTP or over stdio, in a session with some switches."""
 
-    def run(conversation, *, read_only=False):
+    def run(conversation, *, read_only=False, profile="core", mode="legacy"):
         async def over_http(port):
             headers = {"Authorization": f"Bearer {home.paths.token()}"} | (
                 {READ_ONLY_HEADER: "true"} if read_only else {}
@@ -46,7 +48,8 @@ def converse(request, home, folder):
             async with (
                 create_mcp_http_client(headers=headers) as http,
                 Client(
-                    streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http), mode="legacy"
+                    streamable_http_client(f"http://127.0.0.1:{port}/mcp?profile={profile}", http_client=http),
+                    mode=mode,
                 ) as client,
             ):
                 return await conversation(client)
@@ -55,9 +58,9 @@ def converse(request, home, folder):
             variables = {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(port), "HF_HUB_OFFLINE": "1"}
             options = ["--read-only"] if read_only else []
             parameters = StdioServerParameters(
-                command=REVERIE, args=["mcp", *options], env=os.environ | variables, cwd=folder
+                command=REVERIE, args=["mcp", "--profile", profile, *options], env=os.environ | variables, cwd=folder
             )
-            async with Client(stdio_client(parameters), mode="legacy") as client:
+            async with Client(stdio_client(parameters), mode=mode) as client:
                 return await conversation(client)
 
         with serve_home(home) as port:
@@ -119,6 +122,26 @@ def test_a_workspace_that_is_off_lists_one_tool_that_says_so(converse, home):
     assert tool.description == IS_OFF
     assert (refused.is_error, refused.content[0].text) == (True, IS_OFF)
     assert (explained.is_error, explained.content[0].text) == (False, IS_OFF)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_chat_lists_no_tool_and_is_told_of_none(converse, home, mode, enabled):
+    switch(home, enabled=enabled)
+
+    async def conversation(client):
+        # The second list is answered by the SDK, the first one before it is loaded.
+        first, refused = await list_names(client), []
+        for name in ("recall", "remember_batch", "more_tools", "memory_is_off"):
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool(name, {"query": "x", "items": [FACT]})
+            refused.append(caught.value.error.code)
+        return first, await list_names(client), refused, client.instructions
+
+    first, later, refused, instructions = converse(conversation, profile="none", mode=mode)
+    assert first == later == set()
+    assert set(refused) == {INVALID_PARAMS}
+    assert not instructions
 
 
 def test_commands_say_that_reverie_is_off(home, folder):

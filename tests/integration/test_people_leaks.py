@@ -130,6 +130,7 @@ LOOKED_AT: dict[str, Way] = {
     "a search over sessions": get("/v1/sessions/search", query=QUESTION),
     "a session": lambda crowd, look: ask(crowd, look, "GET", f"/v1/sessions/{look.session}"),
     "hook runs": get("/v1/hook-runs"),
+    "today": get("/v1/today"),
     "audit": get("/v1/audit"),
     "refused": get("/v1/refused"),
     "unsaved statements": get("/v1/unsaved-statements"),
@@ -176,14 +177,14 @@ def test_nothing_of_a_persons_own_reaches_another(server):
         acts.update(shared=sum(bool(memory.shared_in) for memory in crowd.memories))
         for look in plan.looks:
             found = crowd.named_in(WAYS[look.way](crowd, look))
-            if not crowd.may(look.asker, look.workspace) and look.way not in ("hook runs", "workspaces"):
+            if not crowd.may(look.asker, look.workspace) and look.way not in ("hook runs", "workspaces", "today"):
                 assert found == [], look
                 continue
             rule = _is_told if look.way in TOLD else _is_open
-            leaked = [memory for memory in found if not rule(memory, look)]
+            leaked = [memory for memory in found if not rule(memory, look, crowd)]
             assert leaked == [], (look, leaked)
             asked[look.way] += 1
-            hidden[look.way] += sum(not rule(memory, look) for memory in crowd.memories)
+            hidden[look.way] += sum(not rule(memory, look, crowd) for memory in crowd.memories)
             shown[look.way] += len(found)
 
     holds()
@@ -195,13 +196,18 @@ def test_nothing_of_a_persons_own_reaches_another(server):
     assert len(+shown) > 10
 
 
-def _is_told(memory, look: Look) -> bool:
+def _is_told(memory, look: Look, _crowd: Crowd) -> bool:
     return memory.is_told_to(look)
 
 
-def _is_open(memory, look: Look) -> bool:
-    # A person's runs are theirs in whatever workspace they were told.
-    places = WORKSPACES if look.way == "hook runs" else (look.workspace,)
+def _is_open(memory, look: Look, crowd: Crowd) -> bool:
+    places = (look.workspace,)
+    if look.way == "hook runs":
+        # A person's runs are theirs in whatever workspace they were told.
+        places = WORKSPACES
+    elif look.way in ("today", "overview"):
+        # The day of every workspace that the person may enter.
+        places = tuple(place for place in WORKSPACES if crowd.may(look.asker, place))
     return any(memory.is_open_to(look.asker, place) for place in places)
 
 

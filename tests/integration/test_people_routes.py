@@ -97,7 +97,8 @@ GET /w/<workspace>/settings/token · POST /w/<workspace>/settings/token/new
 """
 # About no workspace, or about what is the caller's own.
 ANYBODY = """
-GET /v1/workspaces · GET /v1/people/me · GET /v1/hook-runs · GET /v1/hook-runs/<run_id> · GET /openapi.json
+GET /v1/workspaces · GET /v1/people/me · GET /v1/hook-runs · GET /v1/hook-runs/<run_id> · GET /v1/today
+GET /openapi.json
 POST /v1/dashboard/links · GET / · POST /sign-out · GET /w/<workspace> · GET /w/<workspace>/<path:rest>
 """
 # Open without any token.

@@ -79,6 +79,12 @@ class WholeRunAnswer(RunAnswer):
     trace: dict[str, Any] | None
 
 
+class ReadRunAnswer(WholeRunAnswer):
+    """A run with the person's message that it answered, read from the stored turns; null if it is not stored."""
+
+    prompt: str | None
+
+
 class NotedAnswer(Answer):
     """Confirmation that a run was recorded."""
 
@@ -94,10 +100,12 @@ def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
     )
 
 
-@api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=WholeRunAnswer, problems=(404,), needs=Access.ANYBODY))
-def read_run(call: Call, run_id: str) -> HookRun:
-    """Read a run with the text that it showed to the agent."""
-    return call.container.agents.hook_runs.get(run_id, call.caller.person_id)
+@api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=ReadRunAnswer, problems=(404,), needs=Access.ANYBODY))
+def read_run(call: Call, run_id: str) -> ReadRunAnswer:
+    """Read a run: the prompt, the text that it showed to the agent, and what it left out."""
+    runs = call.container.agents.hook_runs
+    run = runs.get(run_id, call.caller.person_id)
+    return ReadRunAnswer(**WholeRunAnswer.model_validate(run).model_dump(), prompt=runs.find_prompt(run))
 
 
 @api.route(Endpoint("POST", "/v1/hook-runs", answer=NotedAnswer, status=202, of_folder=True, reads=True))

@@ -59,7 +59,11 @@ class ActivityAnswer(Answer):
 
 
 class PrepareAnswer(Answer):
-    """The memories about a message, by kind; `text` contains all of them in a form for an agent."""
+    """The memories about a message, by kind; `text` contains all of them in a form for an agent.
+
+    On the first call of a session, `start` is what hooks show at a session's start, and `text` begins with it. Without
+    a session ID, the calls of an agent in a folder are one session until it is idle for 4 hours.
+    """
 
     relevant: bool
     project: ProjectAnswer
@@ -72,6 +76,7 @@ class PrepareAnswer(Answer):
     memories: list[HitAnswer]
     person: list[HitAnswer]
     team: list[HitAnswer] = Field(default_factory=list, exclude_if=is_missing)
+    start: str
     text: str
     took_ms: float
     degraded: bool
@@ -79,7 +84,7 @@ class PrepareAnswer(Answer):
 
 @api.route(Endpoint("POST", "/v1/prepare", answer=PrepareAnswer, problems=(404,), of_folder=True, reads=True))
 def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
-    """Return the memories that an agent needs before it answers a message."""
+    """Return the memories for a message, on a session's first call also the standing rules and decisions."""
     began = time.perf_counter()
     workspace = workspace_of_folder(call, body.cwd)
     session_id = session_of(body.session_id, call.caller)

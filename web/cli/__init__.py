@@ -27,6 +27,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "remember": Entry("memories", "Store a memory"),
         "recall": Entry("recall", "Search memories"),
         "list": Entry("memories", "List memories"),
+        "today": Entry("today", "What changed today"),
         "tail": Entry("tail", "Print events as they happen"),
         "get": Entry("memories", "Show a memory"),
         "edit": Entry("memories", "Change a memory"),

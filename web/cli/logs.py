@@ -9,7 +9,7 @@ from pipeline.times import local_minute, local_second
 from web.cli import options
 from web.cli.audit import audit
 from web.cli.command import Group, pass_state
-from web.cli.render import plain, print_if_none
+from web.cli.render import one_line, plain, print_if_none, table
 from web.cli.state import State
 
 
@@ -70,17 +70,27 @@ def hooks(context: click.Context) -> None:
 @click.option("--session", metavar="ID", help="Only list runs in this session.")
 @pass_state
 def log(state: State, run: str | None, limit: int, session: str | None) -> None:
-    """List runs of hooks and tools, newest first; with RUN, print the text that the agent read.
+    """List runs of hooks and tools, newest first; with RUN, print what was shown and what was left out, and why.
 
     All workspaces are listed, with -w only one.
     """
     if run is not None:
         record = state.ask(lambda client: client.call("GET", f"/v1/hook-runs/{quote(run, safe='')}"))
-        text = plain(record["text"]) or f"Nothing was shown: {plain(record['reason'])}"
-        state.show(record, lambda: click.echo(text))
+        state.show(record, lambda: _print_run(record))
         return
     page = state.list_items("/v1/hook-runs", limit, session_id=session, workspace=state.named_workspace)
     state.show(page, lambda: _print_runs(page["items"]))
+
+
+def _print_run(run: dict[str, Any]) -> None:
+    if run["prompt"] is not None:
+        click.echo(f"prompt:\n{plain(run['prompt'])}\n\nshown:")
+    click.echo(plain(run["text"]) or f"Nothing was shown: {plain(run['reason'])}")
+    left_out = (run["trace"] or {}).get("left_out", [])
+    if left_out:
+        click.echo("\nleft out:")
+        rows = [[f"{line['score']:.2f}", line["source"], one_line(line["text"]), line["reason"]] for line in left_out]
+        table(["score", "source", "text", "reason"], rows, right=["score"])
 
 
 def _print_runs(items: list[dict[str, Any]]) -> None:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @click.command("mcp", cls=Command)
 @click.option(
     "--profile",
-    type=click.Choice(["core", "full"]),
+    type=click.Choice(["core", "full", "none"]),
     default="core",
     show_default=True,
-    help="Tools to offer: core for the ten most useful, full for all.",
+    help="Tools to offer: core for the ten most useful, full for all, none for a chat without memory tools.",
 )
 @click.option("--server", metavar="NAME", help="Use the server of this team instead of the one on this machine.")
 @click.option("--read-only", is_flag=True, help="Offer only tools that read; store nothing from this session.")

@@ -264,7 +264,7 @@ def _validate(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
 def _came_from() -> str | None:
     """Return the path of the page that submitted the form, None for pages of other sites."""
     parts = urlsplit(request.headers.get("Referer", ""))
-    if parts.netloc != request.host or not parts.path.startswith("/w/"):
+    if parts.netloc != request.host or not (parts.path == "/" or parts.path.startswith("/w/")):
         return None
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 

@@ -1,6 +1,6 @@
 """Time zone of the reader, from the cookie that `frame.js` sets (default: UTC)."""
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -45,6 +45,14 @@ def local_day(moment: str) -> str:
 def local_clock(moment: str) -> str:
     """Return the time of day in the reader's time zone."""
     return f"{to_reader(moment):%H:%M}"
+
+
+def find_day(now: datetime) -> tuple[datetime, datetime]:
+    """Return the start and the end of the reader's day at a time."""
+    zone = reader_zone()
+    day = now.astimezone(zone).date()
+    start, end = (datetime.combine(each, time.min, zone) for each in (day, day + timedelta(days=1)))
+    return start, end
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ from pipeline.context.quoting import ANYBODY, Speaker, flatten, quote
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import EdgeKind, EntityKind, Kind
 from web.mcp.core_tools import CORE, DETAILS, fact_as_of
+from web.mcp.greeting import NO_TOOLS
 from web.mcp.offered_tools import MORE_TOOLS
 from web.mcp.rendering import render_edges, render_memories, render_memory, shorten
 from web.mcp.session_tools import SESSION_TOOLS
@@ -350,4 +351,8 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
 
 # The tools that `more_tools` reveals in a session with the core profile.
 REVEALED: tuple[Tool, ...] = (*ADDED_BY_FULL, *SESSION_TOOLS)
-PROFILES: Mapping[str, tuple[Tool, ...]] = {"core": (*CORE, MORE_TOOLS), "full": (*CORE, *REVEALED)}
+PROFILES: Mapping[str, tuple[Tool, ...]] = {
+    "core": (*CORE, MORE_TOOLS),
+    "full": (*CORE, *REVEALED),
+    NO_TOOLS: (),
+}

@@ -61,7 +61,7 @@ def describe_revealed(tools: tuple[Tool, ...]) -> ToolResult:
 
 def offer_tools(tools: tuple[Tool, ...], switches: Switches) -> tuple[Tool, ...]:
     """Return the tools to list; a tool that reads and writes keeps only the arguments that read."""
-    if not switches.is_enabled:
+    if not switches.is_enabled and tools:
         return (MEMORY_IS_OFF,)
     if switches.may_write:
         return tools

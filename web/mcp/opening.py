@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 
-from web.mcp.greeting import MOST_HEARD, Greeting, answer_list, answer_listen, greet, refuse_early, speaks_modern
+from web.mcp.greeting import (
+    MOST_HEARD,
+    Greeting,
+    answer_list,
+    answer_listen,
+    choose_instructions,
+    greet,
+    refuse_early,
+    speaks_modern,
+)
 from web.version import VERSION
 
 if TYPE_CHECKING:
@@ -95,10 +104,11 @@ def answer_opening(
     After the first list the host has the answers that it needs at its start, and the SDK is loaded.
     """
     heard: list[OpeningLine] = []
-    reply: Reply = _greet_first
+    greet_first = _greet_for(profile)
+    reply = greet_first
     while len(heard) < MOST_HEARD and (line := host.next_line()):
         greeting = reply(line, heard)
-        if greeting is None and not heard and reply is _greet_first and speaks_modern(line):
+        if greeting is None and not heard and reply is greet_first and speaks_modern(line):
             reply = _list_for(profile, find_switches, modern=True)
             greeting = reply(line, heard)
         if greeting is None:
@@ -119,9 +129,15 @@ def _unanswered(*lines: bytes) -> list[OpeningLine]:
     return [OpeningLine(line.decode(errors="replace"), answered=False) for line in lines]
 
 
-def _greet_first(line: bytes, heard: list[OpeningLine]) -> Greeting | None:
-    opened = any(previous.answered for previous in heard)
-    return greet(line, VERSION, opened=opened) or refuse_early(line, VERSION, opened=opened)
+def _greet_for(profile: str) -> Reply:
+    instructions = choose_instructions(profile)
+
+    def reply(line: bytes, heard: list[OpeningLine]) -> Greeting | None:
+        opened = any(previous.answered for previous in heard)
+        answer = greet(line, VERSION, opened=opened, instructions=instructions)
+        return answer or refuse_early(line, VERSION, opened=opened, instructions=instructions)
+
+    return reply
 
 
 def _list_for(profile: str, find_switches: "FindSwitches | None", *, modern: bool) -> Reply:
@@ -132,8 +148,10 @@ def _list_for(profile: str, find_switches: "FindSwitches | None", *, modern: boo
 
     switches = (find_switches or all_on)(None)
     catalog = build_catalog(offer_tools(PROFILES[profile], switches), is_enabled=switches.is_enabled)
+    instructions = choose_instructions(profile)
 
     def reply(line: bytes, _heard: list[OpeningLine]) -> Greeting | None:
-        return (answer_listen(line) if modern else None) or answer_list(line, VERSION, catalog, modern=modern)
+        listened = answer_listen(line) if modern else None
+        return listened or answer_list(line, VERSION, catalog, modern=modern, instructions=instructions)
 
     return reply

@@ -41,7 +41,7 @@ api = Api("mcp")
 class ProfileQuery(QueryString):
     """The profile: which tools to offer."""
 
-    profile: Literal["core", "full"] = "core"
+    profile: Literal["core", "full", "none"] = "core"
 
 
 class FrontServers:

@@ -113,7 +113,7 @@ def build_server(
     return NotifyingServer(
         NAME,
         version=VERSION,
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS if tools else None,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,

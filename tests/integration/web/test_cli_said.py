@@ -1,5 +1,7 @@
 """Sessions, runs of hooks, lessons' effect, what was refused, and what is known about you, on the command line."""
 
+import json
+
 import pytest
 
 from tests.fakes.command_line import remember, run, run_json, serve_app
@@ -82,6 +84,20 @@ def test_what_hooks_told_is_listed_and_shown(client):
     (one,) = run_json("hooks", "log")["items"]
     assert "UserPromptSubmit" in run("hooks", "log", "--session", "s1").stdout
     assert FACT in run("hooks", "log", one["id"]).stdout
+
+
+def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, container):
+    remember(FACT)
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "", "prompt": "which port is billing?"}
+    client.call("POST", "/hooks/claude-code", prompt)
+    say(client, ("user", "which port is billing?"))
+    (one,) = run_json("hooks", "log")["items"]
+    line = {"key": "memory:1", "source": "memory", "text": "Staging uses 5433", "score": 0.21, "reason": "too weak"}
+    with container.operations.opened() as db:
+        db.execute("UPDATE hook_run SET trace = ?", (json.dumps({"left_out": [line]}),))
+    shown = run("hooks", "log", one["id"]).stdout
+    assert shown.index("which port is billing?") < shown.index(FACT) < shown.index("left out:")
+    assert "0.21  memory  Staging uses 5433  too weak" in shown
 
 
 def test_the_effect_of_lessons_is_not_told_too_early():

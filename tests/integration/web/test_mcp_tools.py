@@ -838,7 +838,7 @@ def test_the_sdk_goes_on_where_the_greeting_ended():
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
 
-@pytest.mark.parametrize("profile", ["core", "full"])
+@pytest.mark.parametrize("profile", list(PROFILES))
 @pytest.mark.parametrize("version", [*VERSIONS, *MODERN_VERSIONS])
 def test_lists_are_answered_as_the_sdk_does(version, profile):
     from web.version import VERSION

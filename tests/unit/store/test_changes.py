@@ -44,34 +44,31 @@ def test_an_empty_log_has_generation_nought():
         assert changes.generation(db) == 0
 
 
-def test_what_was_done_since_a_moment_is_counted_and_listed_the_last_first(monkeypatch):
+def test_changes_of_a_time_are_listed_the_last_first(monkeypatch):
     def at(wall_ms, op, *memory_ids):
         monkeypatch.setattr(changes.time, "time_ns", lambda: wall_ms * 1_000_000)
         with database.write() as db:
             changes.append(db, op, memory_ids)
 
+    since = datetime.fromtimestamp(START_MS / 1000, UTC)
+    ops = [changes.CREATE, changes.EDIT]
+
+    def read(first, last, limit=9):
+        with database.read() as db:
+            return [(each.op, each.memory_id) for _, each in changes.list_between(db, first, last, ops, [], limit)]
+
     with scratch_database() as database:
+        assert read(since, since + timedelta(days=1)) == []
         at(START_MS - 1, changes.CREATE, "before")
         at(START_MS, changes.CREATE, "a", "b")
         at(START_MS + 1500, changes.FADE, "a", "b")
         at(START_MS + 2000, changes.EDIT, "a")
-        since = datetime.fromtimestamp(START_MS / 1000, UTC)
+        assert read(since, since + timedelta(seconds=3)) == [("edit", "a"), ("create", "b"), ("create", "a")]
+        assert read(since, since + timedelta(seconds=3), limit=1) == [("edit", "a")]
+        # The end is exclusive.
+        assert read(since, since + timedelta(seconds=2)) == [("create", "b"), ("create", "a")]
+        assert read(since - timedelta(days=1), since) == [("create", "before")]
+        assert read(since + timedelta(days=1), since + timedelta(days=2)) == []
         with database.read() as db:
-            assert changes.tally_since(db, since) == {changes.CREATE: 2, changes.EDIT: 1}
-            assert changes.tally_since(db, since + timedelta(days=1)) == {}
-            found = changes.list_latest_changes(db, since, [changes.CREATE, changes.EDIT, changes.FADE], 3)
-            assert [(one.op, one.memory_id) for _, one in found] == [("edit", "a"), ("fade", "b"), ("fade", "a")]
-            assert found[0][0] == since + timedelta(seconds=2)
-            [(at_first, first), _] = changes.list_latest_changes(db, since, [changes.CREATE], 9)
-            assert (at_first, first.memory_id) == (since, "b")
-
-
-def test_the_changes_since_a_time_before_the_first_and_after_the_last_change(monkeypatch):
-    with scratch_database() as database:
-        monkeypatch.setattr(changes.time, "time_ns", lambda: START_MS * 1_000_000)
-        with database.write() as db:
-            changes.append(db, changes.CREATE, ["a", "b"])
-        written_at = datetime.fromtimestamp(START_MS / 1000, UTC)
-        with database.read() as db:
-            for late_ms, tally in ((-1000, {"create": 2}), (0, {"create": 2}), (1000, {})):
-                assert changes.tally_since(db, written_at + timedelta(milliseconds=late_ms)) == tally
+            ((written_at, _),) = changes.list_between(db, since, since + timedelta(days=1), [changes.EDIT], [], 9)
+        assert written_at == since + timedelta(seconds=2)

@@ -67,21 +67,19 @@ def rename(view: View, session_id: str) -> Response:
 @hooks_section.page("/hooks", Paged, empty_too=True)
 def log(view: View) -> str:
     """List hook runs, newest first."""
-    page = view.container.agents.hook_runs.page(
-        PAGE_SIZE, view.query.before, view.workspace.id, person_id=view.workspace.person_id
-    )
-    return show("hook_runs.html", view, title="Hook runs", runs=page.items, next_url=next_page(page.next_cursor))
+    runs = view.container.agents.hook_runs
+    page = runs.page(PAGE_SIZE, view.query.before, view.workspace.id, person_id=view.workspace.person_id)
+    prompts = {each.id: runs.find_prompt(each) for each in page.items}
+    next_url = next_page(page.next_cursor)
+    return show("hook_runs.html", view, title="Hook runs", runs=page.items, prompts=prompts, next_url=next_url)
 
 
 @hooks_section.page("/hooks/<run_id>", empty_too=True)
 def run(view: View, run_id: str) -> str:
-    """Show a hook run with the text that the agent received."""
-    return show(
-        "hook_run.html",
-        view,
-        title="Hook run",
-        run=view.container.agents.hook_runs.get(run_id, view.workspace.person_id),
-    )
+    """Show a hook run: the prompt, what the agent was shown, and what was left out."""
+    runs = view.container.agents.hook_runs
+    shown = runs.get(run_id, view.workspace.person_id)
+    return show("hook_run.html", view, title="Hook run", run=shown, prompt=runs.find_prompt(shown))
 
 
 @me_section.page("/me", Paged, empty_too=True)

@@ -64,6 +64,12 @@ class BringBackForm(SeenForm):
     given: Importance | None = None
 
 
+class ArchiveForm(BaseModel):
+    """Whether to show the memory afterwards, instead of the page of the form."""
+
+    leaves: bool = False
+
+
 class PinForm(BaseModel):
     """New pin state of a memory."""
 
@@ -231,12 +237,13 @@ def unconfirm(view: View, memory_id: str) -> Response:
     return back(view, "The memory and the memories derived from it are evidence again.")
 
 
-@section.action("/memories/<memory_id>/archive")
+@section.action("/memories/<memory_id>/archive", ArchiveForm)
 def archive(view: View, memory_id: str) -> Response:
     """Archive a memory."""
     memories.archive(view.workspace, memory_id)
     message = "Memory archived. Results no longer contain it."
-    return back(view, message, to=_address(memory_id), undo=(_path("restore", memory_id), {}))
+    to = _address(memory_id) if view.form.leaves else None
+    return back(view, message, to=to, undo=(_path("restore", memory_id), {}))
 
 
 @section.action("/memories/<memory_id>/restore")

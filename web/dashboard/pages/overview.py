@@ -1,16 +1,20 @@
-"""Overview: memory counts and growth, today's changes, health, usefulness and suggestions."""
+"""Overview: what was learned, changed and forgotten today, memory counts, health and suggestions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from flask import url_for
+from flask import g, url_for
 
-from pipeline.services.operations import score_predictions
+from pipeline.records.people import Role
 from pipeline.services.overview import Overview, read_overview
 from pipeline.services.recording_check import HostRecording, describe_problem
-from web.dashboard.pages.goals import due_in_words
+from pipeline.services.today import WorkspaceDay, list_day, list_written_since
+from pipeline.write.revise import text_mark
+from web.access import may_enter
+from web.call import workspace_of_caller
 from web.dashboard.view import Section, View, describe_imported, show
+from web.dashboard.zone import find_day
 from web.hosts import installed_files
 from web.recording import check_hosts
 
@@ -29,7 +33,7 @@ class Hint:
 
 @section.page("/")
 def home(view: View) -> str:
-    """Show the state of the workspace."""
+    """Show what happened today in all workspaces, and the state of this one."""
     services = view.container
     overview = read_overview(view.workspace, services.operations, services.settings, services.snapshots, view.now)
     return show(
@@ -37,11 +41,22 @@ def home(view: View) -> str:
         view,
         title="Overview",
         overview=overview,
-        dues={goal.seq: due_in_words(goal, view.now) for goal in overview.goals},
-        foreseen=score_predictions(view.workspace, view.now),
+        days=_list_days(view),
+        may_undo=lambda workspace: g.caller.may(workspace, Role.OWNER),
+        text_mark=text_mark,
         hints=_hints(view, overview),
         sessions=describe_imported(view),
     )
+
+
+def _list_days(view: View) -> list[WorkspaceDay]:
+    """Return the day of every workspace of the reader, that of this page first."""
+    services = view.container
+    since, until = find_day(view.now)
+    written = list_written_since(services.databases, since)
+    names = [name for name in written if may_enter(g.caller, name, services.people)]
+    names.sort(key=lambda name: name != view.workspace_id)
+    return list_day((workspace_of_caller(services, g.caller, name) for name in names), since, until)
 
 
 def _list_unrecorded(view: View) -> Sequence[HostRecording]:
