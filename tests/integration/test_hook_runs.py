@@ -1,6 +1,11 @@
 """Every event of a hook and call of a tool leaves a run: what was told, or why nothing was."""
 
+from dataclasses import asdict
+
 import pytest
+
+from pipeline.records.hooks import HookAnswer, LeftOut
+from pipeline.services.hook_runs import describe_run
 
 FACT = "The billing service uses port 8123"
 PROMPT = "which port does billing use?"
@@ -106,3 +111,13 @@ def test_runs_are_listed_in_pages(client):
     rest = client.get(f"/v1/hook-runs?limit=3&cursor={first['next_cursor']}").get_json()
     assert [one["session_id"] for one in first["items"] + rest["items"]] == ["s4", "s3", "s2", "s1", "s0"]
     assert rest["next_cursor"] is None
+
+
+def test_a_run_records_the_lines_that_were_left_out_with_the_reason(container, client):
+    line = LeftOut("12", "memory", "The billing service uses port 8123", 0.4, "below the bar")
+    answer = HookAnswer(reason="nothing new is about it", left_out=[line])
+    run = describe_run("UserPromptSubmit", "codex", ("default", "s1"), 0.0, answer)
+    container.agents.hook_runs.record(run)
+    (listed,) = runs(client)
+    assert client.get(f"/v1/hook-runs/{listed['id']}").get_json()["left_out"] == [asdict(line)]
+    assert container.agents.hook_runs.get(listed["id"]).left_out == [asdict(line)]
