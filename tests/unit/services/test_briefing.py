@@ -7,16 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context import briefing as briefing_module
-from pipeline.context.briefing import (
-    SHOWN_EACH,
-    Briefing,
-    BriefingLimits,
-    Readable,
-    compose_briefing,
-)
+from pipeline.context.briefing import SHOWN_EACH
 from pipeline.context.lesson_records import ENOUGH
-from pipeline.context.prompt_lines import TOLD
+from pipeline.prompt import briefing as briefing_module
+from pipeline.prompt.briefing import Briefing, BriefingLimits, Readable, compose_briefing
+from pipeline.prompt.fill import MOST
 from pipeline.recall.deadline import Deadline
 from pipeline.records import HEADER, RULES_HEADER, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.records.hooks import AgentSession
@@ -131,7 +126,7 @@ def test_only_the_few_best_are_told(workspace, tell):
         workspace.write(f"Billing listens on port {8000 + number}")
     far = workspace.write("Some day somebody may look into where the old billing of the north listened " * 3)
     told = [line[3:11] for line in list_lines(tell())]
-    assert len(told) == TOLD
+    assert len(told) == MOST
     assert far[-8:] not in told
 
 
