@@ -182,9 +182,7 @@ class Settings:
         "off", "Keep what agents learn on a git branch for that branch until it is merged.", choices=("off", "on")
     )
     personal: bool = declare(default=True, help="Remember facts about you and use them in all workspaces.")
-    imports_in_prompts: bool = declare(
-        default=True, help="Show imported documents, code outlines and commits with prompts."
-    )
+    imports_in_prompts: bool = declare(default=True, help="Show imported documents, code and commits with prompts.")
     write_tools: bool = declare(default=True, help="Let agents store and change memories with MCP tools.")
     read_only: bool = declare(default=False, help="Reject every change to memories; recall still works.")
     trace: bool = declare(default=False, help="Record in each hook run why every memory was included or left out.")
@@ -222,14 +220,12 @@ SETTINGS = list_declared(Settings)
 WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "lesson_holdout", "review"),
-        *("incognito", "enabled", "hook_recall", "imports_in_prompts", "journal"),
-        *("capture", "capture_llm", "personal", "write_tools"),
-        *("read_only", "trace", "sessions_mb", "branch_memory"),
+        *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
+        *("read_only", "trace", "sessions_mb", "branch_memory", "imports_in_prompts"),
     }
 )
 
-# The switches that `reverie status` shows.
-SWITCHES = (
+SWITCHES = (  # Shown by `reverie status`.
     *("enabled", "hook_recall", "journal", "capture", "personal"),
     *("write_tools", "read_only", "incognito", "trace"),
 )

@@ -123,9 +123,8 @@ class AgentSessionService:
         obeyed = obey(workspace, self._contexts, session, typed)
         replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, typed)
         message, limits = message.strip()[:LONGEST_QUESTION], _limit_briefing(settings)
-        asked = Asked()
-        if settings.hook_recall:
-            asked = self._prompts.ask_teams(workspace, session, message, limits.budget_ms)
+        ask = self._prompts.ask_teams
+        asked = ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session)

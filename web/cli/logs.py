@@ -70,17 +70,24 @@ def hooks(context: click.Context) -> None:
 @click.option("--session", metavar="ID", help="Only list runs in this session.")
 @pass_state
 def log(state: State, run: str | None, limit: int, session: str | None) -> None:
-    """List runs of hooks and tools, newest first; with RUN, print the text that the agent read.
+    """List runs of hooks and tools, newest first; with RUN, print the text and what was left out.
 
     All workspaces are listed, with -w only one.
     """
     if run is not None:
         record = state.ask(lambda client: client.call("GET", f"/v1/hook-runs/{quote(run, safe='')}"))
-        text = plain(record["text"]) or f"Nothing was shown: {plain(record['reason'])}"
-        state.show(record, lambda: click.echo(text))
+        state.show(record, lambda: _print_run(record))
         return
     page = state.list_items("/v1/hook-runs", limit, session_id=session, workspace=state.named_workspace)
     state.show(page, lambda: _print_runs(page["items"]))
+
+
+def _print_run(record: dict[str, Any]) -> None:
+    click.echo(plain(record["text"]) or f"Nothing was shown: {plain(record['reason'])}")
+    if record["left_out"]:
+        click.echo("\nLeft out:")
+    for line in record["left_out"]:
+        click.echo(f"  {line['reason']} · {line['source']} {line['score']:.2f} · {plain(line['text'])}")
 
 
 def _print_runs(items: list[dict[str, Any]]) -> None:
