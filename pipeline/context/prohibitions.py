@@ -44,8 +44,10 @@ _DAY = re.compile(
     r"lundi|vendredi|week-end)\b",
     re.IGNORECASE,
 )
+# Tokens that change nothing in what is forbidden.
+_EMPHASIS = frozenset(search_tokens("directly straight ever direkt jemals directamente directement"))
 # A message asks for an act if it has this share of its words.
-BREAKING_SHARE = 0.6
+BREAKING_SHARE = 0.75
 # A verb of running, and the command after it.
 _RUNS = re.compile(
     r"\b(?:run|running|execute|executing|invoke|call|launch|lances?|lancer|lancez|ex[eé]cut\w+|ejecut\w+|corr[ae]\w*|"
@@ -92,7 +94,7 @@ def _asks_for(act: str, said: frozenset[str]) -> bool:
 
 
 def _list_act_words(text: str) -> frozenset[str]:
-    return frozenset(word for word in search_tokens(text) if not is_function_word(word))
+    return frozenset(word for word in search_tokens(text) if not (is_function_word(word) or word in _EMPHASIS))
 
 
 def _list_commandwords_of(clause: str) -> Iterator[str]:

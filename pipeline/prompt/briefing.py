@@ -170,9 +170,9 @@ def compose_briefing(
     lines = [*found.repeated, *others, *person]
     budget = Budget(min(limits.max_chars, BLOCK_CHARS), MOST if options.asks_imports else 1)
     shown = set[Key]()
-    if only_new and readable.person is not None and found.person:
+    if only_new and readable.person is not None and (found.person or readable.workspace is None):
         with readable.person.database.read() as db:
-            shown |= read_shown(db, session, person)
+            shown |= read_shown(db, session, person if readable.workspace is not None else lines)
     if readable.workspace is None:
         return _describe(fill(lines, budget, shown), found)
     with readable.workspace.database.read() as db:

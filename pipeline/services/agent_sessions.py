@@ -167,7 +167,9 @@ class AgentSessionService:
             # What the start of a session lists is shown again with the first prompt that it is about.
             return
         others = [line.key for line in shown_brief.lines if line.hit is None or line.source is LineSource.TEAM]
-        self._note_seen(workspace, session, others)
+        # Without a workspace, there are only lines of teams; the personal store may remember them.
+        if (store := workspace if workspace.exists else workspace.personal_store) is not None:
+            self._note_seen(store, session, others)
         for owner, shown in ((workspace, shown_brief.shown), (workspace.person, shown_brief.person_shown)):
             if shown:
                 self._feedback.record_accesses(owner, shown)
