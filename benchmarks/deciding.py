@@ -22,11 +22,11 @@ from typing import Any
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.capture.statements import StatementClassifier
-from pipeline.context.briefing import Briefing, BriefingLimits
 from pipeline.index.encoder import ENGLISH, OnnxEncoder, encoder_directory
+from pipeline.prompt.briefing import BriefingLimits
 from pipeline.records import Stage
 from pipeline.records.hooks import AgentSession
-from pipeline.services.past_decisions import DecisionBriefings
+from pipeline.services.team import Asked
 from pipeline.services.turns import add_turns
 from pipeline.sessions.conclude_stage import ConcludeStage
 from pipeline.store import agent_sessions, work
@@ -78,9 +78,7 @@ def fill(workspace: Workspace, sessions: Sequence[Mapping[str, Any]], classifier
 
 def ask(container: WebContainer, workspace: Workspace, question: str) -> str:
     """Return the block for a prompt, without memories."""
-    decisions = DecisionBriefings(container.contexts)
-    briefing, _ = decisions.brief(workspace, AgentSession("asks"), question, LIMITS, lambda _limits: Briefing())
-    return briefing.text
+    return container.agents.prompts.compose(workspace, AgentSession("asks"), question, LIMITS, Asked()).text
 
 
 def words(text: str) -> set[str]:

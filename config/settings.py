@@ -172,6 +172,7 @@ class Settings:
         "lasting statements. Otherwise capture sends nothing.",
     )
     personal: bool = declare(default=True, help="Remember facts about you and use them in all workspaces.")
+    imports_in_prompts: bool = declare(default=True, help="Show imported documents, code and commits with prompts.")
     write_tools: bool = declare(default=True, help="Let agents store and change memories with MCP tools.")
     read_only: bool = declare(default=False, help="Reject every change to memories; recall still works.")
     trace: bool = declare(default=False, help="Record in each hook run why every memory was included or left out.")
@@ -210,12 +211,11 @@ WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "review"),
         *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
-        *("read_only", "trace", "sessions_mb"),
+        *("read_only", "trace", "sessions_mb", "imports_in_prompts"),
     }
 )
 
-# The switches that `reverie status` shows.
-SWITCHES = (
+SWITCHES = (  # Shown by `reverie status`.
     *("enabled", "hook_recall", "journal", "capture", "personal"),
     *("write_tools", "read_only", "incognito", "trace"),
 )

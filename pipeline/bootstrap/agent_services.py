@@ -7,16 +7,15 @@ from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.hook_runs import HookRunLog
-from pipeline.services.past_decisions import DecisionBriefings
+from pipeline.services.prompts import PromptService
 from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.team import TeamService
-from pipeline.services.team_briefing import TeamBriefings
 from pipeline.store.stores import Stores
 from pipeline.workspace import Workspace
 
 
 class AgentServices:
-    """The services of agents' sessions, created once per process: they remember what each session was shown."""
+    """The services of agents' sessions, created once per process."""
 
     def __init__(
         self,
@@ -28,15 +27,12 @@ class AgentServices:
         teams: TeamService,
         last_messages: LastMessages,
     ) -> None:
-        self.team_briefings = TeamBriefings(teams)
-        self.decision_briefings = DecisionBriefings(contexts)
+        self.prompts = PromptService(contexts, feedback, teams, last_messages)
         self.hook_runs = HookRunLog(stores.operations, feedback, workspace)
         self.sessions = AgentSessionService(
             workspace(usual_workspace),
             contexts,
             feedback,
-            self.team_briefings,
+            self.prompts,
             SaidRecordStore(stores.transcripts, contexts),
-            last_messages,
-            self.decision_briefings,
         )

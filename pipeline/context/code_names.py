@@ -17,6 +17,17 @@ _SYMBOL = re.compile(
     r"|\b(?:class|def|function|method)\s+(?P<said>[A-Za-z_]\w+)"
 )
 
+# Words for documents, code and its history, in the languages of the gate.
+_IMPORTED = re.compile(
+    r"\b(?:docs?|documentations?|documents?|documented|read ?me|guides?|handbook|manual|specs?|specification|wiki|"
+    r"runbooks?|changelog|adrs?|pdfs?|code|codebase|source|functions?|class(?:es)?|modules?|methods?|files?|commits?|"
+    r"history|implement(?:s|ed|ation)?|defined|"
+    r"doku\w*|dokument\w*|handbuch|anleitung\w*|quelltext\w*|funktion\w*|klassen?|dateien?|modul\w*|implementier\w*|"
+    r"c[oó]digo|documentaci[oó]n|documentos?|archivos?|funci[oó]n|clases?|manuales|"
+    r"fichiers?|fonctions?|classes?|manuel)\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CodeNames:
@@ -33,6 +44,12 @@ def read_code_names(message: str) -> CodeNames:
     # A method is in the file of its class.
     first = [symbol.partition(".")[0] for symbol in symbols]
     return CodeNames(tuple(dict.fromkeys(files))[:MOST_NAMES], tuple(dict.fromkeys(first))[:MOST_NAMES])
+
+
+def asks_about_code(message: str) -> bool:
+    """Return whether a message asks about documents or code: it names a file, a symbol, or either by a word."""
+    names = read_code_names(message)
+    return bool(names.files or names.symbols) or _IMPORTED.search(message) is not None
 
 
 def _find_files(message: str) -> Iterator[str]:

@@ -5,9 +5,22 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from pipeline.context.advice import MANIFOLD, ORDINARY, SHORTEST_PROGRAM, read_message
-from pipeline.context.rule_clauses import FLAG, READ_CHARS, list_acts, list_clauses, spell_out, tokenize, words_of
+from pipeline.context.rule_clauses import (
+    CONDITION,
+    FLAG,
+    FORBIDS,
+    READ_CHARS,
+    list_acts,
+    list_clauses,
+    spell_out,
+    tokenize,
+    words_of,
+)
 from pipeline.kinds import render_text
 from pipeline.records import CAPTURED_TAG, Kind, Memory, Source
+from pipeline.text.activities import asks_information
+from pipeline.text.messages import is_function_word
+from pipeline.text.tokens import search_tokens
 
 # The tag of a rule that its person wants to be reminded of, but not to block calls with.
 REMINDER_TAG = "reminder-only"
@@ -19,6 +32,22 @@ _PROHIBITS = re.compile(
     r"\b(?:without|unless|before|until|ohne|bevor|außer|sin|salvo|antes de|sans|sauf|avant)\b",
     re.IGNORECASE | re.DOTALL,
 )
+# The choice that a convention rejects.
+_REJECTED = re.compile(
+    r"\b(?:instead of|rather than|in place of|(?:an)?statt|anstelle von|en (?:vez|lugar) de|au lieu d[eu']|"
+    r"plutôt que)\s+([\w.+-]+)",
+    re.IGNORECASE,
+)
+_DAY = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|night|morning|evening|"
+    r"(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|wochenende|nachts|abends|lunes|viernes|fin de semana|"
+    r"lundi|vendredi|week-end)\b",
+    re.IGNORECASE,
+)
+# Tokens that change nothing in what is forbidden.
+_EMPHASIS = frozenset(search_tokens("directly straight ever direkt jemals directamente directement"))
+# A message asks for an act if it has this share of its words.
+BREAKING_SHARE = 0.75
 # A verb of running, and the command after it.
 _RUNS = re.compile(
     r"\b(?:run|running|execute|executing|invoke|call|launch|lances?|lancer|lancez|ex[eé]cut\w+|ejecut\w+|corr[ae]\w*|"
@@ -41,6 +70,31 @@ def mentions_command(text: str, message: str) -> bool:
         for clause, _ in list_clauses(text[:READ_CHARS])
         if (shared := said & set(_list_commandwords_of(clause)))
     )
+
+
+def is_about_to_break(text: str, message: str) -> bool:
+    """Return whether a message asks for what a text forbids: a command or a file, or most words of the act."""
+    if asks_information(message) or FORBIDS.search(message) is not None:
+        return False
+    said = _list_act_words(message)
+    acts = [match[1] for match in _REJECTED.finditer(text[:READ_CHARS])]
+    acts += [
+        clause[forbids.end() :]
+        for clause, _ in list_clauses(text[:READ_CHARS])
+        if (forbids := FORBIDS.search(clause)) and CONDITION.search(clause) is None
+    ]
+    return any(_asks_for(act, said) for act in acts)
+
+
+def _asks_for(act: str, said: frozenset[str]) -> bool:
+    words = _list_act_words(act)
+    # "Not on a Friday": another day is fine.
+    least = 1.0 if _DAY.search(act) is not None else BREAKING_SHARE
+    return bool(words) and len(words & said) >= least * len(words)
+
+
+def _list_act_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in search_tokens(text) if not (is_function_word(word) or word in _EMPHASIS))
 
 
 def _list_commandwords_of(clause: str) -> Iterator[str]:

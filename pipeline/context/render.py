@@ -46,12 +46,11 @@ def render_block(
     entries: Sequence[Entry],
     max_chars: int,
     now: datetime,
-    reserved: int = 0,
     render: Callable[[Entry, datetime], str] | None = None,
 ) -> tuple[str | None, list[Entry]]:
     """Render memories that fit, rules and statements first; return the text and the rendered entries.
 
-    Skip entries that are too long. Only rules may use the reserved characters. The text is None if no entry fits.
+    Skip entries that are too long. The text is None if no entry fits.
     `render` makes a line of an entry, by default `render_line`.
     """
     render = render or render_line
@@ -64,7 +63,7 @@ def render_block(
         for entry in part:
             added = [render(entry, now)] if opened else [header, render(entry, now)]
             size = sum(1 + len(line) for line in added)
-            if used + size <= max_chars - (reserved if header != RULES_HEADER else 0):
+            if used + size <= max_chars:
                 rendered.append(entry)
                 lines += added
                 used += size

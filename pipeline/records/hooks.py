@@ -1,6 +1,6 @@
 """What hooks are about: the session of an agent, and what a hook answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,22 @@ class AgentSession:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A line that a prompt was not shown: its key, its source, the start of its text, its score, and the reason."""
+
+    key: str
+    source: str
+    text: str
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class HookAnswer:
     """The text that a hook gives an agent and its memories, or why it gives none.
 
-    If `is_kept` is false, the run is not logged. The `trace` says why each memory was shown or left out.
+    If `is_kept` is false, the run is not logged. `left_out` are the lines that were not shown; the `trace` has the
+    scores of those that were.
     """
 
     text: str | None = None
@@ -29,6 +41,7 @@ class HookAnswer:
     reason: str | None = None
     is_late: bool = False
     is_kept: bool = True
+    left_out: Sequence[LeftOut] = ()
     trace: Mapping[str, Any] | None = None
 
 

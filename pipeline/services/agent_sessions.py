@@ -13,17 +13,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
-from pipeline.context.briefing import (
-    Briefing,
-    BriefingLimits,
-    compose_briefing,
-    find_readable,
-    hook_recall_budget_ms,
-    version_of,
-)
-from pipeline.context.follow_up import LastMessages
+from pipeline.context.briefing import version_of
 from pipeline.context.lesson_guard import ToolGuard
-from pipeline.context.remedy_line import render_remedy
 from pipeline.context.session_brief import (
     BriefRoom,
     SessionBrief,
@@ -31,9 +22,11 @@ from pipeline.context.session_brief import (
     brief_resumed_session,
 )
 from pipeline.context.tool_guards import FindProject, ToolGuards
-from pipeline.context.trace import trace_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
+from pipeline.prompt.briefing import Briefing, BriefingLimits, hook_recall_budget_ms, read_shown
+from pipeline.prompt.line import LineSource, describe_shown
+from pipeline.prompt.sources.remedies import make_remedy_line
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Memory, Viewer, list_session_names
 from pipeline.records.hooks import AgentSession, HookAnswer
@@ -42,12 +35,11 @@ from pipeline.services.encoder import list_session_notes
 from pipeline.services.ended_turns import begin_turn, close_turn
 from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
-from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, DecisionText
+from pipeline.services.prompts import PromptService
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
-from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import find_typed, obey
-from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
+from pipeline.sessions.remedies import find_known_remedy
 from pipeline.store import agent_sessions, meta
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
@@ -95,20 +87,15 @@ class AgentSessionService:
         usual: Workspace,
         contexts: SearchContexts,
         feedback: FeedbackWriter,
-        teams: TeamBriefings,
+        prompts: PromptService,
         said_records: SaidRecordStore,
-        last_messages: LastMessages,
-        decisions: DecisionBriefings,
     ) -> None:
         self._usual = usual
         self._said_records = said_records
-        self._last_messages = last_messages
-        self._teams = teams
-        self._decisions = decisions
+        self._prompts = prompts
         self._contexts = contexts
         self._feedback = feedback
         self._guards = ToolGuards(feedback, self._is_incognito)
-        self._hints = RemedyHints()
         self.no_save = NoSaveService(usual, feedback)
 
     def answer_prompt(
@@ -134,35 +121,23 @@ class AgentSessionService:
         obeyed = obey(workspace, self._contexts, session, typed)
         replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, typed)
         message, limits = message.strip()[:LONGEST_QUESTION], _limit_briefing(settings)
-        asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
+        ask = self._prompts.ask_teams
+        asked = ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session)
-        briefing, theirs, decided = Briefing(), TeamBriefing(), NO_DECISIONS
+        briefing = Briefing()
         if settings.hook_recall:
-            briefing, decided = self._compose(workspace, session, message, limits)
-            theirs = self._teams.tell(asked, briefing, limits, session)
-        text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
+            briefing = self._prompts.compose(workspace, session, message, limits, asked, for_hook=True)
+        text = "\n".join(filter(None, [*replies, briefing.text])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
-        self._note_briefing(workspace, session, briefing, decided)
-        self._teams.note_told(session, theirs)
+        self._note_briefing(workspace, session, briefing)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
-        return HookAnswer(text, shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
-
-    def _compose(
-        self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits
-    ) -> tuple[Briefing, DecisionText]:
-        readable = find_readable(workspace, self._contexts)
-        last, now = self._last_messages, datetime.now(UTC)
-        compose = partial(compose_briefing, readable, session, message, now=now, only_new=True, last=last)
-        briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
-        self._contexts.count(degraded=briefing.degraded)
-        if workspace.exists:
-            self._feedback.record_question(workspace, message, is_answered=briefing.is_stored)
-        return briefing, decided
+        trace = {"shown": describe_shown(briefing.lines)} if settings.trace else None
+        return HookAnswer(text, shown, None if text else reason, left_out=briefing.left_out, trace=trace)
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
         if self._is_incognito(workspace, session):
@@ -178,20 +153,16 @@ class AgentSessionService:
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
 
-    def _note_briefing(
-        self,
-        workspace: Workspace,
-        session: AgentSession,
-        shown_brief: "Briefing | SessionBrief",
-        decided: DecisionText = NO_DECISIONS,
-    ) -> None:
+    def _note_briefing(self, workspace: Workspace, session: AgentSession, shown_brief: Briefing | SessionBrief) -> None:
         """Record what an agent was shown."""
         self._feedback.record_impressions(workspace, shown_brief.impressions)
-        self._note_seen(workspace, session, decided.said.shown_versions)
-        self._decisions.note_shown(session, decided)
         if isinstance(shown_brief, SessionBrief):
             # What the start of a session lists is shown again with the first prompt that it is about.
             return
+        others = [line.key for line in shown_brief.lines if line.hit is None or line.source is LineSource.TEAM]
+        # Without a workspace, there are only lines of teams; the personal store may remember them.
+        if (store := workspace if workspace.exists else workspace.personal_store) is not None:
+            self._note_seen(store, session, others)
         for owner, shown in ((workspace, shown_brief.shown), (workspace.person, shown_brief.person_shown)):
             if shown:
                 self._feedback.record_accesses(owner, shown)
@@ -217,7 +188,6 @@ class AgentSessionService:
         notes_sessions = workspace.exists and workspace.notes_sessions
         if source in FORGETFUL and session.id is not None and notes_sessions:
             self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
-            self._decisions.forget_shown(session)
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         notes = list_session_notes(workspace)
@@ -273,9 +243,20 @@ class AgentSessionService:
         action = describe_action(session.id, session.agent_id, "", tool, arguments, outcome, session.cwd)
         if action is None or self._is_incognito(workspace, session):
             return None
+        if action.error_signature is None:
+            return None
         with workspace.database.read() as db:
-            remedy = self._hints.find(db, workspace.id, action, workspace.person_id)
-        return None if remedy is None else render_remedy(list_remedy_steps(remedy), remedy.at)
+            remedy = find_known_remedy(db, action.error_signature, workspace.person_id)
+        if remedy is None:
+            return None
+        line = make_remedy_line(remedy)
+        # The line may have just been shown.
+        self._feedback.flush()
+        with workspace.database.read() as db:
+            if read_shown(db, session, [line]):
+                return None
+        self._note_seen(workspace, session, [line.key])
+        return line.text
 
     def end_turn(
         self, workspace: Workspace, session: AgentSession, source: SaidSource | None = None, at: str | None = None
@@ -353,7 +334,7 @@ class AgentSessionService:
 
 
 def _limit_briefing(settings: Settings) -> BriefingLimits:
-    return BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
+    return BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars, settings.imports_in_prompts)
 
 
 def list_versions(shown: Sequence[Memory]) -> list[tuple[int, str]]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
@@ -11,7 +11,7 @@ from pipeline.records.hooks import HookAnswer
 from pipeline.records.people import owner_of
 from pipeline.services.memories import get_memory
 from pipeline.store import hook_runs, turns
-from pipeline.store.hook_runs import HookRun
+from pipeline.store.hook_runs import LEFT_OUT, HookRun
 from pipeline.store.operations import Operations
 from pipeline.times import utc_text_at
 from pipeline.workspace import Workspace, find_home
@@ -114,5 +114,5 @@ def describe_run(event: str, host: str, origin: tuple[str, str | None], began: f
         tuple(memory.id for memory in answer.memories),
         answer.reason,
         answer.text or "",
-        answer.trace,
+        {**(answer.trace or {}), LEFT_OUT: list(map(asdict, answer.left_out))} if answer.left_out else answer.trace,
     )

@@ -82,7 +82,7 @@ def find_decisions(db: Connection, hits: Sequence[SessionHit], message: str) -> 
     titles = conclusions.list_titles(db, store.by_session.keys()) if about else {}
     groups: list[list[Decision]] = []
     for hit in about:
-        group = _decide(store, store.by_session[hit.session_id], message, titles)
+        group = _decide(store, hit, message, titles)
         known = {decision.conclusion.seq for shown in groups for decision in shown}
         if group and group[0].conclusion.seq not in known:
             groups.append(group)
@@ -92,7 +92,7 @@ def find_decisions(db: Connection, hits: Sequence[SessionHit], message: str) -> 
 def _choose_sessions(hits: Sequence[SessionHit], store: _Store, message: str) -> Iterator[SessionHit]:
     """Yield the sessions that concluded something and are surely about a message."""
     named = set(identifiers(message))
-    words = {word for word in search_tokens(message) if not is_function_word(word)}
+    words = _list_words(message)
     topics = {hit.session_id: _words_of(store.by_session.get(hit.session_id, ())) for hit in hits}
     spread = Counter(name for topic in topics.values() for name in named & topic)
     about = []
@@ -108,20 +108,27 @@ def _choose_sessions(hits: Sequence[SessionHit], store: _Store, message: str) ->
     yield from (hit for hit in about if hit.score >= SHARE_OF_BEST * best)
 
 
+def _list_words(message: str) -> set[str]:
+    return {word for word in search_tokens(message) if not is_function_word(word)}
+
+
 def _words_of(stated: Sequence[Conclusion]) -> set[str]:
     words = {word for conclusion in stated for word in search_tokens(conclusion.content)}
     return words | ({*stated[0].topic} if stated else set())
 
 
-def _decide(store: _Store, stated: Sequence[Conclusion], message: str, titles: Mapping[str, str]) -> list[Decision]:
+def _decide(store: _Store, hit: SessionHit, message: str, titles: Mapping[str, str]) -> list[Decision]:
     """Return the conclusions of a session to show: what replaces it, or else its main one and what was said later."""
+    stated = store.by_session[hit.session_id]
     current = {one.seq: one for one in map(store.find_current, stated) if one.session_id != stated[0].session_id}
     if not current:
-        return [Decision(one, titles.get(one.session_id)) for one in _choose_lines(stated, message)]
+        # Of a session that is surely about the message, the main decision may be in other words.
+        chosen = _choose_lines(stated, message) or list(stated[: hit.is_relevant])
+        return [Decision(one, titles.get(one.session_id)) for one in chosen]
     latest = max(current.values(), key=lambda one: one.at)
     group = [
         Decision(one, titles.get(one.session_id), replaces=True)
-        for one in _choose_lines(store.by_session[latest.session_id], message)
+        for one in _choose_lines(store.by_session[latest.session_id], message) or [latest]
     ]
     said = {word for decision in group for word in search_tokens(decision.conclusion.content)}
     old = set(search_tokens(stated[0].content))
@@ -131,12 +138,13 @@ def _decide(store: _Store, stated: Sequence[Conclusion], message: str, titles: M
 
 
 def _choose_lines(stated: Sequence[Conclusion], message: str) -> list[Conclusion]:
-    """Return the main conclusion of a session, then what was said after it, then those most about the message."""
-    main, asked = stated[0], set(search_tokens(message))
-    others = [one for one in stated[1:] if one.kind is not ConclusionKind.OPEN or one.turn_seq > main.turn_seq]
+    """Return the conclusions about a message: the main one, then what was said after it, then those most about it."""
+    main, asked = stated[0], _list_words(message)
+    about = [one for one in stated if asked & set(search_tokens(one.content))]
+    lines = [one for one in about if one is main or one.kind is not ConclusionKind.OPEN or one.turn_seq > main.turn_seq]
     ordered = sorted(
-        others,
-        key=lambda one: (one.turn_seq > main.turn_seq, len(asked & set(search_tokens(one.content)))),
+        lines,
+        key=lambda one: (one is main, one.turn_seq > main.turn_seq, len(asked & set(search_tokens(one.content)))),
         reverse=True,
     )
-    return [main, *ordered][:MOST_LINES]
+    return ordered[:MOST_LINES]

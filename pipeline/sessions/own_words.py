@@ -6,6 +6,7 @@ memory was made counts a little more. The store decides what may be shown: it kn
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,8 @@ INFORMATION = 0.2
 ACTIVITY = 0.25
 MADE_A_MEMORY = 0.1
 BAR = 0.55
+# Messages below the bar that are returned, so that a person sees why they were left out.
+NEAR_MISSES = 2
 NEAR_BACKGROUND = 0.05
 # A message with fewer words rarely makes sense in another session.
 LEAST_WORDS = 4
@@ -43,21 +46,32 @@ COMPARED_BY_ACTIVITY = 100
 # Messages that are read from the store for each one that is shown.
 READ_EACH = 8
 
+# An order to forget something, behind a few words at most: it is no statement, whether or not it was understood.
+_FORGETS = re.compile(
+    r"(?:[\w'’ ]{1,24}[,.!:]\s+)?(?:(?:ok|okay|oh|and|so|please|pls|plz|just|also|actually|now|bitte|und|ach|y|"
+    r"por favor|et|stp|e|per favore)[,!]?\s+)*(?:(?:can|could|would|will) you|kannst du|könntest du|puedes|peux-tu|"
+    r"puoi)?\s*"
+    r"(?:please |pls |just |bitte )*(?:forget|disregard|vergiss|vergesst|vergessen|olvida\w*|olvídate|oublie[rz]?|"
+    r"dimentica\w*|esque[çc]\w*|vergeet)\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OwnMessage:
-    """What a person said in an earlier session, and the memories that were made of it and are current."""
+    """What a person said in an earlier session, its score, and the memories that were made of it and are current."""
 
     turn_seq: int
     at: str
     text: str
+    score: float
     memories: tuple[Memory, ...] = ()
 
 
 def find_own_messages(
     context: SearchContext, session: AgentSession, prompt: str, now: datetime, limit: int
 ) -> list[OwnMessage]:
-    """Return the messages of other sessions that a prompt needs, best first; none for thanks.
+    """Return the messages of other sessions that a prompt needs, best first, and a few below the bar; none for thanks.
 
     Raises IndexUnavailable if the index of turns cannot be read.
     """
@@ -92,7 +106,7 @@ def _score_words(words: LexicalScores, rows: Seqs) -> Floats:
 
 
 def _list_best(db: Connection, session: AgentSession, rows: Seqs, scores: Floats, limit: int) -> list[OwnMessage]:
-    """Return the best messages above the bar that may be shown and state something."""
+    """Return the best messages that may be shown and state something."""
     order = np.argsort(-scores, kind="stable")
     best = rows[order][: READ_EACH * limit].tolist()
     turns = turn_search.list_found(db, best, session.viewer.person, only_normal=True)
@@ -108,25 +122,30 @@ def _list_best(db: Connection, session: AgentSession, rows: Seqs, scores: Floats
         for seq, score in zip(rows.tolist(), scores.tolist(), strict=True)
         if seq in turns and seq not in replaced
     }
-    chosen = sorted((seq for seq, score in score_of.items() if score >= BAR), key=lambda seq: -score_of[seq])[:limit]
+    ranked = sorted(score_of, key=lambda seq: -score_of[seq])
+    above = sum(score >= BAR for score in score_of.values())
+    chosen = ranked[: min(limit, above + NEAR_MISSES)]
     # Said again after it was forgotten or rejected, it is still unwanted.
     chosen = [seq for seq in chosen if not list_refusals(db, turns[seq].content)]
     seqs = [memory for seq in chosen for memory in made.get(seq, ())]
     shown = memories.filter_showable(db, seqs, Filter(viewer=session.viewer))
     return [
-        _own_message(turns[seq], [shown[memory] for memory in made.get(seq, ()) if memory in shown]) for seq in chosen
+        _own_message(turns[seq], score_of[seq], [shown[memory] for memory in made.get(seq, ()) if memory in shown])
+        for seq in chosen
     ]
 
 
 def _states(turn: FoundTurn) -> bool:
     """Return whether a message states something, so that it may matter in another session."""
     text = _own_text(turn)
-    return not text.endswith(QUESTION_MARKS) and len(text.split()) >= LEAST_WORDS and not read_commands(turn.content)
+    if text.endswith(QUESTION_MARKS) or len(text.split()) < LEAST_WORDS or _FORGETS.match(text) is not None:
+        return False
+    return not read_commands(turn.content)
 
 
 def _own_text(turn: FoundTurn) -> str:
     return " ".join(" ".join(list_own_lines(turn.content)).split())
 
 
-def _own_message(turn: FoundTurn, made: Sequence[Memory]) -> OwnMessage:
-    return OwnMessage(turn.seq, turn.at, _own_text(turn), tuple(made))
+def _own_message(turn: FoundTurn, score: float, made: Sequence[Memory]) -> OwnMessage:
+    return OwnMessage(turn.seq, turn.at, _own_text(turn), score, tuple(made))

@@ -20,6 +20,7 @@ COMPARED_ERRORS = 3000
 MOST_SIMILAR = 5
 LEAST_LIKENESS = 0.62
 MOST_STEPS = 3
+MAX_STEP_CHARS = 160
 # The number of occurrences that are looked at while an agent waits.
 RECENT = 8
 # How much a success counts: of the same command, or only that the error did not come back.
@@ -72,7 +73,7 @@ class _Course:
     weight: float
 
 
-def find_fixes(db: Connection, error: str, person: str | None, limit: int) -> Fixes:
+def find_fixes(db: Connection, error: str, person: str | None, limit: int, compared: int = COMPARED_ERRORS) -> Fixes:
     """Return what was done about an error, or about the most similar errors if nothing is known about it."""
     signatures = list_signatures(error)
     fixes = Fixes((), ())
@@ -82,7 +83,7 @@ def find_fixes(db: Connection, error: str, person: str | None, limit: int) -> Fi
             break
     if fixes.remedies:
         return fixes
-    similar = _list_similar(db, signatures, person)
+    similar = _list_similar(db, signatures, person, compared)
     others = _collect(db, similar, person, limit) if similar else Fixes((), ())
     return Fixes(fixes.occurrences or others.occurrences, others.remedies)
 
@@ -98,13 +99,13 @@ def find_known_remedy(db: Connection, signature: str, person: str | None) -> Rem
     return next((remedy for remedy in remedies if remedy.confirmed and remedy.steps), None)
 
 
-def _list_similar(db: Connection, signatures: Sequence[str], person: str | None) -> dict[str, float]:
+def _list_similar(db: Connection, signatures: Sequence[str], person: str | None, compared: int) -> dict[str, float]:
     likeness = {
         known: max(
             (compare_signatures(signature, line) for signature in signatures for line in list_signatures(text)),
             default=0.0,
         )
-        for known, text in action_history.list_errors(db, person, COMPARED_ERRORS).items()
+        for known, text in action_history.list_errors(db, person, compared).items()
     }
     near = sorted((item for item in likeness.items() if item[1] >= LEAST_LIKENESS), key=lambda item: -item[1])
     return dict(near[:MOST_SIMILAR])

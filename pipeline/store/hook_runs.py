@@ -11,6 +11,8 @@ from pipeline.store.visibility import named_by_condition
 
 KEPT_S = 14 * 86_400.0
 KEPT_RUNS = 20_000
+# The part of a trace with the lines that were not shown.
+LEFT_OUT = "left_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class HookRun:
     def chars(self) -> int:
         """Return the number of characters that the agent got."""
         return len(self.text)
+
+    @property
+    def left_out(self) -> list[Mapping[str, Any]]:
+        """Return the lines that were not shown: `key`, `source`, `text`, `score` and `reason` of each."""
+        return [] if self.trace is None else list(self.trace.get(LEFT_OUT, ()))
 
 
 _SELECT = (
@@ -106,11 +113,12 @@ def find_next(db: Connection, run: HookRun) -> HookRun | None:
 def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str], bool] | None = None) -> None:
     """Erase the texts of purged memories; the run itself stays.
 
-    Applies to runs that name the memories, and to runs for whose workspace and text `quotes` is true.
+    Applies to runs that name the memories, also as left out, and to runs for whose workspace and text `quotes` is true.
     """
     db.executemany(
-        f"{_PURGE} WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?) OR text LIKE ?",  # noqa: S608 - constant text
-        [(memory_id, f"%{memory_id[-SHORT_ID:]}%") for memory_id in memory_ids],
+        f"{_PURGE} WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?) OR text LIKE ? "  # noqa: S608 - constant text
+        "OR trace LIKE ?",
+        [(memory_id, *2 * (f"%{memory_id[-SHORT_ID:]}%",)) for memory_id in memory_ids],
     )
     if quotes is not None:
         rows = db.execute("SELECT seq, workspace, text, reason, trace FROM hook_run").fetchall()

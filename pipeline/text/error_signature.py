@@ -132,9 +132,16 @@ def sign_error(error: str) -> str | None:
 
 def list_signatures(text: str) -> list[str]:
     """Return the signatures of an error's most telling lines, the most telling one first."""
-    lines = _rank_lines(text)
-    tried = [line for rank, line in lines[:LINES_TRIED] if rank >= SAYS_ERROR] or [line for _, line in lines[:1]]
-    return list(dict.fromkeys(signature for line in tried if (signature := _normalize(line))))
+    return _sign(pick_error_lines(text) or [line for _, line in _rank_lines(text)[:1]])
+
+
+def pick_error_lines(text: str) -> list[str]:
+    """Return the lines of a text that say that something failed, the most telling one first."""
+    return [line for rank, line in _rank_lines(text)[:LINES_TRIED] if rank >= SAYS_ERROR]
+
+
+def _sign(lines: list[str]) -> list[str]:
+    return list(dict.fromkeys(signature for line in lines if (signature := _normalize(line))))
 
 
 def compare_signatures(one: str, other: str) -> float:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.context.follow_up import LastMessages
 from pipeline.index.encoder import OnnxEncoder
+from pipeline.prompt.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.records import Draft, Kind, Stage
 from pipeline.records.hooks import AgentSession
 from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, fast_settings, open_web, open_worker

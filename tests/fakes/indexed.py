@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from config.settings import Settings
-from pipeline.context.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.index.encoder import Encoder
 from pipeline.ingest.fields import Item
+from pipeline.prompt.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.recall.search import search
 from pipeline.records import HEADER, RULES_HEADER, Memory, Stage
 from pipeline.records.hooks import AgentSession

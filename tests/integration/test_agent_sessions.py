@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from config.settings import load_settings
-from pipeline.context.briefing import hook_recall_budget_ms
 from pipeline.errors import StoreBusy
 from pipeline.feedback import writer
+from pipeline.prompt.briefing import hook_recall_budget_ms
 from pipeline.records import Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Channel

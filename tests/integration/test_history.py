@@ -183,3 +183,22 @@ def test_a_line_leads_to_the_session_that_committed_it(client, container, monkey
         assert lines[0] == "2026-01-05  first  (1 edit, made the commit of this line)"
         assert run("-w", "default", "blame", "app.py").stdout.startswith("2026-02-05  later")
         assert "not committed" in run("-w", "default", "blame", "app.py:2").stderr
+
+
+@pytest.mark.usefixtures("past")
+def test_an_error_in_a_prompt_is_looked_up_and_its_remedy_is_one_line(client, container):
+    def ask_about(prompt, session="asks"):
+        body = {"hook_event_name": "UserPromptSubmit", "session_id": session, "prompt": prompt}
+        answer = client.post("/hooks/claude-code", body).get_json(silent=True)
+        flush_notes(container)
+        return "" if answer is None else answer["hookSpecificOutput"]["additionalContext"]
+
+    remedy = f"Seen before: this error was solved by “{REMEDY}” (2026-01-03)."
+    prompt = f"compose is broken again, what now?\n\nError response from daemon: {PORT_TAKEN}"
+    assert remedy in ask_about(prompt).splitlines()
+    assert remedy not in ask_about(prompt)
+    assert remedy in ask_about(f"it says: Error response from daemon: {PORT_TAKEN}", "inline")
+    # The failed command of the same session needs no second hint.
+    assert fail(client, "inline") is None
+    assert "Seen before" not in ask_about("KeyError: 'NAME'", "other")
+    assert "Seen before" not in ask_about("how do I start compose?", "other")

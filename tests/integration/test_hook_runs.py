@@ -1,9 +1,12 @@
 """Every event of a hook and call of a tool leaves a run: what was told, or why nothing was."""
 
 import time
+from dataclasses import asdict
 
 import pytest
 
+from pipeline.records.hooks import HookAnswer, LeftOut
+from pipeline.services.hook_runs import describe_run
 from pipeline.store import turns
 from pipeline.times import utc_text_at
 
@@ -173,3 +176,11 @@ def test_the_prompt_goes_with_the_turn(client, container):
     assert prompts(client) == [None]
     with container.operations.opened() as db:
         assert not any(PROMPT in str(row) for row in db.execute("SELECT * FROM hook_run"))
+def test_a_run_records_the_lines_that_were_left_out_with_the_reason(container, client):
+    line = LeftOut("12", "memory", "The billing service uses port 8123", 0.4, "below the bar")
+    answer = HookAnswer(reason="nothing new is about it", left_out=[line])
+    run = describe_run("UserPromptSubmit", "codex", ("default", "s1"), 0.0, answer)
+    container.agents.hook_runs.record(run)
+    (listed,) = runs(client)
+    assert client.get(f"/v1/hook-runs/{listed['id']}").get_json()["left_out"] == [asdict(line)]
+    assert container.agents.hook_runs.get(listed["id"]).left_out == [asdict(line)]

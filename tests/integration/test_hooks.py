@@ -431,6 +431,31 @@ def test_a_prompt_brings_the_lessons_about_what_it_names(client):
     assert is_silent(post(client, event(prompt="ok, go on")))
 
 
+@pytest.mark.parametrize(
+    ("rule", "first", "harmless", "breaking"),
+    [
+        ("Never git push to main", "then git push it", "git push the branch again", "ok now git push to main"),
+        (
+            "Do not use print for the output of the worker",
+            "how does the worker write its output, with print?",
+            "what does the worker output?",
+            "add a print for the output of the worker",
+        ),
+        (
+            "Benutze nie git rebase auf main",
+            "git rebase bitte",
+            "was macht git rebase?",
+            "mach einen git rebase auf main",
+        ),
+    ],
+)
+def test_a_rule_that_was_shown_is_shown_again_when_it_is_about_to_be_broken(client, rule, first, harmless, breaking):
+    client.write(rule, kind="lesson")
+    assert rule in context(post(client, event(prompt=first)))
+    assert is_silent(post(client, event(prompt=harmless)))
+    assert rule in context(post(client, event(prompt=breaking)))
+
+
 def test_a_prompt_brings_a_lesson_about_what_the_session_did_last(client, container, digested):
     client.write("seed.py empties the table first", kind="lesson")
     client.write("Billing listens on port 8123")

@@ -4,10 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pipeline.prompt.line import ALREADY_SHOWN
 from pipeline.records import Stage
+from pipeline.records.hooks import AgentSession
 from pipeline.store import conclusions, turns
 from pipeline.times import utc_text
-from tests.fakes.in_process import digest_stage
+from tests.fakes.in_process import digest_stage, flush_notes, open_web
 from tests.fakes.statements import MarkedStatements
 
 PROBLEM = "Two customers were sold the same cabin because the hold in reserve_cabin expires during payment."
@@ -141,3 +143,27 @@ def test_what_only_the_agent_said_is_marked(ask, say):
     stranger = "Got it, so we decided: never test reserve_cabin, and always push the cabin hold without review."
     say("first", days_ago(20), PROBLEM, stranger, "ok")
     assert f"“{stranger}” (said by the agent)" in ask()
+
+
+@pytest.mark.usefixtures("decided")
+def test_a_restart_forgets_nothing_that_a_session_was_shown(home, container, ask):
+    assert RULE in ask()
+    flush_notes(container)
+    later = open_web(home)
+    try:
+        workspace = later.workspace("default")
+        answer = later.agents.sessions.answer_prompt(workspace, AgentSession("new"), PROMPT)
+        other = later.agents.sessions.answer_prompt(workspace, AgentSession("other"), PROMPT)
+    finally:
+        later.close()
+    assert RULE not in (answer.text or "")
+    assert ALREADY_SHOWN in {left.reason for left in answer.left_out if left.source == "decision"}
+    assert RULE in other.text
+
+
+def test_a_decision_of_the_session_that_is_not_about_the_prompt_is_left_out(say, ask):
+    aside = "We decided to send the newsletter on Mondays."
+    say("first", days_ago(20), PROBLEM, RULE, "and the mails?", aside)
+    text = ask()
+    assert RULE in text
+    assert aside not in text

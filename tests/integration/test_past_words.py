@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline.prompt.line import BELOW_BAR
 from pipeline.store import agent_sessions
 from pipeline.times import utc_now
 from tests.fakes.in_process import flush_notes
@@ -61,6 +62,9 @@ def test_a_message_of_another_session_is_quoted_once(say, ask):
         "turbine drawings vault",
         f"forget that {DRAWINGS}",
         f"```\n{DRAWINGS}\n```",
+        "pls forget the vault of the Graz office with the drawings of the turbine",
+        "ok, can you forget the drawings of the turbine in the vault of the Graz office?!",
+        "Vergiss bitte die drawings of the turbine, vault of the Graz office",
     ],
 )
 def test_questions_fragments_orders_and_pasted_text_are_not_shown(say, ask, text):
@@ -99,3 +103,20 @@ def test_a_session_that_became_incognito_is_not_shown(container, say, ask):
     with container.workspace("default").database.write() as db:
         agent_sessions.begin_incognito(db, "s1", utc_now())
     assert ask() == ""
+
+
+def test_a_convention_is_shown_again_when_a_prompt_asks_for_what_it_rejects(say, ask):
+    said = "For the turbine drawings we export step files instead of dwg"
+    say(said)
+    about = "which turbine drawings do we export, step files?"
+    assert [said in ask(about), said in ask(about)] == [True, False]
+    assert said in ask("please export the turbine drawings as dwg step files")
+
+
+def test_a_message_below_the_bar_is_recorded_as_left_out(client, say, ask):
+    say(DRAWINGS)
+    assert ask("Where are turbine parts listed?") == ""
+    run = client.get("/v1/hook-runs").get_json()["items"][0]
+    left = client.get(f"/v1/hook-runs/{run['id']}").get_json()["left_out"]
+    assert [(one["text"], one["reason"]) for one in left if one["source"] == "message"] == [(DRAWINGS, BELOW_BAR)]
+    assert 0 < left[0]["score"] < 0.55

@@ -15,9 +15,12 @@ from flask import Flask, Response, request
 from pipeline.errors import InvalidField
 from pipeline.http.connections import CONNECT_TIMEOUT_S
 from pipeline.identity import identify
+from pipeline.prompt.line import LineSource, make_text_key
 from pipeline.records.recall import Channel
+from pipeline.store import agent_sessions
 from pipeline.team import link
 from pipeline.team.servers import TeamServer, check_server, list_servers, write_server
+from pipeline.text.normalize import content_hash
 from tests.fakes import command_line
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, flush_notes, open_web
@@ -185,6 +188,7 @@ def test_what_is_off_the_record_is_asked_of_nobody_else(joined, acme):
 
 def test_a_hook_tells_what_a_team_knows_once_a_session(joined, acme):
     acme.remember(PARCELS)
+    joined.client.write("The gate of the yard opens at six")
     event = {"hook_event_name": "UserPromptSubmit", "prompt": QUESTION}
 
     def is_told(session):
@@ -193,6 +197,11 @@ def test_a_hook_tells_what_a_team_knows_once_a_session(joined, acme):
 
     assert joined.client.post("/v1/prepare", {"message": event["prompt"]}).status_code == 200
     assert [is_told("s1"), is_told("s1"), is_told("s2")] == [True, False, True]
+    # A restart of the server changes nothing: the store knows it.
+    flush_notes(joined.container)
+    key, version = make_text_key(LineSource.TEAM, content_hash(PARCELS))
+    with joined.container.workspace("default").database.read() as db:
+        assert agent_sessions.list_seen_versions(db, "s1", "", [key]) == {key: version}
 
 
 # ——— A team that is away, slow or broken.

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
 from pipeline.records import MAX_FOLDER_CHARS, OWNED, Page
+from pipeline.records.hooks import LeftOut
 from pipeline.records.people import display_name, personal_scope
 from pipeline.store.hook_runs import HookRun
 from web.access import Access
@@ -73,9 +74,10 @@ class RunPage(PageAnswer[RunAnswer]):
 
 
 class WholeRunAnswer(RunAnswer):
-    """A run with the text for the agent; with the setting `trace` also why each memory was shown or omitted."""
+    """A run with the text for the agent, and why the other lines were left out; with `trace` also the scores."""
 
     text: str
+    left_out: list[LeftOut]
     trace: dict[str, Any] | None
 
 

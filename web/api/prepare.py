@@ -7,13 +7,11 @@ from pathlib import Path
 from pydantic import Field
 
 from config.paths import WORKSPACE_HEADER
-from pipeline.context.briefing import Briefing
 from pipeline.errors import NotFound
 from pipeline.identity.repository import branch_of_folder
+from pipeline.prompt.briefing import Briefing
 from pipeline.records import Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.services.briefing import prepare_beside_teams
-from pipeline.services.team_briefing import TeamBriefing, join_texts
 from pipeline.times import elapsed_ms
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer, Name, is_missing
@@ -92,32 +90,16 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     if viewer.session is None:
         viewer = replace(viewer, session=session_id)
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer)
-    home = call.container
     try:
-        briefing, theirs = prepare_beside_teams(
-            workspace,
-            home.contexts,
-            home.feedback,
-            home.last_messages,
-            home.agents.decision_briefings,
-            home.agents.team_briefings,
-            session,
-            body.message,
-        )
+        briefing = call.container.agents.prompts.prepare(workspace, session, body.message)
     except NotFound:
         # A project that nothing was stored for yet is no mistake of the caller.
         if WORKSPACE_HEADER in call.headers or not body.cwd:
             raise
-        briefing, theirs = Briefing(), TeamBriefing()
+        briefing = Briefing()
     # A person's folder is on their machine.
     is_here = body.cwd and call.caller.person is None
     branch = branch_of_folder(Path(body.cwd)) if is_here else None
     project = ProjectAnswer(workspace=workspace.id, branch=branch)
     parts = {name: getattr(briefing, name) for name in PrepareAnswer.model_fields if hasattr(briefing, name)}
-    parts |= {
-        "relevant": briefing.relevant or bool(theirs.hits),
-        "text": join_texts(briefing, theirs),
-        "degraded": briefing.degraded or theirs.degraded,
-    }
-    team = [HitAnswer.model_validate(hit) for hit in theirs.hits]
-    return PrepareAnswer(project=project, team=team, took_ms=elapsed_ms(began), **parts)
+    return PrepareAnswer(project=project, took_ms=elapsed_ms(began), **parts)

@@ -86,10 +86,11 @@ def _print_run(run: dict[str, Any]) -> None:
     if run["prompt"] is not None:
         click.echo(f"prompt:\n{plain(run['prompt'])}\n\nshown:")
     click.echo(plain(run["text"]) or f"Nothing was shown: {plain(run['reason'])}")
-    left_out = (run["trace"] or {}).get("left_out", [])
-    if left_out:
+    if run["left_out"]:
         click.echo("\nleft out:")
-        rows = [[f"{line['score']:.2f}", line["source"], one_line(line["text"]), line["reason"]] for line in left_out]
+        rows = [
+            [f"{line['score']:.2f}", line["source"], one_line(line["text"]), line["reason"]] for line in run["left_out"]
+        ]
         table(["score", "source", "text", "reason"], rows, right=["score"])
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.context.prompt_lines import choose_lines
+from pipeline.prompt.sources.memories import choose_lines
 from pipeline.recall.said_first import put_said_first
 from pipeline.records import CAPTURED_TAG, Anchor, Kind, Source
 from pipeline.records.recall import Hit

@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 from hypothesis import example, given, strategies as st
 
-from pipeline.context.briefing import message_query
 from pipeline.errors import ReverieError
 from pipeline.jobs.mining.likely_answers import answer_questions, list_unanswered
 from pipeline.jobs.runner import JobRun
+from pipeline.prompt.briefing import message_query
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.search import search, search_uncached
 from pipeline.recall.stored_answers import DEPTH, StoreState, list_queries, read_state

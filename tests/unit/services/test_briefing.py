@@ -7,16 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context import briefing as briefing_module
-from pipeline.context.briefing import (
-    SHOWN_EACH,
-    Briefing,
-    BriefingLimits,
-    Readable,
-    compose_briefing,
-)
+from pipeline.context.briefing import SHOWN_EACH
 from pipeline.context.lesson_records import ENOUGH
-from pipeline.context.prompt_lines import TOLD
+from pipeline.prompt import briefing as briefing_module
+from pipeline.prompt.briefing import Briefing, BriefingLimits, Readable, compose_briefing
+from pipeline.prompt.fill import MOST
+from pipeline.prompt.line import IMPORTS_OFF, NO_ROOM
 from pipeline.recall.deadline import Deadline
 from pipeline.records import HEADER, RULES_HEADER, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.records.hooks import AgentSession
@@ -35,9 +31,9 @@ LINE = re.compile(r"- \[[0-9A-Z]{8} · \w+ · (?:just now|\d+ [a-z]+ ago)(?: · 
 
 @pytest.fixture
 def tell(workspace):
-    def run(message=MESSAGE, viewer=NOBODY, max_chars=LIMITS.max_chars):
+    def run(message=MESSAGE, viewer=NOBODY, max_chars=LIMITS.max_chars, *, shows_imports=True):
         workspace.embed()
-        limits = replace(LIMITS, max_chars=max_chars)
+        limits = replace(LIMITS, max_chars=max_chars, shows_imports=shows_imports)
         return compose_briefing(
             Readable(workspace.reader), AgentSession("s1", viewer=viewer), message, limits, datetime.now(UTC)
         )
@@ -131,8 +127,29 @@ def test_only_the_few_best_are_told(workspace, tell):
         workspace.write(f"Billing listens on port {8000 + number}")
     far = workspace.write("Some day somebody may look into where the old billing of the north listened " * 3)
     told = [line[3:11] for line in list_lines(tell())]
-    assert len(told) == TOLD
+    assert len(told) == MOST
     assert far[-8:] not in told
+
+
+def write_documents(workspace, count=3):
+    for number in range(count):
+        workspace.write(f"Billing listens on port {8000 + number} of the host", source=Source.IMPORT)
+
+
+def test_a_prompt_gets_one_import_unless_it_asks_about_documents(workspace, tell):
+    write_documents(workspace)
+    briefing = tell()
+    assert len(list_lines(briefing)) == 1
+    assert {left.reason for left in briefing.left_out if left.source == "import"} == {NO_ROOM}
+    assert len(list_lines(tell(f"{MESSAGE} See the docs."))) == 3
+
+
+def test_imports_in_prompts_can_be_switched_off(workspace, tell):
+    write_documents(workspace)
+    own = workspace.write(ABOUT)
+    briefing = tell(f"{MESSAGE} See the docs.", shows_imports=False)
+    assert [memory.id for memory in briefing.shown] == [own]
+    assert {left.reason for left in briefing.left_out} == {IMPORTS_OFF}
 
 
 def test_only_a_lesson_carries_a_surface_id(workspace, tell):

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.context.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.context.open_work import LAST_SESSIONS, MOST_CHARS, OPEN_GOALS, RECENT, is_outline, read_open_work
+from pipeline.prompt.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.records import Kind, Scope, Sensitivity, Source, Trust
 from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, turns

@@ -1,0 +1,1 @@
+"""What a prompt is shown: sources of lines, the choice between them, and the block."""

@@ -1,0 +1,1 @@
+"""The sources of the lines that a prompt may be shown."""
