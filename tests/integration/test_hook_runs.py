@@ -176,6 +176,8 @@ def test_the_prompt_goes_with_the_turn(client, container):
     assert prompts(client) == [None]
     with container.operations.opened() as db:
         assert not any(PROMPT in str(row) for row in db.execute("SELECT * FROM hook_run"))
+
+
 def test_a_run_records_the_lines_that_were_left_out_with_the_reason(container, client):
     line = LeftOut("12", "memory", "The billing service uses port 8123", 0.4, "below the bar")
     answer = HookAnswer(reason="nothing new is about it", left_out=[line])
