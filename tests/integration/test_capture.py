@@ -491,7 +491,7 @@ def test_nearly_saved_sentences_are_listed_with_the_reason_while_their_turn_exis
     say("We might use pnpm here.")
     (item,) = client.get("/v1/unsaved-statements").get_json()["items"]
     assert (item["sentence"], item["label"], item["lasts"]) == ("We might use pnpm here.", "fact", 0.5)
-    assert item["reason"] == "may be a rule, but reads more like a task for now"
+    assert item["reason"].startswith("may be a fact about the project, but reads more like")
     assert listed(client) == []
     with worker.databases.get("default").write() as db:
         assert "pnpm" not in str(near_statements.list_newest(db))
