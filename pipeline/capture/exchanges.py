@@ -17,7 +17,7 @@ MOST_ANSWERS: Final = 2
 LEAST_SHARED: Final = 2
 MIN_SETTLED_PROBABILITY: Final = 0.55
 # Below this probability of lasting, no sentence of a message decides anything by its own words.
-MIN_STATING_PROBABILITY: Final = 0.25
+MIN_STATING_PROBABILITY: Final = 0.4
 # Above this share of words, the agent only repeats what the person said.
 MOST_REPEATED: Final = 0.6
 _TERM = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d][\w-]{3,}")

@@ -48,7 +48,7 @@ def test_an_answer_to_something_else_settles_nothing(said, before, after):
 
 
 def test_a_word_is_taken_up_only_from_a_message_that_may_state_something():
-    assert settle("lets use valibot", "Forms are checked with valibot now.", lasts=0.3) != []
+    assert settle("lets use valibot", "Forms are checked with valibot now.", lasts=0.5) != []
     assert settle("explain valibot", "Forms are checked with valibot now.", lasts=0.1) == []
 
 
