@@ -14,6 +14,7 @@ from pipeline.capture.unstated import keep_statements
 from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
+from pipeline.text.normalize import shorten
 from pipeline.text.own_words import list_own_lines
 from pipeline.text.sentences import split_typed_sentences
 
@@ -22,14 +23,18 @@ READ_CHARS = 6000
 MOST_SENTENCES = 60
 LONGEST_SENTENCE = 400
 MIN_WORDS_PER_SENTENCE = 2
-# Minimum probabilities that a sentence is lasting, and that it is about the person rather than the project.
-MIN_LASTING_PROBABILITY = 0.6
+# Minimum probability that a sentence is lasting: lower for kinds that are rarely confused with work or small talk
+# (decision 0081).
+MIN_LASTING_PROBABILITY = 0.56
+_BARS = {Label.FACT: 0.58, Label.DECISION: 0.54, Label.GOAL: 0.45}
+# Minimum probability that a sentence is about the person rather than the project.
 ABOUT_PERSON = 0.35
 # A sentence that states a value in a known form needs less: "I moved to Metz last weekend" may look like narration.
 MIN_STATED_PROBABILITY = 0.4
 # Sentences with at least this probability are listed as considered.
-MIN_NEAR_PROBABILITY = 0.4
+MIN_NEAR_PROBABILITY = 0.3
 MAX_PROPOSALS_PER_TURN = 5
+MAX_AGREEING_CHARS = 200
 
 _KINDS = {
     Label.PREFERENCE: (Kind.FACT, 0.6),
@@ -39,6 +44,30 @@ _KINDS = {
     Label.FACT: (Kind.FACT, 0.5),
     Label.RULE: (Kind.LESSON, 0.65),
     Label.DEADLINE: (Kind.FACT, 0.6),
+    Label.GOAL: (Kind.GOAL, 0.6),
+}
+# The reason to keep a sentence that was not kept, and the reason against it.
+_NAMES = {
+    Label.NONE: "may matter later",
+    Label.PREFERENCE: "may be a preference",
+    Label.IDENTITY: "may say who you are",
+    Label.DECISION: "may be a decision",
+    Label.CORRECTION: "may be a correction",
+    Label.FACT: "may be a fact about the project",
+    Label.RULE: "may be a rule",
+    Label.DEADLINE: "may be a deadline",
+    Label.GOAL: "may be a goal",
+}
+_OTHERWISE = {
+    Label.NONE: "small talk",
+    Label.PREFERENCE: "a request for this answer",
+    Label.IDENTITY: "a remark about the moment",
+    Label.DECISION: "a proposal or a step of the work",
+    Label.CORRECTION: "a remark about this change",
+    Label.FACT: "an observation of the moment or a question",
+    Label.RULE: "a task for now",
+    Label.DEADLINE: "a plan for today",
+    Label.GOAL: "a task for now",
 }
 _OF_PERSON = frozenset({Label.PREFERENCE, Label.IDENTITY})
 # Closed classes in the languages of the examples: statements in the name of a project are not about the person.
@@ -85,7 +114,7 @@ def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
 
 
 def _is_lasting(statement: Statement) -> bool:
-    if statement.lasts >= MIN_LASTING_PROBABILITY:
+    if statement.lasts >= _BARS.get(statement.label, MIN_LASTING_PROBABILITY):
         return True
     slot = find_slot(statement.sentence, {}) if statement.lasts >= MIN_STATED_PROBABILITY else None
     return slot is not None and slot.is_certain
@@ -97,10 +126,9 @@ def explain_dropped(statements: Iterable[Statement], chosen: Sequence[Statement]
         if statement in chosen or statement.lasts < MIN_NEAR_PROBABILITY:
             continue
         if not _is_lasting(statement):
-            probability = f"probability {statement.lasts:.2f} that it matters later"
-            yield statement, f"{probability}; {MIN_LASTING_PROBABILITY} is needed"
+            yield statement, f"{_NAMES[statement.label]}, but reads more like {_OTHERWISE[statement.label]}"
         else:
-            yield statement, f"{MAX_PROPOSALS_PER_TURN} other statements of the turn are more certain"
+            yield statement, f"{MAX_PROPOSALS_PER_TURN} clearer statements of the same message were kept"
 
 
 def _ends_facts(statement: Statement, slot: Slot) -> bool:
@@ -118,6 +146,9 @@ def propose(
     assert turn.role is Role.USER
     for statement in statements:
         slot = find_slot(statement.sentence, known)
+        # "I" in an agent's sentence is the agent.
+        if slot is not None and slot.is_of_user and statement.agreed:
+            slot = None
         if slot is not None and statement.label is Label.RULE and not (slot.is_of_user or _ends_facts(statement, slot)):
             slot = None
         about_person = (slot is not None and slot.is_of_user) or (
@@ -127,17 +158,30 @@ def propose(
             and _OF_PROJECT.search(statement.sentence) is None
         )
         kind, importance = _KINDS[statement.label]
+        end = find_statement_end(statement.sentence, turn.at)
         draft = Draft(
             content=statement.sentence,
             kind=kind,
             importance=importance,
             scope=personal_scope(owner_of(turn.session_id)) if about_person and personal else None,
             tags=(CAPTURED_TAG, statement.label),
-            metadata={"turn": turn.seq, "certainty": round(statement.lasts, 3)},
+            metadata={"turn": turn.seq, "certainty": round(statement.lasts, 3)}
+            | ({"agreed": shorten(turn.content, MAX_AGREEING_CHARS)} if statement.agreed else {}),
             session_id=turn.session_id,
             source=Source.AMBIENT,
             occurred_at=turn.at,
-            expires_at=find_statement_end(statement.sentence, turn.at),
-            details={"rule": statement.sentence} if kind is Kind.LESSON else {},
+            expires_at=None if kind is Kind.GOAL else end,
+            details=_details(kind, statement.sentence, end),
         )
         yield Proposal(draft, slot, about_person)
+
+
+def _details(kind: Kind, sentence: str, end: str | None) -> Mapping[str, Any]:
+    match kind:
+        case Kind.LESSON:
+            return {"rule": sentence}
+        case Kind.GOAL:
+            # A goal that is not reached in time is still a goal.
+            return {} if end is None else {"due_at": end}
+        case _:
+            return {}

@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.capture import said_changes
+from pipeline.capture.commands import read_commands
+from pipeline.capture.ended_goals import close_goals
+from pipeline.capture.exchanges import Exchange, drop_settled, find_settled
 from pipeline.capture.model import extract
 from pipeline.capture.proposals import choose_lasting, explain_dropped, list_sentences, propose
 from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
@@ -106,18 +109,25 @@ class CaptureStage:
 
     def _find_lasting(self, turn: Turn, model: JobModel | None) -> tuple[list[Statement], list[Dropped]]:
         """Return the statements that last, and those that were considered and dropped, with the reason."""
-        sentences = list_sentences(turn.content)
-        if not sentences:
-            return [], []
-        if model is not None:
-            with self.database.read() as db:
-                before = turns.find_before(db, turn)
-            statements = extract(model, "\n".join(sentences), "" if before is None else before.content)
+        sentences, exchange = list_sentences(turn.content), self._read_exchange(turn)
+        if model is not None and sentences:
+            statements = extract(model, "\n".join(sentences), exchange.before)
             if statements is not None:
                 return statements, []
-        classified = self.classifier(" ".join(sentences)).classify(sentences)
+        classified = self._weigh(sentences)
         chosen = choose_lasting(classified)
-        return chosen, list(explain_dropped(classified, chosen))
+        settled = [] if read_commands(turn.content) else find_settled(exchange, classified, chosen, self._weigh)
+        return [*drop_settled(chosen, settled), *settled], list(explain_dropped(classified, chosen))
+
+    def _read_exchange(self, turn: Turn) -> Exchange:
+        with self.database.read() as db:
+            before, answer = turns.find_before(db, turn), turns.find_answer(db, turn)
+        return Exchange(
+            before.content if before is not None else "", turn.content, answer.content if answer is not None else ""
+        )
+
+    def _weigh(self, sentences: Sequence[str]) -> list[Statement]:
+        return self.classifier(" ".join(sentences)).classify(sentences) if sentences else []
 
     def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> list[Dropped]:
         """Offer statements to the store; return the rejected ones with the reason."""
@@ -177,6 +187,7 @@ class CaptureStage:
                 written = [said_changes.store(db, old, policy) for old in unstored]
                 older = [memory for memory in (*stored, *written) if memory is not None and memory.id != newer.id]
                 said_changes.supersede(db, newer, older)
+                close_goals(db, older, turn.content)
 
     def _draft(self, turn: Turn, text: str, settings: CaptureSettings) -> Draft | None:
         """Return the memory of a text that a turn states; None if it belongs to the person's store."""

@@ -29,9 +29,12 @@ class Label(StrEnum):
     FACT = "fact"
     RULE = "rule"
     DEADLINE = "deadline"
+    GOAL = "goal"
 
 
 LABELS = tuple(Label)
+# Starts the examples of what an agent says when an exchange settles something.
+AGENT_MARK = "→ "
 # Chosen by leave-one-out validation on the examples (decision 0024).
 EXAMPLES = Examples(
     "pipeline.capture", "examples", LABELS, vector_scale=0.71, mark_scale=0.087, penalty=0.2, word_scale=0.55
@@ -40,12 +43,16 @@ EXAMPLES = Examples(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence, the probability that it lasts, its class if it does, and the probability of the class."""
+    """A sentence, the probability that it lasts, its class if it does, and the probability of the class.
+
+    `agreed` if the agent said it, and the person agreed.
+    """
 
     sentence: str
     lasts: float
     label: Label
     certainty: float
+    agreed: bool = False
 
 
 class StatementClassifier:

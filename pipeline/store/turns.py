@@ -107,6 +107,16 @@ def find_before(db: Connection, turn: Turn) -> Turn | None:
     return None if row is None else _turn(row)
 
 
+def find_answer(db: Connection, turn: Turn) -> Turn | None:
+    """Return the agent's last message between a turn of the person and the next one."""
+    row = db.execute(
+        f"{_SELECT} WHERE session_id = ? AND seq > ? AND role = ? AND seq < coalesce("  # noqa: S608
+        "(SELECT min(seq) FROM turn WHERE session_id = ? AND seq > ? AND role = ?), seq + 1) ORDER BY seq DESC LIMIT 1",
+        (turn.session_id, turn.seq, Role.ASSISTANT, turn.session_id, turn.seq, Role.USER),
+    ).fetchone()
+    return None if row is None else _turn(row)
+
+
 def find_matching(db: Connection, matches: Callable[[str], bool], word: str = "") -> list[int]:
     """Return the row numbers of the turns whose text matches.
 

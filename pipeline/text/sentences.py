@@ -9,7 +9,7 @@ _TAIL_CHARS = 8
 # A sentence that starts in lower case, as people type in a chat. An ellipsis is a pause within a sentence.
 _TYPED_ENDS = re.compile(r"(?<=\w[.!?]|[)\"'”»`!?][.!?]|\s[!?])\s+(?=[a-zà-ÿа-яёіїєґ¿¡])")
 _TYPED_ABBREVIATED = re.compile(
-    r"(?:^|[\s(.])(?:[^\W_]|vs|etc|eg|ie|cf|bzw|ca|approx|max|min|incl|inkl|resp|usw|ggf|evtl|bspw|zb|nr|no|ej|env|aprox)\.$",
+    r"(?:^|[\s(.])(?:[^\W_]|\d{1,2}|vs|etc|eg|ie|cf|bzw|ca|approx|max|min|incl|inkl|resp|usw|ggf|evtl|bspw|zb|nr|no|ej|env|aprox)\.$",
     re.IGNORECASE,
 )
 

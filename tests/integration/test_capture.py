@@ -7,7 +7,7 @@ import pytest
 from config.settings import load_settings
 from config.settings_edits import save_setting, save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.capture.statements import Label, Statement
+from pipeline.capture.statements import AGENT_MARK, Label, Statement
 from pipeline.digest.stage_loop import PENDING_S, digest
 from pipeline.errors import EncoderPending
 from pipeline.records import Stage
@@ -491,7 +491,7 @@ def test_nearly_saved_sentences_are_listed_with_the_reason_while_their_turn_exis
     say("We might use pnpm here.")
     (item,) = client.get("/v1/unsaved-statements").get_json()["items"]
     assert (item["sentence"], item["label"], item["lasts"]) == ("We might use pnpm here.", "fact", 0.5)
-    assert item["reason"] == "probability 0.50 that it matters later; 0.6 is needed"
+    assert item["reason"].startswith("may be a fact about the project, but reads more like")
     assert listed(client) == []
     with worker.databases.get("default").write() as db:
         assert "pnpm" not in str(near_statements.list_newest(db))
@@ -555,3 +555,37 @@ def test_a_statement_with_its_own_end_expires(client, say, capture):
     assert client.post("/v1/turns", {"session_id": "s2", "messages": [earlier]}).status_code == 202
     capture()
     assert "until 2020" not in str(client.post("/v1/recall", {"query": "merge nothing"}).get_json())
+
+
+def test_a_short_message_is_kept_in_the_words_of_the_answer(client, worker, capture):
+    answer = "Rule: set the lock timeout to 8 seconds."
+    worker._statements.labels = {f"{AGENT_MARK}{answer}": "fact"}
+    messages = [("assistant", "It's 5 s."), ("user", "make it 8"), ("assistant", answer), ("user", "thanks!")]
+    said = [{"role": role, "content": content} for role, content in messages]
+    client.post("/v1/turns", {"session_id": "s1", "messages": said})
+    capture()
+    (memory,) = client.get("/v1/memories").get_json()["items"]
+    assert (memory["content"], memory["metadata"]["agreed"]) == (answer, "make it 8")
+
+
+def test_a_command_about_the_memory_settles_nothing(client, worker, capture):
+    answer = "The lock timeout of 8 seconds is noted."
+    worker._statements.labels = {f"{AGENT_MARK}{answer}": "fact"}
+    messages = [("user", "remember this: the lock timeout is 8 seconds"), ("assistant", answer)]
+    said = [{"role": role, "content": content} for role, content in messages]
+    client.post("/v1/turns", {"session_id": "s1", "messages": said})
+    capture()
+    assert answer not in listed(client)
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [("CI is done, the goal of under 8 minutes is reached", "done"), ("scrap the goal with CI under 8 min", "dropped")],
+)
+def test_a_goal_is_closed_by_what_is_said(client, say, message, status):
+    say("goal: CI under 8 minutes")
+    (goal,) = client.get("/v1/goals").get_json()["items"]
+    assert goal["status"] == "open"
+    say(message, session="s2")
+    (goal,) = client.get("/v1/goals").get_json()["items"]
+    assert goal["status"] == status

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,12 +88,12 @@ def test_statements_that_are_not_proposed_are_listed_with_the_reason():
         statement("hardly", Label.FACT, lasts=0.2),
     ]
     assert [(one.sentence, reason) for one, reason in explain_dropped(said, choose_lasting(said))] == [
-        ("nearly", "probability 0.50 that it matters later; 0.6 is needed")
+        ("nearly", "may be a fact about the project, but reads more like an observation of the moment or a question")
     ]
     many = [statement(f"rule number {n}", Label.RULE, lasts=0.75 + n / 100) for n in range(7)]
     dropped = list(explain_dropped(many, choose_lasting(many)))
     assert [one for one, _ in dropped] == many[:2]
-    assert {reason for _, reason in dropped} == {"5 other statements of the turn are more certain"}
+    assert {reason for _, reason in dropped} == {"5 clearer statements of the same message were kept"}
 
 
 @pytest.mark.parametrize(
@@ -124,6 +125,30 @@ def test_what_is_about_the_person_goes_to_their_store_and_nothing_of_a_project_d
     ]
     assert [one.draft.scope for one in offer(*said)] == [PERSONAL, None, None, None]
     assert [one.draft.scope for one in offer(*said, personal=False)] == [None] * 4
+
+
+def test_every_label_has_a_readable_reason():
+    for label in Label:
+        ((_, reason),) = explain_dropped([statement("nearly", label, lasts=0.4)], [])
+        assert not any(sign.isdigit() for sign in reason)
+
+
+def test_a_goal_needs_less_certainty_and_gets_a_due_date_instead_of_an_end():
+    aim = statement("CI under 8 minutes until Friday", Label.GOAL, lasts=0.5)
+    assert choose_lasting([aim, statement("CI takes 14 minutes", Label.FACT, lasts=0.5)]) == [aim]
+    (one,) = offer(aim)
+    assert (one.draft.kind, one.draft.expires_at) == (Kind.GOAL, None)
+    assert one.draft.details["due_at"].startswith("2026-02-0")
+
+
+def test_what_the_agent_said_names_the_words_of_the_person_and_is_not_about_the_person():
+    turn = replace(TURN, content="yes, do that")
+    said = Statement("I use fish as my shell.", 0.9, Label.FACT, 0.9, agreed=True)
+    (one,) = propose(turn, [said], {}, personal=True)
+    assert (one.slot, one.about_person) == (None, False)
+    assert one.draft.metadata["agreed"] == "yes, do that"
+    (own,) = propose(turn, [replace(said, agreed=False)], {}, personal=True)
+    assert "agreed" not in own.draft.metadata
 
 
 def test_a_proposal_names_its_turn_and_is_evidence():
