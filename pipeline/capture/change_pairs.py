@@ -89,6 +89,15 @@ class SaidChange:
         """Return whether the message itself says what it is about, in words of the earlier statement."""
         return bool(_shared(self.text, older))
 
+    def restate(self, older: str) -> str:
+        """Return what is true now: the message, after the statement that it changes if it names no subject itself."""
+        if self.names_subject(older):
+            return self.text
+        new, old = _numbers(self.text).keys() - _numbers(older).keys(), _NUMBER.findall(older)
+        if len(new) == len(old) == 1:
+            return f"{_NUMBER.sub(lambda match: match[0].replace(match[1], *new), older)} (“{self.text}”)"
+        return f"{older} → {self.text}"
+
     def weigh(self, older: str, closeness: float) -> float:
         """Return the probability that the message replaces or ends an earlier statement of a given closeness."""
         features = self.measure(older, closeness)

@@ -148,7 +148,7 @@ class CaptureStage:
         if not replaced:
             return
         policy = replace(settings.policy, author=owner_of(turn.session_id))
-        text = change.text if change.names_subject(replaced[0].text) else f"{replaced[0].text} → {change.text}"
+        text = change.restate(replaced[0].text)
         stored = [statement.memory for statement in replaced if statement.memory is not None]
         drafts = [self._draft(old.turn, old.text, settings) for old in replaced if old.memory is None]
         unstored = [draft for draft in drafts if draft is not None]

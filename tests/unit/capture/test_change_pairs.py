@@ -97,3 +97,16 @@ def test_an_addition_leaves_the_earlier_statement():
     assert SaidChange("the mailer also logs to stdout now").weigh(old, 0.6) < SaidChange(
         "the mailer logs to stdout now"
     ).weigh(old, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("text", "older", "expected"),
+    [
+        ("make it 12", "the mailer sends batches of 8", "the mailer sends batches of 12 (“make it 12”)"),
+        ("zu wenig, nimm 20", "anhänge bis 8 MB", "anhänge bis 20 MB (“zu wenig, nimm 20”)"),
+        ("batches of 12 now", "the mailer sends batches of 8", "batches of 12 now"),
+        ("make it 12", "8 workers, 2 boxes", "8 workers, 2 boxes → make it 12"),
+    ],
+)
+def test_a_bare_value_is_stated_with_its_subject(text, older, expected):
+    assert SaidChange(text).restate(older) == expected
