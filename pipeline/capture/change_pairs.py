@@ -21,20 +21,29 @@ LEAST: Final = 0.55
 LEAST_FURTHER: Final = 0.8
 # Longer messages describe work; few announce a change.
 LONGEST: Final = 400
-_INTERCEPT: Final = -5.82
+_INTERCEPT: Final = -2.31
 _WEIGHTS: Final[Mapping[str, float]] = {
-    "closeness": 4.02,
-    "closeness of a change": 4.28,
-    "shared words": 1.33,
-    "addition": -1.2,
-    "words of the change": 0.93,
-    "another number": 2.03,
-    "same unit": 1.45,
-    "both numbers": 2.51,
-    "change with an addition": 0.73,
-    "shared words of a change": 1.86,
-    "other unit": -0.7,
-    "number only now": -0.85,
+    "closeness": 1.82,
+    "closeness of a change": 2.36,
+    "closeness with a hint": 0.92,
+    "change": 2.1,
+    "ended": -0.39,
+    "hint": 1.31,
+    "shared words": 1.9,
+    "words of the change": 0.76,
+    "shared words of a change": 0.82,
+    "change with an addition": 0.4,
+    "lasts": 1.22,
+    "words": -1.09,
+    "added": -1.81,
+    "repeated": -1.66,
+    "state": -1.22,
+    "another number": 1.13,
+    "another number of a change": 0.94,
+    "same unit": 1.6,
+    "other unit": -0.17,
+    "number only now": -0.69,
+    "number only before": -0.41,
 }
 _ARROW = re.compile(r"→|->|=>")
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,:]\d+)*)\s*(%|[a-zµ]+)?", re.IGNORECASE)
@@ -42,14 +51,25 @@ _PART = re.compile(r"[,;.!?()]+\s|\s[-–—]\s")
 _ELLIPSIS_STEMS, _ELLIPSIS_WORDS = 4, 12
 # More about a subject says nothing more about whether it is the same.
 _MOST_SHARED, _MOST_NAMED = 2.5, 1.5
+# Words that start alike are about the same: "freitags", "Freitagsverbot".
+_LEAST_STEM_CHARS, _STEM_CHARS = 4, 6
+# A surer statement is no surer change.
+_MOST_LASTS: Final = 0.7
+# From this probability on, a lasting statement may change another without announcing it.
+LEAST_LASTS: Final = 0.4
+_ANNOUNCING: Final = ("hints", "ended", "reached", "permits", "pointing")
 
 
 @dataclass(frozen=True, slots=True)
 class SaidChange:
-    """A message that may change earlier statements, and the words that it refers to without repeating them."""
+    """A message that may change earlier statements, and the words that it refers to without repeating them.
+
+    `lasts` is the probability that it is a lasting statement.
+    """
 
     text: str
     context: str = ""
+    lasts: float = 0.5
 
     @property
     def meaning(self) -> str:
@@ -58,54 +78,86 @@ class SaidChange:
 
     def shares_subject(self, older: str) -> bool:
         """Return whether an earlier statement may be about the same thing."""
-        return bool(_subject(self.meaning) & _subject(older)) or bool(
-            _numbers(self.text).keys() & _numbers(older).keys()
-        )
+        if _shared(self.meaning, older):
+            return True
+        # "customers complained. 25 MB" names no other subject.
+        now, before = _numbers(self.text), _numbers(older)
+        same = now.keys() & before.keys() or (set(now.values()) & set(before.values())) - {""}
+        return bool(same) and len(_subject(self.text)) <= _ELLIPSIS_STEMS
 
     def names_subject(self, older: str) -> bool:
         """Return whether the message itself says what it is about, in words of the earlier statement."""
-        return bool(_subject(self.text) & _subject(older))
+        return bool(_shared(self.text, older))
+
+    def restate(self, older: str) -> str:
+        """Return what is true now: the message, after the statement that it changes if it names no subject itself."""
+        if self.names_subject(older):
+            return self.text
+        new, old = _numbers(self.text).keys() - _numbers(older).keys(), _NUMBER.findall(older)
+        if len(new) == len(old) == 1:
+            return f"{_NUMBER.sub(lambda match: match[0].replace(match[1], *new), older)} (“{self.text}”)"
+        return f"{older} → {self.text}"
 
     def weigh(self, older: str, closeness: float) -> float:
         """Return the probability that the message replaces or ends an earlier statement of a given closeness."""
-        features = self._measure(older, closeness)
+        features = self.measure(older, closeness)
         return 1 / (1 + math.exp(-_INTERCEPT - sum(_WEIGHTS[name] * value for name, value in features.items())))
 
-    def _measure(self, older: str, closeness: float) -> Mapping[str, float]:
-        patterns = _patterns()
-        has_ended = patterns["ended"].search(self.text) is not None or (
-            patterns["reached"].search(self.text) is not None and patterns["aims"].search(older) is not None
+    def measure(self, older: str, closeness: float) -> Mapping[str, float]:
+        """Return the features of the message and an earlier statement."""
+        says = {name: float(_says(name, self.text)) for name in ("added", "repeated", "state")}
+        ended = (
+            _says("ended", self.text)
+            or (_says("reached", self.text) and _says("aims", older))
+            or (_says("permits", self.text) and _says("forbids", older) and not _says("added", self.text))
         )
-        is_change = has_ended or (_says_changed(self.text) and not NEVER.search(self.text))
-        is_addition = patterns["added"].search(self.text) is not None
-        known, subject = _subject(older), _subject(self.meaning)
-        shared = _sum_rarity(subject & known)
-        named = _sum_rarity((subject if self.context else _words_of_change(self.text)) & known)
-        now, before = _numbers(self.text), _numbers(older)
-        new_numbers = now.keys() - before.keys()
-        new_units = {now[number] for number in new_numbers} - {""}
-        old_units = set(before.values()) - {""}
+        changed, hints = _says_changed(self.text), _says("hints", self.text)
+        is_change = float(changed or ended)
+        shared = _sum_rarity(_shared(self.meaning, older))
+        named = _sum_rarity(_shared(self.text if self.context else _parts_of_change(self.text), older))
         return {
             "closeness": closeness,
             "closeness of a change": closeness * is_change,
+            "closeness with a hint": closeness * (hints and not is_change),
+            "change": is_change,
+            "ended": float(ended),
+            "hint": float(hints),
             "shared words": min(shared, _MOST_SHARED) / _MOST_SHARED,
-            "addition": is_addition,
             "words of the change": min(named, _MOST_NAMED),
-            "another number": bool(new_numbers and before) and is_change,
-            "same unit": bool(new_units & old_units),
-            "both numbers": bool(new_numbers and before and now.keys() & before.keys()),
-            "change with an addition": is_change and is_addition,
             "shared words of a change": min(shared, 1) * is_change,
-            "other unit": bool(new_units and old_units and not new_units & old_units),
-            "number only now": is_change and bool(new_numbers) and not before,
+            "change with an addition": is_change * says["added"],
+            "lasts": min(self.lasts, _MOST_LASTS),
+            "words": math.log(len(self.text.split())),
+            **says,
+            **_measure_numbers(self.text, older, is_change),
         }
 
 
-def may_change(text: str) -> bool:
-    """Return whether a message may replace or end an earlier statement now."""
-    if len(text) > LONGEST or text.endswith(("?", "？")) or _patterns()["open"].search(text):
+def _measure_numbers(text: str, older: str, is_change: float) -> Mapping[str, float]:
+    now, before = _numbers(text), _numbers(older)
+    new_numbers = now.keys() - before.keys()
+    new_units, old_units = {now[number] for number in new_numbers} - {""}, set(before.values()) - {""}
+    same_unit = bool(new_units & old_units)
+    return {
+        "another number": bool(new_numbers and before),
+        "another number of a change": bool(new_numbers and before) * is_change,
+        "same unit": same_unit,
+        "other unit": bool(new_units and old_units and not same_unit),
+        "number only now": bool(new_numbers) and not before,
+        "number only before": bool(before) and not new_numbers,
+    }
+
+
+def is_stated(text: str) -> bool:
+    """Return whether a message is short and is no question, proposal, plan or wish of another person."""
+    return len(text) <= LONGEST and not text.endswith(("?", "？")) and not _says("open", text)
+
+
+def may_change(text: str, lasts: float = 0.0) -> bool:
+    """Return whether a message may replace or end an earlier statement now: it announces a change, or it lasts."""
+    if not is_stated(text):
         return False
-    return _says_changed(text) or _says_ended(text) or _patterns()["pointing"].search(text) is not None
+    return lasts >= LEAST_LASTS or _says_changed(text) or any(_says(name, text) for name in _ANNOUNCING)
 
 
 def needs_context(text: str) -> bool:
@@ -114,20 +166,31 @@ def needs_context(text: str) -> bool:
         len(_subject(text)) <= _ELLIPSIS_STEMS
         and len(text.split()) <= _ELLIPSIS_WORDS
         and bool(_numbers(text))
-        and _patterns()["pointing"].search(text) is not None
+        and _says("pointing", text)
     )
 
 
 def _says_changed(text: str) -> bool:
-    return _patterns()["changed"].search(text) is not None or _ARROW.search(text) is not None
+    return (_says("changed", text) or _ARROW.search(text) is not None) and not NEVER.search(text)
 
 
-def _says_ended(text: str) -> bool:
-    return any(_patterns()[name].search(text) for name in ("ended", "reached"))
+def _says(name: str, text: str) -> bool:
+    return _patterns()[name].search(text) is not None
 
 
 def _sum_rarity(words: Iterable[str]) -> float:
     return sum(map(rarity, words))
+
+
+def _shared(text: str, older: str) -> frozenset[str]:
+    """Return the words of a text that an earlier statement contains, also as the start of a longer word."""
+    known = _subject(older)
+    return frozenset(word for word in _subject(text) if word in known or any(_is_start(word, other) for other in known))
+
+
+def _is_start(word: str, other: str) -> bool:
+    length = min(len(word), len(other), _STEM_CHARS)
+    return length >= _LEAST_STEM_CHARS and word[:length] == other[:length]
 
 
 @lru_cache(maxsize=4_000)
@@ -135,17 +198,18 @@ def _subject(text: str) -> frozenset[str]:
     return frozenset(word for word in stems(text) if not word.isdigit()) - _weak_stems()
 
 
-def _words_of_change(text: str) -> frozenset[str]:
-    """Return the words of the parts of a text that announce a change."""
-    parts = [part for part in _PART.split(text) if _says_changed(part) or _says_ended(part)]
-    return frozenset[str]().union(*map(_subject, parts))
+def _parts_of_change(text: str) -> str:
+    """Return the parts of a text that announce a change."""
+    return ". ".join(part for part in _PART.split(text) if _says_changed(part) or _says("ended", part))
 
 
 @lru_cache(maxsize=4_000)
 def _numbers(text: str) -> Mapping[str, str]:
     """Return the numbers of a text with their units."""
-    units = load_lexicon("said_changes").table("units").entries
-    found = ((number.replace(",", "."), unit.lower()) for number, unit in _NUMBER.findall(text))
+    lexicon = load_lexicon("said_changes")
+    units, words = lexicon.table("units").entries, lexicon.table("numbers").entries
+    digits = re.sub(r"[^\W\d_]+", lambda word: words.get(word[0].lower(), word[0]), text)
+    found = ((number.replace(",", "."), unit.lower()) for number, unit in _NUMBER.findall(digits))
     return {number: units.get(unit, unit) for number, unit in found}
 
 
@@ -157,5 +221,5 @@ def _weak_stems() -> frozenset[str]:
 @cache
 def _patterns() -> "Mapping[str, re.Pattern[str]]":
     lexicon = load_lexicon("said_changes")
-    names = ("changed", "ended", "reached", "aims", "added", "open", "pointing")
+    names = (*_ANNOUNCING, "changed", "aims", "forbids", "added", "repeated", "state", "open")
     return {name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in names}

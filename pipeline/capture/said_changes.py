@@ -3,16 +3,17 @@
 The message takes effect at once. If capture did not keep it as a lasting statement, it is stored as a memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Final
 
 import numpy as np
 
-from pipeline.capture.change_pairs import LEAST, LEAST_FURTHER, SaidChange, may_change, needs_context
+from pipeline.capture.change_pairs import LEAST, LEAST_FURTHER, SaidChange, is_stated, may_change, needs_context
 from pipeline.capture.commands import read_commands
 from pipeline.capture.proposals import list_sentences
+from pipeline.capture.statements import Statement
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder, baseline
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Sensitivity
@@ -32,6 +33,7 @@ MAKER: Final = "capture"
 MAX_MESSAGES: Final = 1_000
 MAX_COMPARED: Final = 60
 MAX_REPLACED: Final = 3
+LEAST_ALIKE: Final = 0.5
 LEAST_WORDS: Final = 3
 ANSWER_CHARS: Final = 200
 
@@ -45,17 +47,20 @@ class EarlierStatement:
     memory: Memory | None = None
 
 
-def read_change(db: Connection, turn: Turn) -> SaidChange | None:
+def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]) -> SaidChange | None:
     """Return what a message may change, with the words before it that it needs; None for other messages."""
     text = " ".join(" ".join(list_own_lines(turn.content)).split())
-    if not text or not may_change(text) or read_commands(turn.content):
+    if not text or not is_stated(text) or read_commands(turn.content):
+        return None
+    lasts = classify(text).lasts
+    if not may_change(text, lasts):
         return None
     if not needs_context(text):
-        return SaidChange(text)
+        return SaidChange(text, lasts=lasts)
     before = [said for said in turns.page(db, turn.session_id, 4, turn.seq) if said.role is not Role.TOOL]
     question = next((said.content for said in before if said.role is Role.USER), "")
     answer = before[0].content[:ANSWER_CHARS] if before and before[0].role is Role.ASSISTANT else ""
-    return SaidChange(text, " ".join(f"{question} {answer}".split()))
+    return SaidChange(text, " ".join(f"{question} {answer}".split()), lasts)
 
 
 def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[EarlierStatement]:
@@ -81,7 +86,9 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
         earlier += [
             statement
             for statement in found
-            if len(statement.text.split()) >= LEAST_WORDS and change.shares_subject(statement.text)
+            if len(statement.text.split()) >= LEAST_WORDS
+            and is_stated(statement.text)
+            and change.shares_subject(statement.text)
         ]
         if len(earlier) >= MAX_COMPARED:
             break
@@ -95,13 +102,15 @@ def choose_replaced(
     if not earlier:
         return []
     vectors = _normalize(encoder.encode_documents([change.meaning, *(statement.text for statement in earlier)]))
-    background = baseline(encoder.background)
-    closeness = np.clip((vectors[1:] @ vectors[0] - background) / (1 - background), 0, None)
+    closeness = _compare(vectors[1:], vectors[0], encoder)
     weighed = [change.weigh(statement.text, float(close)) for statement, close in zip(earlier, closeness, strict=True)]
     best = sorted(range(len(earlier)), key=lambda number: -weighed[number])[:MAX_REPLACED]
-    return [
-        earlier[number] for rank, number in enumerate(best) if weighed[number] >= (LEAST_FURTHER if rank else LEAST)
-    ]
+    if weighed[best[0]] < LEAST:
+        return []
+    # What is replaced next to the first states nearly the same: it was said twice.
+    alike = _compare(vectors[1:], vectors[1 + best[0]], encoder)
+    further = [number for number in best[1:] if weighed[number] >= LEAST_FURTHER and alike[number] >= LEAST_ALIKE]
+    return [earlier[number] for number in (best[0], *further)]
 
 
 def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory]) -> None:
@@ -142,6 +151,13 @@ def _may_change(memory: Memory) -> bool:
 def _text_of(memory: Memory) -> str:
     said = memory.metadata.get("said")
     return said if isinstance(said, str) else memory.content
+
+
+def _compare(vectors: Vector, other: Vector, encoder: Encoder) -> Vector:
+    """Return how close vectors are to another, from 0, as close as unrelated texts, to 1."""
+    background = baseline(encoder.background)
+    closeness: Vector = np.clip((vectors @ other - background) / (1 - background), 0, None)
+    return closeness
 
 
 def _normalize(vectors: Vector) -> Vector:

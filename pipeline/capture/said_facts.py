@@ -10,7 +10,6 @@ from sqlite3 import Connection
 from typing import Any, Final
 
 from pipeline.capture.proposals import Proposal
-from pipeline.capture.said_reversals import supersede_reversed
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.records import Draft, EdgeDraft, EdgeKind, FactKey, Filter, Kind, Memory, Outcome, Receipt, Scope
 from pipeline.records.write_policy import WritePolicy
@@ -55,8 +54,6 @@ def store_proposal(db: Connection, proposal: Proposal, prepared: Prepared, polic
     slot = proposal.slot
     if slot is None:
         (receipt,) = write_all(db, [prepared], policy)
-        if receipt.outcome is Outcome.CREATED:
-            supersede_reversed(db, receipt.id)
         return receipt
     if slot.value is not None:
         return _set_fact(db, prepared, policy)

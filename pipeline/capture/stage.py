@@ -163,7 +163,7 @@ class CaptureStage:
         if settings.policy.suggest or settings.policy.incognito:
             return
         with self.database.read() as db:
-            change = said_changes.read_change(db, turn)
+            change = said_changes.read_change(db, turn, self._classify)
             earlier = [] if change is None else said_changes.list_earlier(db, turn, change)
         if change is None or not earlier:
             return
@@ -171,7 +171,7 @@ class CaptureStage:
         if not replaced:
             return
         policy = replace(settings.policy, author=owner_of(turn.session_id))
-        text = change.text if change.names_subject(replaced[0].text) else f"{replaced[0].text} → {change.text}"
+        text = change.restate(replaced[0].text)
         stored = [statement.memory for statement in replaced if statement.memory is not None]
         drafts = [self._draft(old.turn, old.text, settings) for old in replaced if old.memory is None]
         unstored = [draft for draft in drafts if draft is not None]
@@ -191,9 +191,12 @@ class CaptureStage:
 
     def _draft(self, turn: Turn, text: str, settings: CaptureSettings) -> Draft | None:
         """Return the memory of a text that a turn states; None if it belongs to the person's store."""
-        statements = self.classifier(text).classify([text])
-        (proposal,) = propose(turn, statements, {}, personal=settings.personal)
+        (proposal,) = propose(turn, [self._classify(text)], {}, personal=settings.personal)
         return None if proposal.about_person else proposal.draft
+
+    def _classify(self, text: str) -> Statement:
+        (statement,) = self.classifier(text).classify([text])
+        return statement
 
     def _list_known(self, who: str | None, settings: CaptureSettings) -> Mapping[FactKey, Any]:
         """Return the current facts of the workspace, and those about the person."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from sqlite3 import Connection
 from typing import TypeVar
 
+from pipeline.context.last_exchange import describe_last_exchange
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_line
 from pipeline.context.turn import list_done, list_failing
@@ -99,16 +100,28 @@ def summarize_sessions(
 def summarize_sessions_asked_for(
     db: Connection, session: AgentSession, message: str, now: datetime
 ) -> tuple[list[str], frozenset[str]]:
-    """Return a header and a line for each of the last sessions, of the time that a message names if there were any."""
+    """Return a header and a line for each of the last sessions, of the time that a message names if there were any.
+
+    If the message names no time, they follow the last exchange, of this session if there was one.
+    """
     times = parse_time_range(message, now)
     lines: list[str] = []
     summarized = frozenset[str]()
+    stopped = _describe_last_exchange(db, session, now) if times is None else []
     if times is not None and times.since is not None:
         until = None if times.until is None else utc_text(times.until)
         lines, summarized = summarize_sessions(db, session, utc_text(times.since), until, now)
     if not lines:
         lines, summarized = summarize_sessions(db, session, utc_text(now - LATELY), None, now)
-    return ([LAST_SESSIONS, *lines] if lines else []), summarized
+    return [*stopped, *([LAST_SESSIONS, *lines] if lines else [])], summarized
+
+
+def _describe_last_exchange(db: Connection, session: AgentSession, now: datetime) -> list[str]:
+    """Describe the last exchange of a session, or of the latest other one of the person."""
+    since = utc_text(now - LATELY)
+    latest = agent_sessions.list_sessions_since(db, since, SESSIONS, session.viewer.person)
+    names = dict.fromkeys([*([] if session.id is None else [session.id]), *(summary.id for summary in latest)])
+    return next(filter(None, (describe_last_exchange(db, name) for name in names)), [])
 
 
 @dataclass(frozen=True, slots=True)

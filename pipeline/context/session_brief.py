@@ -10,8 +10,8 @@ from pipeline.context.briefing import (
     SHOWN_EACH,
     drop_dead,
     list_shown_unasked,
-    once,
 )
+from pipeline.context.last_exchange import describe_last_exchange
 from pipeline.context.lesson_records import (
     Lesson,
     describe_record,
@@ -24,7 +24,7 @@ from pipeline.context.render import Entry, render_block, render_brief_line
 from pipeline.context.rule_files import list_rules, repeats_rule
 from pipeline.kinds import is_indexed
 from pipeline.recall.annotations import drop_superseded
-from pipeline.records import Filter, Kind, Memory, Viewer
+from pipeline.records import Filter, Kind, Memory, Trust, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, goals, memories, meta, turn_search, turns
 from pipeline.store.agent_sessions import Action, ActionType
@@ -33,7 +33,9 @@ from pipeline.store.impressions import Impression, make_impressions
 from pipeline.text.own_words import list_own_lines
 
 ACTIONS_SHOWN = 12
-BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT, Kind.FACT)
+# The order of a brief. Rules and goals are chosen first, then what was confirmed, used or said lately.
+BRIEF_KINDS = (Kind.LESSON, Kind.KEYED_FACT, Kind.FACT, Kind.DECISION)
+GROUPS = (*BRIEF_KINDS, Kind.GOAL)
 # The longest brief, and the newest memories that it is chosen from. A message up to this length is shown whole.
 BRIEF_CHARS = 2000
 NEWEST = 100
@@ -41,6 +43,9 @@ MESSAGE_CHARS = 160
 LEFT_OFF = "Where this session left off, as its journal noted:"
 # Maximum number of personal memories.
 PERSON_SHOWN = 8
+# How many newer memories a confirmation outweighs, and the uses of a memory at most.
+CONFIRMED = 5
+MOST_USES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def brief_project(
 ) -> SessionBrief | None:
     """Return what holds in a project: goals, rules, decisions and facts, those about the user, and past sessions.
 
-    If not all fit, rules and goals come first, then the newest. Return None if there is nothing.
+    Return None if there is nothing.
     """
     room = replace(room, max_chars=min(room.max_chars, BRIEF_CHARS))
     rules = list_rules(database, person)
@@ -86,7 +91,7 @@ def brief_project(
         newest = memories.page(db, Filter(kinds=BRIEF_KINDS, viewer=session.viewer), NEWEST, None)
         stated = [memory for memory in newest if not is_indexed(memory) and not repeats_rule(memory, rules)]
         alive = drop_dead(db, drop_superseded(db, list_shown_unasked(stated)))
-        candidates += sorted(alive, key=lambda memory: not (memory.pinned or is_rule(memory)))
+        candidates += _order_by_value(alive)
         records = _records(db, candidates)
         history = _describe_history(db, session, room, candidates)
         excerpts = _read_messages(db, candidates)
@@ -99,7 +104,8 @@ def _read_messages(db: Connection, candidates: Sequence[Memory]) -> dict[int, st
 
     A message of which a part is not current is left out.
     """
-    turn_of = {memory.seq: memory.metadata["turn"] for memory in candidates if memory.said_by is not None}
+    captured = {memory.seq: memory for memory in candidates if memory.said_by is not None}
+    turn_of = {seq: memory.metadata["turn"] for seq, memory in captured.items()}
     replaced = turn_search.list_not_current(db, turn_of.values())
     said = {
         turn.seq: " ".join(" ".join(list_own_lines(turn.content)).split())
@@ -108,8 +114,24 @@ def _read_messages(db: Connection, candidates: Sequence[Memory]) -> dict[int, st
     return {
         seq: said[turn]
         for seq, turn in turn_of.items()
-        if turn in said and turn not in replaced and len(said[turn]) <= MESSAGE_CHARS
+        # A memory says more than its message if the message only gives a value: "make it 8".
+        if turn in said and turn not in replaced and len(captured[seq].content) <= len(said[turn]) <= MESSAGE_CHARS
     }
+
+
+def _order_by_value(newest: Sequence[Memory]) -> list[Memory]:
+    """Order memories, the newest first, by what to show if not all fit: rules, then statements, then the others.
+
+    A confirmation or a few uses count as much as some newer memories.
+    """
+
+    def value(place: tuple[int, Memory]) -> tuple[bool, bool, int]:
+        rank, memory = place
+        stated = memory.said_by is not None or memory.trust is Trust.TRUSTED
+        used = CONFIRMED * min(memory.merge_count, 2) + min(memory.recall_count, MOST_USES)
+        return not (memory.pinned or is_rule(memory)), not stated, rank - used
+
+    return [memory for _, memory in sorted(enumerate(newest), key=value)]
 
 
 def _describe_history(
@@ -135,23 +157,20 @@ def _records(db: Connection, candidates: Sequence[Memory]) -> dict[int, Lesson]:
     }
 
 
-def brief_resumed_session(database: Database, session: AgentSession, room: BriefRoom) -> SessionBrief | None:
-    """Return the actions, decisions and memories of a session and the open goals; None if it did nothing."""
+def brief_resumed_session(
+    database: Database, person: Database | None, session: AgentSession, room: BriefRoom
+) -> SessionBrief | None:
+    """Return where a session stopped, then the project's brief, which the agent may have lost; None for a new one."""
     if session.id is None:
         return None
-    session_id, viewer = session.id, session.viewer
     with database.read() as db:
-        did = agent_sessions.list_actions(db, session_id, "", ACTIONS_SHOWN)
-        decided = memories.page(
-            db, Filter(kinds=(Kind.DECISION,), session_id=session_id, viewer=viewer), SHOWN_EACH, None
-        )
-        noted = memories.page(db, Filter(session_id=session_id, viewer=viewer), 2 * SHOWN_EACH, None)
-        open_goals = goals.list_unfinished(db, viewer, SHOWN_EACH)
-        if not did and not noted:
-            return None
-        current = list_shown_unasked(drop_superseded(db, once([*decided, *open_goals, *noted])))
-        records = _records(db, current)
-    return _brief(_render_actions(did, room.max_chars // 2), [], current, session, room, records)
+        stopped = describe_last_exchange(db, session.id)
+        did = [] if stopped else agent_sessions.list_actions(db, session.id, "", ACTIONS_SHOWN)
+        noted = memories.page(db, Filter(session_id=session.id, viewer=session.viewer), 1, None)
+    if not (stopped or did or noted):
+        return None
+    lines = stopped or _render_actions(did, min(room.max_chars, BRIEF_CHARS) // 2)
+    return brief_project(database, person, session, replace(room, notes=(*lines, *room.notes)))
 
 
 def _brief(
@@ -173,7 +192,8 @@ def _brief(
             for memory, excerpt in _list_texts(candidates, excerpts)
         ),
     ]
-    block, rendered = render_block(_choose(entries, left, room.now), left, room.now, render=render_brief_line)
+    chosen = sorted(_choose(entries, left, room.now), key=_group)
+    block, rendered = render_block(chosen, left, room.now, render=render_brief_line)
     if block is None and not lines:
         return None
     shown = {entry.impression_id for entry in rendered}
@@ -206,6 +226,11 @@ def _choose(entries: Sequence[Entry], room: int, now: datetime) -> list[Entry]:
             headers.add(entry.header)
             room -= size
     return chosen
+
+
+def _group(entry: Entry) -> int:
+    """Return the place of an entry in a brief: about the user and pinned, then by kind."""
+    return -1 if entry.of_person or entry.memory.pinned else GROUPS.index(entry.memory.kind)
 
 
 def _describe(record: Lesson | None) -> str | None:

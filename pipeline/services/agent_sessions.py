@@ -193,10 +193,11 @@ class AgentSessionService:
         notes = list_session_notes(workspace)
         room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), notes, notes_sessions)
         database = workspace.database if workspace.exists else None
+        of_person = None if person is None else person.database
         brief = None
         if source in RESUMED and database is not None:
-            brief = brief_resumed_session(database, session, room)
-        brief = brief or brief_project(database, None if person is None else person.database, session, room)
+            brief = brief_resumed_session(database, of_person, session, room)
+        brief = brief or brief_project(database, of_person, session, room)
         if brief is None:
             return HookAnswer(reason=NOTHING_TO_BRIEF)
         if brief.has_history and session.id is not None:

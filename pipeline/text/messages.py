@@ -1,6 +1,7 @@
 """Short messages to an agent: those that continue the message before, and those that say too little to search."""
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from pipeline.text.lexicon import load_lexicon
@@ -17,6 +18,8 @@ KEY_WORDS = 40
 LONGEST_SMALL_TALK = 60
 MOST_NAMES = 12
 
+# "what's the weather"
+_CONTRACTED = re.compile(r"^\W*(?:\w+\W+)?\w+['’]s(?= \w)")
 _OPTION = re.compile(r"(?<!\S)--?[^\W\d]")
 _LATER_WORD = re.compile(r"(?<=[\w,;:)] )[^\W\d_]\w+(?:[-'’]\w+)*")
 _WORD = re.compile(r"(?<![\w'’./:@-])[\w'’./:@-]*\w")
@@ -35,12 +38,44 @@ def is_follow_up(message: str) -> bool:
     if not meaningful:
         return False
     asks = _list("follow_up", "asks")
+    continues = len(meaningful) > 1 and meaningful[0] in _list("follow_up", "continues")
+    continues |= len(meaningful) > 1 and f" {' '.join(written)}".endswith(_ends())
+    if continues or _points_back(meaningful):
+        return continues or "?" in message or _asks(meaningful, asks | _list("follow_up", "opens"))
+    return not _is_complete(message, meaningful) and ("?" in message or _asks(meaningful, asks))
+
+
+def _asks(words: Sequence[str], asks: frozenset[str]) -> bool:
+    return any(word in asks or word.split("'")[0] in asks for word in words)
+
+
+def _points_back(words: Sequence[str]) -> bool:
+    """Return whether words refer to what was said before."""
+    lexicon = load_lexicon("messages").table("follow_up")
+    text = " ".join(words)
+    if any(expletive in text for expletive in lexicon.words("expletives")):
+        words = text.replace("there", "").replace(" it", " ").replace(" es", " ").split()
+    articles, after = _list("follow_up", "articles"), _list("follow_up", "after_pronouns")
     return (
-        "?" in message
-        or any(word in asks or word.split("'")[0] in asks for word in meaningful)
-        or (len(meaningful) > 1 and meaningful[0] in _list("follow_up", "continues") | _list("follow_up", "opens"))
-        or (len(meaningful) > 1 and f" {' '.join(written)}".endswith(_ends()))
+        text.startswith(lexicon.words("points_at_start"))
+        or not _list("follow_up", "points").isdisjoint(word.split("'")[0] for word in words)
+        or any(word in articles and (not rest or rest[0] in after) for word, *rest in _tails(words))
     )
+
+
+def _tails(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (words[start:] for start in range(len(words)))
+
+
+def _is_complete(message: str, words: Sequence[str]) -> bool:
+    """Return whether a question names what it is about in a sentence with a verb, as in "who is the CEO?"."""
+    first, named = words[0].split("'")[0], list_own_words(message)
+    if first not in _list("follow_up", "asks") | _list("follow_up", "opens") or not named:
+        return False
+    verbs = _list("follow_up", "verbs") | _list("follow_up", "opens")
+    if first in _list("follow_up", "who") and len(named) > 1:
+        return True
+    return _CONTRACTED.search(message) is not None or not verbs.isdisjoint(words)
 
 
 def refers_to_person(message: str) -> bool:

@@ -122,6 +122,21 @@ def test_a_follow_up_that_is_asked_again_finds_the_same(show_people):
     assert shown[0] == shown[1] != []
 
 
+@pytest.mark.parametrize(
+    "other", ["who is the CEO?", "how tall is Mount Everest?", "wie hoch ist der Brocken?", "wer hat die Oper gebaut?"]
+)
+def test_a_complete_question_after_known_ones_finds_nothing(show_people, other):
+    known = (
+        "Wer nimmt bei Nordkai die Releases ab?",
+        "who signs off the price list?",
+        "who decides while Ilse Thorsen is away?",
+        "wie viele Stellen haben die Buchungsnummern?",
+        "what do we use instead of pip?",
+        "when is the demo for the harbour master?",
+    )
+    assert show_people(*known, other, last=LastMessages())[-1] == []
+
+
 @pytest.mark.parametrize("second", ["danke dir", "and thanks to her", "super, merci"])
 def test_a_pronoun_alone_finds_nothing(show_people, second):
     assert show_people("qui valide les maquettes chez Brume ?", second, last=LastMessages())[-1] == []

@@ -346,7 +346,7 @@ def test_what_capture_did_not_keep_is_superseded_too(client, say):
 def test_a_bare_value_changes_what_was_just_spoken_about(client, say):
     say("the alarm limit of the kiosk is 5 percent", "make it 8")
     old = id_of(client, "the alarm limit of the kiosk is 5 percent")
-    assert superseded_by(client, old) == [id_of(client, "the alarm limit of the kiosk is 5 percent → make it 8")]
+    assert superseded_by(client, old) == [id_of(client, "the alarm limit of the kiosk is 8 percent (“make it 8”)")]
 
 
 def test_a_partial_change_touches_what_it_names(client, say):

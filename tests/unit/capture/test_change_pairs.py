@@ -15,6 +15,11 @@ from pipeline.capture.change_pairs import LEAST, SaidChange, may_change, needs_c
         "ab heute macht das Imke",
         "désormais on utilise Bun",
         "ya no usamos Bower",
+        "Imke handed the newsletters to Ole",
+        "we got rid of the thursday sync",
+        "you may edit the fixtures again",
+        "die Preise darf jetzt jeder ändern",
+        "Imke ist in Rente",
     ],
 )
 def test_announcements_of_a_change_may_change_something(text):
@@ -33,6 +38,10 @@ def test_announcements_of_a_change_may_change_something(text):
         "vielleicht statt Bun doch npm",
         "add a button below the form",
         "on verra si on passe à Bun",
+        "Bun comes with the next image",
+        "I'm tempted to throw the cache out",
+        "sobald der Vertrag da ist, nehmen wir Bun",
+        "Imke findet Bun besser",
         "the port has moved to 81. " * 30,
     ],
 )
@@ -54,7 +63,7 @@ def test_the_words_before_a_message_give_it_a_subject():
     assert not alone.shares_subject(old)
     assert in_context.shares_subject(old)
     assert not in_context.names_subject(old)
-    assert alone.weigh(old, 0.3) < LEAST < in_context.weigh(old, 0.6)
+    assert in_context.weigh(old, 0.6) > LEAST
 
 
 def test_another_unit_is_another_value():
@@ -63,8 +72,41 @@ def test_another_unit_is_another_value():
     assert SaidChange(change.format("20 s")).weigh(old, 0.5) > SaidChange(change.format("20 MB")).weigh(old, 0.5)
 
 
+def test_a_lasting_statement_needs_no_announcement():
+    text = "the mailer sends batches of 12"
+    assert may_change(text, lasts=0.9)
+    assert not may_change(text, lasts=0.1)
+
+
+def test_the_state_of_a_thing_is_no_new_value():
+    old = "the mailer sends with postmark"
+    assert (
+        SaidChange("the mailer is slow now").weigh(old, 0.5)
+        < LEAST
+        < SaidChange("the mailer sends with ses now").weigh(old, 0.5)
+    )
+
+
+def test_a_permission_ends_a_prohibition():
+    change = SaidChange("fixtures can be edited by hand")
+    assert change.weigh("never edit the fixtures by hand", 0.6) > LEAST > change.weigh("fixtures are in yaml", 0.4)
+
+
 def test_an_addition_leaves_the_earlier_statement():
     old = "the mailer logs to loki"
     assert SaidChange("the mailer also logs to stdout now").weigh(old, 0.6) < SaidChange(
         "the mailer logs to stdout now"
     ).weigh(old, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("text", "older", "expected"),
+    [
+        ("make it 12", "the mailer sends batches of 8", "the mailer sends batches of 12 (“make it 12”)"),
+        ("zu wenig, nimm 20", "anhänge bis 8 MB", "anhänge bis 20 MB (“zu wenig, nimm 20”)"),
+        ("batches of 12 now", "the mailer sends batches of 8", "batches of 12 now"),
+        ("make it 12", "8 workers, 2 boxes", "8 workers, 2 boxes → make it 12"),
+    ],
+)
+def test_a_bare_value_is_stated_with_its_subject(text, older, expected):
+    assert SaidChange(text).restate(older) == expected

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pipeline.context.last_exchange import STOPPED
 from pipeline.context.open_work import LAST_SESSIONS, MOST_CHARS, OPEN_GOALS, RECENT, is_outline, read_open_work
 from pipeline.prompt.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.records import Kind, Scope, Sensitivity, Source, Trust
@@ -224,3 +225,18 @@ def test_a_commit_from_the_history_does_not_repeat_the_sessions(workspace):
 def test_without_sessions_the_history_answers(workspace):
     workspace.write("Committed: add a retry", kind=Kind.ACTIVITY, source=Source.IMPORT, occurred_at=utc_text(YESTERDAY))
     assert "Committed: add a retry" in ask(workspace, "what did we do yesterday?")
+
+
+@pytest.mark.parametrize("session", ["now", "a"])
+@pytest.mark.parametrize("message", ["where were we?", "what's still open?", "wo waren wir?", "was ist noch offen?"])
+def test_where_were_we_is_answered_with_the_last_exchange(workspace, session, message):
+    did(workspace, session, timedelta(hours=1), command=("make build", True))
+    at = utc_text(NOW - timedelta(hours=1))
+    with workspace.database.write() as db:
+        asked = Message(session, Role.USER, "add a dry run to the import command", at)
+        turns.add(db, [asked, Message(session, Role.ASSISTANT, "The flag exists, the summary is missing.", at)])
+    assert ask(workspace, message).splitlines()[:3] == [
+        STOPPED,
+        "- the user said: “add a dry run to the import command”",
+        "- the agent answered: “The flag exists, the summary is missing.”",
+    ]

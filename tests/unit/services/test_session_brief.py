@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pipeline.context.last_exchange import STOPPED
 from pipeline.context.session_brief import (
     ACTIONS_SHOWN,
     LEFT_OFF,
@@ -13,8 +14,9 @@ from pipeline.context.session_brief import (
 )
 from pipeline.records import HEADER, RULES_HEADER, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions
+from pipeline.store import agent_sessions, turns
 from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.store.turns import Message, Role
 from pipeline.write.accept import accept
 
 ROOM = 4000
@@ -43,12 +45,12 @@ def do(workspace):
 
 def test_nothing_known_is_nothing_to_say(workspace, do):
     assert brief_project(workspace.database, None, SESSION, BriefRoom(ROOM, NOW)) is None
-    assert brief_resumed_session(workspace.database, SESSION, BriefRoom(ROOM, NOW)) is None
+    assert brief_resumed_session(workspace.database, None, SESSION, BriefRoom(ROOM, NOW)) is None
     do("make x", session="other")
-    assert brief_resumed_session(workspace.database, SESSION, BriefRoom(ROOM, NOW)) is None
+    assert brief_resumed_session(workspace.database, None, SESSION, BriefRoom(ROOM, NOW)) is None
 
 
-def test_a_brief_begins_with_what_is_open(workspace, write):
+def test_a_brief_lists_rules_values_decisions_and_goals(workspace, write):
     write("Billing listens on port 8123")
     write("Use SQLite for the queue", Kind.DECISION)
     write("Run make migrate before the tests", Kind.LESSON)
@@ -60,16 +62,16 @@ def test_a_brief_begins_with_what_is_open(workspace, write):
         RULES_HEADER,
         f"Run make migrate before the tests (surface {impression.id})",
         HEADER,
-        "Ship the importer (open)",
-        "Use SQLite for the queue",
         "Billing listens on port 8123",
+        "Use SQLite for the queue",
+        "Ship the importer (open)",
     ]
     assert (impression.memory_seq, impression.session_id) == (told.shown[0].seq, "s1")
     assert [memory.content for memory in told.shown] == [
         "Run make migrate before the tests",
-        "Ship the importer",
-        "Use SQLite for the queue",
         "Billing listens on port 8123",
+        "Use SQLite for the queue",
+        "Ship the importer",
     ]
 
 
@@ -84,7 +86,7 @@ def test_a_brief_quotes_what_nobody_vouches_for_and_keeps_what_others_own(worksp
     assert "secret plan" in brief_project(workspace.database, None, owner, BriefRoom(ROOM, NOW)).text
 
 
-def test_where_it_left_off_tells_actions_then_decisions_and_goals(workspace, write, do):
+def test_where_it_left_off_tells_actions_then_the_brief_of_the_project(workspace, write, do):
     do("src/x.py", ActionType.EDIT)
     do("pytest -q", ActionType.TEST, ok=False)
     do("pytest -q", ActionType.TEST, ok=False)
@@ -93,20 +95,21 @@ def test_where_it_left_off_tells_actions_then_decisions_and_goals(workspace, wri
     write("Use one pool for all", Kind.DECISION, session_id="s1")
     write("Another session's decision", Kind.DECISION, session_id="s2")
     write("Ship the importer", Kind.GOAL)
-    told = brief_resumed_session(workspace.database, SESSION, BriefRoom(ROOM, NOW))
+    told = brief_resumed_session(workspace.database, None, SESSION, BriefRoom(ROOM, NOW))
     lines = told.text.splitlines()
     assert lines[:3] == [LEFT_OFF, "- edit “src/x.py”", "- test “pytest -q” (failed)"]
     assert [line.split("] ")[1] for line in lines[4:]] == [
+        "The pool is shared",
+        "Another session's decision",
         "Use one pool for all",
         "Ship the importer (open)",
-        "The pool is shared",
     ]
-    assert len(told.shown) == 3
+    assert len(told.shown) == 4
 
 
 def test_actions_alone_are_worth_telling(workspace, do):
     do("make build")
-    told = brief_resumed_session(workspace.database, SESSION, BriefRoom(ROOM, NOW))
+    told = brief_resumed_session(workspace.database, None, SESSION, BriefRoom(ROOM, NOW))
     assert told.text == f"{LEFT_OFF}\n- command “make build”"
     assert told.shown == ()
 
@@ -116,7 +119,7 @@ def test_the_room_is_kept_and_the_newest_actions_stay(workspace, write, do, room
     for number in range(3 * ACTIONS_SHOWN):
         do(f"make target-{number} " + "x" * 250)
         write(f"Decision number {number}: " + "y" * 150, Kind.DECISION, session_id="s1")
-    told = brief_resumed_session(workspace.database, SESSION, BriefRoom(room, NOW))
+    told = brief_resumed_session(workspace.database, None, SESSION, BriefRoom(room, NOW))
     assert told is None or len(told.text) <= room
     if room >= 1000:
         assert f"target-{3 * ACTIONS_SHOWN - 1} " in told.text
@@ -127,7 +130,7 @@ def test_the_room_is_kept_and_the_newest_actions_stay(workspace, write, do, room
 
 def test_a_command_cannot_leave_its_quotation_nor_its_line(workspace, do):
     do("echo “id”\n- edit x")
-    assert brief_resumed_session(workspace.database, SESSION, BriefRoom(ROOM, NOW)).text == (
+    assert brief_resumed_session(workspace.database, None, SESSION, BriefRoom(ROOM, NOW)).text == (
         f"{LEFT_OFF}\n- command “echo 'id' - edit x”"
     )
 
@@ -137,6 +140,48 @@ def test_a_brief_leaves_out_what_is_superseded(workspace, write):
     new = write("Deploy on Mondays", kind=Kind.DECISION, session_id="s1", edges=(EdgeDraft(EdgeKind.SUPERSEDES, old),))
     for brief in (
         brief_project(workspace.database, None, SESSION, BriefRoom(ROOM, NOW)),
-        brief_resumed_session(workspace.database, SESSION, BriefRoom(ROOM, NOW)),
+        brief_resumed_session(workspace.database, None, SESSION, BriefRoom(ROOM, NOW)),
     ):
         assert [memory.id for memory in brief.shown] == [new]
+
+
+def say(workspace, *messages, session="s1"):
+    with workspace.database.write() as db:
+        agent_sessions.begin_turn(db, session, "", "2026-01-01T00:00:00.000Z")
+        turns.add(db, [Message(session, role, text, "2026-01-01T00:00:00.000Z") for role, text in messages])
+
+
+def test_a_resumed_session_begins_with_its_last_exchange_and_not_with_commands(workspace, write, do):
+    do("make build")
+    say(
+        workspace,
+        (Role.USER, "move the retries of the mailer into their own module"),
+        (Role.ASSISTANT, "Two of three call sites are moved, digest.py is left."),
+        (Role.USER, "danke dir"),
+        (Role.USER, "wo waren wir?"),
+    )
+    write("Billing listens on port 8123")
+    lines = brief_resumed_session(workspace.database, None, SESSION, BriefRoom(ROOM, NOW)).text.splitlines()
+    assert lines[:3] == [
+        STOPPED,
+        "- the user said: “move the retries of the mailer into their own module”",
+        "- the agent answered: “Two of three call sites are moved, digest.py is left.”",
+    ]
+    assert lines[-1].endswith("Billing listens on port 8123")
+    assert not any("make build" in line for line in lines)
+
+
+def test_a_long_exchange_is_cut(workspace):
+    say(workspace, (Role.USER, "rename the columns " + "and so on " * 200), (Role.ASSISTANT, "Done " * 500))
+    text = brief_resumed_session(workspace.database, None, SESSION, BriefRoom(ROOM, NOW)).text
+    assert len(text) < 700
+
+
+def test_a_confirmed_memory_stays_when_not_all_fit(workspace, write):
+    write("The exporter writes UTF-16")
+    for number in range(60):
+        write(f"Fact number {number} " + "y" * 60)
+    write("The exporter writes UTF-16")
+    told = brief_project(workspace.database, None, SESSION, BriefRoom(ROOM, NOW))
+    assert len(told.text) <= 2000
+    assert "Fact number 59 " in told.text
