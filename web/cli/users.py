@@ -55,7 +55,7 @@ def user() -> None:
 @click.option("--role", type=click.Choice(ROLES), help=f"Role in the workspace.  [default: {DEFAULT_ROLE}]")
 @click.option("--admin", "is_admin", is_flag=True, help="Allow managing accounts, workers and every workspace.")
 @click.option("--email", metavar="ADDRESS", help="Verified e-mail address in OpenID Connect.")
-@click.option("--subject", metavar="SUB", help="Subject in OpenID Connect, if the provider sends no address.")
+@click.option("--subject", metavar="SUB", help="Subject in OpenID Connect, if the provider sends no verified address.")
 @click.option("--device", metavar="NAME", help="Device that uses the token; each device gets its own token.")
 @click.option(
     "--expires",
@@ -91,7 +91,10 @@ def add(
         if new_role is not None:
             people.check_shared(workspace)
         person = people.add_person(home.people, name, is_admin=is_admin)
-        people.set_identifiers(home.people, person, email, state.settings.oidc_issuer, subject)
+        if email is not None:
+            people.set_email(home.people, person, email)
+        if subject is not None:
+            people.set_subject(home.people, person, state.settings.oidc_issuer, subject)
         made = people.add_token(home.people, person, device or people.name_device(home.people, person), lifetime)
         if new_role is not None:
             people.grant(home.people, person, workspace, new_role)
@@ -213,6 +216,7 @@ def _record(record: "PersonRecord") -> dict[str, Any]:
         "name": record.person.name,
         "admin": record.person.is_admin,
         "email": record.email,
+        "subject": record.subject,
         "grants": dict(record.grants),
         "tokens": [_describe(token) for token in record.tokens],
     }
