@@ -44,6 +44,11 @@ PREVIEWED_LINES = 3
 PREVIEW_CHARS = 100
 
 
+# The files of these agents are in projects, and may come with them, in an archive for example.
+IN_PROJECTS = frozenset({"aider"})
+NEW_IN_PROJECT = "chat that no import of the person has read"
+
+
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """What to import: the agents (all by default), the first time of a session, a project, and whether to store.
@@ -163,7 +168,9 @@ class SessionImport:
             marks = self._transcripts.list_file_marks(agent)
             for file in self._discover(agent, summary):
                 mark = marks.get(name_file(agent, str(file.path)), FileMark(None))
-                if mark.covers(file.size, file.modified):
+                if self._options.is_update and agent in IN_PROJECTS and mark == FileMark(None):
+                    summary.left_out[NEW_IN_PROJECT] += 1
+                elif mark.covers(file.size, file.modified):
                     summary.unchanged += 1
                 elif self._options.since is not None and utc_text_at(file.modified) < self._options.since:
                     summary.left_out[TOO_OLD] += 1
