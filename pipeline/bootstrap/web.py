@@ -87,8 +87,7 @@ class WebContainer:
         self.host_activity = HostActivity(settings.paths.host_activity)
         self.probes = ProbeContainers(settings, lambda scratch: WebContainer(scratch, wake_no_worker))
         self.recording = RecordingWatch(partial(self.operations.record_error_once, "hooks"))
-        self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
-        self.person_folders = PersonFolders()
+        self.hook_deliveries, self.person_folders = HookDeliveries[Any](), PersonFolders()
         self._agents: AgentServices | None = None
         self._agents_lock = threading.Lock()
         self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))

@@ -136,6 +136,14 @@ def set_subject(people: People, person: Person, issuer: str, subject: str) -> No
     people.set_subject(person.id, issuer, known)
 
 
+def set_identifiers(people: People, person: Person, email: str | None, issuer: str, subject: str | None) -> None:
+    """Set the address and the subject of a person at the OpenID Connect provider, if they are given."""
+    if email is not None:
+        set_email(people, person, email)
+    if subject is not None:
+        set_subject(people, person, issuer, subject)
+
+
 def is_address(text: str) -> bool:
     """Return whether a text can be an e-mail address."""
     return "@" in text and not any(letter.isspace() for letter in text)

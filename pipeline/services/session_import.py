@@ -19,7 +19,7 @@ from pipeline.errors import Conflict, NotFound, ReverieError
 from pipeline.jobs.runner import JobRun
 from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
-from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
+from pipeline.services.session_folders import IN_PROJECTS, NEW_IN_PROJECT, OTHER_PROJECT, TOO_OLD, SessionFolders
 from pipeline.services.session_watch import find_places
 from pipeline.services.taken_back import name_taken_back, take_back
 from pipeline.sessions.intake import SessionReading, store_part
@@ -42,11 +42,6 @@ BATCH_S = 1.0
 PREVIEWED_SESSIONS = 20
 PREVIEWED_LINES = 3
 PREVIEW_CHARS = 100
-
-
-# The files of these agents are in projects, and may come with them, in an archive for example.
-IN_PROJECTS = frozenset({"aider"})
-NEW_IN_PROJECT = "chat that no import of the person has read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,8 +395,6 @@ def import_sessions(
 ) -> ImportSummary:
     """Import the sessions of all or of some agents; raise Conflict if another import is running."""
     chosen = options or ImportOptions()
-    unknown = [agent for agent in chosen.agents if agent not in READERS]
-    if unknown:
-        known = ", ".join(sorted(READERS))
-        raise NotFound(f"Reverie cannot read sessions of {', '.join(unknown)}. Choose one of: {known}.")
+    if unknown := [agent for agent in chosen.agents if agent not in READERS]:
+        raise NotFound(f"Reverie cannot read sessions of {', '.join(unknown)}. Choose one of: {', '.join(READERS)}.")
     return SessionImport(settings, transcripts, workspace, chosen, places).run(on_progress)

@@ -91,10 +91,7 @@ def add(
         if new_role is not None:
             people.check_shared(workspace)
         person = people.add_person(home.people, name, is_admin=is_admin)
-        if email is not None:
-            people.set_email(home.people, person, email)
-        if subject is not None:
-            people.set_subject(home.people, person, state.settings.oidc_issuer, subject)
+        people.set_identifiers(home.people, person, email, state.settings.oidc_issuer, subject)
         made = people.add_token(home.people, person, device or people.name_device(home.people, person), lifetime)
         if new_role is not None:
             people.grant(home.people, person, workspace, new_role)
