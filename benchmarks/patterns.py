@@ -32,6 +32,7 @@ from pipeline.text.redaction import redact
 PACKAGES: Final = ("pipeline.text", "pipeline.write", "pipeline.records", "pipeline.transcripts")
 PROBE, SIZE = 1 << 12, 1 << 16  # characters: to find the worst text, and to measure with it
 WORST: Final = 5
+MOST_SECONDS: Final = 1  # to measure an expression with the longer text, and to find its worst text
 SHOWN: Final = 25
 AIM: Final = Aim("s/MB", 0.1)
 MEGABYTE: Final = 1_000_000
@@ -93,13 +94,27 @@ def measure_scan(size: int) -> float:
 def measure_patterns(size: int) -> Iterator[tuple[float, str, str]]:
     """Yield of each expression the seconds a megabyte of its worst text takes, its name, and what that text repeats."""
     for name, pattern, run in find_patterns():
-        rates = {unit: measure(run, repeat(unit, PROBE)) for unit in hostile_units(pattern)}
+        rates = find_rates(pattern, run)
         for unit in sorted(rates, key=lambda unit: rates[unit], reverse=True)[
             :WORST
         ]:  # a probe may have been interrupted
             rates[unit] = min(measure(run, repeat(unit, PROBE)) for _ in range(2))
         worst = max(rates, key=lambda unit: rates[unit])
-        yield min(measure(run, repeat(worst, size)) for _ in range(2)), name, worst
+        if rates[worst] * size / MEGABYTE > MOST_SECONDS:
+            # Its time may grow faster than the text: the rate of the shorter text shows that it is too slow.
+            yield rates[worst], name, worst
+        else:
+            yield min(measure(run, repeat(worst, size)) for _ in range(2)), name, worst
+
+
+def find_rates(pattern: re.Pattern[str], run: Callable[[str], Any]) -> dict[str, float]:
+    """Return what each part that may be slow takes when it is repeated; stop at the first that is far too slow."""
+    rates: dict[str, float] = {}
+    for unit in hostile_units(pattern):
+        rates[unit] = measure(run, repeat(unit, PROBE))
+        if rates[unit] * PROBE / MEGABYTE > MOST_SECONDS:
+            break
+    return rates
 
 
 def measure_whole(report: Report, work: Callable[[str], Any], size: int, scan: Limit) -> None:

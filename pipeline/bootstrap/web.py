@@ -27,6 +27,7 @@ from pipeline.recall.search import warm
 from pipeline.services.access_log import AccessLog
 from pipeline.services.facts import FactKeyResolver
 from pipeline.services.hook_deliveries import HookDeliveries
+from pipeline.services.person_folders import PersonFolders
 from pipeline.services.recording_check import RecordingWatch
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.team import TeamService
@@ -84,7 +85,7 @@ class WebContainer:
         self.last_messages = LastMessages()
         self.host_activity = HostActivity(settings.paths.host_activity)
         self.recording = RecordingWatch(partial(self.operations.record_error_once, "hooks"))
-        self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
+        self.hook_deliveries, self.person_folders = HookDeliveries[Any](), PersonFolders()
         self._agents: AgentServices | None = None
         self._agents_lock = threading.Lock()
         self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))

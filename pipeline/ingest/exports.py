@@ -32,6 +32,7 @@ from pipeline.ingest.fields import (
     split_under_heading,
 )
 from pipeline.ingest.json_values import ExportEntry, SkippedValue, build_source_error, entries, open_source
+from pipeline.ingest.reading_time import limit_time
 from pipeline.records import Draft, Kind, Source
 from pipeline.text.normalize import normalize_text
 
@@ -98,7 +99,7 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
     packed = sum(file.stat().st_size for file in {part.path for part in selected})
     reader = _ExportReader(export, progress, sum(part.size for part in selected), packed)
     for part in selected:
-        yield from reader.part(part)
+        yield from limit_time(reader.part(part), path.name, packed)
         if reader.is_too_large:
             break
     if reader.strange and not reader.known:

@@ -42,6 +42,7 @@ class PersonRecord:
     tokens: Sequence[Token]
     grants: Mapping[str, Role]
     email: str | None = None
+    subject: str | None = None
 
 
 def find_caller(people: People, operations: Operations, token: str) -> Caller | None:
@@ -114,9 +115,11 @@ def set_email(people: People, person: Person, email: str) -> None:
     Raises Conflict if another person has it.
     """
     known = normalize_email(email)
-    if not known or len(known) > MAX_EMAIL_CHARS or any(letter.isspace() for letter in known):
-        raise InvalidField(FieldError("email", f"must have 1 to {MAX_EMAIL_CHARS} characters and no space"))
-    _set_identifier(people, person, known)
+    if not is_address(known) or len(known) > MAX_EMAIL_CHARS:
+        limits = f"must have 1 to {MAX_EMAIL_CHARS} characters, an @ and no space"
+        raise InvalidField(FieldError("email", f"{limits}. For a subject, use --subject"))
+    _check_free(person, people.find_by_email(known), "address")
+    people.set_email(person.id, known)
 
 
 def set_subject(people: People, person: Person, issuer: str, subject: str) -> None:
@@ -129,22 +132,16 @@ def set_subject(people: People, person: Person, issuer: str, subject: str) -> No
         raise InvalidField(FieldError("subject", f"must have 1 to {MAX_EMAIL_CHARS} characters"))
     if not issuer:
         raise InvalidField(FieldError("subject", "belongs to a provider: set oidc_issuer first"))
-    _set_identifier(people, person, name_subject(issuer, known))
+    _check_free(person, people.find_by_subject(issuer, known), "subject")
+    people.set_subject(person.id, issuer, known)
 
 
 def set_identifiers(people: People, person: Person, email: str | None, issuer: str, subject: str | None) -> None:
-    """Set the address or the subject of a person at the OpenID Connect provider, if one is given."""
-    if email is not None and subject is not None:
-        raise InvalidField(FieldError("subject", "replaces the address: give one of them"))
+    """Set the address and the subject of a person at the OpenID Connect provider, if they are given."""
     if email is not None:
         set_email(people, person, email)
     if subject is not None:
         set_subject(people, person, issuer, subject)
-
-
-def name_subject(issuer: str, subject: str) -> str:
-    """Return the identifier of a subject; its space keeps it apart from every address."""
-    return f"{issuer} {subject}"
 
 
 def is_address(text: str) -> bool:
@@ -152,23 +149,14 @@ def is_address(text: str) -> bool:
     return "@" in text and not any(letter.isspace() for letter in text)
 
 
-def describe_identifier(identifier: str) -> tuple[str, str]:
-    """Return the option that enters an identifier, and the address or the subject."""
-    subject = identifier.partition(" ")[2]
-    return ("--subject", subject) if subject else ("--email", identifier)
-
-
-def _set_identifier(people: People, person: Person, known: str) -> None:
-    other = people.find_by_email(known)
-    if other is not None and other.id != person.id:
-        raise Conflict(f"{other.id} is known by this address or subject")
-    people.set_email(person.id, known)
+def _check_free(person: Person, holder: Person | None, what: str) -> None:
+    if holder is not None and holder.id != person.id:
+        raise Conflict(f"{holder.id} is known by this {what}")
 
 
 def normalize_email(email: str) -> str:
     """Return an e-mail address in normal form: in lower case."""
-    shown = email.strip()
-    return shown.lower() if "@" in shown else shown
+    return email.strip().lower()
 
 
 def has_tokens(people: People) -> bool:
@@ -179,13 +167,13 @@ def has_tokens(people: People) -> bool:
 
 def list_people(people: People) -> list[PersonRecord]:
     """List all people with their tokens and roles."""
-    tokens, grants, emails = people.list_tokens(), people.list_grants(), people.list_emails()
+    tokens, grants, identifiers = people.list_tokens(), people.list_grants(), people.list_identifiers()
     return [
         PersonRecord(
             person,
             [token for token in tokens if token.person == person.id],
             {workspace: role for who, workspace, role in grants if who == person.id},
-            emails.get(person.id),
+            *identifiers.get(person.id, (None, None)),
         )
         for person in people.list_people()
     ]

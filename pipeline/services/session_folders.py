@@ -20,6 +20,9 @@ CAPTURE_OFF = "capture is off in this project"
 INCOGNITO = "incognito project"
 READ_ONLY = "read-only project"
 INVALID_SETTINGS = "project with invalid settings"
+NEW_IN_PROJECT = "chat that no import of the person has read"
+# The files of these agents are in projects, and may come with them, in an archive for example.
+IN_PROJECTS = frozenset({"aider"})
 
 
 class SessionFolders:

@@ -19,7 +19,7 @@ from pipeline.errors import Conflict, NotFound, ReverieError
 from pipeline.jobs.runner import JobRun
 from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
-from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
+from pipeline.services.session_folders import IN_PROJECTS, NEW_IN_PROJECT, OTHER_PROJECT, TOO_OLD, SessionFolders
 from pipeline.services.session_watch import find_places
 from pipeline.services.taken_back import name_taken_back, take_back
 from pipeline.sessions.intake import SessionReading, store_part
@@ -163,7 +163,9 @@ class SessionImport:
             marks = self._transcripts.list_file_marks(agent)
             for file in self._discover(agent, summary):
                 mark = marks.get(name_file(agent, str(file.path)), FileMark(None))
-                if mark.covers(file.size, file.modified):
+                if self._options.is_update and agent in IN_PROJECTS and mark == FileMark(None):
+                    summary.left_out[NEW_IN_PROJECT] += 1
+                elif mark.covers(file.size, file.modified):
                     summary.unchanged += 1
                 elif self._options.since is not None and utc_text_at(file.modified) < self._options.since:
                     summary.left_out[TOO_OLD] += 1
@@ -393,8 +395,6 @@ def import_sessions(
 ) -> ImportSummary:
     """Import the sessions of all or of some agents; raise Conflict if another import is running."""
     chosen = options or ImportOptions()
-    unknown = [agent for agent in chosen.agents if agent not in READERS]
-    if unknown:
-        known = ", ".join(sorted(READERS))
-        raise NotFound(f"Reverie cannot read sessions of {', '.join(unknown)}. Choose one of: {known}.")
+    if unknown := [agent for agent in chosen.agents if agent not in READERS]:
+        raise NotFound(f"Reverie cannot read sessions of {', '.join(unknown)}. Choose one of: {', '.join(READERS)}.")
     return SessionImport(settings, transcripts, workspace, chosen, places).run(on_progress)

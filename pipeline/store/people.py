@@ -62,14 +62,7 @@ class People:
 
     def find(self, person_id: str) -> Person | None:
         """Return a person, unless they were removed."""
-        with self._tables.reading() as db:
-            row = (
-                db
-                and db.execute(
-                    "SELECT id, name, is_admin FROM person WHERE id = ? AND removed_at IS NULL", (person_id,)
-                ).fetchone()
-            )
-            return Person(row[0], row[1], bool(row[2])) if row else None
+        return self._find_person("id = ?", (person_id,))
 
     def list_people(self) -> list[Person]:
         """List all people who were not removed, by id."""
@@ -180,26 +173,40 @@ class People:
 
     # Names at the OpenID Connect provider
 
-    def set_email(self, person_id: str, email: str | None) -> None:
-        """Set a person's e-mail address or subject at the provider."""
+    def set_email(self, person_id: str, email: str) -> None:
+        """Set a person's e-mail address at the provider."""
         with self._tables.writing() as db:
             db.execute("UPDATE person SET email = ? WHERE id = ?", (email, person_id))
 
+    def set_subject(self, person_id: str, issuer: str, subject: str) -> None:
+        """Set a person's subject at a provider."""
+        with self._tables.writing() as db:
+            db.execute("UPDATE person SET issuer = ?, subject = ? WHERE id = ?", (issuer, subject, person_id))
+
     def find_by_email(self, email: str) -> Person | None:
-        """Return the person with an e-mail address or subject at the provider."""
+        """Return the person with an e-mail address at the provider."""
+        return self._find_person("email = ?", (email,))
+
+    def find_by_subject(self, issuer: str, subject: str) -> Person | None:
+        """Return the person with a subject at a provider; earlier versions also stored it without the issuer."""
+        return self._find_person("issuer IN (?, '') AND subject = ? ORDER BY issuer DESC", (issuer, subject))
+
+    def _find_person(self, which: str, values: tuple[str, ...]) -> Person | None:
         with self._tables.reading() as db:
             row = (
                 db
                 and db.execute(
-                    "SELECT id, name, is_admin FROM person WHERE email = ? AND removed_at IS NULL", (email,)
+                    f"SELECT id, name, is_admin FROM person WHERE removed_at IS NULL AND {which}",  # noqa: S608 - constant text
+                    values,
                 ).fetchone()
             )
             return Person(row[0], row[1], bool(row[2])) if row else None
 
-    def list_emails(self) -> dict[str, str]:
-        """Return the e-mail address or subject at the provider by person."""
+    def list_identifiers(self) -> dict[str, tuple[str | None, str | None]]:
+        """Return the e-mail address and the subject at the provider by person."""
         with self._tables.reading() as db:
-            return dict(db.execute("SELECT id, email FROM person WHERE email IS NOT NULL").fetchall()) if db else {}
+            rows = db.execute("SELECT id, email, subject FROM person").fetchall() if db else ()
+            return {person_id: (email, subject) for person_id, email, subject in rows}
 
     def sign_out(self, person_id: str, at: str) -> None:
         """End all browser sessions of a person."""

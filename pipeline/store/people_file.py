@@ -63,6 +63,23 @@ def q003_sign_in(db: Database) -> None:
     db.execute("CREATE UNIQUE INDEX person_email ON person (email) WHERE removed_at IS NULL AND email IS NOT NULL")
 
 
+@MIGRATIONS()
+def q004_subjects(db: Database) -> None:
+    """Separate the subjects of an issuer from addresses; a subject without "@" was entered without its issuer."""
+    db.execute("ALTER TABLE person ADD COLUMN issuer TEXT")
+    db.execute("ALTER TABLE person ADD COLUMN subject TEXT")
+    # An issuer and its subject were stored with a space between them; an address has none.
+    db.execute(
+        "UPDATE person SET issuer = substr(email, 1, instr(email, ' ') - 1), "
+        "subject = substr(email, instr(email, ' ') + 1), email = NULL WHERE email LIKE '% %'"
+    )
+    db.execute("UPDATE person SET issuer = '', subject = email, email = NULL WHERE email NOT LIKE '%@%'")
+    db.execute(
+        "CREATE UNIQUE INDEX person_subject ON person (issuer, subject) "
+        "WHERE removed_at IS NULL AND subject IS NOT NULL"
+    )
+
+
 class PeopleFile(PeopleTables):
     """A connection to the file, for one thread at a time."""
 

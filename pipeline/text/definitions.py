@@ -34,7 +34,7 @@ _MARKER: Final = re.compile(
     rf"{_LEXICON.alternatives('after_comma')})|\s+(?:{_LEXICON.alternatives('between')}))[,:]?\s+",
     re.IGNORECASE,
 )
-_AFTER_BOTH: Final = re.compile(rf"\s+(?:{_LEXICON.alternatives('after_both')})\b", re.IGNORECASE)
+_AFTER_BOTH: Final = re.compile(rf"(?<!\s)\s+(?:{_LEXICON.alternatives('after_both')})\b", re.IGNORECASE)
 _BEFORE_SECOND: Final = re.compile(rf"\s*(?:(?:{_LEXICON.alternatives('before_second')})\s+)?", re.IGNORECASE)
 _NAMES_VERB: Final = re.compile(rf"\b(?:{_LEXICON.alternatives('naming_verbs')})\s+", re.IGNORECASE)
 _NAMES_QUOTED: Final = re.compile(

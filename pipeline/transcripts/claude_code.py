@@ -179,6 +179,7 @@ class ClaudeSession(SessionLog):
             at=record.get("timestamp"),
             # Forks and resumed sessions begin with copies of another session's records.
             parent=find_origin(record, self.head.id),
+            is_of_agent=_is_of_agent(record),
         )
         # Summaries at the start of a file are those of other sessions.
         if kind in _TITLES and (kind != "summary" or self.head.started_at):
@@ -316,6 +317,14 @@ def _reason_to_skip(record: Mapping[str, Any]) -> LeftOut | None:
         return LeftOut.NOTICE
     is_observer = any(name in as_text(record.get("cwd")) for name in _OBSERVERS)
     return LeftOut.UNATTENDED if is_program or is_observer else None
+
+
+def _is_of_agent(record: Mapping[str, Any]) -> bool:
+    """Return whether the agent or one of its tools wrote a record."""
+    if record.get("type") == "assistant" or record.get("isSidechain") or "toolUseResult" in record:
+        return True
+    blocks = list_blocks(as_mapping(record.get("message")).get("content"))
+    return any(block.get("type") == "tool_result" for block in blocks)
 
 
 def _is_from_person(record: Mapping[str, Any]) -> bool:

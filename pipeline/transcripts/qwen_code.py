@@ -61,6 +61,7 @@ class QwenSession(SessionLog):
             at=record.get("timestamp"),
             parent=as_mapping(record.get("forkedFrom")).get("sessionId")
             or (session_id if session_id != self.head.id else None),
+            is_of_agent=kind in ("assistant", "tool_result"),
         )
         if record.get("isSidechain") or record.get("agentId"):
             self.left_out[LeftOut.SUBAGENT] += 1

@@ -56,6 +56,8 @@ class SessionLog:
         self.head = replace(head, **{name: known[name] for name in fields if isinstance(known.get(name), str)})
         # The folder of the last record.
         self.folder = as_text(known.get("folder")) or self.head.cwd
+        # The folder that the person opened or moved to: an agent that changes its folder does not move the person.
+        self.person_folder = as_text(known.get("person_folder")) or self.folder
         self.calls = {key: _load_call(fields) for key, fields in as_mapping(state.get("calls")).items()}
         self.entries: list[Entry] = []
         self.left_out: Counter[str] = Counter()
@@ -95,7 +97,8 @@ class SessionLog:
         """Return the state that the next reading needs."""
         names = ("id", "cwd", "branch", "title", "started_at", "parent")
         head = {name: value for name in names if (value := getattr(self.head, name))}
-        head |= {"folder": self.folder} if self.folder != self.head.cwd else {}
+        folders = {"folder": self.folder, "person_folder": self.person_folder}
+        head |= folders if {*folders.values()} != {self.head.cwd} else {}
         calls = {key: asdict(call) for key, call in self.calls.items()}
         return {"head": head} | ({"calls": calls} if calls else {})
 
@@ -134,9 +137,14 @@ class SessionLog:
             if fields.get(name) and fields[name] != getattr(self.head, name):
                 self.head = replace(self.head, **{name: as_text(fields[name])})
 
-    def learn_record(self, *, cwd: Any = None, branch: Any = None, at: Any = None, parent: Any = None) -> None:
+    def learn_record(
+        self, *, cwd: Any = None, branch: Any = None, at: Any = None, parent: Any = None, is_of_agent: bool = False
+    ) -> None:
         """Note what the envelope of a record says; most records repeat the one before."""
-        self.folder = as_text(cwd) or self.folder
+        folder = as_text(cwd) or self.folder
+        if not self.person_folder or (folder != self.folder and not is_of_agent):
+            self.person_folder = folder
+        self.folder = folder
         head = self.head
         is_known = head.cwd and head.started_at and (head.parent or not parent)
         if not is_known or (branch and branch != head.branch):
@@ -160,19 +168,21 @@ class SessionLog:
                 self.left_out[reason] += 1
         if not content:
             return False
-        said = Said(role, content, as_time(at), as_text(record_id) or None, self._moved_to(), is_mid_turn)
+        folder = self._moved_to(self.person_folder)
+        said = Said(role, content, as_time(at), as_text(record_id) or None, folder, is_mid_turn)
         self._add(said, len(content))
         return True
 
     def interrupt(self, at: Any) -> None:
         """Add the notice that the person interrupted the turn."""
-        self._add(Said(Role.USER, INTERRUPTED, as_time(at), None, self._moved_to()), 0)
+        self._add(Said(Role.USER, INTERRUPTED, as_time(at), None, self._moved_to(self.person_folder)), 0)
 
     def leave_out_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         """Leave out the prompt of a program."""
         content = drop_host_text(normalize_text(as_text(text))).strip()
         if content:
-            said = Said(Role.USER, content, as_time(at), as_text(record_id) or None, self._moved_to())
+            folder = self._moved_to(self.person_folder)
+            said = Said(Role.USER, content, as_time(at), as_text(record_id) or None, folder)
             self.by_programs.append(said)
 
     def say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
@@ -192,7 +202,7 @@ class SessionLog:
             at=as_time(at),
             id=call_id or None,
             replaced=as_text(replaced),
-            folder=self._moved_to(),
+            folder=self._moved_to(self.folder),
         )
 
     def finish(self, key: Any, *, ok: bool | None, output: str = "", exit_code: int | None = None) -> None:
@@ -229,9 +239,9 @@ class SessionLog:
         if use.tool:
             self._add(use, len(use.replaced) + sum(len(str(value)) for value in use.arguments.values()))
 
-    def _moved_to(self) -> str:
-        """Return the folder of the last record if it is not that of the session's start."""
-        return self.folder if self.folder != self.head.cwd else ""
+    def _moved_to(self, folder: str) -> str:
+        """Return a folder if it is not that of the session's start."""
+        return folder if folder != self.head.cwd else ""
 
     def _add(self, entry: Entry, chars: int) -> None:
         self.entries.append(entry)

@@ -1,6 +1,7 @@
 """Sessions of agents are imported once, into the workspace of their folder, without what must not be stored."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -366,3 +367,18 @@ def test_the_summary_says_that_a_chat_came_with_its_repository(run, tmp_path, pr
     (tmp_path / ".aider").mkdir()
     summary = run(agents=("aider",)).agents["aider"]
     assert (summary.turns, dict(+summary.left_out)) == (0, {"chat that came with its repository": 1})
+
+
+def test_a_worker_reads_a_chat_in_a_project_only_after_the_person_imported_it(run, tmp_path, project):
+    (tmp_path / ".aider").mkdir()
+    chat = project / ".aider.chat.history.md"
+    chat.write_text("# aider chat started at 2030-03-01 10:00:00\n\n#### Use tabs.  \n\nDone.\n\n", encoding="utf-8")
+    waiting = run(agents=("aider",), is_update=True).agents["aider"]
+    assert (waiting.turns, dict(+waiting.left_out)) == (0, {"chat that no import of the person has read": 1})
+    assert run(agents=("aider",), dry_run=True).previews != []
+    assert run(agents=("aider",), is_update=True).agents["aider"].turns == 0
+    assert run(agents=("aider",)).agents["aider"].turns > 0
+    with chat.open("a", encoding="utf-8") as file:
+        file.write("#### And four spaces in Python.  \n\nDone again.\n\n")
+    os.utime(chat, (2_000_000_000,) * 2)
+    assert run(agents=("aider",), is_update=True).agents["aider"].turns > 0

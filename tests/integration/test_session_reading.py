@@ -290,6 +290,61 @@ def test_each_record_belongs_to_the_project_of_its_folder(talk, read, others, co
         assert talk.said(others[name]) == []
 
 
+def test_what_is_said_after_the_agent_changed_its_folder_belongs_to_the_persons_project(talk, read, others):
+    beta = str(others["b"])
+    talk.say("rule: the labels of alpha are blue")
+    talk.call("t1", command=f"cd {beta} && make")
+    talk.result("t1", "ok", cwd=beta)
+    talk.reply("Blue.", cwd=beta)
+    talk.say("rule: the printer of alpha is upstairs", cwd=beta)
+    talk.call("t2", command="make again")
+    talk.result("t2", "ok", cwd=beta)
+    talk.reply("Upstairs.", cwd=beta)
+    read()
+    assert talk.said() == [
+        *("rule: the labels of alpha are blue", "Blue."),
+        *("rule: the printer of alpha is upstairs", "Upstairs."),
+    ]
+    assert talk.said(others["b"]) == []
+    # The folder is still the agent's in the next part of the transcript, until the person moves.
+    talk.say("rule: the paper is recycled", cwd=beta)
+    talk.reply("Recycled.", cwd=beta)
+    read()
+    assert talk.said()[-2:] == ["rule: the paper is recycled", "Recycled."]
+    talk.say("rule: the labels of off are red", cwd=str(others["off"]))
+    talk.reply("Red.", cwd=str(others["off"]))
+    read()
+    assert talk.said(others["off"]) == ["rule: the labels of off are red", "Red."]
+
+
+@pytest.mark.parametrize("shown_by", ["PostToolUse", "PreToolUse", "Stop", "SubagentStop"])
+def test_an_order_after_the_agent_changed_its_folder_is_for_the_persons_project(talk, others, shown_by):
+    talk.send("SessionStart", source="startup")
+    talk.turn("Look at the labels")
+    talk.send("UserPromptSubmit", prompt="And at those of beta")
+    beta = {"cwd": str(others["b"])}
+    talk.send(shown_by, tool_name="Bash", tool_input={"command": "ls"}, **beta)
+    talk.send("UserPromptSubmit", prompt="remember this: the labels are blue", **beta)
+    assert (talk.memories(), talk.memories(others["b"])) == (["the labels are blue"], [])
+    # The person moves: nothing of the agent's led there.
+    talk.send("UserPromptSubmit", prompt="remember this: paper is recycled", cwd=str(others["off"]))
+    assert talk.memories(others["off"]) == ["paper is recycled"]
+    talk.send("UserPromptSubmit", prompt="remember this: ink is black")
+    assert talk.memories() == ["ink is black", "the labels are blue"]
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("folder", ["", "src"])
+def test_an_order_in_an_added_folder_is_for_the_folder_that_the_person_opened(client, talk, others, is_known, folder):
+    roots = [str(talk.project), str(others["b"])]
+    event = {"hook_event_name": "beforeSubmitPrompt", "conversation_id": "c1", "workspace_roots": roots}
+    if is_known:
+        client.post("/hooks/cursor", event | {"prompt": "Look at the labels"})
+    cwd = str(others["b"] / folder)
+    client.post("/hooks/cursor", event | {"cwd": cwd, "prompt": "remember this: the labels are blue"})
+    assert (talk.memories(), talk.memories(others["b"])) == (["the labels are blue"], [])
+
+
 def test_an_import_after_hooks_adds_nothing_to_another_project(talk, others):
     talk.say("rule: the labels of alpha are blue")
     talk.reply("Blue.")

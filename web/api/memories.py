@@ -5,10 +5,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
+from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_BATCH, EdgeKind, EntityKind, Memory, Page, Receipt, Source, Trust
 from pipeline.records.people import Role, display_name
 from pipeline.services import memories, sharing
 from pipeline.store.edges import Edge
+from pipeline.times import utc_now
 from pipeline.write.state import state_tag
 from web.api import answers, bodies
 from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
@@ -134,6 +136,9 @@ def _with_tag(memory: Memory) -> Memory:
 @api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, of_team=True))
 def remember(call: Call, body: bodies.RememberBody) -> Receipt:
     """Store a memory. After the answer, it is durable and can be found."""
+    if body.expires_at is not None and body.expires_at <= utc_now():
+        # It would be stored and then be in no list. A change may end a memory now.
+        raise InvalidField(FieldError("expires_at", "is in the past: the memory would be in no answer"))
     return memories.write_memory(call.workspace, body.record(call.caller))
 
 

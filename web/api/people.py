@@ -64,6 +64,7 @@ class PersonAnswer(Answer):
     name: str = Field(validation_alias=AliasPath("person", "name"))
     admin: bool = Field(validation_alias=AliasPath("person", "is_admin"))
     email: str | None
+    subject: str | None
     grants: dict[str, Role]
     tokens: list[TokenAnswer]
 

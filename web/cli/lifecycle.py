@@ -97,14 +97,11 @@ def _check_listener(settings: "Settings") -> None:
 
 def _run_stack(settings: "Settings", environment: Mapping[str, str] | None = None, *, daemon: bool = False) -> int:
     """Run the stack until it is stopped; with `daemon`, only check that it can start."""
-    from config.settings import environment_with
-    from web.cli.new_data_directory import warn_if_replaced
     from web.cli.processes import supervisor_role
     from web.supervisor import check_stack_is_free
 
     check_data_directory(settings)
     _check_listener(settings)
-    warn_if_replaced(settings, environment_with({}))
     settings.paths.ensure()
     role = supervisor_role(settings)
     _take_role(role, settings)

@@ -38,10 +38,15 @@ class State:
 
     @cached_property
     def settings(self) -> "Settings":
-        """Return the effective settings."""
-        from config.settings import load_settings
+        """Return the effective settings; warn if their data directory replaces one that agents were connected to."""
+        from config.settings import environment_with, load_settings
 
-        return load_settings()
+        settings = load_settings()
+        if not settings.paths.token_file.exists():
+            from web.cli.new_data_directory import warn_if_replaced
+
+            warn_if_replaced(settings, environment_with({}))
+        return settings
 
     @cached_property
     def workspace(self) -> str:

@@ -55,7 +55,7 @@ def user() -> None:
 @click.option("--role", type=click.Choice(ROLES), help=f"Role in the workspace.  [default: {DEFAULT_ROLE}]")
 @click.option("--admin", "is_admin", is_flag=True, help="Allow managing accounts, workers and every workspace.")
 @click.option("--email", metavar="ADDRESS", help="Verified e-mail address in OpenID Connect.")
-@click.option("--subject", metavar="SUB", help="Subject in OpenID Connect, if the provider sends no address.")
+@click.option("--subject", metavar="SUB", help="Subject in OpenID Connect, if the provider sends no verified address.")
 @click.option("--device", metavar="NAME", help="Device that uses the token; each device gets its own token.")
 @click.option(
     "--expires",
@@ -213,6 +213,7 @@ def _record(record: "PersonRecord") -> dict[str, Any]:
         "name": record.person.name,
         "admin": record.person.is_admin,
         "email": record.email,
+        "subject": record.subject,
         "grants": dict(record.grants),
         "tokens": [_describe(token) for token in record.tokens],
     }

@@ -7,6 +7,7 @@ e-mail address must be verified. A subject is compared with subjects of the same
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from authlib.common.errors import AuthlibBaseError
@@ -18,7 +19,9 @@ from requests import RequestException
 from werkzeug.wrappers import Response as AnyResponse
 
 from config.settings import Settings
-from pipeline.services.people import is_address, name_subject, normalize_email
+from pipeline.records.people import Person
+from pipeline.services.people import is_address, normalize_email
+from pipeline.store.people import People
 from web.dashboard.sign_in import SignInFailed
 
 NAME = "reverie"
@@ -31,6 +34,22 @@ SIGNATURES = frozenset(
 )
 # Session key prefix under which Authlib stores a started sign-in.
 STATE_PREFIX = f"_state_{NAME}_"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderUser:
+    """A user as the provider identifies them; `email` is None unless the provider verified it."""
+
+    email: str | None
+    issuer: str
+    subject: str
+
+    def find_person(self, people: People) -> Person | None:
+        """Return the person of this server with the user's address or subject."""
+        person = None if self.email is None else people.find_by_email(self.email)
+        if person is None and self.subject:
+            person = people.find_by_subject(self.issuer, self.subject)
+        return person
 
 
 class Provider:
@@ -63,8 +82,8 @@ class Provider:
             redirected: AnyResponse = self._client.authorize_redirect(callback)
             return redirected
 
-    def finish(self) -> list[str]:
-        """Return the identifiers of the signed-in user, the e-mail address first; raise SignInFailed."""
+    def finish(self) -> ProviderUser:
+        """Return the signed-in user; raise SignInFailed."""
         with self._typed_errors():
             self._discover()
             response = self._client.authorize_access_token(
@@ -80,13 +99,8 @@ class Provider:
             )
         is_verified = claims.get("email_verified") in (True, "true")
         address, subject = (str(claims.get(name) or "").strip() for name in ("email", "sub"))
-        identifiers = [normalize_email(address)] if is_verified and is_address(address) else []
-        if subject:
-            identifiers.append(name_subject(self._issuer, subject))
-        # Administrators may have entered it without the issuer. One that looks like an address is none.
-        if subject and "@" not in subject:
-            identifiers.append(subject)
-        return identifiers
+        email = normalize_email(address) if is_verified and is_address(address) else None
+        return ProviderUser(email, self._issuer, subject)
 
     def _discover(self) -> None:
         """Load the provider metadata once; raise SignInFailed if it names another issuer."""

@@ -7,7 +7,6 @@ from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.extras import require_extra
-from pipeline.services.people import describe_identifier
 from web.dashboard.holder import Holder
 from web.dashboard.sign_in import SignInFailed, begin_session, refusal
 from web.endpoint import container
@@ -31,15 +30,13 @@ def end_provider_sign_in() -> AnyResponse:
     """Sign in a browser that returns from the provider, if its user is registered here."""
     provider = _find_provider()
     try:
-        known_by = provider.finish()
+        user = provider.finish()
     except SignInFailed as error:
         return _show_failure(error)
-    people = container().people
-    for name in known_by:
-        person = people.find_by_email(name)
-        if person is not None:
-            return begin_session(Holder(person.id))
-    option, name = describe_identifier(next(iter(known_by), ""))
+    person = user.find_person(container().people)
+    if person is not None:
+        return begin_session(Holder(person.id))
+    option, name = ("--email", user.email) if user.email else ("--subject", user.subject)
     return refusal(
         "You have no account on this server.",
         HTTPStatus.FORBIDDEN,

@@ -30,6 +30,7 @@ from web.contract import BUILD_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADE
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
+from web.hooks.event_folder import locate_event
 from web.hooks.session_files import read_session, read_session_origin
 from web.hooks.tool_outcome import read_outcome
 from web.json_text import ReadObject, read_object
@@ -94,7 +95,7 @@ def _answer(
         _note_dropped(call, host, event)
         call = replace(call, is_read_only=call.is_read_only or event.is_read_only)
         if event.name in HANDLERS:
-            name = event.name
+            name, event = event.name, locate_event(call, event, host)
             workspace = _workspace(call, event, to_write=name in WRITING)
             workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
             output, answer = _handle(call, workspace, event, host, fields)

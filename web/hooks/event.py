@@ -12,6 +12,7 @@ from pipeline.store.turns import Role
 from web.hooks.event_fields import Fields
 from web.hooks.modes import READ_ONLY_MODES
 
+MOST_ROOTS = 20
 MOST_SAID, MAX_SAID_CHARS = 200, 200_000
 _ROLES = frozenset(Role) - {Role.TAKEN_BACK}
 
@@ -20,13 +21,14 @@ _ROLES = frozenset(Role) - {Role.TAKEN_BACK}
 class HookEvent:
     """The fields of an event that Reverie reads. Hosts may send other fields.
 
-    A field that is null or missing is empty. `dropped` are the names of
-    the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs; `host`
-    decides how a transcript is read. `spooled` marks an event that waited for the server.
+    A field that is null or missing is empty. `roots` are the folders that the person opened and added, in this order.
+    `dropped` are the names of the fields that could not be read. `can_ask` is whether the host can ask its user before
+    a tool runs; `host` decides how a transcript is read. `spooled` marks an event that waited for the server.
     """
 
     name: str = ""
     cwd: str = ""
+    roots: tuple[str, ...] = ()
     session_id: str = ""
     agent_id: str = ""
     prompt: str = ""
@@ -55,6 +57,7 @@ def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
     return HookEvent(
         name=reader.read_text("hook_event_name"),
         cwd=reader.read_text("cwd", MAX_FOLDER_CHARS),
+        roots=reader.read_folders("workspace_roots"),
         session_id=reader.read_id("session_id"),
         agent_id=reader.read_id("agent_id"),
         prompt=reader.read_text("prompt", None),
@@ -104,6 +107,12 @@ class _FieldReader:
             return value
         self._drop(name, value)
         return {}
+
+    def read_folders(self, name: str) -> tuple[str, ...]:
+        """Return the folders of a list."""
+        value = self._fields.get(name)
+        folders = value[:MOST_ROOTS] if isinstance(value, list) else []
+        return tuple(item for item in folders if isinstance(item, str) and len(item) <= MAX_FOLDER_CHARS)
 
     def read_said(self, name: str) -> tuple[dict[str, str], ...]:
         """Return the readable messages of a turn; only the last ones if there are too many."""

@@ -60,7 +60,7 @@ _PARTS = {
     ),
 }
 # The fields that the server reads; other fields of a long event are not sent.
-_FIELDS = frozenset((*_NAMES, *_PARTS, "prompt", "prompt_response", "said", "error"))
+_FIELDS = frozenset((*_NAMES, *_PARTS, "prompt", "prompt_response", "said", "error", "workspace_roots"))
 _LONGEST_NAME = 10_000
 _MOST_ITEMS = 400
 # Levels: an event, its messages, a message, its content.

@@ -22,6 +22,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p010_drop_indexes": ("drop_indexes.sql",),
     "p011_events": ("events.sql",),
     "p012_given_up": ("given_up.sql",),
+    "p013_subjects": ("subjects.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.

@@ -14,7 +14,11 @@ _ANNOUNCES: Final = re.compile(
     rf"\A(?:\s*(?:(?:{_any_of(v.LABELS)})(?: (?:of|for) (?:this|the|our) \w+)?\s*:|(?:{_any_of(v.OPENINGS)})\b,?))*\s*",
     re.IGNORECASE,
 )
-_ANNOUNCED: Final = re.compile(rf"(?:,?\s+(?:{_any_of(v.ENDINGS)}))*\s*[.!]?\s*\Z", re.IGNORECASE)
+_ANNOUNCED: Final = re.compile(
+    # Not from within white space: long runs of it would be tried from each of their places.
+    rf"(?<!\s)(?:,?\s+(?:{_any_of(v.ENDINGS)}))*\s*(?:[.!]\s*)?\Z",
+    re.IGNORECASE,
+)
 
 
 def strip_announcement(text: str) -> str:

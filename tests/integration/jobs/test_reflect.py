@@ -69,7 +69,8 @@ def test_where_nothing_is_written_nothing_is_drawn(client, chain, worker, home):
 
 
 def test_what_ended_is_archived_by_the_nightly_job_and_can_be_undone(client, worker, digested):
-    memory_id = client.write("The offer holds this week", expires_at="2020-01-01T00:00:00Z")
+    memory_id = client.write("The offer holds this week")
+    client.patch(f"/v1/memories/{memory_id}", {"expires_at": "2020-01-01T00:00:00Z"})
     digested()
     run_job(worker.context("default"), "archive", worker.owner, lambda: False)
     assert client.get(f"/v1/memories/{memory_id}").get_json()["archived_at"] is not None

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from config.settings import Settings
+from web.cli import cli
 from web.cli.new_data_directory import warn_if_replaced
 
 
@@ -38,6 +39,16 @@ def test_a_moved_data_directory_is_reported_before_a_new_one_is_made(user, capsy
     shutil.rmtree(root)
     (user / "backup").rename(root)
     assert warn(capsys, root) == ""
+
+
+@pytest.mark.parametrize("words", [["list"], ["status"], ["remember", "The gate is open."], ["recall", "gate"]])
+def test_every_command_that_needs_a_data_directory_warns(user, capsys, monkeypatch, words):
+    (user / ".claude" / "settings.json").write_text('{"command": "/usr/bin/reverie-hook claude-code"}')
+    monkeypatch.setenv("REVERIE_HOME", str(user / ".reverie"))
+    monkeypatch.setenv("REVERIE_PORT", "1")
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    assert "new, empty data directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("named", "is_reported"), [("", False), ("own", True), ("other", False)])

@@ -107,6 +107,20 @@ def test_an_encrypted_member_is_told(tmp_path):
         read(read_chatgpt, path)
 
 
+def test_an_archive_that_takes_longer_than_any_export_is_refused_by_name(tmp_path, monkeypatch):
+    clock = iter(range(0, 10**6, 4))
+    monkeypatch.setattr("pipeline.ingest.reading_time.time.thread_time", lambda: next(clock))
+    path = _zip(
+        tmp_path / "e.zip",
+        [
+            (f"conversations-{n}.json", json.dumps([chatgpt_conversation(n * 9 + i) for i in range(9)]).encode())
+            for n in range(2)
+        ],
+    )
+    with pytest.raises(InvalidField, match=r"e\.zip takes more than 20 s to read"):
+        read(read_chatgpt, path)
+
+
 def test_an_archive_that_unpacks_to_far_more_is_read_as_a_stream(tmp_path):
     """A megabyte of spaces costs a kilobyte: what is between values is never kept."""
     path = _zip(tmp_path / "e.zip", [("conversations.json", "[" + " " * (64 << 20) + "]")])

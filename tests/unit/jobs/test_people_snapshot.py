@@ -116,7 +116,9 @@ def test_a_copy_is_whole_while_somebody_writes(paths, folder):
         while not stopped.is_set():
             number += 1
             with file.writing() as db:
-                db.execute("INSERT INTO person VALUES (?, 'P', 0, ?, NULL, NULL, NULL)", (f"p{number}", AT))
+                db.execute(
+                    "INSERT INTO person (id, name, is_admin, added_at) VALUES (?, 'P', 0, ?)", (f"p{number}", AT)
+                )
                 db.execute(
                     "INSERT INTO token (id, person, device, hash, created_at) VALUES (?1, ?2, 'd', ?1, ?3)",
                     (f"t{number}", f"p{number}", AT),
