@@ -8,7 +8,7 @@ from pipeline.recall.contexts import SearchContexts
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.past_decisions import DecisionBriefings
-from pipeline.services.said_records import SaidRecordStore
+from pipeline.services.session_intake import SessionIntake
 from pipeline.services.team import TeamService
 from pipeline.services.team_briefing import TeamBriefings
 from pipeline.store.stores import Stores
@@ -36,7 +36,7 @@ class AgentServices:
             contexts,
             feedback,
             self.team_briefings,
-            SaidRecordStore(stores.transcripts, contexts),
+            SessionIntake(stores.transcripts, contexts, workspace(usual_workspace)),
             last_messages,
             self.decision_briefings,
         )

@@ -7,12 +7,13 @@ from typing import Any
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
 from pipeline.records.hooks import SpooledMark
-from pipeline.services.session_messages import MID_TURN, TAKEN_BACK
+from pipeline.services.session_events import MAX_SAID_CHARS, MID_TURN, TAKEN_BACK
 from pipeline.store.turns import Role
+from pipeline.transcripts.reader import Said, SessionHead, SessionPart
 from web.hooks.event_fields import Fields
 from web.hooks.modes import READ_ONLY_MODES
 
-MOST_SAID, MAX_SAID_CHARS = 200, 200_000
+MOST_SAID = 200
 _ROLES = frozenset(Role) - {Role.TAKEN_BACK}
 
 
@@ -47,6 +48,20 @@ class HookEvent:
     def is_read_only(self) -> bool:
         """Return whether the host lets its agent only read and plan: nothing of the session is then stored."""
         return self.mode.lower() in READ_ONLY_MODES
+
+
+def read_said(event: HookEvent, at: str | None) -> SessionPart:
+    """Return the messages in an event as the part of a session; `at` is the time of those without one."""
+    said = [(_make_said(message, at), TAKEN_BACK in message) for message in event.said]
+    entries = tuple(entry for entry, is_taken_back in said if not is_taken_back)
+    removed = tuple(entry for entry, is_taken_back in said if is_taken_back)
+    return SessionPart(SessionHead(event.host, event.session_id, event.cwd), entries, "", taken_back=removed)
+
+
+def _make_said(message: Mapping[str, str], at: str | None) -> Said:
+    role, folder = Role(message["role"]), message.get("cwd", "")
+    is_mid_turn = MID_TURN in message
+    return Said(role, message["content"], message.get("at") or at, message.get("id"), folder, is_mid_turn)
 
 
 def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
