@@ -7,10 +7,15 @@ import pytest
 
 from pipeline.identity import identify
 from pipeline.services.session_import import ImportOptions, import_sessions
+from pipeline.services.session_intake import SessionIntake
 from pipeline.times import utc_now
 from pipeline.transcripts.reader import Places
 from tests.fakes.in_process import digest_all, flush_notes
 from tests.fakes.statements import MarkedStatements
+from web.app import create_app
+from web.hooks import claude_code
+from web.spool.delivery import SpoolDelivery
+from web.spool.files import deliver_held
 
 SESSION, FORK = "0d9c1e58-5a0e-4f8a-9f0e-1b2c3d4e5f60", "5f3a7c21-88d4-4c0b-8a51-6e7f80912a3b"
 REFUSED = (
@@ -266,6 +271,43 @@ def test_an_interrupted_turn_of_an_incognito_session_is_never_read(talk):
     talk.digest()
     assert talk.memories() == ["rule: tabs everywhere"]
     assert "rule: the audit is in May" not in talk.said()
+
+
+SAID = [{"role": "user", "content": "rule: the tests live in spec/"}, {"role": "assistant", "content": "Done."}]
+
+
+@pytest.mark.parametrize("name", ["Stop", "SessionEnd"])
+@pytest.mark.parametrize("said", [None, SAID], ids=["in a file", "in the event"])
+def test_what_was_acknowledged_is_read_after_the_server_was_killed(talk, container, monkeypatch, name, said):
+    talk.say(SAID[0]["content"])
+    talk.reply()
+    with monkeypatch.context() as patch:
+        # Killed after the answer, before anything is read.
+        patch.setattr(SessionIntake, "take", lambda *_arguments: None)
+        talk.send(name, **({} if said is None else {"said": said}))
+    assert talk.said() == []
+    container.hook_deliveries = type(container.hook_deliveries)()
+    deliver_held(container.settings.paths.spool)
+    assert SpoolDelivery(container, create_app(container)).deliver_all() == 1
+    assert talk.said() == [SAID[0]["content"], "Done."]
+    assert list(container.settings.paths.spool.iterdir()) == []
+
+
+@pytest.mark.parametrize("prompt", ["rule: tabs everywhere", "Don't save this: my salary is 100."])
+def test_nothing_is_held_when_a_turn_is_read_or_silent(talk, container, prompt):
+    talk.turn(prompt)
+    spool = container.settings.paths.spool
+    assert not spool.exists() or list(spool.iterdir()) == []
+
+
+def test_what_an_event_says_is_stored_once_although_the_server_was_killed_after_it(talk, container, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(claude_code, "release", lambda *_arguments: None)
+        talk.send("Stop", said=SAID)
+    container.hook_deliveries = type(container.hook_deliveries)()
+    deliver_held(container.settings.paths.spool)
+    SpoolDelivery(container, create_app(container)).deliver_all()
+    assert talk.said() == [SAID[0]["content"], "Done."]
 
 
 def test_an_import_after_hooks_reads_on_where_they_ended(talk):

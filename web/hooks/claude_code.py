@@ -28,6 +28,7 @@ from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEAD
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event, read_said
 from web.hooks.event_fields import Fields, unify_fields
+from web.hooks.held_events import hold_event, release
 from web.hooks.session_files import find_reader, read_session
 from web.hooks.tool_outcome import read_outcome
 from web.json_text import ReadObject, read_object
@@ -187,7 +188,7 @@ def _read(
         sent = ReadObject({}, is_whole=False)
     event = read_event(read(sent.fields), can_ask=can_ask, host=host)
     lost = sent.broken if sent.has_read("tool_input") else sent.broken | {"tool_input"}
-    return replace(event, dropped=event.dropped | lost, spooled=_read_spooled(call)), sent.fields
+    return replace(event, dropped=event.dropped | lost, spooled=_read_spooled(call), sent=sent.fields), sent.fields
 
 
 def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
@@ -305,21 +306,26 @@ def _record(call: Call, workspace: Workspace, event: HookEvent, outcome: Outcome
 
 
 def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    at = None if event.spooled is None else event.spooled.at
-    said = _said(call, event)
+    session = _session(call, event)
+    event, held = hold_event(call, workspace, session, event)
+    said = _said(call, event, held)
     if said is not None:
         _note_sign(call, event.host, Sign.TURN_ENDED)
-    call.container.agents.sessions.end_turn(workspace, _session(call, event), said, at)
+    at = None if event.spooled is None else event.spooled.at
+    call.container.agents.sessions.end_turn(workspace, session, said, at)
     return NOTED
 
 
-def _said(call: Call, event: HookEvent) -> SessionSource | None:
-    """Return the source of a turn's messages: the event itself, or a transcript."""
+def _said(call: Call, event: HookEvent, held: str = "") -> SessionSource | None:
+    """Return the source of a turn's messages: the event itself, which may be held, or a transcript."""
     find_workspace = workspace_finder(call, to_write=True)
-    note_taken = partial(_note_sign, call, event.host, Sign.TURN_TAKEN)
+
+    def note_taken() -> None:
+        _note_sign(call, event.host, Sign.TURN_TAKEN)
+        release(call, held)
+
     if event.said:
-        # With a time, a message is stored once, also if the event is delivered again after a crash.
-        part = read_said(event, None if event.spooled is None else event.spooled.at)
+        part = read_said(event)
         return SessionSource(lambda _mark: iter([part]), find_workspace, note_taken=note_taken)
     # A person's transcript is on their own machine. A file with that path on this machine is another one.
     if not event.transcript_path or call.caller.person is not None:
@@ -331,7 +337,9 @@ def _said(call: Call, event: HookEvent) -> SessionSource | None:
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     # A host may write the end of its transcript after the event of the last turn.
-    call.container.agents.sessions.take_said(workspace, _session(call, event), _said(call, event))
+    session = _session(call, event)
+    event, held = hold_event(call, workspace, session, event)
+    call.container.agents.sessions.take_said(workspace, session, _said(call, event, held))
     return _flush(call, workspace, event)
 
 

@@ -23,7 +23,8 @@ class HookEvent:
 
     A field that is null or missing is empty. `dropped` are the names of
     the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs; `host`
-    decides how a transcript is read. `spooled` marks an event that waited for the server.
+    decides how a transcript is read. `spooled` marks an event that waited for the server, `held`
+    one that waits until it is read, and `sent` are the host's own fields.
     """
 
     name: str = ""
@@ -41,8 +42,16 @@ class HookEvent:
     dropped: frozenset[str] = frozenset()
     can_ask: bool = True
     spooled: SpooledMark | None = None
+    held: SpooledMark | None = None
+    sent: Mapping[str, Any] = field(default_factory=dict)
     host: str = ""
     mode: str = ""
+
+    @property
+    def known_at(self) -> str | None:
+        """Return the time of an event that is delivered again after a crash; None if it is not."""
+        mark = self.spooled or self.held
+        return None if mark is None else mark.at
 
     @property
     def is_read_only(self) -> bool:
@@ -50,9 +59,12 @@ class HookEvent:
         return self.mode.lower() in READ_ONLY_MODES
 
 
-def read_said(event: HookEvent, at: str | None) -> SessionPart:
-    """Return the messages in an event as the part of a session; `at` is the time of those without one."""
-    said = [(_make_said(message, at), TAKEN_BACK in message) for message in event.said]
+def read_said(event: HookEvent) -> SessionPart:
+    """Return the messages in an event as the part of a session.
+
+    With a time, a message is stored once, also if the event is delivered again after a crash.
+    """
+    said = [(_make_said(message, event.known_at), TAKEN_BACK in message) for message in event.said]
     entries = tuple(entry for entry, is_taken_back in said if not is_taken_back)
     removed = tuple(entry for entry, is_taken_back in said if is_taken_back)
     return SessionPart(SessionHead(event.host, event.session_id, event.cwd), entries, "", taken_back=removed)
