@@ -28,7 +28,7 @@ from web.contract import BUILD_HEADER, PROBE_HEADER, SPOOLED_AGAIN, SPOOLED_HEAD
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event, read_said
 from web.hooks.event_fields import Fields, unify_fields
-from web.hooks.held_events import hold_event, release
+from web.hooks.held_events import hold_event, release, wait_for_reading
 from web.hooks.session_files import find_reader, read_session
 from web.hooks.tool_outcome import read_outcome
 from web.json_text import ReadObject, read_object
@@ -313,6 +313,8 @@ def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
         _note_sign(call, event.host, Sign.TURN_ENDED)
     at = None if event.spooled is None else event.spooled.at
     call.container.agents.sessions.end_turn(workspace, session, said, at)
+    if said is not None and not held and event.spooled is None:
+        wait_for_reading(call)
     return NOTED
 
 

@@ -21,6 +21,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p009_vocabulary": ("vocabulary.sql",),
     "p010_drop_indexes": ("drop_indexes.sql",),
     "p011_events": ("events.sql",),
+    "p012_one_reading": ("one_reading.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.
