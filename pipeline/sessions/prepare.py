@@ -115,8 +115,8 @@ def split_part(part: PreparedPart, owner_of_folder: Callable[[str], K]) -> list[
         name = _name(head, messages)
         own = replace(part, session=head, messages=messages, actions=actions, name=name, taken_back=taken_back)
         is_first = number == 0
-        rest = {"left_out": Counter[str](), "problems": (), "forgets_before": False, "unsaved": ()}
-        split.append((owner, own if is_first else replace(own, **rest)))
+        rest = replace(own, left_out=Counter(), problems=(), forgets_before=False, unsaved=())
+        split.append((owner, own if is_first else rest))
     return split
 
 
