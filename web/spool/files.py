@@ -13,14 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_REFUSED
+from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_HELD, SPOOL_REFUSED
 from config.regular_files import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = "spool"
-SPOOL_HELD = ".held"
 # The path of a fact also names its subject and its attribute.
 FACTS = "/v1/facts/"
 _NAME = re.compile(rf"[0-9]{{20}}.*{re.escape(SPOOL_ENDING)}\Z", re.DOTALL)
