@@ -123,8 +123,8 @@ def _execute(db: Database, name: str) -> None:
 
 # The content of a store that was never written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
-# Tables whose rows a migration deletes on purpose: other rows contain everything that was in them.
-_DROPPED = frozenset({"co_mention", "operation", "touched"})
+# Tables whose rows a migration deletes on purpose: other rows contain everything in them that is read.
+_DROPPED = frozenset({"co_mention", "operation", "touched", "transcript"})
 # Errors that no migration causes.
 _SURROUNDINGS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 

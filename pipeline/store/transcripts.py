@@ -51,9 +51,10 @@ def t002_imported_files(db: Database) -> None:
 
 @MIGRATIONS()
 def t003_one_reading(db: Database) -> None:
-    """Delete how far hooks alone had read sessions: hooks and imports read a file from the same mark."""
+    """Drop the positions in transcripts: hooks and imports read a file from the same mark."""
     db.execute("DROP TABLE transcript")
-    db.execute("DELETE FROM transcript_file WHERE agent = 'hooks'")
+    # These marks are never replaced, and may contain what was said.
+    db.execute("UPDATE transcript_file SET mark = NULL WHERE agent = 'hooks'")
 
 
 @dataclass(frozen=True, slots=True)
