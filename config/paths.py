@@ -26,8 +26,8 @@ SNAPSHOTS = "snapshots"
 STORE_KEY = "store.key"
 _ENCODERS = Path("reverie", "encoders")
 # The files of the spool: a waiting request, a request whose delivery was started, and the folder of refused requests.
-# After a crash, parts of a started request may have been carried out.
-SPOOL_ENDING, SPOOL_BEGUN, SPOOL_REFUSED = ".json", ".begun.json", "refused"
+# After a crash, parts of a started request may have been carried out. The server holds an event until it is read.
+SPOOL_ENDING, SPOOL_BEGUN, SPOOL_REFUSED, SPOOL_HELD = ".json", ".begun.json", "refused", ".held"
 
 
 def find_encoder_cache() -> Path | None:

@@ -280,6 +280,12 @@ def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
         return agent_sessions.is_any_silent(db, sessions)
 
 
+def is_turn_silent(workspace: Workspace, session_id: str) -> bool:
+    """Return whether nothing of a session's current turn is stored."""
+    with workspace.database.read() as db:
+        return agent_sessions.is_any_turn_silent(db, [session_id])
+
+
 def find_home(workspace: Workspace, memory_id: str) -> Workspace:
     """Return where a memory is kept: here, or with what is about the person."""
     person = workspace.personal_store

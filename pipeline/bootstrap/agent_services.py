@@ -8,7 +8,7 @@ from pipeline.recall.contexts import SearchContexts
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prompts import PromptService
-from pipeline.services.said_records import SaidRecordStore
+from pipeline.services.session_intake import SessionIntake
 from pipeline.services.team import TeamService
 from pipeline.store.stores import Stores
 from pipeline.workspace import Workspace
@@ -34,5 +34,5 @@ class AgentServices:
             contexts,
             feedback,
             self.prompts,
-            SaidRecordStore(stores.transcripts, contexts),
+            SessionIntake(stores.transcripts, contexts, workspace(usual_workspace)),
         )

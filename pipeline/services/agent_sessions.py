@@ -36,7 +36,7 @@ from pipeline.services.ended_turns import begin_turn, close_turn
 from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
 from pipeline.services.prompts import PromptService
-from pipeline.services.said_records import SaidRecordStore, SaidSource
+from pipeline.services.session_intake import SessionIntake, SessionSource
 from pipeline.services.team import Asked
 from pipeline.services.turns import find_typed, obey
 from pipeline.sessions.remedies import find_known_remedy
@@ -45,7 +45,7 @@ from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.text.private_blocks import drop_private
 from pipeline.times import utc_now
-from pipeline.workspace import Workspace, is_any_incognito
+from pipeline.workspace import Workspace, is_any_incognito, is_turn_silent
 from pipeline.write.tool_actions import Outcome, describe_action, is_worth_storing
 
 # Why a hook shows nothing.
@@ -88,10 +88,10 @@ class AgentSessionService:
         contexts: SearchContexts,
         feedback: FeedbackWriter,
         prompts: PromptService,
-        said_records: SaidRecordStore,
+        intake: SessionIntake,
     ) -> None:
         self._usual = usual
-        self._said_records = said_records
+        self._intake = intake
         self._prompts = prompts
         self._contexts = contexts
         self._feedback = feedback
@@ -260,7 +260,7 @@ class AgentSessionService:
         return line.text
 
     def end_turn(
-        self, workspace: Workspace, session: AgentSession, source: SaidSource | None = None, at: str | None = None
+        self, workspace: Workspace, session: AgentSession, source: SessionSource | None = None, at: str | None = None
     ) -> None:
         """Record which lessons the turn followed, its result if the agent stored none, and its messages."""
         settings = workspace.settings
@@ -269,18 +269,32 @@ class AgentSessionService:
         if settings.enabled and not settings.read_only:
             self._submit(workspace, partial(self._close_turn, workspace, session, at or utc_now()))
         self.take_said(workspace, session, source)
+        if source is not None:
+            self._intake.note_ended(session.id)
 
-    def take_said(self, workspace: Workspace, session: AgentSession, source: SaidSource | None) -> None:
+    def take_said(self, workspace: Workspace, session: AgentSession, source: SessionSource | None) -> None:
         """Store the messages since the last call, for capture to read; where hooks are off, only skip them."""
         if source is not None and session.id is not None:
             is_silent = partial(self._is_incognito, session=session)
             self._submit(workspace, partial(self.continue_silence, workspace, session, source))
-            self._submit(workspace, partial(self._said_records.take, workspace, session, source, is_silent))
+            self._submit(workspace, partial(self._intake.take, workspace, session, source, is_silent))
 
-    def continue_silence(self, workspace: Workspace, session: AgentSession, source: SaidSource | None) -> None:
+    def take_earlier(self, workspace: Workspace, session: AgentSession, source: SessionSource | None) -> None:
+        """Store what was said before a prompt, which may end a turn that no event ended.
+
+        The prompt may be among the records, so nothing is skipped while only the turn before it is silent.
+        """
+        if source is None or session.id is None:
+            return
+        self.continue_silence(workspace, session, source)
+        is_silent = workspace.exists and is_turn_silent(workspace, session.id)
+        if not (is_silent or self._intake.is_turn_ended(session.id)):
+            self.take_said(workspace, session, source)
+
+    def continue_silence(self, workspace: Workspace, session: AgentSession, source: SessionSource | None) -> None:
         """Make a session incognito that continues one in which nothing may be saved."""
         if source is not None and not self._is_incognito(workspace, session):
-            self._said_records.continue_silence(workspace, session, source, partial(self.is_off_the_record, workspace))
+            self._intake.continue_silence(workspace, session, source, partial(self.is_off_the_record, workspace))
 
     def flush(self, workspace: Workspace) -> None:
         """Write all pending usage records, with a short time limit."""

@@ -54,7 +54,7 @@ def _archive_memories(store: Workspace, session_id: str, last_turn: LastTurn) ->
 
 
 def _find_last_turn(workspace: Workspace, session_id: str) -> LastTurn | None:
-    """Return the last turn; without messages if the person interrupted it, because then they are not stored yet."""
+    """Return the last turn; without messages if the person interrupted it and they are not stored."""
     with workspace.operations.opened() as db:
         named = workspace.operations.redact(session_id)
         runs = hook_runs.page(db, LOOKED_AT, None, workspace.id, named, workspace.person_id)
@@ -62,9 +62,11 @@ def _find_last_turn(workspace: Workspace, session_id: str) -> LastTurn | None:
     with workspace.database.read() as db:
         last_turn = turns.find_last_of_person(db, session_id)
         began = agent_sessions.find_turn_start(db, session_id)
-    if last_event == "UserPromptSubmit" and began is not None:
-        return LastTurn(NO_TURN, began)
-    return last_turn
+        last = turns.by_seqs(db, [] if last_turn is None else [last_turn.seq])
+    if last_event != "UserPromptSubmit" or began is None:
+        return last_turn
+    ended_at = next((run.at for run in runs if run.event == "Stop"), 0.0)
+    return last_turn if any(parse(message.at).timestamp() > ended_at for message in last) else LastTurn(NO_TURN, began)
 
 
 def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str, last_turn: LastTurn) -> int:

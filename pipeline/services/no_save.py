@@ -137,6 +137,8 @@ class NoSaveService:
         incognito = [store for store in self._known(workspace) if _is_incognito(store, session_id)]
         if not incognito:
             return None
+        # What was said before is read first: nothing of it is kept.
+        self._flush()
         for store in incognito:
             end_incognito(store, session_id)
             with store.database.write() as db:

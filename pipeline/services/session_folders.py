@@ -58,7 +58,7 @@ class SessionFolders:
         if self._project is not None and not self._project.contains(folder, workspace_id):
             return None, OTHER_PROJECT
         workspace = self._open_workspace(workspace_id)
-        reason = _find_refusal(workspace)
+        reason = find_refusal(workspace)
         if reason is not None:
             return None, reason
         if identity is not None and self._to_write:
@@ -92,7 +92,7 @@ def _is_folder(folder: Path) -> bool:
         return False
 
 
-def _find_refusal(workspace: Workspace) -> str | None:
+def find_refusal(workspace: Workspace) -> str | None:
     """Return why nothing is stored in a workspace, None if something is."""
     settings = workspace.settings
     reasons = (

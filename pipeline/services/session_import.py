@@ -21,11 +21,10 @@ from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import IN_PROJECTS, NEW_IN_PROJECT, OTHER_PROJECT, TOO_OLD, SessionFolders
 from pipeline.services.session_watch import find_places
-from pipeline.services.taken_back import name_taken_back, take_back
-from pipeline.sessions.intake import SessionReading, store_part
+from pipeline.services.taken_back import take_back
+from pipeline.sessions.intake import KNOWN, SessionReading, drop_read, store_part
 from pipeline.sessions.prepare import PreparedPart, split_part
 from pipeline.sessions.reading import FileEnd, ReadTask, read_transcripts
-from pipeline.store import conclusions
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
 from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.text.normalize import shorten
@@ -132,6 +131,8 @@ class SessionImport:
         self._places = places or find_places()
         self._folders = SessionFolders(settings, workspace, options.project, to_write=not options.dry_run)
         self._batch: list[tuple[_FileReading, PreparedPart, Workspace]] = []
+        # What was read and is stored: the names of records, and how far the files were read.
+        self._names: set[str] = set()
         self._marks: dict[str, tuple[str, FileMark]] = {}
         self._ended_sessions: set[tuple[str, str]] = set()
         self._unattended: set[tuple[str, str]] = set()
@@ -266,7 +267,7 @@ class SessionImport:
         return items >= BATCH_ITEMS or chars >= BATCH_CHARS or len(self._marks) >= BATCH_ITEMS
 
     def _flush(self) -> None:
-        """Store the batch, then the marks of its files."""
+        """Store the batch, then what was read of which files."""
         by_workspace: dict[str, list[tuple[_FileReading, PreparedPart, Workspace]]] = {}
         for entry in self._batch:
             by_workspace.setdefault(entry[2].id, []).append(entry)
@@ -276,12 +277,10 @@ class SessionImport:
             except ReverieError as error:
                 self._note_failure(entries, error)
         self._batch.clear()
-        by_agent: dict[str, dict[str, FileMark]] = {}
-        for name, (agent, mark) in self._marks.items():
-            by_agent.setdefault(agent, {})[name] = mark
+        if not self._options.dry_run and (self._names or self._marks):
+            self._transcripts.note_read(self._names, self._marks)
+        self._names.clear()
         self._marks.clear()
-        for agent, marks in by_agent.items() if not self._options.dry_run else ():
-            self._transcripts.put_file_marks(agent, marks)
 
     def _keep_budgets(self) -> None:
         """Delete the oldest text of sessions where the import exceeded the storage budget."""
@@ -301,28 +300,23 @@ class SessionImport:
                 problems.append(problem)
 
     def _store(self, entries: Sequence[tuple[_FileReading, PreparedPart, Workspace]]) -> None:
-        workspace = entries[0][2]
-        ended: dict[str, int] = {}
+        workspace, names = entries[0][2], set[str]()
         self.summary.workspaces.add(workspace.id)
+        parts = []
+        for reading, part, _ in entries:
+            own, new = drop_read(part, self._transcripts.list_known)
+            self.summary.agents[reading.task.file.agent].left_out[KNOWN] += len(part.messages) - len(own.messages)
+            parts.append((reading, own))
+            names |= new
         with workspace.create().write() as db:
-            for reading, part, _ in entries:
-                self._store_part(db, reading, part, workspace, ended)
-            conclusions.request(db, list(ended), time.time())
-        for _, part, _ in entries:
-            if part.taken_back:
-                self._take_back(workspace, part)
+            for reading, part in parts:
+                self._store_part(db, reading, part, workspace)
+        for _, part in parts:
+            removed = [Message(part.session.id, each.role, each.content, each.at) for each in part.taken_back]
+            take_back(workspace, part.session.id, removed)
+        self._names |= names
 
-    def _take_back(self, workspace: Workspace, part: PreparedPart) -> None:
-        """Take back what the person removed from the conversation, once."""
-        session_id = part.session.id
-        messages = [Message(session_id, each.role, each.content, each.at) for each in part.taken_back]
-        with self._transcripts.reading(session_id) as reading:
-            is_new = reading.add([[name_taken_back(message)] for message in messages])
-        take_back(workspace, session_id, [message for message, new in zip(messages, is_new, strict=True) if new])
-
-    def _store_part(
-        self, db: Connection, reading: _FileReading, part: PreparedPart, workspace: Workspace, ended: dict[str, int]
-    ) -> None:
+    def _store_part(self, db: Connection, reading: _FileReading, part: PreparedPart, workspace: Workspace) -> None:
         file, summary = reading.task.file, self.summary.agents[reading.task.file.agent]
         session = reading.sessions.setdefault(
             (part.session.id, workspace.id),
@@ -330,11 +324,8 @@ class SessionImport:
                 part.session.started_at or utc_text_at(file.modified), resumes=reading.task.mark is not None
             ),
         )
-        last: list[int] = []
-        result = store_part(db, part, session, with_actions=workspace.keeps_journal, on_end=last)
-        if last:
-            ended[part.session.id] = last[0]
-        summary.turns += result.turns
+        result = store_part(db, part, session, with_actions=workspace.keeps_journal)
+        summary.turns += len(result.turns)
         summary.queued += result.queued
         summary.actions += result.actions
         summary.left_out.update(result.left_out)

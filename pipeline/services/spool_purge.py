@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from config.operating_system import sync_to_disk
-from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_REFUSED, WORKSPACE_HEADER
+from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_HELD, SPOOL_REFUSED, WORKSPACE_HEADER
 from pipeline.errors import StoreUnavailable
 from pipeline.store.atomic_files import writing
 
@@ -43,7 +43,7 @@ def _list_files(folder: Path) -> list[Path]:
     """List requests and drafts, also those that an interrupted purge was rewriting."""
     if not folder.is_dir():
         return []
-    return sorted(file for file in folder.iterdir() if file.name.endswith((SPOOL_ENDING, CLAIMED)))
+    return sorted(file for file in folder.iterdir() if file.name.endswith((SPOOL_ENDING, SPOOL_HELD, CLAIMED)))
 
 
 def _scrub(file: Path, quotes: Quotes) -> bool:

@@ -7,17 +7,11 @@ from pipeline.capture.commands import CommandType, read_commands
 from pipeline.capture.said_text import clean_said
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.store import memories, turns
-from pipeline.store.transcripts import Name
 from pipeline.store.turns import Message
 from pipeline.text.normalize import normalize_text
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write import revise
-
-
-def name_taken_back(message: Message) -> Name:
-    """Return the name by which hooks and the import know that a message was taken back: it happens once."""
-    return ("taken back", message.session_id, message.role, message.at or message.content)
 
 
 def take_back(workspace: Workspace, session_id: str, messages: Sequence[Message]) -> None:

@@ -35,7 +35,7 @@ from pipeline.store.turns import Message, Role
 from pipeline.text.own_words import is_host_notice
 from pipeline.text.private_blocks import drop_private
 from pipeline.text.tokens import search_tokens
-from pipeline.text.unfinished_turns import find_finished
+from pipeline.text.unfinished_turns import is_host_text
 from pipeline.times import parse, utc_now
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
@@ -46,6 +46,8 @@ SURELY_MEANT = 0.6
 # Of a topic, also less relevant memories are looked at: they are meant if they contain its words.
 TOPIC_RELEVANCE = 0.0
 LOOKED_AT = 20
+# The last messages of a session that an order to forget something may mean.
+MOST_MEANT = 50
 DOUBT = "the order may be part of a pasted text. To confirm it, send it as a prompt of its own."
 
 
@@ -108,13 +110,15 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
 def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message]) -> int:
     """Store the messages of a session and queue those of people for capture; return the number stored.
 
-    Store nothing if capture is off or the session is incognito, and nothing of interrupted and failed turns.
+    Store nothing if capture is off or the session is incognito.
     """
-    messages = [messages[number] for number in find_finished((item.role, item.content) for item in messages)]
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
     # The hook obeys a command before its message is stored; what a host delivers late is only left out.
-    split = split_said(messages, follows_silence=_takes_ended_turn(workspace, session_id))
+    follows_silence = follows_silent_turn(workspace, session_id)
+    if follows_silence:
+        drop_ended_turn(workspace, session_id)
+    split = split_said(messages, follows_silence=follows_silence)
     if not split.to_store:
         return 0
     with workspace.create().write() as db:
@@ -124,15 +128,18 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
         return add_turns(db, split.to_store)
 
 
-def _takes_ended_turn(workspace: Workspace, session_id: str) -> bool:
+def follows_silent_turn(workspace: Workspace, session_id: str) -> bool:
+    """Return whether messages of a session may be the answer of a turn that is not stored."""
     if not workspace.exists:
         return False
     with workspace.database.read() as db:
-        if not agent_sessions.has_ended_turn(db, session_id):
-            return False
+        return agent_sessions.has_ended_turn(db, session_id)
+
+
+def drop_ended_turn(workspace: Workspace, session_id: str) -> None:
+    """Note that the answer of a turn that is not stored was read."""
     with workspace.database.write() as db:
         agent_sessions.drop_ended_turn(db, session_id)
-    return True
 
 
 def add_turns(db: Connection, messages: Sequence[Message]) -> int:
@@ -142,9 +149,9 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
     """
     clean = [message for message in map(_clean, messages) if message.content]
     hashes = [turns.hash_text(message.role, message.content) for message in clean]
-    # An import may have read the record of a message before the host delivered it.
-    imported = turns.find_copies(db, hashes)
-    clean = [message for message, text in zip(clean, hashes, strict=True) if (text, message.at) not in imported]
+    # The session's file may have been read before.
+    known = turns.find_copies(db, hashes)
+    clean = [message for message, text in zip(clean, hashes, strict=True) if (text, message.at) not in known]
     seqs = turns.add(db, clean)
     conclusions.request(db, {message.session_id for message in clean}, time.time())
     asked = [(seq, message) for seq, message in zip(seqs, clean, strict=True) if message.role is Role.USER]
@@ -153,6 +160,15 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
         first = asked[0][1]
         agent_sessions.name_session(db, first.session_id, name_session(first.content), first.at)
     return len(clean)
+
+
+def leave_uncaptured(workspace: Workspace, session_id: str, before: int, topic: str) -> None:
+    """Make no memory of what a person said about a topic before a message, or of their last words without a topic."""
+    words = set(search_tokens(topic))
+    with workspace.database.write() as db:
+        said = [turn for turn in turns.page(db, session_id, MOST_MEANT, before) if turn.role is Role.USER]
+        meant = [turn.seq for turn in said if words <= set(search_tokens(turn.content))] if words else []
+        work.drop_captures(db, meant or ([] if words else [turn.seq for turn in said[:1]]))
 
 
 def obey(
@@ -305,4 +321,5 @@ def _choose_statements(hits: Sequence[tuple[Workspace, Hit]], topic: str) -> lis
 
 
 def _clean(message: Message) -> Message:
-    return replace(message, content=clean_said(message.role, message.content))
+    is_said = not is_host_text(message.role, message.content)
+    return replace(message, content=clean_said(message.role, message.content) if is_said else "")

@@ -1,13 +1,14 @@
-"""Store prepared parts of sessions in a workspace, each message and action once.
+"""Store prepared parts of sessions in a workspace, each message and action once, whoever read them.
 
-A message is known if a session has its text at its time: forks and resumed sessions copy records. It is also known if
-a hook delivered it to its session later than it was said. Transcripts without times are compared by number: of two
-equal messages, the second is new if only one is stored.
+A message that was read once is known by its record's id and by its text and time, in every workspace: forks and
+resumed sessions copy records. A message or an action is also known if its session has it at its time or later,
+because a hook may have delivered it without the time of its record. Messages without times are compared by number: of
+two equal ones, the second is new if only one is stored.
 """
 
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Generic, TypeVar
@@ -15,7 +16,7 @@ from typing import Generic, TypeVar
 from pipeline.capture.nosave import NoSave
 from pipeline.records.digestion import READING
 from pipeline.sessions.prepare import PreparedMessage, PreparedPart
-from pipeline.store import agent_sessions, refusals, session_archive, turns, work
+from pipeline.store import agent_sessions, conclusions, refusals, session_archive, turns, work
 from pipeline.store.agent_sessions import Action
 from pipeline.store.refusals import RefusedBy
 from pipeline.store.session_archive import ArchivedSession
@@ -34,69 +35,87 @@ NO_JOURNAL = "the journal is off in this project"
 
 
 @dataclass(slots=True)
-class _Known(Generic[K]):
-    """What a session had before a reading, what was read without a time, and which delivered items were read."""
+class _Counts(Generic[K]):
+    """How often something was stored before a reading, and was read without a time."""
 
     before: Counter[K] | None = None
     read: Counter[K] = field(default_factory=Counter)
-    matched: set[tuple[K, str]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class SessionReading:
-    """A session during the reading of its file.
+    """A session during a reading.
 
-    `resumes` is whether the reader started after a mark; `last_at` is the time of the last entry.
+    `resumes` is whether the reader started after a mark, `has_file` whether it reads a file, which may have been
+    rewritten, and `last_at` the time of the last entry. An import describes the session, a hook only names it.
     """
 
     fallback_at: str
     resumes: bool
+    has_file: bool = True
+    is_import: bool = True
     is_stored: bool = False
     last_at: str = ""
-    messages: _Known[int] = field(default_factory=_Known)
-    actions: _Known[tuple[str, str]] = field(default_factory=_Known)
+    messages: _Counts[int] = field(default_factory=_Counts)
+    actions: _Counts[tuple[str, str]] = field(default_factory=_Counts)
 
 
 @dataclass(slots=True)
 class PartResult:
-    """What was stored of a part."""
+    """What was stored of a part: its new messages with their row numbers, and the numbers of other things."""
 
-    turns: int = 0
+    turns: list[tuple[int, PreparedMessage]] = field(default_factory=list)
     queued: int = 0
     actions: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def store_part(
-    db: Connection, part: PreparedPart, reading: SessionReading, *, with_actions: bool, on_end: "list[int]"
-) -> PartResult:
-    """Store a part within a transaction, and queue the user's messages for capture.
+def drop_read(
+    part: PreparedPart, list_known: Callable[[Iterable[str]], set[str]]
+) -> tuple[PreparedPart, frozenset[str]]:
+    """Return a part without the messages that were read before, and the names of everything in it."""
+    items = (*part.messages, *part.taken_back)
+    names = frozenset(name for item in items for name in item.names) | frozenset(part.unsaved)
+    known = list_known(names)
+    messages, seen = [], set(known)
+    for message in part.messages:
+        if seen.isdisjoint(message.names):
+            messages.append(message)
+            seen.update(message.names)
+    taken_back = tuple(item for item in part.taken_back if known.isdisjoint(item.names))
+    return replace(part, messages=tuple(messages), taken_back=taken_back), names - known
 
-    Adds the row number of the last stored message to `on_end`.
-    """
+
+def store_part(db: Connection, part: PreparedPart, reading: SessionReading, *, with_actions: bool) -> PartResult:
+    """Store a part within a transaction; queue the person's messages for capture, and the session for conclusions."""
     session_id, result = part.session.id, PartResult()
     is_incognito = agent_sessions.is_any_incognito(db, [session_id])
     _obey(db, part)
     if is_incognito:
-        result.left_out[INCOGNITO] += len(part.messages) + len(part.actions)
-        return result
+        said = tuple(message for message in part.messages if message.is_resumed)
+        result.left_out[INCOGNITO] += len(part.messages) - len(said) + len(part.actions)
+        part = replace(part, messages=said, actions=())
     messages = _choose_messages(db, part, reading)
     actions = _choose_actions(db, part, reading) if with_actions else []
     result.left_out[NO_JOURNAL] += 0 if with_actions else len(part.actions)
     known = len(part.messages) - len(messages) + (len(part.actions) - len(actions) if with_actions else 0)
     result.left_out[KNOWN] += known
     messages = _drop_purged(db, messages, result)
-    seqs = turns.add(db, messages)
+    seqs = turns.add(db, [Message(session_id, message.role, message.content, message.at) for message in messages])
     queued = [seq for seq, message in zip(seqs, messages, strict=True) if message.role is Role.USER]
     if queued:
         work.add(db, queued, READING, time.time())
     for action in actions:
         agent_sessions.add_action(db, action)
+    if seqs:
+        conclusions.request(db, [session_id], time.time())
     times = [*(message.at for message in messages), *(action.at for action in actions)]
-    if times or not reading.is_stored:
+    if reading.is_import and (times or not reading.is_stored):
         _put_session(db, part, reading, times)
-    on_end += seqs[-1:]
-    result.turns, result.queued, result.actions = len(messages), len(queued), len(actions)
+    elif queued and part.name:
+        agent_sessions.name_session(db, session_id, part.name, times[0])
+    result.turns = list(zip(seqs, messages, strict=True))
+    result.queued, result.actions = len(queued), len(actions)
     return result
 
 
@@ -111,17 +130,13 @@ def _obey(db: Connection, part: PreparedPart) -> None:
         turns.forget(db, [turn.seq for turn in turns.list_since(db, session_id, last.seq)])
 
 
-def _drop_purged(db: Connection, messages: list[Message], result: PartResult) -> list[Message]:
-    """Return messages without those of which a sentence was purged: an import must not bring it back."""
+def _drop_purged(db: Connection, messages: list[PreparedMessage], result: PartResult) -> list[PreparedMessage]:
+    """Return messages without those of which a sentence was purged: a reading must not bring it back."""
     if not refusals.has_purged(db):
         return messages
-    remaining = [message for message in messages if not _is_purged(db, message.content)]
+    remaining = [message for message in messages if RefusedBy.PURGED not in list_refusals(db, message.content)]
     result.left_out[PURGED] += len(messages) - len(remaining)
     return remaining
-
-
-def _is_purged(db: Connection, content: str) -> bool:
-    return RefusedBy.PURGED in list_refusals(db, content)
 
 
 def list_refusals(db: Connection, content: str) -> set[RefusedBy]:
@@ -133,16 +148,16 @@ def list_refusals(db: Connection, content: str) -> set[RefusedBy]:
     return {refusal.how for refusal in found if refusal is not None}
 
 
-def _choose_messages(db: Connection, part: PreparedPart, reading: SessionReading) -> list[Message]:
-    session_id, before = part.session.id, session_archive.list_session_texts(db, part.session.id)
-    if reading.messages.before is None and reading.resumes and part.messages:
+def _choose_messages(db: Connection, part: PreparedPart, reading: SessionReading) -> list[PreparedMessage]:
+    before = session_archive.list_session_texts(db, part.session.id)
+    if reading.messages.before is None and reading.resumes and reading.has_file and part.messages:
         # A file that was rewritten is read from its start in spite of the mark.
         reading.resumes = not before or part.messages[0].text_hash != before[0][0]
     copies = turns.find_copies(db, {message.text_hash for message in part.messages if message.at})
     keys = [(message.text_hash, message.at) for message in part.messages]
     new = _choose_new(keys, before, copies, reading.messages, resumes=reading.resumes)
     return [
-        Message(session_id, message.role, message.content, _time_of(message, reading))
+        replace(message, at=_time_of(message, reading))
         for message, is_new in zip(part.messages, new, strict=True)
         if is_new
     ]
@@ -170,39 +185,25 @@ def _choose_new(
     keys: Sequence[tuple[K, str]],
     before: Sequence[tuple[K, str]],
     copies: Iterable[tuple[K, str]],
-    known: _Known[K],
+    counts: _Counts[K],
     *,
     resumes: bool,
 ) -> list[bool]:
     """Return for each key and time whether it is new, given those of the session and the copies in all sessions."""
-    if known.before is None:
-        known.before = Counter(key for key, _ in before)
-    stored, own = {*before, *copies}, {*keys, *known.matched}
-    delivered: dict[K, list[str]] = {}
+    if counts.before is None:
+        counts.before = Counter(key for key, _ in before)
+    stored, latest = {*before, *copies}, dict[K, str]()
     for key, at in before:
-        if (key, at) not in own:
-            delivered.setdefault(key, []).append(at)
+        latest[key] = max(at, latest.get(key, ""))
     chosen = []
     for key, at in keys:
         if not at:
-            known.read[key] += 1
-            chosen.append(resumes or known.read[key] > known.before[key])
+            counts.read[key] += 1
+            chosen.append(resumes or counts.read[key] > counts.before[key])
             continue
-        is_new = (key, at) not in stored
-        if is_new and (later := _take_later(delivered.get(key, []), at)) is not None:
-            known.matched.add((key, later))
-            is_new = False
+        chosen.append((key, at) not in stored and latest.get(key, "") < at)
         stored.add((key, at))
-        chosen.append(is_new)
     return chosen
-
-
-def _take_later(times: list[str], at: str) -> str | None:
-    """Remove and return the first time that is not before another one, None if there is none."""
-    later = next((each for each in times if each >= at), None)
-    if later is not None:
-        times.remove(later)
-    return later
 
 
 def _put_session(db: Connection, part: PreparedPart, reading: SessionReading, times: Sequence[str]) -> None:

@@ -15,10 +15,11 @@ from pipeline.capture.unsaved import split_said
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED
 from pipeline.sessions.command_files import drop_command_text
 from pipeline.store.agent_sessions import Action
+from pipeline.store.transcripts import Name, hash_name
 from pipeline.store.turns import Message, Role, hash_text
 from pipeline.text.normalize import normalize_id, normalize_text, shorten
 from pipeline.text.redaction import redact, redact_json
-from pipeline.text.unfinished_turns import find_finished
+from pipeline.text.unfinished_turns import is_host_text
 from pipeline.times import normalize_time
 from pipeline.transcripts.reader import Said, SessionHead, SessionPart, ToolUse
 from pipeline.write.tool_actions import Outcome as ToolOutcome, describe_action
@@ -33,19 +34,28 @@ EMPTY = "no words of the user or the agent"
 COMMAND_TEXT = "text of a command file"
 ONLY_READS = "tool call that only reads"
 
+# The records of these logs are numbered, so their ids are equal in each session. They have times instead.
+NUMBERED = frozenset({"antigravity"})
 LONGEST_TITLE = 200
 _LONGEST_BRANCH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedMessage:
-    """A message to store, and the folder that it belongs to; `at` is empty if the transcript has no time."""
+    """A message to store, and the folder that it belongs to; `at` is empty if the transcript has no time.
+
+    `names` are the hashes by which its record and copies of it are known. `is_mid_turn` is whether the person typed it
+    while the agent worked, `is_resumed` whether it follows an order to save the session again.
+    """
 
     role: Role
     content: str
     at: str
     text_hash: int
     folder: str = ""
+    names: tuple[str, ...] = ()
+    is_mid_turn: bool = False
+    is_resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,7 @@ class PreparedPart:
     """A part of a session, ready to store; `mode` is the last change of what the user wants saved.
 
     `forgets_before` is whether the user had the turn before this part forgotten, `folder` that of its first entry.
+    `unsaved` are the names of the messages that are not stored.
     """
 
     session: SessionHead
@@ -74,6 +85,7 @@ class PreparedPart:
     name: str | None = None
     folder: str = ""
     taken_back: tuple[PreparedMessage, ...] = ()
+    unsaved: tuple[str, ...] = ()
 
     @property
     def times(self) -> list[str]:
@@ -103,16 +115,22 @@ def split_part(part: PreparedPart, owner_of_folder: Callable[[str], K]) -> list[
         name = _name(head, messages)
         own = replace(part, session=head, messages=messages, actions=actions, name=name, taken_back=taken_back)
         is_first = number == 0
-        split.append((owner, own if is_first else replace(own, left_out=Counter(), problems=(), forgets_before=False)))
+        rest = replace(own, left_out=Counter(), problems=(), forgets_before=False, unsaved=())
+        split.append((owner, own if is_first else rest))
     return split
 
 
 class PartPreparer:
-    """Prepare the parts of a file in order: what a user asked not to save goes on in the next part."""
+    """Prepare the parts of a file in order: what a user asked not to save goes on in the next part.
 
-    def __init__(self) -> None:
+    `person_id` is of a person on another machine: a folder means nothing here. `is_silent` is whether the parts may
+    begin with the answer to a message that is not stored.
+    """
+
+    def __init__(self, person_id: str | None = None, *, is_silent: bool = False) -> None:
+        self._person_id = person_id
         self._session = ""
-        self._is_silent = False
+        self._starts_silent = self._is_silent = is_silent
         self._mode: NoSave | None = None
 
     def prepare(self, part: SessionPart) -> PreparedPart:
@@ -122,7 +140,8 @@ class PartPreparer:
             left_out[NO_SESSION_ID] += len(part.entries)
             return PreparedPart(replace(part.session, id="", title=None), mark, (), (), left_out, part.problems)
         if head.id != self._session:
-            self._session, self._is_silent, self._mode = head.id, False, None
+            is_first = not self._session
+            self._session, self._is_silent, self._mode = head.id, is_first and self._starts_silent, None
         said = {number: entry for number, entry in enumerate(part.entries) if isinstance(entry, Said)}
         messages = {
             number: Message(head.id, entry.role, entry.content, entry.at or "") for number, entry in said.items()
@@ -130,21 +149,47 @@ class PartPreparer:
         stored, mode, forgets_before = self._split(list(messages.values()))
         prepared: list[PreparedMessage] = []
         actions: list[PreparedAction] = []
+        unsaved: list[str] = []
+        is_resumed = False
         for number, entry in enumerate(part.entries):
             if isinstance(entry, Said):
                 self._is_silent = id(messages[number]) not in stored
             if self._is_silent:
                 left_out[NOT_TO_SAVE] += 1
+                unsaved += name_said(entry, head.agent, self._person_id) if isinstance(entry, Said) else ()
             elif isinstance(entry, Said):
-                prepared += _prepare_message(entry, head, left_out)
+                message = self._prepare_message(entry, head, left_out)
+                prepared += [] if message is None else [replace(message, is_resumed=is_resumed)]
             else:
                 actions += _prepare_action(entry, head, left_out)
+            is_resumed = is_resumed or (number in messages and _resumes(messages[number]))
         name, folder = _name(head, prepared), next((entry.folder for entry in part.entries), "") or head.cwd
-        taken_back = [message for said in part.taken_back for message in _prepare_message(said, head, Counter())]
         return PreparedPart(
             *(head, mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before),
-            *(name, folder, tuple(taken_back)),
+            *(name, folder, tuple(self._prepare_taken_back(part, head)), tuple(unsaved)),
         )
+
+    def _prepare_message(self, said: Said, head: SessionHead, left_out: Counter[str]) -> PreparedMessage | None:
+        if is_host_text(said.role, said.content):
+            left_out[UNFINISHED] += 1
+            return None
+        folder = said.folder or head.cwd
+        is_typed_here = said.role is Role.USER and self._person_id is None
+        typed = drop_command_text(said.content, folder) if is_typed_here else said.content
+        content = clean_said(said.role, typed)
+        if not content:
+            left_out[EMPTY if typed.strip() else COMMAND_TEXT] += 1
+            return None
+        names = name_said(said, head.agent, self._person_id)
+        at, text_hash = _clean_time(said.at), hash_text(said.role, content)
+        return PreparedMessage(said.role, content, at, text_hash, folder, names, said.is_mid_turn)
+
+    def _prepare_taken_back(self, part: SessionPart, head: SessionHead) -> Iterator[PreparedMessage]:
+        for said in part.taken_back:
+            message = self._prepare_message(said, head, Counter())
+            if message is not None:
+                name = ("taken back", head.id, said.role, message.at or said.content)
+                yield replace(message, names=(hash_name(name),))
 
     def _split(self, messages: Sequence[Message]) -> tuple[set[int], NoSave | None, bool]:
         """Return the identities of the messages to store, the last mode, and whether to forget the turn before."""
@@ -177,17 +222,14 @@ def _clean_head(head: SessionHead) -> SessionHead | None:
     )
 
 
-def _prepare_message(said: Said, head: SessionHead, left_out: Counter[str]) -> Iterator[PreparedMessage]:
-    if not find_finished([(said.role, said.content)]):
-        left_out[UNFINISHED] += 1
-        return
-    folder = said.folder or head.cwd
-    typed = drop_command_text(said.content, folder) if said.role is Role.USER else said.content
-    content = clean_said(said.role, typed)
-    if content:
-        yield PreparedMessage(said.role, content, _clean_time(said.at), hash_text(said.role, content), folder)
-    else:
-        left_out[EMPTY if typed.strip() else COMMAND_TEXT] += 1
+def name_said(said: Said, agent: str, person_id: str | None) -> tuple[str, ...]:
+    """Return the hashes that identify a record and its copies; none for a message without an id and a time."""
+    names: list[Name] = []
+    if said.id and agent not in NUMBERED:
+        names.append((person_id, "id", said.id))
+    if said.at:
+        names.append((person_id, "at", said.at, said.role, said.content))
+    return tuple(map(hash_name, names))
 
 
 def _prepare_action(use: ToolUse, head: SessionHead, left_out: Counter[str]) -> Iterator[PreparedAction]:

@@ -136,7 +136,7 @@ def _execute(db: Database, name: str) -> None:
 # The content of a store that was never written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
 # Tables whose rows a migration deletes on purpose: no code reads them, or other rows contain what was in them.
-_DROPPED = frozenset({"co_mention", "operation", "touched", "useful_term", "bridge", "audit"})
+_DROPPED = frozenset({"co_mention", "operation", "touched", "useful_term", "bridge", "audit", "transcript"})
 # Errors that no migration causes.
 _SURROUNDINGS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 

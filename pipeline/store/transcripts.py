@@ -6,10 +6,8 @@ Everything is stored as a hash: the tables contain no text, name or path. Of the
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from sqlite_utils import Database, Migrations
 
@@ -17,11 +15,8 @@ from pipeline.store.database import HomeTables
 
 # Months of records with two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000
-KEPT_TRANSCRIPTS = 10_000
 # The value that describes the import of sessions that is running or ran last.
 _IMPORT = "import"
-# The agent of the rows that say how far hooks have read the sessions.
-_HOOKS = "hooks"
 # The path of the row that stands for all files of an agent.
 _ALL_FILES = ""
 # 96 bits distinguish half a million records.
@@ -54,9 +49,17 @@ def t002_imported_files(db: Database) -> None:
     db.execute("CREATE TABLE transcript_value (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
 
 
+@MIGRATIONS()
+def t003_one_reading(db: Database) -> None:
+    """Drop the positions in transcripts: hooks and imports read a file from the same mark."""
+    db.execute("DROP TABLE transcript")
+    # These marks are never replaced, and may contain what was said.
+    db.execute("UPDATE transcript_file SET mark = NULL WHERE agent = 'hooks'")
+
+
 @dataclass(frozen=True, slots=True)
 class FileMark:
-    """How far a file of sessions was imported; size and time of change are None until it was read to its end."""
+    """How far a file of sessions was read; size and time of change are None until it was read to its end."""
 
     mark: str | None
     size: int | None = None
@@ -67,23 +70,26 @@ class FileMark:
         return (self.size, self.modified) == (size, modified)
 
 
+NO_MARKS: Mapping[str, tuple[str, FileMark]] = {}
+
+
 class Transcripts:
     """Read and write these tables."""
 
     def __init__(self, tables: HomeTables) -> None:
         self._tables = tables
 
-    @contextmanager
-    def reading(self, session_id: str) -> Iterator["TranscriptReading"]:
-        """Run a transaction on a session's transcript: records that a block adds are known when it ends."""
-        with self._tables.opened() as db:
-            yield TranscriptReading(db, _hash((_HOOKS, session_id)))
-
     def list_file_marks(self, agent: str) -> dict[str, FileMark]:
         """Return how far the files of an agent were imported, by the hash of the path."""
         with self._tables.opened() as db:
             rows = db.execute("SELECT name, mark, size, modified FROM transcript_file WHERE agent = ?", (agent,))
             return {str(name): FileMark(*mark) for name, *mark in rows.fetchall()}
+
+    def find_mark(self, file: str) -> str | None:
+        """Return the reader's mark at the end of the last reading of a file, by the hash of its path."""
+        with self._tables.opened() as db:
+            row = db.execute("SELECT mark FROM transcript_file WHERE name = ?", (file,)).fetchone()
+            return None if row is None or row[0] is None else str(row[0])
 
     def list_imported_agents(self) -> list[str]:
         """List the agents of which all sessions were imported."""
@@ -94,15 +100,34 @@ class Transcripts:
     def note_imported_agents(self, agents: Iterable[str]) -> None:
         """Record that all sessions of agents were imported."""
         for agent in agents:
-            self.put_file_marks(agent, {name_file(agent, _ALL_FILES): FileMark(None)})
+            self.note_read((), {name_file(agent, _ALL_FILES): (agent, FileMark(None))})
 
-    def put_file_marks(self, agent: str, marks: Mapping[str, FileMark]) -> None:
-        """Record how far files of an agent were imported."""
+    def list_known(self, names: Iterable[str]) -> set[str]:
+        """Return the names of records that were read before."""
         with self._tables.opened() as db:
+            rows = db.execute(
+                "SELECT name FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(names)),),
+            )
+            return {str(name) for (name,) in rows.fetchall()}
+
+    def note_read(self, names: Iterable[str], marks: Mapping[str, tuple[str, FileMark]] = NO_MARKS) -> None:
+        """Record that records were read, and how far files were read: the agent and the mark by the hash of a path."""
+        with self._tables.opened() as db:
+            # In the same order everywhere: two servers that add the same names wait for each other without a deadlock.
+            db.execute(
+                "INSERT INTO transcript_record (name) SELECT value FROM json_each(?) WHERE true ORDER BY value "
+                "ON CONFLICT (name) DO NOTHING",
+                (json.dumps(list(names)),),
+            )
+            db.execute(
+                "DELETE FROM transcript_record WHERE seq <= (SELECT max(seq) FROM transcript_record) - ?",
+                (KEPT_RECORDS,),
+            )
             db.executemany(
                 "INSERT INTO transcript_file VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
                 "SET mark = excluded.mark, size = excluded.size, modified = excluded.modified",
-                [(name, agent, mark.mark, mark.size, mark.modified) for name, mark in marks.items()],
+                [(name, agent, mark.mark, mark.size, mark.modified) for name, (agent, mark) in marks.items()],
             )
 
     def get_import_progress(self) -> str | None:
@@ -126,76 +151,11 @@ class Transcripts:
 
 def name_file(agent: str, path: str) -> str:
     """Return the name of an agent's file in these tables."""
-    return _hash((agent, path))
+    return hash_name((agent, path))
 
 
-class TranscriptReading:
-    """A transcript during a read."""
-
-    def __init__(self, db: Connection, transcript: str) -> None:
-        self._db = db
-        self._transcript = transcript
-
-    @property
-    def mark(self) -> str | None:
-        """Return the reader's mark at the end of the last read, None if there was none."""
-        row = self._db.execute("SELECT mark FROM transcript_file WHERE name = ?", (self._transcript,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def set_mark(self, mark: str, at: float) -> None:
-        """Record the end of this read."""
-        self._db.execute(
-            "INSERT INTO transcript_file (name, agent, mark, modified) VALUES (?, ?, ?, ?) ON CONFLICT (name) "
-            "DO UPDATE SET mark = excluded.mark, modified = excluded.modified",
-            (self._transcript, _HOOKS, mark, at),
-        )
-        self._db.execute(
-            "DELETE FROM transcript_file WHERE agent = ? AND modified < (SELECT modified FROM transcript_file "
-            "WHERE agent = ? ORDER BY modified DESC LIMIT 1 OFFSET ?)",
-            (_HOOKS, _HOOKS, KEPT_TRANSCRIPTS),
-        )
-
-    def list_known(self, records: Sequence[Sequence[Name]]) -> list[bool]:
-        """Return for each record whether one of its names is known."""
-        hashed = [[_hash(name) for name in names] for names in records]
-        rows = self._db.execute(
-            "SELECT name FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))",
-            (json.dumps([name for names in hashed for name in names]),),
-        )
-        known = {name for (name,) in rows.fetchall()}
-        return [not known.isdisjoint(names) for names in hashed]
-
-    def add(self, records: Sequence[Sequence[Name]]) -> list[bool]:
-        """Add records by all of their names; return for each whether none of its names was known."""
-        hashed = [[_hash(name) for name in names] for names in records]
-        unknown = self._add_names(sorted({name for names in hashed for name in names}))
-        are_new = []
-        for names in hashed:
-            are_new.append(unknown.issuperset(names))
-            unknown.difference_update(names)
-        return are_new
-
-    def _add_names(self, names: Sequence[str]) -> set[str]:
-        # In the same order everywhere: two servers that add the same names wait for each other without a deadlock.
-        rows = self._db.execute(
-            "INSERT INTO transcript_record (name) SELECT value FROM json_each(?) WHERE true ORDER BY value "
-            "ON CONFLICT (name) DO NOTHING RETURNING name",
-            (json.dumps(names),),
-        ).fetchall()
-        self._db.execute(
-            "DELETE FROM transcript_record WHERE seq <= (SELECT max(seq) FROM transcript_record) - ?", (KEPT_RECORDS,)
-        )
-        return {name for (name,) in rows}
-
-    def forget(self, records: Sequence[Sequence[Name]]) -> None:
-        """Mark records as not read, because they could not be stored."""
-        names = [_hash(name) for names in records for name in names]
-        self._db.execute(
-            "DELETE FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))", (json.dumps(names),)
-        )
-
-
-def _hash(name: Name) -> str:
+def hash_name(name: Name) -> str:
+    """Return the hash of a name, by which these tables know it."""
     # A host may send a lone surrogate, which is not valid UTF-8.
     text = json.dumps(name).encode()
     return hashlib.blake2b(text, digest_size=_NAME_BYTES).hexdigest()

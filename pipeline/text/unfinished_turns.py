@@ -1,16 +1,13 @@
-"""Recognize turns that the user interrupted or that the host answered with an error: nothing of them is stored."""
+"""Recognize the messages that hosts write when a turn is interrupted or fails. The person's words in it are kept."""
 
 import re
-from collections.abc import Iterable
 
 USER = "user"
-# Hosts write these as messages of the user. The reader of a host's records writes them for a host that has flags.
-INTERRUPTED = "[Request interrupted by user]"
+# Hosts write these as messages of the user.
 _INTERRUPTED = re.compile(
     r"\A\s*(?:\[Request interrupted by user[^\]\n]*\]?|<turn_aborted>.*?(?:</turn_aborted>|\Z))", re.DOTALL
 )
 # Hosts write these as the agent's answer.
-FAILED = "API Error:"
 _FAILED = re.compile(
     r"\A\s*(?:\[?API Error(?:[:(·\]]|\s+[(·]|\s+\d{3}\b|\s*\Z)"
     r"|\{\s*\"(?:type\"\s*:\s*\"error\"|error\"\s*:\s*\{)"
@@ -20,23 +17,9 @@ _FAILED = re.compile(
 )
 
 
-def find_finished(messages: Iterable[tuple[str, str]]) -> list[int]:
-    """Return the positions of the messages of finished turns, given the role and the content of each message.
-
-    A turn starts with a message of the user. It is unfinished if a notice of an interruption follows, or if its last
-    answer is an error. The notices are left out too.
-    """
-    finished: list[int] = []
-    turn: list[int] = []
-    has_failed = False
-    for number, (role, content) in enumerate(messages):
-        if role != USER:
-            has_failed = _FAILED.match(content) is not None
-            turn += [] if has_failed else [number]
-            continue
-        notice = _INTERRUPTED.match(content)
-        if notice is None:
-            finished += [] if has_failed else turn
-        has_words = notice is None or content[notice.end() :].strip()
-        turn, has_failed = [number] if has_words else [], False
-    return finished if has_failed else finished + turn
+def is_host_text(role: str, content: str) -> bool:
+    """Return whether a message is only a notice of an interruption, or an error instead of an answer."""
+    if role != USER:
+        return _FAILED.match(content) is not None
+    notice = _INTERRUPTED.match(content)
+    return notice is not None and not content[notice.end() :].strip()

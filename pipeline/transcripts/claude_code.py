@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
-from pipeline.text.unfinished_turns import FAILED
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
 from pipeline.transcripts.fork_origins import Origins, find_origin
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
@@ -232,8 +231,6 @@ class ClaudeSession(SessionLog):
     def _take_prompt(self, text: str, record: Mapping[str, Any], *, has_result: bool) -> None:
         if not has_result:
             self.drop_open_calls()
-        if text.lstrip().startswith(_INTERRUPTION):
-            self.interrupt(record.get("timestamp"))
         if self._queue.is_known(text):
             self.left_out[LeftOut.COPY] += 1
             return
@@ -288,10 +285,7 @@ class ClaudeSession(SessionLog):
 
     def _take_assistant(self, record: Mapping[str, Any]) -> None:
         message, at = as_mapping(record.get("message")), record.get("timestamp")
-        if record.get("isApiErrorMessage"):
-            self.say(Role.ASSISTANT, FAILED, at, record.get("uuid"))
-            return
-        if message.get("model") == "<synthetic>":
+        if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             self.left_out[LeftOut.FAILED] += 1
             return
         for block in list_blocks(message.get("content")):

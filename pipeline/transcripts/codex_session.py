@@ -10,7 +10,6 @@ from typing import Any
 
 from pipeline.store.turns import Role, hash_text
 from pipeline.text.normalize import normalize_text
-from pipeline.text.unfinished_turns import FAILED
 from pipeline.transcripts.codex_records import (
     CALLS,
     Payload,
@@ -73,7 +72,6 @@ class CodexSession(SessionLog):
         # The prompt of the conversation, until an event repeats it; later prompts are read from events only.
         self._held = as_mapping(own.get("held"))
         self._texts = [as_list(pair) for pair in as_list(own.get("texts"))]
-        self._open_turn = as_text(own.get("open_turn"))
         self._starts: list[int] = []  # The number of entries before each prompt.
         self._rolled_back: list[Said] | None = None
 
@@ -87,7 +85,6 @@ class CodexSession(SessionLog):
             "has_items": self._has_items,
             "held": self._held,
             "texts": self._texts,
-            "open_turn": self._open_turn,
         }
         return super().save() | {"codex": {name: value for name, value in own.items() if value}}
 
@@ -185,22 +182,12 @@ class CodexSession(SessionLog):
             if kind == "thread_rolled_back":
                 self._roll_back(payload.get("num_turns"))
             elif kind in ("task_started", "task_complete", "turn_aborted"):
-                self._follow_turn(payload, at)
+                self._release_prompt()
 
     def _leave_out_prompt(self, payload: Payload, at: Any) -> None:
         item = read_item(payload)
         if payload.get("type") == "user_message" or item.get("type") == "UserMessage":
             self.leave_out_prompt(payload.get("message") or read_spoken_text(item), at, item.get("id"))
-
-    def _follow_turn(self, payload: Payload, at: Any) -> None:
-        """Note the end of a turn that the person interrupted, that failed, or that the program did not end."""
-        kind = payload.get("type")
-        self._release_prompt()
-        if kind == "turn_aborted" or (kind == "task_started" and self._open_turn):
-            self.interrupt(at)
-        elif kind == "task_complete" and payload.get("error"):
-            self.say(Role.ASSISTANT, FAILED, at, None)
-        self._open_turn = (as_text(payload.get("turn_id")) or "?") if kind == "task_started" else ""
 
     def _roll_back(self, count: Any) -> None:
         """Take back the last turns: each starts with a prompt."""

@@ -10,7 +10,6 @@ from pipeline.store.turns import Role
 from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import normalize_text
 from pipeline.text.own_words import drop_host_text
-from pipeline.text.unfinished_turns import INTERRUPTED
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, ToolUse
@@ -172,10 +171,6 @@ class SessionLog:
         said = Said(role, content, as_time(at), as_text(record_id) or None, folder, is_mid_turn)
         self._add(said, len(content))
         return True
-
-    def interrupt(self, at: Any) -> None:
-        """Add the notice that the person interrupted the turn."""
-        self._add(Said(Role.USER, INTERRUPTED, as_time(at), None, self._moved_to(self.person_folder)), 0)
 
     def leave_out_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         """Leave out the prompt of a program."""

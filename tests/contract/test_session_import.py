@@ -145,12 +145,12 @@ def test_a_fork_adds_only_what_it_says_itself(run, agent, project, stored):
 
 
 def test_a_message_that_a_hook_delivered_is_stored_once(run, agent, project, stored, container):
-    """A hook notes its own time; of two equal messages of which one was delivered, the other is imported."""
+    """A hook may note its own time, which is later than that of the file."""
     from pipeline.services.turns import take_turns
 
     delivered = [
         Message("s1", Role.USER, "Use tabs in this project.", "2026-03-01T10:00:30.000Z"),
-        Message("s1", Role.USER, "continue", "2026-03-01T10:00:31.000Z"),
+        Message("s1", Role.USER, "continue", T.format(5)),
     ]
     assert take_turns(_workspace(container, project), "s1", delivered) == 2
     write_session(agent, "s1", TALK, cwd=str(project))
@@ -282,9 +282,11 @@ def test_a_purged_text_leaves_the_archive_and_is_not_imported_again(run, agent, 
     run()
     erase_now(workspace, memory.id)
     assert [content for _, content in stored()] == ["Hello there."]
-    write_session(agent, "s1-moved", talk, cwd=str(project), session="s1", at=5000)
+    again = [entry | {"at": entry["at"].replace("T10:", "T11:")} for entry in talk[1:3]]
+    write_session(agent, "s2", [*talk, *again], cwd=str(project), at=5000)
     summary = run().agents["fake"]
     assert [content for _, content in stored()] == ["Hello there."]
+    assert stored("s2") == []
     assert summary.left_out["purged text"] == 2
     with workspace.database.read() as db:
         assert db.execute("SELECT error FROM action").fetchall() == [(None,)]

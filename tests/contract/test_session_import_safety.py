@@ -26,7 +26,7 @@ from pipeline.services import session_import
 from pipeline.store.transcripts import Transcripts
 
 session_import.BATCH_ITEMS = 30
-put, calls = Transcripts.put_file_marks, []
+put, calls = Transcripts.note_read, []
 
 def stop(self, agent, marks):
     calls.append(agent)
@@ -37,7 +37,7 @@ def stop(self, agent, marks):
         print("here", flush=True)
         time.sleep(600)
 
-Transcripts.put_file_marks = stop
+Transcripts.note_read = stop
 from web.cli import cli
 cli.main(["import", "sessions"])
 """

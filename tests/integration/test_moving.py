@@ -48,8 +48,7 @@ def made(tmp_path_factory):
         home.container.stores.operations.record_error("embed", "it broke", workspace="default")
         home.say("Okapis hide", workspace="other")
         people.add_person(home.container.stores.people, "Ann")
-        with home.container.stores.transcripts.reading("s1") as reading:
-            reading.add([[("id", "u1")]])
+        home.container.stores.transcripts.note_read(["u1"])
     for file in (paths.workspace("default").events, paths.peers, paths.transcripts, paths.people, paths.operations):
         fill_all(file)
     return paths.root

@@ -12,7 +12,7 @@ from tests.integration.test_purged_everywhere import SECRET, list_traces, purge
 from web.app import create_app
 from web.spool.delivery import SpoolDelivery
 from web.spool.events import spool_event
-from web.spool.files import SpooledRequest, add_request, list_files, read_request
+from web.spool.files import SpooledRequest, add_request, hold_request, list_files, read_request
 
 pytestmark = pytest.mark.files
 
@@ -68,6 +68,18 @@ def test_waiting_requests_that_quote_it_are_deleted(client, home, root, digested
     assert list_traces(home) == []
     assert deliver() == 2
     assert contents(client) == [OTHER]
+
+
+def test_a_held_event_that_quotes_it_is_deleted(client, home, root, digested):
+    memory_id = client.write(SECRET)
+    digested()
+    for said in (SECRET, OTHER):
+        event = {"hook_event_name": "Stop", "session_id": "s1", "said": [{"role": "user", "content": said}]}
+        hold_request(root, SpooledRequest("POST", "/hooks/claude-code", {}, event))
+    purge(client, memory_id)
+    digested()
+    assert list_traces(home) == []
+    assert len(list(home.paths.spool.iterdir())) == 1
 
 
 def test_the_other_memories_of_a_batch_stay(client, home, root, digested, deliver):

@@ -7,9 +7,15 @@ import pytest
 
 from pipeline.identity import identify
 from pipeline.services.session_import import ImportOptions, import_sessions
+from pipeline.services.session_intake import SessionIntake
+from pipeline.times import utc_now
 from pipeline.transcripts.reader import Places
 from tests.fakes.in_process import digest_all, flush_notes
 from tests.fakes.statements import MarkedStatements
+from web.app import create_app
+from web.hooks import claude_code
+from web.spool.delivery import SpoolDelivery
+from web.spool.files import deliver_held
 
 SESSION, FORK = "0d9c1e58-5a0e-4f8a-9f0e-1b2c3d4e5f60", "5f3a7c21-88d4-4c0b-8a51-6e7f80912a3b"
 REFUSED = (
@@ -178,6 +184,139 @@ def test_an_order_not_to_save_that_is_typed_while_the_agent_works_is_followed(ta
     read()
     assert talk.said() == ["Look at the checkout"]
     assert talk.memories() == []
+
+
+def test_an_order_after_the_session_is_saved_again_is_carried_out(talk):
+    talk.turn("don't save anything from this session from now on")
+    talk.send("UserPromptSubmit", prompt="Look at the checkout")
+    talk.say("Look at the checkout")
+    talk.queue("the audit is in May")
+    talk.queue("you can save this session again")
+    talk.queue("remember this: the auth tests need the Redis on port 6390")
+    talk.reply()
+    talk.send("Stop")
+    talk.digest()
+    assert talk.memories() == ["the auth tests need the Redis on port 6390"]
+    assert "the audit is in May" not in talk.said()
+    talk.turn("rule: tabs everywhere")
+    talk.digest()
+    assert len(talk.memories()) == 2
+
+
+def test_an_order_to_forget_concerns_what_was_said_in_the_same_turn(talk):
+    talk.send("UserPromptSubmit", prompt="rule: the hospital tender ships on Fridays")
+    talk.say("rule: the hospital tender ships on Fridays")
+    talk.queue("rule: we use pnpm here")
+    talk.queue("forget what I said about the hospital tender")
+    talk.reply()
+    talk.send("Stop")
+    talk.digest()
+    assert talk.memories() == ["rule: we use pnpm here"]
+
+
+def test_an_order_to_forget_concerns_what_was_remembered_in_the_same_turn(talk):
+    talk.turn("Look at the checkout")
+    talk.queue("remember this: the auth tests need the Redis on port 6390")
+    talk.queue("forget what I said about the auth tests and the Redis")
+    talk.reply()
+    talk.send("Stop")
+    talk.digest()
+    assert talk.memories() == []
+
+
+INTERRUPTION = "[Request interrupted by user]"
+
+
+def test_the_prompt_of_an_interrupted_turn_is_kept(talk, read):
+    talk.say("Look at the checkout")
+    talk.reply()
+    talk.say("rule: the tests live in spec/")
+    talk.call("t1", command="ls")
+    talk.result("t1", "a.py")
+    talk.say([{"type": "text", "text": INTERRUPTION}])
+    talk.say("Go on")
+    talk.reply("Yes.")
+    read()
+    assert talk.said() == ["Look at the checkout", "Done.", "rule: the tests live in spec/", "Go on", "Yes."]
+    assert talk.memories() == ["rule: the tests live in spec/"]
+
+
+def test_the_next_prompt_reads_an_interrupted_turn(talk):
+    talk.turn("Look at the checkout")
+    talk.send("UserPromptSubmit", prompt="rule: the tests live in spec/")
+    talk.say("rule: the tests live in spec/")
+    talk.say([{"type": "text", "text": INTERRUPTION}])
+    talk.send("UserPromptSubmit", prompt="Go on")
+    assert talk.said()[-1] == "rule: the tests live in spec/"
+
+
+def test_an_interrupted_turn_can_be_deleted(talk):
+    talk.turn("Look at the checkout")
+    talk.send("UserPromptSubmit", prompt="rule: the tests live in spec/")
+    talk.say("rule: the tests live in spec/", timestamp=utc_now())
+    talk.say([{"type": "text", "text": INTERRUPTION}])
+    talk.turn("Delete my last message")
+    talk.digest()
+    assert talk.said() == ["Look at the checkout", "Done."]
+    assert talk.memories() == []
+
+
+def test_an_interrupted_turn_of_an_incognito_session_is_never_read(talk):
+    talk.turn("don't save anything from this session from now on")
+    talk.send("UserPromptSubmit", prompt="rule: the audit is in May")
+    talk.say("rule: the audit is in May")
+    talk.say([{"type": "text", "text": INTERRUPTION}])
+    talk.turn("you can save this session again")
+    talk.turn("rule: tabs everywhere")
+    talk.digest()
+    assert talk.memories() == ["rule: tabs everywhere"]
+    assert "rule: the audit is in May" not in talk.said()
+
+
+SAID = [{"role": "user", "content": "rule: the tests live in spec/"}, {"role": "assistant", "content": "Done."}]
+
+
+@pytest.mark.parametrize("name", ["Stop", "SessionEnd"])
+@pytest.mark.parametrize("said", [None, SAID], ids=["in a file", "in the event"])
+def test_what_was_acknowledged_is_read_after_the_server_was_killed(talk, container, monkeypatch, name, said):
+    talk.say(SAID[0]["content"])
+    talk.reply()
+    with monkeypatch.context() as patch:
+        # Killed after the answer, before anything is read.
+        patch.setattr(SessionIntake, "take", lambda *_arguments: None)
+        talk.send(name, **({} if said is None else {"said": said}))
+    assert talk.said() == []
+    container.hook_deliveries = type(container.hook_deliveries)()
+    deliver_held(container.settings.paths.spool)
+    assert SpoolDelivery(container, create_app(container)).deliver_all() == 1
+    assert talk.said() == [SAID[0]["content"], "Done."]
+    assert list(container.settings.paths.spool.iterdir()) == []
+
+
+@pytest.mark.parametrize("prompt", ["rule: tabs everywhere", "Don't save this: my salary is 100."])
+def test_nothing_is_held_when_a_turn_is_read_or_silent(talk, container, prompt):
+    talk.turn(prompt)
+    spool = container.settings.paths.spool
+    assert not spool.exists() or list(spool.iterdir()) == []
+
+
+def test_what_an_event_says_is_stored_once_although_the_server_was_killed_after_it(talk, container, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(claude_code, "release", lambda *_arguments: None)
+        talk.send("Stop", said=SAID)
+    container.hook_deliveries = type(container.hook_deliveries)()
+    deliver_held(container.settings.paths.spool)
+    SpoolDelivery(container, create_app(container)).deliver_all()
+    assert talk.said() == [SAID[0]["content"], "Done."]
+
+
+def test_an_import_after_hooks_reads_on_where_they_ended(talk):
+    talk.turn("rule: tabs everywhere")
+    talk.say("rule: no semicolons")
+    assert talk.import_all().turns == 1
+    talk.turn("Go on")
+    assert talk.said() == ["rule: tabs everywhere", "Done.", "rule: no semicolons", "Go on", "Done."]
+    assert talk.import_all().turns == 0
 
 
 def test_the_reason_of_a_rejection_is_said(talk, read):

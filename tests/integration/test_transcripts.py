@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.errors import StoreBusy
 from pipeline.identity import identify
-from pipeline.services import said_records
+from pipeline.services import session_intake
 from tests.fakes.in_process import digest_all, flush_notes
 from tests.fakes.statements import MarkedStatements
 
@@ -174,14 +174,14 @@ def test_what_is_said_while_a_project_captures_nothing_is_not_read_later(client,
 
 def test_what_one_project_cannot_store_is_read_again_and_of_the_other_nothing_twice(host, projects, monkeypatch):
     first, second = projects
-    take, broken = said_records.take_turns, [identify(first).id]
+    store, broken = session_intake.store_part, ["Of the first"]
 
-    def refuse(workspace, *rest):
-        if workspace.id in broken:
+    def refuse(db, part, *rest, **options):
+        if part.messages[0].content in broken:
             raise StoreBusy("another writer has the file")
-        return take(workspace, *rest)
+        return store(db, part, *rest, **options)
 
-    monkeypatch.setattr(said_records, "take_turns", refuse)
+    monkeypatch.setattr(session_intake, "store_part", refuse)
     host.write(A, record("Of the first", 1, cwd=str(first)), record("Of the second", 2, cwd=str(second)))
     host.end(A, first)
     assert host.errors(identify(first).id) == ["another writer has the file"]

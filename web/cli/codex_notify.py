@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -12,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import ReverieError
-from pipeline.records.transcripts import TranscriptMark
 from web.cli.command import Command, pass_state
 from web.cli.state import State, find_user_home
-from web.hooks.codex_rollout import read_events, read_new_lines
 from web.hosts.installed_files import PRIVATE, write_atomically
 
 if TYPE_CHECKING:
@@ -134,25 +133,19 @@ def send_turn(
     session = str(notification.get("thread-id") or "")
     common = {"session_id": session, "cwd": str(notification.get("cwd") or "")}
     rollout = find_rollout(folder, session)
-    events: list[dict[str, Any]] = []
-    messages: list[dict[str, str]] = []
-    if rollout is not None:
-        from pipeline.services.session_messages import choose_last_turn, describe_message, read_messages
+    from pipeline.services.session_events import SessionTurn, read_turn
 
-        before, known = _read_marks(offsets / session)
-        lines, behind = read_new_lines(rollout, before)
-        records, read_to = read_messages("codex", rollout, known)
-        said = records if known else choose_last_turn(records)
-        events = _name_calls(read_events(lines), before)[-MOST_EVENTS:]
-        messages = [describe_message(record) for record in said][-MOST_EVENTS:]
-    send([common | event for event in [*events, {"hook_event_name": "Stop", "said": messages}]])
-    if rollout is not None:
-        _save_marks(offsets / session, behind, read_to)
+    before = None if rollout is None else _read_mark(offsets / session)
+    turn = SessionTurn() if rollout is None else read_turn("codex", rollout, before)
+    calls = _name_calls(turn.calls, before or "")[-MOST_EVENTS:]
+    send([common | event for event in [*calls, {"hook_event_name": "Stop", "said": turn.said[-MOST_EVENTS:]}]])
+    if turn.mark:
+        _save_mark(offsets / session, turn.mark)
 
 
-def _name_calls(events: Sequence[dict[str, Any]], before: TranscriptMark | None) -> list[dict[str, Any]]:
+def _name_calls(events: Sequence[dict[str, Any]], before: str) -> list[dict[str, Any]]:
     """Give each event an ID by its position: the server can tell a repeated event from a repeated call."""
-    start = 0 if before is None else before.offset
+    start = zlib.crc32(before.encode())
     return [event | {"tool_use_id": f"{start}-{number}"} for number, event in enumerate(events)]
 
 
@@ -163,18 +156,18 @@ def find_rollout(folder: Path, session: str) -> Path | None:
     return max((folder / "sessions").glob(f"*/*/*/rollout-*{session}.jsonl"), default=None)
 
 
-def _read_marks(file: Path) -> tuple[TranscriptMark | None, str | None]:
-    """Return up to where the actions of a session were read, and the mark of the reader of its messages."""
+def _read_mark(file: Path) -> str | None:
+    """Return the reader's mark at the end of the last reading of a session; None without a valid one."""
     try:
-        first, _, read_to = file.read_text(encoding="utf-8").partition("\n")
-        offset, _, digest = first.partition(" ")
-        return TranscriptMark(int(offset), digest or None), read_to or None
+        mark = file.read_text(encoding="utf-8")
+        # An earlier version wrote another form.
+        return mark if mark.startswith("{") else None
     except (FileNotFoundError, ValueError):
-        return None, None
+        return None
 
 
-def _save_marks(file: Path, mark: TranscriptMark, read_to: str) -> None:
+def _save_mark(file: Path, mark: str) -> None:
     file.parent.mkdir(mode=0o700, exist_ok=True)
-    write_atomically(file, f"{mark.offset} {mark.digest}\n{read_to}".encode(), mode=PRIVATE)
+    write_atomically(file, mark.encode(), mode=PRIVATE)
     for other in sorted(file.parent.iterdir(), key=lambda path: path.stat().st_mtime)[:-MOST_OFFSETS]:
         other.unlink(missing_ok=True)

@@ -15,12 +15,10 @@ from pipeline.records.people import personal_scope
 from pipeline.services.agent_sessions import identify_session
 from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
-from pipeline.services.said_records import SaidSource
-from pipeline.services.session_messages import MID_TURN, TAKEN_BACK, SaidRecord
+from pipeline.services.session_intake import SessionSource
 from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
 from pipeline.services.turns import describe_lost_orders
 from pipeline.store.host_activity import Sign
-from pipeline.store.turns import Role
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from pipeline.write.tool_actions import Outcome
@@ -28,10 +26,11 @@ from web.access_log import note_memories, note_workspace
 from web.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
 from web.contract import BUILD_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
-from web.hooks.event import HookEvent, read_event
+from web.hooks.event import HookEvent, read_event, read_said
 from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.event_folder import locate_event
-from web.hooks.session_files import read_session, read_session_origin
+from web.hooks.held_events import hold_event, release, wait_for_reading
+from web.hooks.session_files import find_reader, read_session
 from web.hooks.tool_outcome import read_outcome
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
@@ -177,7 +176,7 @@ def _read(
         sent = ReadObject({}, is_whole=False)
     event = read_event(read(sent.fields), can_ask=can_ask, host=host)
     lost = sent.broken if sent.has_read("tool_input") else sent.broken | {"tool_input"}
-    return replace(event, dropped=event.dropped | lost, spooled=_read_spooled(call)), sent.fields
+    return replace(event, dropped=event.dropped | lost, spooled=_read_spooled(call), sent=sent.fields), sent.fields
 
 
 def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
@@ -195,7 +194,8 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
         return None, HookAnswer(reason="the prompt is empty")
     own = partial(_workspace, call, event, to_write=True)
     session = _session(call, event)
-    call.container.agents.sessions.continue_silence(workspace, session, _said(call, event))
+    # A turn that was interrupted has no other end.
+    call.container.agents.sessions.take_earlier(workspace, session, _said(call, event))
     if event.spooled is not None:
         services = call.container
         record_spooled_prompt(
@@ -293,46 +293,42 @@ def _record(call: Call, workspace: Workspace, event: HookEvent, outcome: Outcome
 
 
 def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    at = None if event.spooled is None else event.spooled.at
-    said = _said(call, event)
+    session = _session(call, event)
+    event, held = hold_event(call, workspace, session, event)
+    said = _said(call, event, held)
     if said is not None:
         _note_sign(call, event.host, Sign.TURN_ENDED)
-    call.container.agents.sessions.end_turn(workspace, _session(call, event), said, at)
+    at = None if event.spooled is None else event.spooled.at
+    call.container.agents.sessions.end_turn(workspace, session, said, at)
+    if said is not None and not held and event.spooled is None:
+        wait_for_reading(call)
     return NOTED
 
 
-def _said(call: Call, event: HookEvent) -> SaidSource | None:
-    """Return the source of a turn's messages: the event itself, or a transcript."""
+def _said(call: Call, event: HookEvent, held: str = "") -> SessionSource | None:
+    """Return the source of a turn's messages: the event itself, which may be held, or a transcript."""
     find_workspace = workspace_finder(call, to_write=True)
-    note_taken = partial(_note_sign, call, event.host, Sign.TURN_TAKEN)
+
+    def note_taken() -> None:
+        _note_sign(call, event.host, Sign.TURN_TAKEN)
+        release(call, held)
+
     if event.said:
-        # With a time, a message is stored once, also if the event is delivered again after a crash.
-        at = None if event.spooled is None else event.spooled.at
-        records = [
-            SaidRecord(
-                Role(message["role"]),
-                message["content"],
-                message.get("id"),
-                message.get("at") or at,
-                message.get("cwd") or event.cwd,
-                MID_TURN in message,
-                TAKEN_BACK in message,
-            )
-            for message in event.said
-        ]
-        return SaidSource(lambda _mark: (records, None), find_workspace, note_taken)
+        part = read_said(event)
+        return SessionSource(lambda _mark: iter([part]), find_workspace, note_taken=note_taken)
     # A person's transcript is on their own machine. A file with that path on this machine is another one.
     if not event.transcript_path or call.caller.person is not None:
         return None
     file = Path(event.transcript_path)
-    read = partial(read_session, event.host, file, event.session_id, is_answered=event.name == "Stop")
-    read_origin = partial(read_session_origin, event.host, file, event.session_id)
-    return SaidSource(read, find_workspace, note_taken, read_origin)
+    read = partial(read_session, event.host, file, event.session_id)
+    return SessionSource(read, find_workspace, (find_reader(event.host), file), note_taken)
 
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     # A host may write the end of its transcript after the event of the last turn.
-    call.container.agents.sessions.take_said(workspace, _session(call, event), _said(call, event))
+    session = _session(call, event)
+    event, held = hold_event(call, workspace, session, event)
+    call.container.agents.sessions.take_said(workspace, session, _said(call, event, held))
     return _flush(call, workspace, event)
 
 

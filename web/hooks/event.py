@@ -7,13 +7,14 @@ from typing import Any
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
 from pipeline.records.hooks import SpooledMark
-from pipeline.services.session_messages import MID_TURN, TAKEN_BACK
+from pipeline.services.session_events import MAX_SAID_CHARS, MID_TURN, TAKEN_BACK
 from pipeline.store.turns import Role
+from pipeline.transcripts.reader import Said, SessionHead, SessionPart
 from web.hooks.event_fields import Fields
 from web.hooks.modes import READ_ONLY_MODES
 
 MOST_ROOTS = 20
-MOST_SAID, MAX_SAID_CHARS = 200, 200_000
+MOST_SAID = 200
 _ROLES = frozenset(Role) - {Role.TAKEN_BACK}
 
 
@@ -23,7 +24,8 @@ class HookEvent:
 
     A field that is null or missing is empty. `roots` are the folders that the person opened and added, in this order.
     `dropped` are the names of the fields that could not be read. `can_ask` is whether the host can ask its user before
-    a tool runs; `host` decides how a transcript is read. `spooled` marks an event that waited for the server.
+    a tool runs; `host` decides how a transcript is read. `spooled` marks an event that waited for the server, `held`
+    one that waits until it is read, and `sent` are the host's own fields.
     """
 
     name: str = ""
@@ -42,13 +44,38 @@ class HookEvent:
     dropped: frozenset[str] = frozenset()
     can_ask: bool = True
     spooled: SpooledMark | None = None
+    held: SpooledMark | None = None
+    sent: Mapping[str, Any] = field(default_factory=dict)
     host: str = ""
     mode: str = ""
+
+    @property
+    def known_at(self) -> str | None:
+        """Return the time of an event that is delivered again after a crash; None if it is not."""
+        mark = self.spooled or self.held
+        return None if mark is None else mark.at
 
     @property
     def is_read_only(self) -> bool:
         """Return whether the host lets its agent only read and plan: nothing of the session is then stored."""
         return self.mode.lower() in READ_ONLY_MODES
+
+
+def read_said(event: HookEvent) -> SessionPart:
+    """Return the messages in an event as the part of a session.
+
+    With a time, a message is stored once, also if the event is delivered again after a crash.
+    """
+    said = [(_make_said(message, event.known_at), TAKEN_BACK in message) for message in event.said]
+    entries = tuple(entry for entry, is_taken_back in said if not is_taken_back)
+    removed = tuple(entry for entry, is_taken_back in said if is_taken_back)
+    return SessionPart(SessionHead(event.host, event.session_id, event.cwd), entries, "", taken_back=removed)
+
+
+def _make_said(message: Mapping[str, str], at: str | None) -> Said:
+    role, folder = Role(message["role"]), message.get("cwd", "")
+    is_mid_turn = MID_TURN in message
+    return Said(role, message["content"], message.get("at") or at, message.get("id"), folder, is_mid_turn)
 
 
 def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:

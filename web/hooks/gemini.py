@@ -53,7 +53,7 @@ def read_gemini(event: Fields) -> Fields:
         # The event at the end of a turn contains the turn.
         spoken = (("user", event.get("prompt")), ("assistant", event.get("prompt_response")))
         messages = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
-        read["said"] = [] if event.get("prompt_response") == UNANSWERED else messages
+        read["said"] = messages[:1] if event.get("prompt_response") == UNANSWERED else messages
     if isinstance(tool, str):
         read["tool_name"] = TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))
     if name == "AfterTool":

@@ -1,11 +1,12 @@
 """The files of sessions that hook events name by their path. An event must not make the server read another file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pipeline.errors import UnreadableTranscript
-from pipeline.services.session_messages import SaidRecord, SessionOrigin, find_open_prompt, read_messages, read_origin
+from pipeline.services.session_events import find_open_prompt, read_file
 from pipeline.transcripts.antigravity import AGENT as ANTIGRAVITY, CUT, FULL
+from pipeline.transcripts.reader import SessionPart
 
 CLAUDE_CODE = "claude-code"
 # By host, the reader of its sessions. Other hosts write Claude Code's format.
@@ -15,23 +16,20 @@ SUFFIX = ".jsonl"
 PROJECTS = "projects"
 
 
-def read_session(
-    host: str, file: Path, session_id: str, mark: str | None, *, is_answered: bool = True
-) -> tuple[list[SaidRecord], str | None]:
-    """Return the messages of finished turns after a mark in a session's file, and the mark after them.
+def find_reader(host: str) -> str:
+    """Return the agent whose reader reads a host's sessions."""
+    return READERS.get(host, CLAUDE_CODE)
 
-    The mark is None if there is no file yet. Raises UnreadableTranscript for a file that is not the session's.
+
+def read_session(host: str, file: Path, session_id: str, mark: str | None) -> Iterator[SessionPart]:
+    """Yield what a session's file contains after a mark; nothing if there is no file yet.
+
+    Raises UnreadableTranscript for a file that is not the session's.
     """
-    agent = READERS.get(host, CLAUDE_CODE)
+    agent = find_reader(host)
     target = _locate(agent, file, session_id)
-    return ([], None) if target is None else read_messages(agent, target, mark, is_answered=is_answered)
-
-
-def read_session_origin(host: str, file: Path, session_id: str) -> SessionOrigin | None:
-    """Return what a session continues, by its file; None without a file."""
-    agent = READERS.get(host, CLAUDE_CODE)
-    target = _locate(agent, file, session_id)
-    return None if target is None else read_origin(agent, target)
+    if target is not None:
+        yield from read_file(agent, target, mark)
 
 
 def read_open_prompt(host: str, file: Path, session_id: str) -> str:

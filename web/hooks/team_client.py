@@ -132,12 +132,12 @@ def _read_turn(host: str, event: dict[str, Any]) -> list[dict[str, str]] | None:
     transcript = event.pop("transcript_path", None)
     if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
         return None
-    from pipeline.services.session_messages import choose_last_turn, describe_message
+    from pipeline.services.session_events import describe_messages
     from web.hooks.session_files import read_session
 
     try:
-        records, _ = read_session(host, Path(transcript), str(event.get("session_id", "")), None)
+        parts = read_session(host, Path(transcript), str(event.get("session_id", "")), None)
+        return describe_messages(parts, only_last_turn=True)[-MOST_SAID:]
     except UnreadableTranscript:
         # The turn ends anyway, and the agent gets no error.
         return []
-    return [describe_message(record) for record in choose_last_turn(records)][-MOST_SAID:]

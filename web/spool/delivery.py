@@ -19,7 +19,7 @@ from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_REFUSED
 from pipeline.bootstrap.web import WebContainer
 from web.connections import Wsgi
 from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER
-from web.spool.files import MOST_REFUSED, SpooledRequest, list_files, read_request, sync_folder, time_of
+from web.spool.files import MOST_REFUSED, SpooledRequest, deliver_held, list_files, read_request, sync_folder, time_of
 from web.spool.lanes import LONGEST_PAUSE_S, Lanes, find_lanes
 
 LOOK_EVERY_S = 2.0
@@ -71,6 +71,7 @@ class SpoolDelivery:
     def start(self) -> None:
         """Start the thread. It ends when the server stops."""
         self._remove_drafts()
+        deliver_held(self._folder)
         self._thread.start()
 
     def close(self) -> None:

@@ -11,10 +11,13 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from config.paths import SPOOL_ENDING, SPOOL_REFUSED
+from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_HELD, SPOOL_REFUSED
 from config.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOLDER = "spool"
 # The path of a fact also names its subject and its attribute.
@@ -52,6 +55,30 @@ class SpoolState:
 
 def add_request(home: str, request: SpooledRequest) -> str:
     """Write a request durably into the spool and return its name; raise SpoolFull or OSError."""
+    return _add(home, request, SPOOL_ENDING)
+
+
+def hold_request(home: str, request: SpooledRequest) -> str:
+    """Write a request that the server carries out, and return its name; raise SpoolFull or OSError.
+
+    If the server ends before it releases the request, the next one delivers it.
+    """
+    return _add(home, request, SPOOL_HELD)
+
+
+def release_request(home: str, name: str) -> None:
+    """Delete a request that was carried out."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(home, FOLDER, f"{name}{SPOOL_HELD}"))
+
+
+def deliver_held(folder: "Path") -> None:
+    """Have the requests delivered that an earlier server held; a part of each may have been carried out."""
+    for file in folder.glob(f"*{SPOOL_HELD}"):
+        file.rename(folder / f"{file.name.removesuffix(SPOOL_HELD)}{SPOOL_BEGUN}")
+
+
+def _add(home: str, request: SpooledRequest, ending: str) -> str:
     folder = os.path.join(home, FOLDER)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     content = {"method": request.method, "path": request.path, "headers": dict(request.headers), "body": request.body}
@@ -63,7 +90,7 @@ def add_request(home: str, request: SpooledRequest) -> str:
             "Start the server with `reverie up`; it delivers them."
         )
     name = f"{time.time_ns():020d}-{os.urandom(5).hex()}"
-    _write(folder, f"{name}{SPOOL_ENDING}", data)
+    _write(folder, f"{name}{ending}", data)
     return name
 
 

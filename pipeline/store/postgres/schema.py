@@ -23,6 +23,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p011_events": ("events.sql",),
     "p012_given_up": ("given_up.sql",),
     "p013_subjects": ("subjects.sql",),
+    "p014_one_reading": ("one_reading.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.

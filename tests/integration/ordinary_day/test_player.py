@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipeline.services.hook_runs import LATE
+from tests.fakes.read_messages import read_messages
 from tests.integration.ordinary_day import player as playing
 from tests.integration.ordinary_day.judge import Judge
 from tests.integration.ordinary_day.player import _CLI_HIT, _TOOL_HIT, Outcome, Player, Session, _split, _texts
@@ -158,7 +159,7 @@ def test_a_transcript_reads_like_one_of_claude_code(tmp_path):
     transcript.add_tool_result("t1", "a.py", {"stdout": "a.py"})
     transcript.add_reply("5433")
     transcript.add_compaction()
-    messages, _ = read_session("claude-code", file, "s1", None)
+    messages, _, _ = read_messages(read_session("claude-code", file, "s1", None))
     assert [(one.role, one.content) for one in messages] == [("user", "which port?"), ("assistant", "5433")]
     assert {one.at for one in messages} == {"2026-03-02T08:01:00.000Z"}
 

@@ -126,7 +126,7 @@ def test_a_turn_without_a_rollout_only_ends(codex, tmp_path, thread):
 def tell(codex, offsets):
     sent = []
     send_turn(json.loads(notification()), codex, offsets, sent.extend)
-    return [event.get("tool_input", {}).get("cmd", event["hook_event_name"]) for event in sent]
+    return [event.get("tool_input", {}).get("command", event["hook_event_name"]) for event in sent]
 
 
 def test_each_turn_is_told_once_whatever_stands_between(codex, tmp_path):

@@ -91,14 +91,14 @@ def test_encryption_leaves_nothing_plain_and_loses_nothing(paths, key_file):
 
 def test_what_was_read_of_transcripts_is_encrypted_too(paths, key_file):
     home = Home(paths.root)
-    with contextlib.closing(home), home.container.stores.transcripts.reading("s1") as reading:
-        reading.add([[("id", "u1")]])
+    with contextlib.closing(home):
+        home.container.stores.transcripts.note_read(["u1"])
     choose_key(paths, key_file)
     assert encrypt_home(paths).files["transcripts"] == 1
     assert not driver.is_plain(paths.transcripts)
     home = Home(paths.root)
-    with contextlib.closing(home), home.container.stores.transcripts.reading("s2") as reading:
-        assert reading.add([[("id", "u1")]]) == [False]
+    with contextlib.closing(home):
+        assert home.container.stores.transcripts.list_known(["u1", "u2"]) == {"u1"}
 
 
 def test_and_back_without_a_loss(encrypted, key_file):

@@ -1,10 +1,13 @@
 import contextlib
+import sqlite3
 
 import pytest
 
 from pipeline.store import transcripts
 from pipeline.store.home_file import HomeFile
-from pipeline.store.transcripts import MIGRATIONS, Transcripts
+from pipeline.store.transcripts import MIGRATIONS, FileMark, Transcripts, hash_name, name_file
+
+FILE = name_file("claude-code", "/home/ann/okapi.jsonl")
 
 
 @pytest.fixture
@@ -12,68 +15,63 @@ def known(tmp_path):
     return Transcripts(HomeFile(tmp_path / "transcripts.sqlite", MIGRATIONS))
 
 
-def add(known, *records, session="s1"):
-    with known.reading(session) as reading:
-        return reading.add(records)
+def test_what_was_read_is_known_by_its_names(known):
+    assert known.list_known(["u1"]) == set()
+    known.note_read(["u2", "u1"])
+    known.note_read(["u1", "u3"])
+    assert known.list_known(["u1", "u3", "u4"]) == {"u1", "u3"}
 
 
-def test_a_record_is_new_once_by_whichever_of_its_names_it_comes_back(known):
-    assert add(known, [("id", "u1"), ("said", "10:00", "Hello")], [("id", "u2")]) == [True, True]
-    assert add(known, [("id", "u1")], [("id", "u3"), ("said", "10:00", "Hello")], session="s2") == [False, False]
-    assert add(known, [("id", "u4")], [("id", "u4")], [("id", "\ud800")]) == [True, False, True]
+def test_a_name_may_have_any_characters():
+    assert hash_name(("id", "\ud800")) != hash_name(("id", "\ud801"))
 
 
-def test_what_has_no_name_is_always_new(known):
-    assert add(known, [], []) == [True, True]
+def test_each_file_has_its_mark(known):
+    assert known.find_mark(FILE) is None
+    known.note_read([], {FILE: ("claude-code", FileMark("a mark"))})
+    known.note_read([], {FILE: ("claude-code", FileMark("a later mark", 7, 1.0))})
+    assert known.find_mark(FILE) == "a later mark"
+    assert known.find_mark(name_file("codex", "/home/ann/okapi.jsonl")) is None
+    assert known.list_file_marks("claude-code") == {FILE: FileMark("a later mark", 7, 1.0)}
 
 
-def test_what_was_forgotten_or_rolled_back_is_new_again(known):
-    with contextlib.suppress(ValueError), known.reading("s1") as reading:
-        reading.add([[("id", "u1")]])
-        raise ValueError
-    with known.reading("s1") as reading:
-        assert reading.add([[("id", "u1")]]) == [True]
-        reading.forget([[("id", "u1")]])
-    assert add(known, [("id", "u1")]) == [True]
-
-
-def test_each_transcript_has_its_mark(known):
-    with known.reading("s1") as reading:
-        assert reading.mark is None
-        reading.set_mark("a mark", 1.0)
-    with known.reading("s2") as reading:
-        assert reading.mark is None
-    with known.reading("s1") as reading:
-        assert reading.mark == "a mark"
-
-
-def test_no_word_and_no_name_is_in_the_file(known, tmp_path):
+def test_no_word_and_no_path_is_in_the_file(known, tmp_path):
     # No clock shows this time: the file also says when its tables were made.
-    add(known, [("id", "u1"), ("said", "25:61", "The customer is Okapi Ltd")], session="session-okapi")
+    names = [hash_name(("id", "u1")), hash_name(("at", "25:61", "The customer is Okapi Ltd"))]
+    known.note_read(names, {FILE: ("claude-code", FileMark("a mark"))})
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"kapi" not in stored
     assert b"25:61" not in stored
 
 
-def test_the_tables_do_not_grow_for_ever(known, monkeypatch):
+def test_the_names_do_not_grow_for_ever(known, monkeypatch):
     monkeypatch.setattr(transcripts, "KEPT_RECORDS", 3)
-    monkeypatch.setattr(transcripts, "KEPT_TRANSCRIPTS", 2)
     for number in range(5):
-        with known.reading(f"s{number}") as reading:
-            reading.add([[("id", str(number))]])
-            reading.set_mark("a mark", float(number))
-    assert add(known, [("id", "4")], [("id", "0")]) == [False, True]
-    with known.reading("s0") as reading:
-        assert reading.mark is None
-    with known.reading("s4") as reading:
-        assert reading.mark is not None
+        known.note_read([f"u{number}"])
+    assert known.list_known(["u4", "u0"]) == {"u4"}
 
 
 def test_a_file_that_is_put_in_its_place_is_made_ready_too(known, tmp_path):
-    assert add(known, [("id", "u1")]) == [True]
+    known.note_read(["u1"])
     empty = tmp_path / "empty"
     empty.touch()
     for log in tmp_path.glob("transcripts.sqlite-*"):
         log.unlink()
     empty.replace(tmp_path / "transcripts.sqlite")
-    assert add(known, [("id", "u1")]) == [True]
+    assert known.list_known(["u1"]) == set()
+
+
+def test_a_file_of_the_version_before_opens_and_keeps_what_imports_read(tmp_path):
+    file = tmp_path / "transcripts.sqlite"
+    new = Transcripts(HomeFile(file, MIGRATIONS))
+    new.note_read([])
+    new.close()
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        db.execute("CREATE TABLE transcript (name TEXT PRIMARY KEY)")
+        db.execute("INSERT INTO transcript VALUES ('s1')")
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = 't003_one_reading'")
+        db.execute("INSERT INTO transcript_record (name) VALUES ('u1')")
+        db.execute("INSERT INTO transcript_file (name, agent, mark) VALUES ('s1', 'hooks', 'x'), ('f1', 'codex', 'y')")
+    known = Transcripts(HomeFile(file, MIGRATIONS))
+    assert known.list_known(["u1"]) == {"u1"}
+    assert (known.find_mark("s1"), known.find_mark("f1")) == (None, "y")

@@ -1,8 +1,8 @@
-"""Messages of turns that the user interrupted or that failed are left out."""
+"""What a host writes about an interrupted or failed turn is left out, and what was said in it is kept."""
 
 import pytest
 
-from pipeline.text.unfinished_turns import find_finished
+from pipeline.text.unfinished_turns import is_host_text
 
 INTERRUPTIONS = [
     "[Request interrupted by user]",
@@ -37,30 +37,19 @@ ORDINARY = [
 
 
 def keep(*messages):
-    return [messages[number][1] for number in find_finished(messages)]
+    return [text for role, text in messages if not is_host_text(role, text)]
 
 
 @pytest.mark.parametrize("notice", INTERRUPTIONS)
-def test_an_interrupted_turn_is_dropped_with_its_answer(notice):
-    before = [("user", "We use pnpm"), ("assistant", "Noted.")]
+def test_the_words_of_an_interrupted_turn_are_kept_without_the_notice(notice):
     broken = [("user", "Deploy only on Fridays"), ("assistant", "I will"), ("user", notice)]
-    after = [("user", "Use Fridays and Mondays"), ("assistant", "Done.")]
-    assert keep(*before, *broken, *after) == ["We use pnpm", "Noted.", "Use Fridays and Mondays", "Done."]
-    assert keep(*broken) == []
-    assert keep(("user", notice), *after) == ["Use Fridays and Mondays", "Done."]
+    assert keep(*broken, ("user", "Go on")) == ["Deploy only on Fridays", "I will", "Go on"]
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_turn_that_ends_with_an_error_is_dropped(error):
+def test_the_words_of_a_failed_turn_are_kept_without_the_error(error):
     broken = [("user", "Staging is on port 6543"), ("assistant", "Looking"), ("assistant", error)]
-    after = [("user", "Staging is on port 6543 now"), ("assistant", "Noted.")]
-    assert keep(*broken, *after) == ["Staging is on port 6543 now", "Noted."]
-    assert keep(*broken) == []
-
-
-def test_a_turn_that_recovers_from_an_error_is_kept_without_the_error():
-    turn = [("user", "We use pnpm"), ("assistant", ERRORS[0]), ("assistant", "Noted.")]
-    assert keep(*turn) == ["We use pnpm", "Noted."]
+    assert keep(*broken) == ["Staging is on port 6543", "Looking"]
 
 
 @pytest.mark.parametrize("text", ORDINARY)
@@ -68,6 +57,6 @@ def test_a_message_that_mentions_an_error_is_kept(text):
     assert keep(("user", text), ("assistant", text)) == [text, text]
 
 
-def test_text_after_the_notice_in_the_same_message_starts_a_new_turn():
+def test_text_after_the_notice_in_the_same_message_is_kept():
     text = "[Request interrupted by user]\nNo, use pnpm"
-    assert keep(("user", "Use npm"), ("user", text), ("assistant", "Noted.")) == [text, "Noted."]
+    assert keep(("user", text)) == [text]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UnreadableTranscript
+from tests.fakes.read_messages import read_messages
 from web.hooks.antigravity import read_antigravity, write_antigravity
 from web.hooks.cursor import read_cursor, write_cursor
 from web.hooks.event import read_event
@@ -138,13 +139,13 @@ def test_the_end_of_a_turn_names_the_complete_log(log):
 
 def test_a_turn_of_antigravity_is_read_once_with_its_times_and_without_the_numbers_of_its_steps(log):
     file = log(3)
-    messages, mark = read_session("antigravity", file, SESSION, None)
+    messages, _, mark = read_messages(read_session("antigravity", file, SESSION, None))
     assert [(message.role, message.content, message.at) for message in messages] == [
         ("user", "Which port does staging use?", "2026-11-01T10:00:00.000Z"),
         ("assistant", "Port 8123.", "2026-11-01T10:01:00.000Z"),
     ]
-    assert all(message.id is None for message in messages)
-    assert read_session("antigravity", file, SESSION, mark) == ([], mark)
+    assert all(len(message.names) == 1 for message in messages)
+    assert read_messages(read_session("antigravity", file, SESSION, mark))[0] == []
 
 
 def test_the_log_of_another_conversation_is_not_read(log, tmp_path):
@@ -152,7 +153,7 @@ def test_the_log_of_another_conversation_is_not_read(log, tmp_path):
     other.write_text("{}\n")
     for file, session_id in ((log(1), "another"), (other, SESSION), (Path("transcript.jsonl"), SESSION)):
         with pytest.raises(UnreadableTranscript):
-            read_session("antigravity", file, session_id, None)
+            next(read_session("antigravity", file, session_id, None))
 
 
 def test_antigravity_gets_a_message_of_the_system_or_a_decision():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UnreadableTranscript
+from tests.fakes.read_messages import read_messages
 from web.hooks.cline import read_cline
 from web.hooks.copilot import read_copilot
 from web.hooks.event import read_event
@@ -104,10 +105,10 @@ def test_a_patch_is_an_edit_of_its_first_file():
 def test_a_log_has_what_was_said_once_and_nothing_that_hooks_added(tmp_path, host):
     session_id = find_session(host)
     file = place_log(tmp_path, host, session_id)
-    messages, mark = read_session(host, file, session_id, None)
+    messages, _, mark = read_messages(read_session(host, file, session_id, None))
     assert [(message.role, message.content) for message in messages] == [("user", PROMPT), ("assistant", ANSWER)]
-    assert all(message.id and message.at for message in messages)
-    assert read_session(host, file, session_id, mark) == ([], mark)
+    assert all(message.at and len(message.names) == 2 for message in messages)
+    assert read_messages(read_session(host, file, session_id, mark))[0] == []
 
 
 @pytest.mark.parametrize("host", LOGS)
@@ -118,17 +119,16 @@ def test_a_path_that_is_no_log_of_the_session_is_refused(tmp_path, host):
     link.write_text("{}")
     for path, session in ((file, "another"), (link, session_id), (Path("relative.jsonl"), session_id)):
         with pytest.raises(UnreadableTranscript):
-            read_session(host, path, session, None)
-    assert read_session(host, Path(str(file).replace(session_id, "gone")), "gone", None) == ([], None)
+            next(read_session(host, path, session, None))
+    assert list(read_session(host, Path(str(file).replace(session_id, "gone")), "gone", None)) == []
 
 
 @pytest.mark.parametrize("host", LOGS)
-def test_a_prompt_without_an_answer_waits_for_it(tmp_path, host):
+def test_a_prompt_without_an_answer_is_said(tmp_path, host):
     session_id = find_session(host)
     file = place_log(tmp_path, host, session_id)
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     end = next(number for number, line in enumerate(lines) if '"assistant' in line)
     file.write_text("".join(lines[:end]), encoding="utf-8")
-    for is_answered, expected in ((True, [PROMPT]), (False, [])):
-        messages, _ = read_session(host, file, session_id, None, is_answered=is_answered)
-        assert [message.content for message in messages] == expected
+    messages, _, _ = read_messages(read_session(host, file, session_id, None))
+    assert [message.content for message in messages] == [PROMPT]
