@@ -95,7 +95,8 @@ class SaidChange:
             return self.text
         new, old = _numbers(self.text).keys() - _numbers(older).keys(), _NUMBER.findall(older)
         if len(new) == len(old) == 1:
-            return f"{_NUMBER.sub(lambda match: match[0].replace(match[1], *new), older)} (“{self.text}”)"
+            (number,) = new
+            return f"{_NUMBER.sub(lambda match: match[0].replace(match[1], number), older)} (“{self.text}”)"
         return f"{older} → {self.text}"
 
     def weigh(self, older: str, closeness: float) -> float:
