@@ -17,7 +17,7 @@ from pipeline.index.encoder import ENGLISH
 from tests.support.encoders import link_models
 from tests.support.served import serve_home
 from tests.support.stack import free_port, wait_until
-from web.contract import INCOGNITO_HEADER, PROBE_HEADER
+from web.contract import INCOGNITO_HEADER
 from web.hooks import client as hooks
 
 SAID = "The qwyjibofier listens on port 5433"
@@ -159,7 +159,7 @@ def test_status_shows_the_switches_of_the_server(served, tmp_path):
 def test_the_headers_of_hooks_are_those_that_the_server_reads():
     from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
 
-    headers = {WORKSPACE_HEADER, INCOGNITO_HEADER, READ_ONLY_HEADER, PROBE_HEADER}
+    headers = {WORKSPACE_HEADER, INCOGNITO_HEADER, READ_ONLY_HEADER}
     assert set(hooks.REQUEST_VARIABLES.values()) == headers
 
 
