@@ -136,6 +136,5 @@ class ProbeContainers:
             incognito=False,
             read_only=False,
             personal=False,
-            trace=False,
             hook_budget_ms=HOOK_BUDGET_MS,
         )
