@@ -175,7 +175,6 @@ class Settings:
     imports_in_prompts: bool = declare(default=True, help="Show imported documents, code and commits with prompts.")
     write_tools: bool = declare(default=True, help="Let agents store and change memories with MCP tools.")
     read_only: bool = declare(default=False, help="Reject every change to memories; recall still works.")
-    trace: bool = declare(default=False, help="Record in each hook run why every memory was included or left out.")
 
     @property
     def paths(self) -> HomePaths:
@@ -211,16 +210,17 @@ WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "review"),
         *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
-        *("read_only", "trace", "sessions_mb", "imports_in_prompts"),
+        *("read_only", "sessions_mb", "imports_in_prompts"),
     }
 )
 
 SWITCHES = (  # Shown by `reverie status`.
     *("enabled", "hook_recall", "journal", "capture", "personal"),
-    *("write_tools", "read_only", "incognito", "trace"),
+    *("write_tools", "read_only", "incognito", "imports_in_prompts"),
 )
 
-FORMER = {"hooks": "was renamed: set enabled instead", "busy_timeout_ms": "was removed: delete this line"}  # Refused.
+REMOVED = "was removed: delete this line"
+FORMER = {"hooks": "was renamed: set enabled instead", "busy_timeout_ms": REMOVED, "trace": REMOVED}  # Refused.
 
 # A file cannot say where it is itself, and a secret in a file is copied and shown more easily than in a variable.
 ENVIRONMENT_ONLY = ("home", "store", "llm_api_key", "oidc_client_secret")

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from pipeline.records import Memory
 from pipeline.records.hooks import LeftOut
@@ -86,14 +86,6 @@ def describe_left_out(left_out: Iterable[tuple[Line, str]]) -> list[LeftOut]:
     """Return records of lines that are left out, each with its reason."""
     return [
         LeftOut(_name(line), line.source, _excerpt(line), round(line.relevance, 3), reason) for line, reason in left_out
-    ]
-
-
-def describe_shown(lines: Iterable[Line]) -> list[dict[str, Any]]:
-    """Return records of the lines that are shown."""
-    return [
-        {"key": _name(line), "source": line.source, "text": _excerpt(line), "score": round(line.relevance, 3)}
-        for line in lines
     ]
 
 

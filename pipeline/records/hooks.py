@@ -1,8 +1,7 @@
 """What hooks are about: the session of an agent, and what a hook answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pipeline.records import Memory, Viewer
 
@@ -32,8 +31,7 @@ class LeftOut:
 class HookAnswer:
     """The text that a hook gives an agent and its memories, or why it gives none.
 
-    If `is_kept` is false, the run is not logged. `left_out` are the lines that were not shown; the `trace` has the
-    scores of those that were.
+    If `is_kept` is false, the run is not logged. `left_out` are the lines that were not shown.
     """
 
     text: str | None = None
@@ -42,7 +40,6 @@ class HookAnswer:
     is_late: bool = False
     is_kept: bool = True
     left_out: Sequence[LeftOut] = ()
-    trace: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from pipeline.context.tool_guards import FindProject, ToolGuards
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.prompt.briefing import Briefing, BriefingLimits, hook_recall_budget_ms, read_shown
-from pipeline.prompt.line import LineSource, describe_shown
+from pipeline.prompt.line import LineSource
 from pipeline.prompt.sources.remedies import make_remedy_line
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Memory, Viewer, list_session_names
@@ -136,8 +136,7 @@ class AgentSessionService:
         self._note_briefing(workspace, session, briefing)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
-        trace = {"shown": describe_shown(briefing.lines)} if settings.trace else None
-        return HookAnswer(text, shown, None if text else reason, left_out=briefing.left_out, trace=trace)
+        return HookAnswer(text, shown, None if text else reason, left_out=briefing.left_out)
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
         if self._is_incognito(workspace, session):

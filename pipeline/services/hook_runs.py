@@ -114,5 +114,5 @@ def describe_run(event: str, host: str, origin: tuple[str, str | None], began: f
         tuple(memory.id for memory in answer.memories),
         answer.reason,
         answer.text or "",
-        {**(answer.trace or {}), LEFT_OUT: list(map(asdict, answer.left_out))} if answer.left_out else answer.trace,
+        {LEFT_OUT: list(map(asdict, answer.left_out))},
     )

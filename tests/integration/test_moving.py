@@ -338,12 +338,12 @@ def test_what_was_set_on_the_server_comes_back_and_what_was_set_in_both_is_refus
     assert of_settings(back()) == dict.fromkeys(("other", "unheard-of"), "moved")
     assert silent.read("other").text == "# ours, é\r\nread_only = true\n"
     assert silent.read("unheard-of").text == ""
-    save_workspace_setting(silent, "other", "trace", value=True)
+    save_workspace_setting(silent, "other", "imports_in_prompts", value=False)
     with served_configs(store_url, filled) as configs:
         save_workspace_setting(configs, "other", "review", value=True)
     for move in (there, back):
         assert of_settings(move(code=1))["other"] == "refused"
-    assert silent.read("other").text == "# ours, é\r\nread_only = true\ntrace = true\n"
+    assert silent.read("other").text == "# ours, é\r\nread_only = true\nimports_in_prompts = false\n"
 
 
 def test_settings_that_are_none_go_along_and_keep_the_workspace_closed(silent, filled, migrate, store_url):

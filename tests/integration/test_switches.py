@@ -80,14 +80,16 @@ def test_without_a_journal_agents_are_told_all_the_same(client, switch):
     assert edit(client) == []
 
 
-def test_a_trace_says_why_each_memory_was_told(client, switch):
-    hook(client, "UserPromptSubmit", prompt=PROMPT)
-    switch(trace=True)
-    hook(client, "UserPromptSubmit", prompt=PROMPT, session_id="s2")
-    second, first = client.get("/v1/hook-runs").get_json()["items"]
-    assert client.get(f"/v1/hook-runs/{first['id']}").get_json()["trace"] is None
-    trace = client.get(f"/v1/hook-runs/{second['id']}").get_json()["trace"]
-    assert [one["told"] for one in trace["found"]] == [True]
+def test_imports_are_shown_with_prompts_unless_they_are_switched_off(client, switch):
+    prompt = "Where do pallets of the harbour docs go?"
+    document = client.write("Pallets of the harbour go to hall nine", source="import")
+    switch(imports_in_prompts=False)
+    assert hook(client, "UserPromptSubmit", prompt=prompt) == ""
+    run = client.get("/v1/hook-runs").get_json()["items"][0]
+    left = client.get(f"/v1/hook-runs/{run['id']}").get_json()["left_out"]
+    assert [(one["key"], one["reason"]) for one in left] == [(document, "imports in prompts are off")]
+    switch(imports_in_prompts=True)
+    assert "hall nine" in hook(client, "UserPromptSubmit", prompt=prompt, session_id="s2")
 
 
 def test_agents_tools_may_be_kept_from_writing(client, switch):

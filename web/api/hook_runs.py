@@ -1,7 +1,7 @@
 """Runs of hooks and tools: the text that each showed to an agent, or why it showed nothing."""
 
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
@@ -74,11 +74,10 @@ class RunPage(PageAnswer[RunAnswer]):
 
 
 class WholeRunAnswer(RunAnswer):
-    """A run with the text for the agent, and why the other lines were left out; with `trace` also the scores."""
+    """A run with the text for the agent, and why the other lines were left out."""
 
     text: str
     left_out: list[LeftOut]
-    trace: dict[str, Any] | None
 
 
 class ReadRunAnswer(WholeRunAnswer):

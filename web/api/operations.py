@@ -122,7 +122,7 @@ class SwitchesAnswer(Answer):
     write_tools: bool
     read_only: bool
     incognito: bool
-    trace: bool
+    imports_in_prompts: bool
 
 
 class ErrorAnswer(Answer):

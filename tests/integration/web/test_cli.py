@@ -53,7 +53,7 @@ SWITCHES = {
     "write_tools": True,
     "read_only": False,
     "incognito": False,
-    "trace": False,
+    "imports_in_prompts": True,
 }
 IDLE = QUEUE | {"pending": {"embed": 0, "entities": 0, "purge": 0}, "oldest_pending_s": None}
 ENCODER = {"model": "all-MiniLM-L6-v2", "languages": None, "next_model": None, "embedded": None}
