@@ -63,12 +63,14 @@ def up(state: State, *, daemon: bool, replace: bool) -> None:
 def serve(host: str | None, port: int | None, behind_proxy: str | None, only: str | None) -> None:
     """Start Reverie for a team, in the foreground; options override settings."""
     from config.settings import ENVIRONMENT_PREFIX, environment_with, load_settings
+    from web.cli.new_data_directory import warn_if_replaced
 
     options = {"host": host, "port": port, "behind_proxy": behind_proxy}
     environment = environment_with(
         {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in options.items() if value is not None}
     )
     settings = load_settings(environment)
+    warn_if_replaced(settings, environment_with({}))
     if only is None:
         click.get_current_context().exit(_run_stack(settings, environment))
     check_data_directory(settings)
