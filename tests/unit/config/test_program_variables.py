@@ -74,7 +74,7 @@ def test_the_data_directory_is_the_resolved_one():
 
 def test_a_server_in_the_foreground_can_name_what_its_shell_sets_for_all():
     given = {"REVERIE_INCOGNITO": "true", "REVERIE_CAPTURE": "", "REVERIE_PORT": "7099", "REVERIE_HOOK_RECALL": "on"}
-    assert list_workspace_variables(given) == ["REVERIE_INCOGNITO", "REVERIE_HOOK_RECALL"]
+    assert list_workspace_variables(given) == ["REVERIE_HOOK_RECALL", "REVERIE_INCOGNITO"]
 
 
 def test_a_server_has_no_workspace_of_the_shell_that_started_it(tmp_path, monkeypatch):

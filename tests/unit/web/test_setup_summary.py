@@ -2,7 +2,6 @@
 
 import pytest
 
-from config.settings import Settings
 from pipeline.services.session_discovery import StoredSessions
 from web.cli import render
 from web.cli.setup_import import ImportOffer, list_connections
@@ -28,7 +27,7 @@ def summarize(tmp_path, monkeypatch, capsys):
         connections = list_connections(hosts, host_env, reverie, changes)
         show_plan(hosts, connections, changes, tmp_path, removes=False)
         show_agents(list_titles(hosts, changes), changes, removed=False)
-        show_next_steps(Settings(), "http://127.0.0.1:7077", "reverie setup --remove")
+        show_next_steps("http://127.0.0.1:7077", "reverie setup --remove")
         return capsys.readouterr().out.splitlines()
 
     return print_summary
