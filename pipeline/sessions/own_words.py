@@ -16,6 +16,7 @@ import numpy as np
 
 from pipeline.capture.commands import read_commands
 from pipeline.index.activity_vectors import load_activities
+from pipeline.index.encoder import MULTILINGUAL
 from pipeline.index.lexical import YOUNG_WORKSPACE_SIZE, LexicalScores
 from pipeline.index.row_arrays import Floats, Seqs, values_at
 from pipeline.recall.query import parse_query
@@ -31,7 +32,8 @@ from pipeline.text.own_words import list_own_lines
 
 # Chosen on the labelled days of two developers (decision 0079): the bar leaves one line per prompt.
 INFORMATION = 0.2
-ACTIVITY = 0.25
+# The multilingual encoder puts texts of one subject less close to each other, so that activities count more.
+ACTIVITY, ACTIVITY_MULTILINGUAL = 0.25, 0.5
 MADE_A_MEMORY = 0.1
 BAR = 0.55
 # Messages below the bar that are returned, so that a person sees why they were left out.
@@ -80,13 +82,14 @@ def find_own_messages(
     dense, encoder = search_turn_vectors(context.database, prompt, context.turn_dense)
     if dense is None or encoder is None:
         return []
+    activity = ACTIVITY_MULTILINGUAL if encoder.name == MULTILINGUAL else ACTIVITY
     with context.database.read() as db:
         words = context.turns.lexical.search(db, parse_query(prompt, now).tokens)
         rows = np.flatnonzero(context.turns.sessions.by_person)[-COMPARED:]
         closeness, words_shared = dense.closeness(dense.of(rows)), _score_words(words, rows)
         scores = closeness + words_shared
         # No activity lifts the others above the bar.
-        possible = scores >= BAR - ACTIVITY - MADE_A_MEMORY
+        possible = scores >= BAR - activity - MADE_A_MEMORY
         # Without a common word, a message must be nearly as close as the nearest of all general messages.
         possible &= (words_shared > 0) | (closeness > dense.background_similarity - NEAR_BACKGROUND)
         best = np.flatnonzero(possible)
@@ -95,7 +98,7 @@ def find_own_messages(
         if not len(rows):
             return []
         activities = load_activities(encoder).compare(dense.query, dense.vectors.first_passages(rows))
-        return _list_best(db, session, rows, scores + ACTIVITY * activities, limit)
+        return _list_best(db, session, rows, scores + activity * activities, limit)
 
 
 def _score_words(words: LexicalScores, rows: Seqs) -> Floats:
