@@ -102,7 +102,12 @@ def store_part(db: Connection, part: PreparedPart, reading: SessionReading, *, w
     result.left_out[KNOWN] += known
     messages = _drop_purged(db, messages, result)
     seqs = turns.add(db, [Message(session_id, message.role, message.content, message.at) for message in messages])
-    queued = [seq for seq, message in zip(seqs, messages, strict=True) if message.role is Role.USER]
+    # A person often takes back a message that they stopped at once, and repeats one that failed.
+    queued = [
+        seq
+        for seq, message in zip(seqs, messages, strict=True)
+        if message.role is Role.USER and not message.is_unanswered
+    ]
     if queued:
         work.add(db, queued, READING, time.time())
     for action in actions:

@@ -45,7 +45,8 @@ class PreparedMessage:
     """A message to store, and the folder that it belongs to; `at` is empty if the transcript has no time.
 
     `names` are the hashes by which its record and copies of it are known. `is_mid_turn` is whether the person typed it
-    while the agent worked, `is_resumed` whether it follows an order to save the session again.
+    while the agent worked, `is_resumed` whether it follows an order to save the session again, `is_unanswered` whether
+    its turn was interrupted or failed before the agent answered.
     """
 
     role: Role
@@ -56,6 +57,7 @@ class PreparedMessage:
     names: tuple[str, ...] = ()
     is_mid_turn: bool = False
     is_resumed: bool = False
+    is_unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,9 @@ class PartPreparer:
             return None
         names = name_said(said, head.agent, self._person_id)
         at, text_hash = _clean_time(said.at), hash_text(said.role, content)
-        return PreparedMessage(said.role, content, at, text_hash, folder, names, said.is_mid_turn)
+        return PreparedMessage(
+            *(said.role, content, at, text_hash, folder, names, said.is_mid_turn), is_unanswered=said.is_unanswered
+        )
 
     def _prepare_taken_back(self, part: SessionPart, head: SessionHead) -> Iterator[PreparedMessage]:
         for said in part.taken_back:

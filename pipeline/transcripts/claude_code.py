@@ -287,6 +287,7 @@ class ClaudeSession(SessionLog):
         message, at = as_mapping(record.get("message")), record.get("timestamp")
         if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             self.left_out[LeftOut.FAILED] += 1
+            self.leave_unanswered()
             return
         for block in list_blocks(message.get("content")):
             kind = block.get("type")

@@ -183,6 +183,8 @@ class CodexSession(SessionLog):
                 self._roll_back(payload.get("num_turns"))
             elif kind in ("task_started", "task_complete", "turn_aborted"):
                 self._release_prompt()
+                if kind == "turn_aborted":
+                    self.leave_unanswered()
 
     def _leave_out_prompt(self, payload: Payload, at: Any) -> None:
         item = read_item(payload)

@@ -128,6 +128,7 @@ class PiSession(SessionLog):
         blocks = list(list_blocks(message.get("content")))
         if not blocks and message.get("errorMessage"):
             self.left_out[LeftOut.FAILED] += 1
+            self.leave_unanswered()
         for block in blocks:
             kind = block.get("type")
             if kind == "text":

@@ -49,7 +49,8 @@ class Said:
     """A message of the person or the agent; `id` is the agent's id of the record.
 
     `folder` is the working directory, if it is not that of the session's start. `is_mid_turn` is whether the person
-    wrote the message while the agent worked: no hook delivered it as a prompt.
+    wrote the message while the agent worked: no hook delivered it as a prompt. `is_unanswered` is whether the turn was
+    interrupted or failed before the agent answered.
     """
 
     role: Role
@@ -58,6 +59,7 @@ class Said:
     id: str | None = None
     folder: str = ""
     is_mid_turn: bool = False
+    is_unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

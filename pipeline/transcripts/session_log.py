@@ -10,6 +10,7 @@ from pipeline.store.turns import Role
 from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import normalize_text
 from pipeline.text.own_words import drop_host_text
+from pipeline.text.unfinished_turns import is_host_text
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, ToolUse
@@ -165,12 +166,19 @@ class SessionLog:
             content = drop_host_text(content).strip()
             if not content:
                 self.left_out[reason] += 1
+                if is_host_text(role, as_text(text)):
+                    self.leave_unanswered()
         if not content:
             return False
         folder = self._moved_to(self.person_folder)
         said = Said(role, content, as_time(at), as_text(record_id) or None, folder, is_mid_turn)
         self._add(said, len(content))
         return True
+
+    def leave_unanswered(self) -> None:
+        """Note that the last message got no answer: its turn was interrupted or failed."""
+        if self.entries and isinstance(last := self.entries[-1], Said) and last.role is Role.USER:
+            self.entries[-1] = replace(last, is_unanswered=True)
 
     def leave_out_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         """Leave out the prompt of a program."""

@@ -116,7 +116,11 @@ def read(home: Home, file: TranscriptFile, mark: str | None = None) -> list[Sess
 
 
 def list_entries(parts: list[SessionPart]) -> list[tuple[str, Entry]]:
-    return [(part.session.id, entry) for part in parts for entry in part.entries]
+    """Return the entries. Whether a message was answered is only known if its answer is in the same part."""
+    entries = [(part.session.id, entry) for part in parts for entry in part.entries]
+    return [
+        (name, replace(entry, is_unanswered=False) if isinstance(entry, Said) else entry) for name, entry in entries
+    ]
 
 
 def render(entry: Entry) -> dict[str, Any]:

@@ -128,6 +128,7 @@ BODIES = {
     "/v1/entities/{entity_id}/split": {"alias": "unknown"},
     "/v1/lessons/surfaces/{surface_id}": {"followed": True},
     "/v1/conflicts/{kept_id}/{other_id}": {"action": "keep"},
+    "/v1/workspaces/move": {"workspace": "elsewhere"},
     "/v1/duplicates/{pair_id}": {"action": "keep"},
     "/v1/candidates/{memory_id}": {"action": "accept"},
     "/v1/sessions/{session_id}": {"name": "any"},

@@ -131,11 +131,6 @@ def test_what_was_offered_again_may_be_let_in(client, browser):
     assert [one["id"] for one in client.get("/v1/memories").get_json()["items"]] == [memory["id"]]
 
 
-def test_lessons_tell_whether_they_help(client, browser):
-    client.write("Take the lock first", kind="lesson")
-    assert "More answers are needed" in browser.page("/w/default/lessons")
-
-
 def test_a_goal_knows_what_advanced_it(client, browser):
     goal = client.post("/v1/goals", {"title": "Ship the importer"}).get_json()["id"]
     client.patch(f"/v1/goals/{goal}", {"progress": 0.5})

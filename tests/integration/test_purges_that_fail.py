@@ -21,8 +21,8 @@ STEPS = [
     (purges, "_purge_journal"),
     (purges.snapshot, "delete_matching_texts_of_store"),
     (purges.hook_runs, "purge"),
-    (OperationsFile, "checkpoint"),
-    (SqliteDatabase, "checkpoint"),
+    (OperationsFile, "erase_deleted_data"),
+    (SqliteDatabase, "erase_deleted_data"),
     (work, "complete"),
 ]
 

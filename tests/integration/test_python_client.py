@@ -52,6 +52,7 @@ LEFT_OUT = {
     "GET /mcp",
     "GET /v1/journal",
     "GET /v1/switches",
+    "GET /v1/today",
     "POST /v1/workspaces/move",
     "GET /v1/hook-runs",
     "GET /v1/hook-runs/{run_id}",

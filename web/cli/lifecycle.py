@@ -13,7 +13,7 @@ from pipeline.errors import ReverieError
 from web.cli.background import check_data_directory, launch, wait_until_ready
 from web.cli.command import Command, pass_state
 from web.cli.render import plain, show_waiting
-from web.cli.state import State
+from web.cli.state import State, find_user_home
 
 if TYPE_CHECKING:
     from config.process import Role
@@ -70,7 +70,7 @@ def serve(host: str | None, port: int | None, behind_proxy: str | None, only: st
         {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in options.items() if value is not None}
     )
     settings = load_settings(environment)
-    warn_if_replaced(settings, environment_with({}))
+    warn_if_replaced(settings, environment_with({}), find_user_home())
     if only is None:
         click.get_current_context().exit(_run_stack(settings, environment))
     check_data_directory(settings)

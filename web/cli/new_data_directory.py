@@ -8,20 +8,19 @@ import click
 
 from config.data_directory import VARIABLE
 from config.settings import Settings
-from web.cli.state import find_user_home
 
 # A file of the settings of an agent is much smaller.
 MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
-def warn_if_replaced(settings: Settings, environment: Mapping[str, str]) -> None:
+def warn_if_replaced(settings: Settings, environment: Mapping[str, str], home: Path) -> None:
     """Warn if a data directory is about to be created to which agents on this machine were connected earlier."""
     from web.hosts.installed_files import STATE_FILE
 
     paths = settings.paths
     if paths.token_file.exists() or (paths.root / STATE_FILE).exists():
         return
-    files = list(dict.fromkeys(_list_connected_files(settings, environment)))
+    files = list(dict.fromkeys(_list_connected_files(settings, environment, home)))
     if files:
         click.echo(
             f"{paths.root} is a new, empty data directory, but agents were connected to it earlier "
@@ -31,12 +30,12 @@ def warn_if_replaced(settings: Settings, environment: Mapping[str, str]) -> None
         )
 
 
-def _list_connected_files(settings: Settings, environment: Mapping[str, str]) -> Iterator[Path]:
+def _list_connected_files(settings: Settings, environment: Mapping[str, str], home: Path) -> Iterator[Path]:
     """Yield the files of agents that have entries of Reverie for the data directory."""
     from web.hosts.environment import HostEnvironment, Installation, programs_folder
     from web.hosts.hosts import HOSTS
 
-    home, root = find_user_home(), str(settings.paths.root).lower()
+    root = str(settings.paths.root).lower()
     is_default = settings.paths.root == home / ".reverie"
     host_env = HostEnvironment(home, sys.platform, lambda _program: None, lambda _program: None, environment)
     installation = Installation(programs_folder(), {}, None)

@@ -45,7 +45,7 @@ class State:
         if not settings.paths.token_file.exists():
             from web.cli.new_data_directory import warn_if_replaced
 
-            warn_if_replaced(settings, environment_with({}))
+            warn_if_replaced(settings, environment_with({}), find_user_home())
         return settings
 
     @cached_property

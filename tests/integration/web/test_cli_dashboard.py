@@ -55,7 +55,7 @@ def test_without_a_server_it_says_how_to_start_one(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_the_link_opens_the_workspace_of_the_folder(port, container, tmp_path, monkeypatch, is_known):
-    """A new project has an empty page; the memories of another folder are not on it."""
+    """A new project has an empty list; the memories of another folder are not in it."""
     run("remember", "The other folder sells tea")
     (tmp_path / "shop/.git").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "shop")
@@ -66,7 +66,9 @@ def test_the_link_opens_the_workspace_of_the_folder(port, container, tmp_path, m
     own = identify(tmp_path / "shop").id
     assert signed_in.headers["Location"] == f"/w/{own}/"
     page = urllib3.request(
-        "GET", f"http://127.0.0.1:{port}/w/{own}/", headers={"Cookie": signed_in.headers["Set-Cookie"].split(";")[0]}
+        "GET",
+        f"http://127.0.0.1:{port}/w/{own}/timeline",
+        headers={"Cookie": signed_in.headers["Set-Cookie"].split(";")[0]},
     )
     assert page.status == 200
     assert "sells tea" not in page.data.decode()

@@ -100,12 +100,6 @@ def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, conta
     assert "0.21  memory  Staging uses 5433  too weak" in shown
 
 
-def test_the_effect_of_lessons_is_not_told_too_early():
-    remember("Take the lock first", "--kind", "lesson")
-    assert "too few outcomes" in run("lessons", "--effect").stdout
-    assert run_json("lessons", "effect")["difference"] is None
-
-
 def test_what_was_refused_is_listed_and_let_in():
     memory_id = remember(FACT)
     run("forget", memory_id)

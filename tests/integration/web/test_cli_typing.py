@@ -172,7 +172,6 @@ LISTS = {
     ("workspace", "list"): "reverie remember",
     ("me",): "reverie me add",
     ("lessons",): "reverie remember",
-    ("lessons", "effect"): "reverie remember",
     ("goals",): "reverie goals add",
     ("facts",): "reverie facts set",
     ("sessions",): "connected agent",

@@ -1,6 +1,7 @@
 """A data directory that was moved away is not replaced by a new one without a word."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ def user(tmp_path, monkeypatch):
 
 
 def warn(capsys, root):
-    warn_if_replaced(Settings(home=root), {})
+    warn_if_replaced(Settings(home=root), {}, Path.home())
     return capsys.readouterr().err
 
 

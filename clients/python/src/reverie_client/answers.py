@@ -374,7 +374,10 @@ class Arc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Briefing:
-    """The memories about a message, by kind; `text` contains all of them in a form for an agent."""
+    """The memories about a message, by kind; `text` contains all of them in a form for an agent.
+
+    `start` is the text of a session's start, with its first message.
+    """
 
     relevant: bool
     project: Project
@@ -387,6 +390,7 @@ class Briefing:
     memories: tuple[Hit, ...]
     person: tuple[Hit, ...] = ()
     team: tuple[Hit, ...] = ()
+    start: str = ""
     text: str
     took_ms: float
     degraded: bool
