@@ -53,6 +53,7 @@ _SELECT = (
     "FROM hook_run"
 )
 _PURGE = "UPDATE hook_run SET text = '', trace = NULL, reason = 'its memories were purged'"
+_PURGE_LEFT_OUT = "UPDATE hook_run SET trace = NULL"
 
 
 def add(db: Connection, run: HookRun) -> None:
@@ -113,21 +114,24 @@ def find_next(db: Connection, run: HookRun) -> HookRun | None:
 def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str], bool] | None = None) -> None:
     """Erase the texts of purged memories; the run itself stays.
 
-    Applies to runs that name the memories, also as left out, and to runs for whose workspace and text `quotes` is true.
+    Applies to runs that name the memories, and to runs for whose workspace and text `quotes` is true. Of a run that
+    left them out, only what it left out is erased.
     """
     db.executemany(
-        f"{_PURGE} WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?) OR text LIKE ? "  # noqa: S608 - constant text
-        "OR trace LIKE ?",
-        [(memory_id, *2 * (f"%{memory_id[-SHORT_ID:]}%",)) for memory_id in memory_ids],
+        f"{_PURGE} WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?) OR text LIKE ?",  # noqa: S608 - constant text
+        [(memory_id, f"%{memory_id[-SHORT_ID:]}%") for memory_id in memory_ids],
+    )
+    db.executemany(
+        f"{_PURGE_LEFT_OUT} WHERE trace LIKE ?",
+        [(f"%{memory_id[-SHORT_ID:]}%",) for memory_id in memory_ids],
     )
     if quotes is not None:
         rows = db.execute("SELECT seq, workspace, text, reason, trace FROM hook_run").fetchall()
-        quoting = [
-            (seq,)
-            for seq, workspace, *texts in rows
-            if any(shown_text and quotes(workspace, shown_text) for shown_text in texts)
-        ]
-        db.executemany(f"{_PURGE} WHERE seq = ?", quoting)
+        for seq, workspace, *texts, trace in rows:
+            if any(shown_text and quotes(workspace, shown_text) for shown_text in texts):
+                db.execute(f"{_PURGE} WHERE seq = ?", (seq,))
+            elif trace and quotes(workspace, trace):
+                db.execute(f"{_PURGE_LEFT_OUT} WHERE seq = ?", (seq,))
 
 
 def forget_session(db: Connection, session_id: str, since: float) -> None:
