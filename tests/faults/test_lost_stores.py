@@ -123,8 +123,7 @@ def test_the_log_of_an_emptied_store_is_kept(settings, paths):
 
 
 def test_a_workspace_that_was_deleted_on_purpose_starts_anew(settings, paths):
-    HomeFiles(settings.paths).rename("default", "old")
-    HomeFiles(settings.paths).delete("old")
+    HomeFiles(settings.paths).delete("default")
     with contextlib.closing(open_web(settings)) as container:
         assert [answer.status_code for answer in ask_all(container)] == [404, 404, 201]
 
