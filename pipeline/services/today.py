@@ -119,22 +119,24 @@ def list_written_since(databases: Databases, since: datetime) -> list[str]:
     return [name for name, files in databases.states().items() if max(written for _, written, _ in files) >= since_ns]
 
 
-def list_day(workspaces: Iterable[Workspace], since: datetime, until: datetime) -> list[WorkspaceDay]:
-    """Return the day of each workspace in which something happened."""
-    days = [_read_day(workspace, since, until) for workspace in workspaces if workspace.exists]
+def list_day(
+    workspaces: Iterable[Workspace], since: datetime, until: datetime, most: int = MOST_CHANGES
+) -> list[WorkspaceDay]:
+    """Return the day of each workspace in which something happened, each with at most so many changes."""
+    days = [_read_day(workspace, since, until, most) for workspace in workspaces if workspace.exists]
     return [day for day in days if day.changes or day.imported]
 
 
-def _read_day(workspace: Workspace, since: datetime, until: datetime) -> WorkspaceDay:
+def _read_day(workspace: Workspace, since: datetime, until: datetime, most: int) -> WorkspaceDay:
     with workspace.database.read() as db:
         counts = changes.count_imported(db, since, until)
         many = {op: count for op, count in counts.items() if count > LISTED_IMPORTS and op in PART_OF_IMPORT}
-        logged = changes.list_between(db, since, until, OPERATIONS, list(many), MOST_CHANGES + 1)
-        listed = _Day(db, utc_text(since), utc_text(until), workspace.person_id).describe(logged[:MOST_CHANGES])
+        logged = changes.list_between(db, since, until, OPERATIONS, list(many), most + 1)
+        listed = _Day(db, utc_text(since), utc_text(until), workspace.person_id).describe(logged[:most])
     imported = dict.fromkeys((PART_OF_IMPORT[op] for op in many), 0)
     for op, count in many.items():
         imported[PART_OF_IMPORT[op]] += count
-    return WorkspaceDay(workspace.id, tuple(listed), imported, len(logged) > MOST_CHANGES)
+    return WorkspaceDay(workspace.id, tuple(listed), imported, len(logged) > most)
 
 
 class _Day:

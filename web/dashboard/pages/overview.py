@@ -19,6 +19,8 @@ from web.hosts import installed_files
 from web.recording import check_hosts
 
 section = Section("overview")
+# Changes of each workspace on the page; the timeline lists all memories.
+MOST_LISTED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def _list_days(view: View) -> list[WorkspaceDay]:
     written = list_written_since(services.databases, since)
     names = [name for name in written if may_enter(g.caller, name, services.people)]
     names.sort(key=lambda name: name != view.workspace_id)
-    return list_day((workspace_of_caller(services, g.caller, name) for name in names), since, until)
+    return list_day((workspace_of_caller(services, g.caller, name) for name in names), since, until, MOST_LISTED)
 
 
 def _list_unrecorded(view: View) -> Sequence[HostRecording]:
