@@ -11,8 +11,8 @@ from web.hosts.hosts import HOSTS
 from web.hosts.installed_files import read_state
 from web.hosts.setup_plan import plan_setup
 
-# The lines of a setup without sessions: what is planned, connected, its server, the undo and the experiment.
-OTHER_LINES = 5
+# The lines of a setup without sessions: what is planned, connected, its server and the undo.
+OTHER_LINES = 4
 
 
 @pytest.fixture
