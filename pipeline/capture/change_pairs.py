@@ -21,29 +21,29 @@ LEAST: Final = 0.55
 LEAST_FURTHER: Final = 0.8
 # Longer messages describe work; few announce a change.
 LONGEST: Final = 400
-_INTERCEPT: Final = -2.28
+_INTERCEPT: Final = -2.31
 _WEIGHTS: Final[Mapping[str, float]] = {
-    "closeness": 1.79,
-    "closeness of a change": 2.31,
-    "closeness with a hint": 0.8,
-    "change": 2.04,
-    "ended": -0.4,
-    "hint": 1.26,
-    "shared words": 1.82,
-    "words of the change": 0.74,
-    "shared words of a change": 0.77,
-    "change with an addition": 0.44,
-    "lasts": 1.76,
-    "words": -1.16,
-    "added": -1.89,
-    "repeated": -1.78,
-    "state": -1.23,
-    "another number": 1.01,
-    "another number of a change": 0.98,
-    "same unit": 1.57,
-    "other unit": -0.21,
-    "number only now": -0.79,
-    "number only before": -0.44,
+    "closeness": 1.82,
+    "closeness of a change": 2.36,
+    "closeness with a hint": 0.92,
+    "change": 2.1,
+    "ended": -0.39,
+    "hint": 1.31,
+    "shared words": 1.9,
+    "words of the change": 0.76,
+    "shared words of a change": 0.82,
+    "change with an addition": 0.4,
+    "lasts": 1.22,
+    "words": -1.09,
+    "added": -1.81,
+    "repeated": -1.66,
+    "state": -1.22,
+    "another number": 1.13,
+    "another number of a change": 0.94,
+    "same unit": 1.6,
+    "other unit": -0.17,
+    "number only now": -0.69,
+    "number only before": -0.41,
 }
 _ARROW = re.compile(r"→|->|=>")
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,:]\d+)*)\s*(%|[a-zµ]+)?", re.IGNORECASE)
