@@ -188,7 +188,9 @@ def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
             unfinished = purges.list_unfinished(db)
             finder = QuotationFinder([QuotationMarks.of_json(purge.marks) for purge in unfinished.values()])
             _forget_matching(db, finder.quotes)
-            # A copy has no worker to finish them.
+        copy.erase_deleted_data()
+        # A copy has no worker to finish them. Only now: after a crash, the copy is purged again.
+        with copy.write() as db:
             purges.remove(db, unfinished)
 
 
@@ -197,23 +199,27 @@ def _opened_copy(file: Path) -> Iterator[Database]:
     """Open a snapshot for a change; afterwards it is a single file again."""
     with closing(SqliteDatabase(file, _COPY, create=False)) as copy:
         yield copy
-        copy.erase_deleted_data()
     backup.settle(file)
     file.with_suffix(".opening").unlink(missing_ok=True)
 
 
 def delete_matching_texts(database: Database, folder: Path, matches: Callable[[str], bool]) -> None:
     """Delete matching turns, session names and questions from a store and its snapshots."""
-    if delete_matching_texts_of_store(database, matches):
-        database.erase_deleted_data()
+    _erase_matching(database, matches)
     if not folder.is_dir():
         return
     with backup.locked(folder):
         for snapshot in backup.snapshots(folder):
             # A snapshot of an older version contains no turns.
             if is_migrated(snapshot.file, MIGRATIONS):
-                with _opened_copy(snapshot.file) as copy, copy.write() as db:
-                    _forget_matching(db, matches)
+                with _opened_copy(snapshot.file) as copy:
+                    _erase_matching(copy, matches)
+
+
+def _erase_matching(database: Database, matches: Callable[[str], bool]) -> None:
+    # A store without such a text is not rewritten.
+    if delete_matching_texts_of_store(database, matches):
+        database.erase_deleted_data()
 
 
 def delete_matching_texts_of_store(database: Database, matches: Callable[[str], bool]) -> bool:

@@ -1,4 +1,4 @@
-"""A line that a prompt may be shown, whatever its source, and why it is left out."""
+"""Lines for a prompt from all sources, and the reasons why lines are left out."""
 
 import hashlib
 from collections.abc import Callable, Iterable

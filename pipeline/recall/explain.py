@@ -10,7 +10,7 @@ from pipeline.recall.evidence import Candidates
 from pipeline.recall.expansion import describe_bridges
 from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, Ranking, neighbor_positions
 from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
-from pipeline.records import Filter, Memory
+from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import (
     Channel,
     ChannelSignal,
@@ -33,17 +33,22 @@ _NOT_FOUND = {
 }
 
 
-def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, positions: Seqs) -> list[Signals]:
-    """Explain the memories at some positions of the pool."""
+def signals_of(
+    db: Connection, ranking: Ranking, candidates: Candidates, positions: Seqs, viewer: Viewer
+) -> list[Signals]:
+    """Explain the memories at some positions of the pool; name only memories that the viewer may see."""
     lifts = [_lifts(ranking, int(position)) for position in positions]
-    lifting = memories.by_seqs(db, {seq for lifts_of_hit in lifts for _, seq, _ in lifts_of_hit})
+    lifting_seqs = sorted({seq for lifts_of_hit in lifts for _, seq, _ in lifts_of_hit})
+    lifting = memories.filter_showable(db, lifting_seqs, Filter(viewer=viewer))
     used = describe_bridges(candidates.lexical, ranking.evidence.seqs[positions])
     return [
         _signals(
             ranking,
             candidates,
             int(position),
-            tuple(Lift(part, lifting[seq].id, contribution) for part, seq, contribution in lifts_of_hit),
+            tuple(
+                Lift(part, lifting[seq].id, contribution) for part, seq, contribution in lifts_of_hit if seq in lifting
+            ),
             used[int(ranking.evidence.seqs[position])],
         )
         for position, lifts_of_hit in zip(positions, lifts, strict=True)
@@ -62,7 +67,7 @@ def explain_memory(
     if position < 0:
         reasons = _filter_reasons(query, memory) or _missing_reasons(query, seen)
         return MemoryExplanation(memory, None, None, seen, None, 0.0, tuple(reasons))
-    signals = signals_of(db, ranking, candidates, np.array([position]))[0]
+    signals = signals_of(db, ranking, candidates, np.array([position]), query.filter.viewer)[0]
     score = float(ranking.score[position])
     probable, least = relevance(ranking), least_relevance(ranking.evidence, query.text, query.min_relevance)
     about = float(probable[position])

@@ -230,7 +230,11 @@ def _build_hits(
             break
     memories_shown = list(shown.values())[: query.k]
     positions = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in memories_shown])
-    signals = signals_of(db, ranking, candidates, positions) if query.explain else [None] * len(memories_shown)
+    signals = (
+        signals_of(db, ranking, candidates, positions, query.filter.viewer)
+        if query.explain
+        else [None] * len(memories_shown)
+    )
     scores, relevances = ranking.score[positions].tolist(), probable[positions].tolist()
     annotations = find_annotations(db, memories_shown, lambda: deadline.must_skip(Step.STALENESS))
     noted = [annotations.get(memory.seq, NOTHING) for memory in memories_shown]

@@ -1,4 +1,4 @@
-"""Store prepared parts of sessions in a workspace, each message and action once, whoever read them.
+"""Store prepared parts of sessions in a workspace, each message and action once, also if hooks and an import read them.
 
 A message that was read once is known by its record's id and by its text and time, in every workspace: forks and
 resumed sessions copy records. A message or an action is also known if its session has it at its time or later,

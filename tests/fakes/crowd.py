@@ -205,5 +205,5 @@ def crowd_plans(draw, ways) -> CrowdPlan:
         roles,
         draw(st.lists(drafts, min_size=14, max_size=24)),
         draw(st.lists(acts, min_size=6, max_size=16)),
-        draw(st.lists(looks, min_size=60, max_size=60)),
+        draw(st.lists(looks, min_size=80, max_size=80)),
     )

@@ -141,14 +141,14 @@ def test_a_moved_repository_keeps_its_workspace(machine, message, remote):
 
 
 def test_a_moved_folder_of_repositories_keeps_every_workspace(machine):
-    for name in ("work/one", "work/two"):
+    for name in ("code/one", "code/two"):
         machine.create(name)
-    machine.git("work/one", "submodule", "--quiet", "add", f"file://{machine.folder}/work/two", "sub")
-    machine.git("work/one", "worktree", "add", "--quiet", "--detach", "../linked")
-    before = {name: machine.remember(f"work/{name}") for name in ("one", "two", "one/sub")}
+    machine.git("code/one", "submodule", "--quiet", "add", f"file://{machine.folder}/code/two", "sub")
+    machine.git("code/one", "worktree", "add", "--quiet", "--detach", "../linked")
+    before = {name: machine.remember(f"code/{name}") for name in ("one", "two", "one/sub")}
     assert len(set(before.values())) == 3
-    assert machine.ask("work/linked") == before["one"]
-    (machine.folder / "work").rename(machine.folder / "moved")
+    assert machine.ask("code/linked") == before["one"]
+    (machine.folder / "code").rename(machine.folder / "moved")
     assert {name: machine.ask(f"moved/{name}") for name in before} == before
     machine.git("moved/one", "worktree", "repair", "../linked")
     assert machine.ask("moved/linked") == before["one"]

@@ -99,8 +99,8 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> lis
             others.append(hit)
         elif source not in code and len(code) < CODE_TOLD and _is_worth_telling(hit, best, named):
             code[source] = hit
-    beside = [*others, *list(code.values())[len(named) :]]
-    ordered = sorted(beside, key=lambda hit: hit.score, reverse=True)
+    unnamed = [*others, *list(code.values())[len(named) :]]
+    ordered = sorted(unnamed, key=lambda hit: hit.score, reverse=True)
     return [*rules, *named, *put_said_first(ordered, message)]
 
 
@@ -229,7 +229,7 @@ def _list_rule_lines(
 ) -> Iterator[Line]:
     """Yield a line for each rule, with an impression."""
     records = {record.memory.seq: record for record in with_records(db, [hit.memory for hit in rules])}
-    # Critical and useful rules come first, whatever their score.
+    # Critical and useful rules come first; their scores do not count.
     for score, hit in zip(range(len(rules), 0, -1), rules, strict=True):
         record = records[hit.memory.seq]
         (impression,) = make_impressions([hit.memory], session.id, session.agent_id)

@@ -19,7 +19,7 @@ VERSION: Final = "said"
 
 
 def make_message_lines(messages: Sequence[OwnMessage], prompt: str, now: datetime) -> list[Line]:
-    """Return a line for each message, which also stands for the memories that were made of it."""
+    """Return a line for each message, which replaces the lines of the memories that were made of it."""
     asked = frozenset(search_tokens(prompt))
     return [
         Line(

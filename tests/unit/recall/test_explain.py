@@ -7,7 +7,7 @@ from pipeline.recall.explain import NOT_VISIBLE
 from pipeline.recall.first_pass import MAX_PER_CHANNEL
 from pipeline.recall.rank import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
 from pipeline.recall.search import explain_result
-from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind, Viewer
+from pipeline.records import PERSONAL, Draft, Filter, Kind, Scope, ScopeKind, Viewer
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
 from tests.fakes.in_process import accept_batch
@@ -96,6 +96,19 @@ def test_a_hit_names_who_lifted_it_and_by_how_much(workspace):
     assert ("follows_question", question) not in lifts[ids[0]]
     assert ("session", question) in lifts[ids[4]]
     assert not any(source == question for _, source in lifts[question])
+
+
+def test_an_explanation_names_no_memory_of_another_person(workspace):
+    hidden = workspace.write("Where did the zebra go?", session_id="s", scope=PERSONAL)
+    workspace.write("The zebra went to Oostende.", session_id="s")
+    workspace.embed()
+
+    def list_lifters(viewer):
+        hits = workspace.ask("where did the zebra go", explain=True, wanted=Filter(viewer=viewer)).hits
+        return {lift.memory_id for hit in hits for lift in hit.signals.lifted_by}
+
+    assert hidden in list_lifters(Viewer())
+    assert hidden not in list_lifters(Viewer(person="ada"))
 
 
 def reasons(workspace, memory_id, text="zebra", **fields):

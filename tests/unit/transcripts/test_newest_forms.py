@@ -174,7 +174,7 @@ def test_a_damaged_event_of_openclaw_is_a_problem(database):
 
 
 def test_the_databases_and_logs_of_all_agents_of_openclaw_are_found(tmp_path):
-    for name in ("agents/main/agent/openclaw-agent.sqlite", "agents/work/sessions/old.jsonl"):
+    for name in ("agents/main/agent/openclaw-agent.sqlite", "agents/helper/sessions/old.jsonl"):
         (tmp_path / ".openclaw" / name).parent.mkdir(parents=True)
         (tmp_path / ".openclaw" / name).write_bytes(b"")
     files = load_reader("openclaw").discover(Places(tmp_path, {}, "linux"))
