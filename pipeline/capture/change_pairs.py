@@ -76,6 +76,11 @@ class SaidChange:
         """Return the text to compare by meaning."""
         return f"{self.context} {self.text}".strip()
 
+    @property
+    def announces(self) -> bool:
+        """Return whether the words say that something changed or ended."""
+        return _says_changed(self.text) or _says("ended", self.text) or _says("reached", self.text)
+
     def shares_subject(self, older: str) -> bool:
         """Return whether an earlier statement may be about the same thing."""
         if _shared(self.meaning, older):
@@ -96,7 +101,8 @@ class SaidChange:
         new, old = _numbers(self.text).keys() - _numbers(older).keys(), _NUMBER.findall(older)
         if len(new) == len(old) == 1:
             (number,) = new
-            return f"{_NUMBER.sub(lambda match: match[0].replace(match[1], number), older)} (“{self.text}”)"
+            stated = _NUMBER.sub(lambda match: match[0].replace(match[1], number), older).rstrip(" .!")
+            return f"{stated} (“{self.text}”)"
         return f"{older} → {self.text}"
 
     def weigh(self, older: str, closeness: float) -> float:
@@ -169,6 +175,14 @@ def needs_context(text: str) -> bool:
         and bool(_numbers(text))
         and _says("pointing", text)
     )
+
+
+def settle_value(text: str, older: str) -> str | None:
+    """Return an earlier sentence with the value that a text gives instead of its own; None if the text gives none."""
+    change = SaidChange(text)
+    if not needs_context(text) or change.names_subject(older) or len(_numbers(older)) != 1:
+        return None
+    return change.restate(older) if len(_numbers(text).keys() - _numbers(older).keys()) == 1 else None
 
 
 def _says_changed(text: str) -> bool:

@@ -33,10 +33,13 @@ class MemoryCommand:
     is_doubtful: bool = False
     # Whether all statements about the topic are meant, not only the best match.
     is_about_topic: bool = False
+    # Whether the words may also be meant for the agent: "forget the retention thing". It is carried out only if few
+    # memories are meant.
+    is_loose: bool = False
 
 
 # To forget and to block only at the start of a line: inside a sentence the words are reported speech.
-_OPENING = r"^ {0,3}(?:(?:please|ok|okay|bitte|por favor|s'il te pla[iî]t)[,:]?\s+)?"
+_OPENING = r"^ {0,3}(?:(?:please|pls|plz|ok|okay|bitte|por favor|s'il te pla[iî]t)[,:]?\s+)?"
 _FORGET_VERB = (
     r"(?:forget|vergiss|vergessen|olvida|olvidar|oublie|oublier|dimentica|dimenticare|esquece|esque[çc]a|esquecer|"
     r"vergeet|vergeten)"
@@ -62,6 +65,41 @@ _TOPIC_END = re.compile(
 _JUST_SAID = re.compile(
     r"(?:(?:i|ich|yo|je|j['’])\s*.{0,20})?\b(?:said|told|wrote|mentioned|gesagt|erz[aä]hlt|geschrieben|dije|dicho|"
     r"contado|cont[eé]|dit|racont[eé]|[eé]crit)\b",
+    re.IGNORECASE,
+)
+# Something that was said, named by its topic: "forget the retention thing", "forget the thing with the classes".
+_NOTED = (
+    r"(?:thing|stuff|rule|part|bit|note|idea|limit|ban|goal|deadline|decision|convention|preference|number|value|scheme|"
+    r"name|guy|sache|ding|regel|vorgabe|notiz|grenze|frist|entscheidung|ziel|verbot|wert|"
+    r"truc|r[eè]gle|histoire|chose|objectif|cosa|regla|tema|norma|objetivo)"
+)
+_SAID_THAT = (
+    r"(?:(?:that|what) i(?:'ve|['’]d)? (?:just )?(?:said|told you|wrote|mentioned)(?: that)?|"
+    r"dass ich (?:dir )?(?:gesagt|erzählt) habe,? dass|que (?:te )?dije que|"
+    r"que (?:je t['’]ai|j['’]ai) dit qu(?:e|['’]))"
+)
+_LOOSE_FORGET = re.compile(
+    rf"{_OPENING}{_FORGET_VERB}\s+(?:about\s+)?(?:(?P<said>{_SAID_THAT})\s*|"
+    r"(?:the|this|that|my|our|your|das|die|den|meine?n?|unsere?n?|le|la|les|l['’]|el|los|las|lo)\s*\b"
+    rf"(?:(?:{_NOTED})s?\s+(?:with|about|of|for|on|that|mit|über|zu|avec|sur|de|del|con|sobre)\b\s*|"
+    rf"(?:mit|avec|de|del|con)\s+|(?=(?:[^\s,;.!?]+[\s-]+){{1,4}}?(?:\S+-)?{_NOTED}s?\b)))(?P<topic>[^\s,;.!?].*)",
+    re.IGNORECASE,
+)
+# Where the topic ends, and the reason or another sentence begins.
+_TOPIC_STOP = re.compile(
+    r"(?:\s+(?:from|since|von|de|du) (?:this|last|earlier|before|yesterday|today|heute|gestern|vorhin|hier|ayer|hoy|"
+    r"ce)\b[^,;.!?:]*)?(?:[,;!?:…(]|\.(?=\s|\.|$)|\s[-–—]+\s|"
+    r"\s(?=(?:because|since|cause|as we|weil|denn|parce que|car|porque)\b)|$)[\s.!…]*(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+_NOTED_END = re.compile(rf"[\s-]+{_NOTED}s?$", re.IGNORECASE)
+_NO_TOPIC = frozenset(
+    ("that", "this", "it", "first", "second", "last", "other", "whole", "same", "new", "old", "erste", "letzte")
+)
+# What is left for later is not forgotten.
+_FOR_NOW = re.compile(
+    r"\b(?:for (?:now|the moment|today|this)|right now|first|until|erstmal|vorerst|fürs erste|zuerst|jetzt|"
+    r"pour l['’]instant|d['’]abord|por ahora|de momento|primero)\b",
     re.IGNORECASE,
 )
 # The answer to "Block this from now on?", or the same words with the rule itself.
@@ -126,8 +164,8 @@ def read_line(line: str) -> tuple[list[MemoryCommand], str]:
     """Return the commands in a line, and the line without them."""
     if not has_order_word(line):
         return [], line
-    if (command := _read_whole(line)) is not None:
-        return [command], ""
+    if (whole := _read_whole(line) or _read_loose(line)) is not None:
+        return [whole[0]], whole[1]
     commands, rest, end = [], [], 0
     for order in find_statement_orders(line):
         commands.append(MemoryCommand(CommandType.REMEMBER, order.text))
@@ -136,8 +174,11 @@ def read_line(line: str) -> tuple[list[MemoryCommand], str]:
     return commands, "".join([*rest, line[end:]])
 
 
-def _read_whole(line: str) -> MemoryCommand | None:
-    """Return the command to forget or to block that a line is; words that delete for good are no such command."""
+def _read_whole(line: str) -> tuple[MemoryCommand, str] | None:
+    """Return the command to forget or to block that a line is, and the rest of the line.
+
+    Words that delete for good are no such command.
+    """
     asked = drop_asking(line)
     text = asked if asked is not None else line
     if text.rstrip().endswith("?") or orders_purge(line):
@@ -145,18 +186,37 @@ def _read_whole(line: str) -> MemoryCommand | None:
     if match := _FORGET.match(text) or _FORGET_TEXT.match(text):
         return _read_forget(match)
     if match := _BLOCK.match(line):
-        return MemoryCommand(CommandType.BLOCK, (match["text"] or "").strip())
+        return MemoryCommand(CommandType.BLOCK, (match["text"] or "").strip()), ""
     return None
 
 
-def _read_forget(match: re.Match[str]) -> MemoryCommand | None:
+def _read_forget(match: re.Match[str]) -> tuple[MemoryCommand, str] | None:
     groups = match.groupdict()
     topic, about = groups.get("of"), groups.get("about") or ""
     if topic is not None:
-        return MemoryCommand(CommandType.FORGET, _strip_topic(topic), is_about_topic=True)
+        topic, rest = _split_reason(topic)
+        return MemoryCommand(CommandType.FORGET, _strip_topic(topic), is_about_topic=True), rest
     if _JUST_SAID.match(about):
         return None
-    return MemoryCommand(CommandType.FORGET, about.strip().rstrip("."))
+    return MemoryCommand(CommandType.FORGET, about.strip().rstrip(".")), ""
+
+
+def _read_loose(line: str) -> tuple[MemoryCommand, str] | None:
+    """Return the loose command to forget that a line begins with, and the rest of the line."""
+    match = _LOOSE_FORGET.match(line)
+    if match is None or line.rstrip().endswith("?") or orders_purge(line):
+        return None
+    topic, rest = _split_reason(match["topic"])
+    topic = _NOTED_END.sub("", _strip_topic(topic))
+    if topic.lower() in _NO_TOPIC or _FOR_NOW.search(topic):
+        return None
+    return MemoryCommand(CommandType.FORGET, topic, is_about_topic=True, is_loose=True), rest
+
+
+def _split_reason(text: str) -> tuple[str, str]:
+    """Return a topic, and the reason or the sentence after it."""
+    end = _TOPIC_STOP.search(text)
+    return (text, "") if end is None else (text[: end.start()], text[end.start("rest") :])
 
 
 def _strip_topic(topic: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pipeline.capture.change_pairs import settle_value
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.statements import AGENT_MARK, Label, Statement
 from pipeline.text.own_words import list_own_lines
@@ -13,6 +14,8 @@ from pipeline.text.own_words import list_own_lines
 MOST_WORDS: Final = 16
 MOST_CONFIRMING_WORDS: Final = 8
 MOST_ANSWERS: Final = 2
+# "make it 2" gives a value to one of so many sentences before it.
+FURTHEST_VALUE: Final = 2
 # A confirmed sentence must repeat at least so many words of the agent's proposal.
 LEAST_SHARED: Final = 2
 MIN_SETTLED_PROBABILITY: Final = 0.55
@@ -30,6 +33,20 @@ class Exchange:
     before: str
     said: str
     after: str
+
+
+def settle_values(sentences: Sequence[str]) -> list[str]:
+    """Return the sentences of a message, each with the value that a later one gives it: "3 years. No, make it 2"."""
+    settled: list[str] = []
+    for sentence in sentences:
+        places = range(len(settled) - 1, max(-1, len(settled) - 1 - FURTHEST_VALUE), -1)
+        found = ((place, settle_value(sentence, settled[place])) for place in places)
+        place, stated = next(((place, text) for place, text in found if text is not None), (None, None))
+        if place is None or stated is None:
+            settled.append(sentence)
+        else:
+            settled[place] = stated
+    return settled
 
 
 def find_settled(

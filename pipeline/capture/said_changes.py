@@ -50,7 +50,7 @@ class EarlierStatement:
 def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]) -> SaidChange | None:
     """Return what a message may change, with the words before it that it needs; None for other messages."""
     text = " ".join(" ".join(list_own_lines(turn.content)).split())
-    if not text or not is_stated(text) or read_commands(turn.content):
+    if not text or not is_stated(text) or any(not command.is_loose for command in read_commands(turn.content)):
         return None
     lasts = classify(text).lasts
     if not may_change(text, lasts):
@@ -87,7 +87,8 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
             statement
             for statement in found
             if len(statement.text.split()) >= LEAST_WORDS
-            and is_stated(statement.text)
+            # What was kept was stated, whatever its words; only an announced change is about it.
+            and (is_stated(statement.text) or (statement.memory is not None and change.announces))
             and change.shares_subject(statement.text)
         ]
         if len(earlier) >= MAX_COMPARED:
@@ -129,16 +130,36 @@ def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory]) -> None
         changes.append_link(db, EdgeKind.SUPERSEDES, newer.id, superseded)
 
 
+def replace_all(
+    db: Connection, draft: Draft, made: Memory | None, older: Sequence[Memory | Draft], policy: WritePolicy
+) -> list[Memory]:
+    """Supersede earlier statements of a store by a new one; return the superseded memories.
+
+    `made` is the memory that was made of the new statement. Earlier statements that are not stored are stored for the
+    history.
+    """
+    newer = made or store(db, draft, policy)
+    if newer is None:
+        return []
+    written = [old if isinstance(old, Memory) else store(db, old, policy) for old in older]
+    replaced = [memory for memory in written if memory is not None and memory.id != newer.id]
+    supersede(db, newer, replaced)
+    return replaced
+
+
 def find_made(db: Connection, turn: Turn) -> Memory | None:
     """Return the longest current memory that was made of a turn."""
     seqs = [memory for _, memory, is_current in turn_search.list_made(db, [turn.seq]) if is_current]
     return max(memories.by_seqs(db, seqs).values(), key=lambda memory: len(memory.content), default=None)
 
 
-def store(db: Connection, draft: Draft | None, policy: WritePolicy) -> Memory | None:
-    """Store a statement; return its memory, None if it is rejected, awaits review, or is not to be stored here."""
-    if draft is None:
-        return None
+def answers_only(made: Memory, older: str) -> bool:
+    """Return whether a memory is an agreed answer that does not say what it is about: "raised to 8 in both places"."""
+    return "agreed" in made.metadata and not SaidChange(made.content).names_subject(older)
+
+
+def store(db: Connection, draft: Draft, policy: WritePolicy) -> Memory | None:
+    """Store a statement; return its memory, None if it is rejected or awaits review."""
     (receipt,) = write_all(db, [prepare(draft)], policy)
     return memories.get(db, receipt.id) if receipt.outcome in (Outcome.CREATED, Outcome.MERGED) else None
 

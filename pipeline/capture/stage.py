@@ -11,16 +11,16 @@ from typing import Any
 from pipeline.capture import said_changes
 from pipeline.capture.commands import read_commands
 from pipeline.capture.ended_goals import close_goals
-from pipeline.capture.exchanges import Exchange, drop_settled, find_settled
+from pipeline.capture.exchanges import Exchange, drop_settled, find_settled, settle_values
 from pipeline.capture.model import extract
-from pipeline.capture.proposals import choose_lasting, explain_dropped, list_sentences, propose
+from pipeline.capture.proposals import Proposal, choose_lasting, explain_dropped, list_sentences, propose
 from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
 from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.digest.stage_loop import PENDING_S
 from pipeline.errors import EncoderPending
 from pipeline.index.encoder import Encoder
 from pipeline.jobs.model import JobModel
-from pipeline.records import Draft, FactKey, Outcome, Scope
+from pipeline.records import Draft, FactKey, Memory, Outcome, Scope
 from pipeline.records.digestion import WorkItem
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.records.write_policy import WritePolicy
@@ -109,14 +109,15 @@ class CaptureStage:
 
     def _find_lasting(self, turn: Turn, model: JobModel | None) -> tuple[list[Statement], list[Dropped]]:
         """Return the statements that last, and those that were considered and dropped, with the reason."""
-        sentences, exchange = list_sentences(turn.content), self._read_exchange(turn)
+        sentences, exchange = settle_values(list_sentences(turn.content)), self._read_exchange(turn)
         if model is not None and sentences:
             statements = extract(model, "\n".join(sentences), exchange.before)
             if statements is not None:
                 return statements, []
         classified = self._weigh(sentences)
         chosen = choose_lasting(classified)
-        settled = [] if read_commands(turn.content) else find_settled(exchange, classified, chosen, self._weigh)
+        obeyed = any(not command.is_loose for command in read_commands(turn.content))
+        settled = [] if obeyed else find_settled(exchange, classified, chosen, self._weigh)
         return [*drop_settled(chosen, settled), *settled], list(explain_dropped(classified, chosen))
 
     def _read_exchange(self, turn: Turn) -> Exchange:
@@ -170,29 +171,37 @@ class CaptureStage:
         replaced = said_changes.choose_replaced(change, earlier, self.encoder())
         if not replaced:
             return
-        policy = replace(settings.policy, author=owner_of(turn.session_id))
         text = change.restate(replaced[0].text)
-        stored = [statement.memory for statement in replaced if statement.memory is not None]
-        drafts = [self._draft(old.turn, old.text, settings) for old in replaced if old.memory is None]
-        unstored = [draft for draft in drafts if draft is not None]
-        if not stored and not unstored:
-            return
-        draft = self._draft(turn, text, settings)
-        with self.database.write() as db:
-            if not turns.by_seqs(db, [turn.seq]):
-                # The person had the turn forgotten while it was read.
-                return
-            newer = said_changes.find_made(db, turn) or said_changes.store(db, draft, policy)
-            if newer is not None:
-                written = [said_changes.store(db, old, policy) for old in unstored]
-                older = [memory for memory in (*stored, *written) if memory is not None and memory.id != newer.id]
-                said_changes.supersede(db, newer, older)
+        here: list[Memory | Draft] = []
+        of_person: list[Memory | Draft] = []
+        for old in replaced:
+            if old.memory is not None:
+                here.append(old.memory)
+                continue
+            proposal = self._propose(old.turn, old.text, settings)
+            to_person = proposal.about_person and settings.personal
+            (of_person if to_person else here).append(proposal.draft)
+        who = owner_of(turn.session_id)
+        draft, policy = self._propose(turn, text, settings).draft, replace(settings.policy, author=who)
+        if here:
+            with self.database.write() as db:
+                if not turns.by_seqs(db, [turn.seq]):
+                    # The person had the turn forgotten while it was read.
+                    return
+                made = said_changes.find_made(db, turn)
+                if made is not None and said_changes.answers_only(made, replaced[0].text):
+                    here, made = [*here, made], None
+                older = said_changes.replace_all(db, replace(draft, scope=None), made, here, policy)
                 close_goals(db, older, turn.content)
+        if of_person:
+            with self.personal(who).write() as db:
+                draft = replace(draft, scope=personal_scope(who))
+                said_changes.replace_all(db, draft, None, of_person, replace(policy, branch=None))
 
-    def _draft(self, turn: Turn, text: str, settings: CaptureSettings) -> Draft | None:
-        """Return the memory of a text that a turn states; None if it belongs to the person's store."""
+    def _propose(self, turn: Turn, text: str, settings: CaptureSettings) -> Proposal:
+        """Return the memory of a text that a turn states."""
         (proposal,) = propose(turn, [self._classify(text)], {}, personal=settings.personal)
-        return None if proposal.about_person else proposal.draft
+        return proposal
 
     def _classify(self, text: str) -> Statement:
         (statement,) = self.classifier(text).classify([text])

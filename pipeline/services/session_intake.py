@@ -238,7 +238,7 @@ class _Reading:
             if message.role is not Role.USER or not message.is_mid_turn or find_no_save(message.content) is not None:
                 continue
             for command in read_commands(drop_private(message.content)):
-                if command.type is CommandType.FORGET and not command.is_doubtful:
+                if command.type is CommandType.FORGET and not (command.is_doubtful or command.is_loose):
                     leave_uncaptured(workspace, self.session_id, seq, command.text)
             # With the time of the message, a memory has the same id at each attempt.
             mark = SpooledMark(message.at, int(parse(message.at).timestamp() * 1e9))

@@ -46,6 +46,8 @@ SURELY_MEANT = 0.6
 # Of a topic, also less relevant memories are looked at: they are meant if they contain its words.
 TOPIC_RELEVANCE = 0.0
 LOOKED_AT = 20
+# More memories than these are hardly "the thing with the classes".
+MOST_LOOSELY_MEANT = 3
 # The last messages of a session that an order to forget something may mean.
 MOST_MEANT = 50
 DOUBT = "the order may be part of a pasted text. To confirm it, send it as a prompt of its own."
@@ -189,12 +191,13 @@ def obey(
             continue
         if workspace.settings.read_only:
             why = "who asks is a reader" if workspace.is_reader else "the workspace is read only"
-            done.append(CommandResult(command, None, f"Reverie changes nothing here: {why}."))
+            refused = CommandResult(command, None, f"Reverie changes nothing here: {why}.")
+            done += [] if command.is_loose else [refused]
         elif command.type is CommandType.REMEMBER:
             memory_id = None if mark is None else _choose_id(mark, number)
             done.append(_remember(workspace, session, command, memory_id))
         elif command.type is CommandType.FORGET:
-            done.append(_forget(workspace, contexts, session, command))
+            done += _forget(workspace, contexts, session, command)
         else:
             done += _block(workspace, session, command, message)
     return done
@@ -259,14 +262,17 @@ def describe_lost_orders(message: str, error: Exception) -> str | None:
 
 def _forget(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
-) -> CommandResult:
-    """Archive what a command means, and list it."""
+) -> list[CommandResult]:
+    """Archive what a command means, and list it; a loose command that means no or many memories is no command."""
     meant = _find_meant(workspace, contexts, session, command) if workspace.exists else []
+    if command.is_loose and not 0 < len(meant) <= MOST_LOOSELY_MEANT:
+        return []
     if not meant:
-        return CommandResult(command, None, "Reverie found no memory that is surely meant; nothing was forgotten.")
+        says = "Reverie found no memory that is surely meant; nothing was forgotten."
+        return [CommandResult(command, None, says)]
     newest = meant[0][1]
     if command.is_doubtful:
-        return CommandResult(command, None, f"Reverie did not archive {_name_ids(meant)}: {DOUBT}")
+        return [CommandResult(command, None, f"Reverie did not archive {_name_ids(meant)}: {DOUBT}")]
     for store, memory in meant:
         revise.archive(store.database, memory.id)
     if len(meant) == 1:
@@ -275,7 +281,7 @@ def _forget(
     else:
         lines = [f"- [{memory.id[-SHORT_ID:]}] {_shorten(memory.content)}" for _, memory in meant]
         says = "\n".join([f"Reverie archived {len(meant)} memories, which can be restored:", *lines])
-    return CommandResult(command, newest, says)
+    return [CommandResult(command, newest, says)]
 
 
 def _name_ids(meant: Sequence[tuple[Workspace, Memory]]) -> str:

@@ -379,6 +379,20 @@ def test_a_changed_statement_about_the_person_stays_out_of_the_workspace(client,
     assert listed(client) == []
 
 
+def test_a_changed_statement_about_the_person_is_superseded_in_their_store(client, say):
+    say(LIKES, label="preference")
+    say("I like large commits instead of small commits now", session="s2", label="preference")
+    items = client.get("/v1/memories", workspace="me").get_json()["items"]
+    (old,) = [item for item in items if item["content"] == LIKES]
+    edges = client.get(f"/v1/memories/{old['id']}", workspace="me").get_json()["edges"]
+    assert [(edge["kind"], edge["direction"]) for edge in edges] == [("supersedes", "in")]
+
+
+def test_a_value_given_in_the_same_message_is_kept_with_its_subject(client, say):
+    say("Fact: train window is 3 years. hm wait. make it 2")
+    assert listed(client) == ["Fact: train window is 2 years (“make it 2”)"]
+
+
 def test_nothing_of_an_incognito_session_is_superseded_or_stored(client, container, say):
     say("kiosk firmware updates take 40 minutes")
     with container.workspace("default").database.write() as db:
@@ -533,6 +547,33 @@ def test_turns_whose_encoder_is_being_made_wait_while_others_are_read(client, wo
     worker._classifier = MarkedStatements
     capture()
     assert len(listed(client)) == 2
+
+
+@pytest.mark.parametrize(
+    ("kept", "order"),
+    [
+        ("logs are deleted after 30 days", "forget the deleted logs thing from this morning, ops does that now"),
+        ("no classes in python code", "pls forget the thing with the classes, they're ok after all"),
+        ("yarn installs everything here", "vergiss die yarn-Regel"),
+        ("yarn installs everything here", "oublie l'histoire avec yarn"),
+        ("I am bad at css", "forget that I said I'm bad at css, kind of embarrassing"),
+    ],
+)
+def test_a_loose_order_forgets_what_it_means(client, say, kept, order):
+    say(f"remember this: {kept}")
+    say("remember this: the demo is on Friday")
+    (done,) = say(order)["done"]
+    assert kept in done
+    assert listed(client) == ["the demo is on Friday"]
+
+
+@pytest.mark.parametrize("order", ["forget the retention thing", "forget the yarn rule"])
+def test_a_loose_order_without_a_memory_or_with_many_is_no_order(client, say, order):
+    for package in ("react", "vue", "svelte", "solid"):
+        say(f"remember this: yarn installs {package} here")
+    before = listed(client)
+    assert say(order)["done"] == []
+    assert listed(client) == before
 
 
 def test_statements_about_a_topic_are_forgotten_newest_first(client, say):

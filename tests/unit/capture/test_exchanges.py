@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.capture.exchanges import Exchange, drop_settled, find_settled
+from pipeline.capture.exchanges import Exchange, drop_settled, find_settled, settle_values
 from pipeline.capture.statements import AGENT_MARK, Label, Statement
 
 
@@ -62,3 +62,23 @@ def test_a_settled_statement_replaces_the_short_sentence_that_it_says_whole():
     settled = [Statement("The lock timeout is 8 seconds now.", 0.9, Label.FACT, 0.9, agreed=True)]
     assert drop_settled([short, other], settled) == [other]
     assert drop_settled([short, other], []) == [short, other]
+
+
+@pytest.mark.parametrize(
+    ("said", "settled"),
+    [
+        (
+            ["train window: 3 years", "hm wait covid", "make it 2"],
+            ["train window: 2 years (“make it 2”)", "hm wait covid"],
+        ),
+        (
+            ["links are valid for 30 minutes", "too long, make it 10"],
+            ["links are valid for 10 minutes (“too long, make it 10”)"],
+        ),
+        (["ports are 80 and 443", "make it 2"], ["ports are 80 and 443", "make it 2"]),
+        (["make it 2"], ["make it 2"]),
+        (["the window is 3 years", "the cache is 5 minutes"], ["the window is 3 years", "the cache is 5 minutes"]),
+    ],
+)
+def test_a_value_belongs_to_the_sentence_before_it(said, settled):
+    assert settle_values(said) == settled

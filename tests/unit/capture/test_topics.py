@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.capture.commands import CommandType, read_commands
+from pipeline.capture.commands import CommandType, read_commands, read_line
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,43 @@ def test_a_command_to_forget_one_statement_has_no_topic(said):
 @pytest.mark.parametrize("said", ["forget that I said that", "oublie que j'ai dit ça", "olvida que dije eso"])
 def test_forget_that_i_said_that_names_no_topic(said):
     assert read_commands(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "topic", "rest"),
+    [
+        ("forget the retention thing from this morning, ops does that now", "retention", "ops does that now"),
+        ("forget the thing with the classes. they're ok after all", "the classes", "they're ok after all"),
+        ("pls forget the metabase thing", "metabase", ""),
+        ("forget about the naming idea, too much work", "naming", "too much work"),
+        ("forget that I said I'm bad at css, embarrassing", "I'm bad at css", "embarrassing"),
+        ("vergiss das mit den Klassen, geht jetzt doch", "den Klassen", "geht jetzt doch"),
+        ("vergiss die yarn-Regel bitte", "yarn", ""),
+        ("oublie l'histoire avec yarn", "yarn", ""),
+        ("olvida la regla de yarn, ya no", "yarn", "ya no"),
+    ],
+)
+def test_a_loose_order_names_its_topic_and_leaves_the_rest_to_be_read(said, topic, rest):
+    (command,), left = read_line(said)
+    assert (command.text, command.is_loose, left) == (topic, True, rest)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "forget the tests for now, just make it compile",
+        "forget the rule about tests for now",
+        "forget the migration, do the route first",
+        "forget the last part",
+        "forget the yarn thing?",
+        "forget it",
+        "vergiss die Regel erstmal",
+    ],
+)
+def test_what_is_left_for_later_is_no_order_to_forget(said):
+    assert read_commands(said) == []
+
+
+def test_the_reason_is_no_part_of_the_topic():
+    (command,), rest = read_line("forget what I said about the train, they changed the timetable and I drive now")
+    assert (command.text, rest) == ("the train", "they changed the timetable and I drive now")
