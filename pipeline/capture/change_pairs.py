@@ -17,8 +17,12 @@ from pipeline.text.lexicon import load_lexicon
 
 # A wrong replacement hides something true, so a pair needs more than even odds.
 LEAST: Final = 0.55
+# What capture did not keep needs no replacement: hiding it matters less than storing it for nothing.
+LEAST_UNKEPT: Final = 0.75
 # A further statement that a message replaces, next to the first.
 LEAST_FURTHER: Final = 0.8
+# Shorter clauses are read with the next one: "pnpm here, always (9 at the moment)".
+LEAST_CLAUSE_WORDS: Final = 3
 # Longer messages describe work; few announce a change.
 LONGEST: Final = 400
 _INTERCEPT: Final = -2.31
@@ -32,6 +36,7 @@ _WEIGHTS: Final[Mapping[str, float]] = {
     "shared words": 1.9,
     "words of the change": 0.76,
     "shared words of a change": 0.82,
+    "value named before": 2.0,
     "change with an addition": 0.4,
     "lasts": 1.22,
     "words": -1.09,
@@ -47,12 +52,20 @@ _WEIGHTS: Final[Mapping[str, float]] = {
 }
 _ARROW = re.compile(r"→|->|=>")
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,:]\d+)*)\s*(%|[a-zµ]+)?", re.IGNORECASE)
+# "Don't wonder when test data is gone": a condition announces nothing.
+_CONDITION = re.compile(
+    r"(?<!\w)(?:when|whenever|if|unless|wenn|falls|sofern|quand|lorsque|si|cuando)\s[^,;:.!?]*", re.IGNORECASE
+)
 _PART = re.compile(r"[,;.!?()]+\s|\s[-–—]\s")
+# A clause of a statement, and where an exception to it begins.
+_CLAUSE = re.compile(r"[,;.!?()]+\s|\s[-–—]\s|\s(?:but|and|aber|und|mais|et|pero|y|ma|e)\s", re.IGNORECASE)
+_EXCEPTION = re.compile(r"\s(?:but|except|aber|außer|mais|sauf|pero|excepto|ma|tranne)\s", re.IGNORECASE)
 _ELLIPSIS_STEMS, _ELLIPSIS_WORDS = 4, 12
 # More about a subject says nothing more about whether it is the same.
 _MOST_SHARED, _MOST_NAMED = 2.5, 1.5
 # Words that start alike are about the same: "freitags", "Freitagsverbot".
 _LEAST_STEM_CHARS, _STEM_CHARS = 4, 6
+_INITIALS: Final = (2, 3)
 # A surer statement is no surer change.
 _MOST_LASTS: Final = 0.7
 # From this probability on, a lasting statement may change another without announcing it.
@@ -64,12 +77,21 @@ _ANNOUNCING: Final = ("hints", "ended", "reached", "permits", "pointing")
 class SaidChange:
     """A message that may change earlier statements, and the words that it refers to without repeating them.
 
-    `lasts` is the probability that it is a lasting statement.
+    `lasts` is the probability that it is a lasting statement; `answer` is what the agent said to it first.
     """
 
     text: str
     context: str = ""
     lasts: float = 0.5
+    answer: str = ""
+
+    @classmethod
+    def read(cls, text: str, lasts: float, before: str = "", answer: str = "") -> "SaidChange":
+        """Return a message with what was said before it, as far as it needs that, and with the agent's answer."""
+        if not needs_context(text):
+            return cls(text, lasts=lasts, answer=answer)
+        repeats = bool(_numbers(answer).keys() & _numbers(text).keys())
+        return cls(text, f"{before} {answer if repeats else ''}".strip(), lasts, answer)
 
     @property
     def meaning(self) -> str:
@@ -86,7 +108,7 @@ class SaidChange:
         if _shared(self.meaning, older):
             return True
         # "customers complained. 25 MB" names no other subject.
-        now, before = _numbers(self.text), _numbers(older)
+        now, before = _numbers(self.meaning), _numbers(older)
         same = now.keys() & before.keys() or (set(now.values()) & set(before.values())) - {""}
         return bool(same) and len(_subject(self.text)) <= _ELLIPSIS_STEMS
 
@@ -95,13 +117,20 @@ class SaidChange:
         return bool(_shared(self.text, older))
 
     def restate(self, older: str) -> str:
-        """Return what is true now: the message, after the statement that it changes if it names no subject itself."""
+        """Return what is true now: the message, with the value in the answer or the statement that it changes.
+
+        "The port is switched now" has its value in the answer, "make it 8" its subject in the statement.
+        """
         if self.names_subject(older):
-            return self.text
-        new, old = _numbers(self.text).keys() - _numbers(older).keys(), _NUMBER.findall(older)
+            lacks_value = _numbers(older) and not _numbers(self.text) and _numbers(self.answer)
+            return f"{self.text} ({self.answer})" if lacks_value else self.text
+        # A value that was restated before has its message behind it.
+        older = older.partition(" (“")[0]
+        known, old = _numbers(older), list(_NUMBER.finditer(older))
+        new = [match for match in _NUMBER.finditer(_write_digits(self.text)) if match[1].replace(",", ".") not in known]
         if len(new) == len(old) == 1:
-            (number,) = new
-            stated = _NUMBER.sub(lambda match: match[0].replace(match[1], number), older).rstrip(" .!")
+            value = old[0][0].replace(old[0][1], new[0][1]) if _is_same_unit(new[0][2], old[0][2]) else new[0][0]
+            stated = f"{older[: old[0].start()]}{value}{older[old[0].end() :]}".rstrip(" .!")
             return f"{stated} (“{self.text}”)"
         return f"{older} → {self.text}"
 
@@ -113,14 +142,16 @@ class SaidChange:
     def measure(self, older: str, closeness: float) -> Mapping[str, float]:
         """Return the features of the message and an earlier statement."""
         says = {name: float(_says(name, self.text)) for name in ("added", "repeated", "state")}
+        text = _CONDITION.sub(" ", self.text)
         ended = (
-            _says("ended", self.text)
-            or (_says("reached", self.text) and _says("aims", older))
-            or (_says("permits", self.text) and _says("forbids", older) and not _says("added", self.text))
+            _says("ended", text)
+            or (_says("reached", text) and _says("aims", older) and not _says("sets_aim", text))
+            or (_says("permits", text) and _says("forbids", older) and not _says("added", text))
         )
-        changed, hints = _says_changed(self.text), _says("hints", self.text)
+        changed, hints = _says_changed(text), _says("hints", text)
         is_change = float(changed or ended)
         shared = _sum_rarity(_shared(self.meaning, older))
+        told = float(bool(_numbers(self.context).items() & _numbers(older).items()))
         named = _sum_rarity(_shared(self.text if self.context else _parts_of_change(self.text), older))
         return {
             "closeness": closeness,
@@ -132,22 +163,26 @@ class SaidChange:
             "shared words": min(shared, _MOST_SHARED) / _MOST_SHARED,
             "words of the change": min(named, _MOST_NAMED),
             "shared words of a change": min(shared, 1) * is_change,
+            "value named before": told,
             "change with an addition": is_change * says["added"],
             "lasts": min(self.lasts, _MOST_LASTS),
             "words": math.log(len(self.text.split())),
             **says,
-            **_measure_numbers(self.text, older, is_change),
+            **_measure_numbers(self, older, is_change),
         }
 
 
-def _measure_numbers(text: str, older: str, is_change: float) -> Mapping[str, float]:
-    now, before = _numbers(text), _numbers(older)
+def _measure_numbers(change: SaidChange, older: str, is_change: float) -> Mapping[str, float]:
+    now, before = _numbers(change.text), _numbers(older)
     new_numbers = now.keys() - before.keys()
     new_units, old_units = {now[number] for number in new_numbers} - {""}, set(before.values()) - {""}
     same_unit = bool(new_units & old_units)
+    # The value of another thing contradicts nothing: "photo limit 8, the server is full", "the server has port 80".
+    part = ". ".join(part for part in _PART.split(change.text) if _numbers(part).keys() & new_numbers)
+    same_thing = same_unit or bool(change.context) or not _subject(part) or bool(_shared(part, older))
     return {
-        "another number": bool(new_numbers and before),
-        "another number of a change": bool(new_numbers and before) * is_change,
+        "another number": bool(new_numbers and before) and same_thing,
+        "another number of a change": bool(new_numbers and before and same_thing) * is_change,
         "same unit": same_unit,
         "other unit": bool(new_units and old_units and not same_unit),
         "number only now": bool(new_numbers) and not before,
@@ -165,6 +200,31 @@ def may_change(text: str, lasts: float = 0.0) -> bool:
     if not is_stated(text):
         return False
     return lasts >= LEAST_LASTS or _says_changed(text) or any(_says(name, text) for name in _ANNOUNCING)
+
+
+def split_clauses(text: str) -> list[str]:
+    """Return the clauses of a statement."""
+    clauses: list[str] = []
+    start = 0
+    for end in (*(match.start() for match in _CLAUSE.finditer(text)), len(text)):
+        clause = text[start:end].strip(" ,;:.!?()-–—")
+        if len(clause.split()) >= LEAST_CLAUSE_WORDS:
+            clauses.append(clause)
+            start = end
+    return clauses
+
+
+def read_untouched(text: str, clause: str) -> str:
+    """Return what a statement says before a clause, without an exception: it does not depend on the clause."""
+    before = text[: text.index(clause)]
+    if (exception := _EXCEPTION.search(before)) is not None:
+        before = before[: exception.start()]
+    return before.strip(" ,;:-–—(")
+
+
+def says_goal_reached(answer: str) -> bool:
+    """Return whether an agent says that a goal is reached."""
+    return _says("goal_reached", answer)
 
 
 def needs_context(text: str) -> bool:
@@ -198,9 +258,18 @@ def _sum_rarity(words: Iterable[str]) -> float:
 
 
 def _shared(text: str, older: str) -> frozenset[str]:
-    """Return the words of a text that an earlier statement contains, also as the start of a longer word."""
-    known = _subject(older)
-    return frozenset(word for word in _subject(text) if word in known or any(_is_start(word, other) for other in known))
+    """Return the words of a text that an earlier statement contains, also as the start of a longer word or as initials.
+
+    "lr" are the initials of "learning rate".
+    """
+    known, initials = _subject(older), "".join(word[0] for word in re.findall(r"[^\W\d_]{3,}", older.lower()))
+    return frozenset(
+        word
+        for word in _subject(text)
+        if word in known
+        or any(_is_start(word, other) for other in known)
+        or (len(word) in _INITIALS and word in initials)
+    )
 
 
 def _is_start(word: str, other: str) -> bool:
@@ -221,11 +290,22 @@ def _parts_of_change(text: str) -> str:
 @lru_cache(maxsize=4_000)
 def _numbers(text: str) -> Mapping[str, str]:
     """Return the numbers of a text with their units."""
-    lexicon = load_lexicon("said_changes")
-    units, words = lexicon.table("units").entries, lexicon.table("numbers").entries
-    digits = re.sub(r"[^\W\d_]+", lambda word: words.get(word[0].lower(), word[0]), text)
-    found = ((number.replace(",", "."), unit.lower()) for number, unit in _NUMBER.findall(digits))
+    units = load_lexicon("said_changes").table("units").entries
+    found = ((number.replace(",", "."), unit.lower()) for number, unit in _NUMBER.findall(_write_digits(text)))
     return {number: units.get(unit, unit) for number, unit in found}
+
+
+def _write_digits(text: str) -> str:
+    """Return a text with digits for the words of numbers."""
+    words = load_lexicon("said_changes").table("numbers").entries
+    return re.sub(r"[^\W\d_]+", lambda word: words.get(word[0].lower(), word[0]), text)
+
+
+def _is_same_unit(unit: str | None, other: str | None) -> bool:
+    """Return whether two words behind numbers may be the same unit; "8 then" has none."""
+    units = load_lexicon("said_changes").table("units").entries
+    first, second = (units.get(word, word) for word in ((unit or "").lower(), (other or "").lower()))
+    return first == second or not {first, second} <= set(units.values())
 
 
 @cache
@@ -236,5 +316,7 @@ def _weak_stems() -> frozenset[str]:
 @cache
 def _patterns() -> "Mapping[str, re.Pattern[str]]":
     lexicon = load_lexicon("said_changes")
-    names = (*_ANNOUNCING, "changed", "aims", "forbids", "added", "repeated", "state", "open")
-    return {name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in names}
+    others = ("changed", "aims", "sets_aim", "goal_reached", "forbids", "added", "repeated", "state", "open")
+    return {
+        name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in (*_ANNOUNCING, *others)
+    }

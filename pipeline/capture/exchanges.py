@@ -96,9 +96,9 @@ def _list_answers(exchange: Exchange, states: bool) -> list[str]:
     return [
         answer
         for answer in answers
-        if (states and _terms(answer) & named)
-        or _numbers(answer) & proposed
-        or len(_terms(answer) & proposed) >= LEAST_SHARED
+        # A number that nobody named is a result, not what the person decided.
+        if _numbers(answer) <= proposed
+        and ((states and _terms(answer) & named) or _numbers(answer) or len(_terms(answer) & proposed) >= LEAST_SHARED)
     ]
 
 

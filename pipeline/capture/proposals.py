@@ -23,6 +23,7 @@ READ_CHARS = 6000
 MOST_SENTENCES = 60
 LONGEST_SENTENCE = 400
 MIN_WORDS_PER_SENTENCE = 2
+QUESTION_MARKS = ("?", "？")
 # Minimum probability that a sentence is lasting: lower for kinds that are rarely confused with work or small talk
 # (decision 0081).
 MIN_LASTING_PROBABILITY = 0.56
@@ -101,8 +102,8 @@ def list_sentences(message: str) -> list[str]:
         if sum(any(map(str.isalnum, word)) for word in sentence.split()) >= MIN_WORDS_PER_SENTENCE
         and len(sentence) <= LONGEST_SENTENCE
     ]
-    # Questions are no statements.
-    stated = [sentence for sentence in keep_statements(long_enough) if not sentence.endswith(("?", "？"))]
+    # Questions are no statements, nor is what introduces a text: "translate this for me:".
+    stated = [sentence for sentence in keep_statements(long_enough) if not sentence.endswith((*QUESTION_MARKS, ":"))]
     return stated[-MOST_SENTENCES:]
 
 

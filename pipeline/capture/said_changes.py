@@ -4,14 +4,26 @@ The message takes effect at once. If capture did not keep it as a lasting statem
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Final
 
 import numpy as np
 
-from pipeline.capture.change_pairs import LEAST, LEAST_FURTHER, SaidChange, is_stated, may_change, needs_context
+from pipeline.capture.change_pairs import (
+    LEAST,
+    LEAST_FURTHER,
+    LEAST_UNKEPT,
+    LONGEST,
+    SaidChange,
+    is_stated,
+    may_change,
+    read_untouched,
+    says_goal_reached,
+    split_clauses,
+)
 from pipeline.capture.commands import read_commands
+from pipeline.capture.exchanges import settle_values
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.statements import Statement
 from pipeline.index.codes import Vector
@@ -35,32 +47,49 @@ MAX_COMPARED: Final = 60
 MAX_REPLACED: Final = 3
 LEAST_ALIKE: Final = 0.5
 LEAST_WORDS: Final = 3
+# The first clause that is nearly as surely changed as the surest.
+NEARLY_SURE: Final = 0.85
 ANSWER_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierStatement:
-    """A sentence that a person said, and the memory that was made of it, if any."""
+    """A sentence that a person said, and the memory that was made of it, if any.
+
+    `rest` is what still holds of a statement that is replaced.
+    """
 
     text: str
     turn: Turn
     memory: Memory | None = None
+    rest: str = ""
 
 
 def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]) -> SaidChange | None:
-    """Return what a message may change, with the words before it that it needs; None for other messages."""
-    text = " ".join(" ".join(list_own_lines(turn.content)).split())
+    """Return what a message may change, with what was said around it that it needs; None for other messages."""
+    text = read_stated(turn.content)
     if not text or not is_stated(text) or any(not command.is_loose for command in read_commands(turn.content)):
         return None
+    after = turns.find_answer(db, turn)
+    answer = "" if after is None else next(iter(list_sentences(after.content[:LONGEST])), "")
+    if says_goal_reached(answer):
+        text = f"{text} ({answer})"
     lasts = classify(text).lasts
     if not may_change(text, lasts):
         return None
-    if not needs_context(text):
-        return SaidChange(text, lasts=lasts)
     before = [said for said in turns.page(db, turn.session_id, 4, turn.seq) if said.role is not Role.TOOL]
-    question = next((said.content for said in before if said.role is Role.USER), "")
-    answer = before[0].content[:ANSWER_CHARS] if before and before[0].role is Role.ASSISTANT else ""
-    return SaidChange(text, " ".join(f"{question} {answer}".split()), lasts)
+    asked = next((said.content for said in before if said.role is Role.USER), "")
+    answered = before[0].content[:ANSWER_CHARS] if before and before[0].role is Role.ASSISTANT else ""
+    return SaidChange.read(text, lasts, " ".join(f"{asked} {answered}".split()), answer)
+
+
+def read_stated(message: str) -> str:
+    """Return the person's words; a value that a message takes back itself changes nothing before it."""
+    sentences = list_sentences(message)
+    settled = settle_values(sentences)
+    if len(settled) < len(sentences):
+        return " ".join(sentence.partition(" (“")[0] for sentence in settled)
+    return " ".join(" ".join(list_own_lines(message)).split())
 
 
 def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[EarlierStatement]:
@@ -99,19 +128,44 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
 def choose_replaced(
     change: SaidChange, earlier: Sequence[EarlierStatement], encoder: Encoder
 ) -> list[EarlierStatement]:
-    """Return the statements that a message surely replaces or ends, the surest first."""
+    """Return the statements that a message surely replaces or ends, the surest first, each with what still holds."""
     if not earlier:
         return []
-    vectors = _normalize(encoder.encode_documents([change.meaning, *(statement.text for statement in earlier)]))
+    vectors = _encode(encoder, [change.meaning, *(statement.text for statement in earlier)])
+    weighed = _weigh(change, [statement.text for statement in earlier], vectors, encoder)
+    likely = sorted((number for number in range(len(earlier)) if weighed[number] >= LEAST), key=lambda n: -weighed[n])
+    found: list[int] = []
+    replaced: list[EarlierStatement] = []
+    for number in likely:
+        # What is replaced next to the first states nearly the same: it was said twice.
+        if found and _compare(vectors[[1 + number]], vectors[1 + found[0]], encoder)[0] < LEAST_ALIKE:
+            continue
+        statement, bar = earlier[number], LEAST_FURTHER if found else LEAST
+        bar = max(bar, LEAST if statement.memory is not None else LEAST_UNKEPT)
+        rest = None if weighed[number] < bar else _find_untouched(change, statement.text, encoder)
+        if rest is not None:
+            found.append(number)
+            replaced.append(replace(statement, rest=rest))
+        if len(found) == MAX_REPLACED:
+            break
+    return replaced
+
+
+def _find_untouched(change: SaidChange, text: str, encoder: Encoder) -> str | None:
+    """Return what a change leaves of a statement; None if no clause of it is changed."""
+    clauses = split_clauses(text)
+    if len(clauses) <= 1:
+        return ""
+    vectors = _encode(encoder, [change.meaning, *clauses])
+    weighed = _weigh(change, clauses, vectors, encoder)
+    bar = max(LEAST, NEARLY_SURE * max(weighed))
+    changed = next((clause for clause, weight in zip(clauses, weighed, strict=True) if weight >= bar), None)
+    return None if changed is None else read_untouched(text, changed)
+
+
+def _weigh(change: SaidChange, texts: Sequence[str], vectors: Vector, encoder: Encoder) -> list[float]:
     closeness = _compare(vectors[1:], vectors[0], encoder)
-    weighed = [change.weigh(statement.text, float(close)) for statement, close in zip(earlier, closeness, strict=True)]
-    best = sorted(range(len(earlier)), key=lambda number: -weighed[number])[:MAX_REPLACED]
-    if weighed[best[0]] < LEAST:
-        return []
-    # What is replaced next to the first states nearly the same: it was said twice.
-    alike = _compare(vectors[1:], vectors[1 + best[0]], encoder)
-    further = [number for number in best[1:] if weighed[number] >= LEAST_FURTHER and alike[number] >= LEAST_ALIKE]
-    return [earlier[number] for number in (best[0], *further)]
+    return [change.weigh(text, float(close)) for text, close in zip(texts, closeness, strict=True)]
 
 
 def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory]) -> None:
@@ -153,9 +207,14 @@ def find_made(db: Connection, turn: Turn) -> Memory | None:
     return max(memories.by_seqs(db, seqs).values(), key=lambda memory: len(memory.content), default=None)
 
 
-def answers_only(made: Memory, older: str) -> bool:
-    """Return whether a memory is an agreed answer that does not say what it is about: "raised to 8 in both places"."""
-    return "agreed" in made.metadata and not SaidChange(made.content).names_subject(older)
+def says_less(made: Memory, change: SaidChange, older: str) -> bool:
+    """Return whether the memory of a message lacks the subject or the value that its restated text has.
+
+    "Raised to 8 in both places" does not say what is 8, "the port is switched" to which.
+    """
+    if "agreed" in made.metadata:
+        return not SaidChange(made.content).names_subject(older)
+    return change.names_subject(older) and change.restate(older) != change.text
 
 
 def store(db: Connection, draft: Draft, policy: WritePolicy) -> Memory | None:
@@ -181,6 +240,7 @@ def _compare(vectors: Vector, other: Vector, encoder: Encoder) -> Vector:
     return closeness
 
 
-def _normalize(vectors: Vector) -> Vector:
+def _encode(encoder: Encoder, texts: Sequence[str]) -> Vector:
+    vectors = encoder.encode_documents(texts)
     normalized: Vector = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     return normalized

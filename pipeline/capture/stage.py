@@ -4,16 +4,18 @@ Every proposal passes admission like any other write. Statements about the perso
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.capture import said_changes
+from pipeline.capture.change_pairs import SaidChange, is_stated
 from pipeline.capture.commands import read_commands
 from pipeline.capture.ended_goals import close_goals
 from pipeline.capture.exchanges import Exchange, drop_settled, find_settled, settle_values
 from pipeline.capture.model import extract
 from pipeline.capture.proposals import Proposal, choose_lasting, explain_dropped, list_sentences, propose
+from pipeline.capture.said_changes import EarlierStatement
 from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
 from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.digest.stage_loop import PENDING_S
@@ -168,9 +170,13 @@ class CaptureStage:
             earlier = [] if change is None else said_changes.list_earlier(db, turn, change)
         if change is None or not earlier:
             return
-        replaced = said_changes.choose_replaced(change, earlier, self.encoder())
-        if not replaced:
-            return
+        if replaced := said_changes.choose_replaced(change, earlier, self.encoder()):
+            self._replace(turn, change, replaced, settings)
+
+    def _replace(
+        self, turn: Turn, change: SaidChange, replaced: Sequence[EarlierStatement], settings: CaptureSettings
+    ) -> None:
+        """Supersede what a change replaces, each statement in its own store."""
         text = change.restate(replaced[0].text)
         here: list[Memory | Draft] = []
         of_person: list[Memory | Draft] = []
@@ -189,14 +195,22 @@ class CaptureStage:
                     # The person had the turn forgotten while it was read.
                     return
                 made = said_changes.find_made(db, turn)
-                if made is not None and said_changes.answers_only(made, replaced[0].text):
+                if made is not None and said_changes.says_less(made, change, replaced[0].text):
                     here, made = [*here, made], None
                 older = said_changes.replace_all(db, replace(draft, scope=None), made, here, policy)
                 close_goals(db, older, turn.content)
+                for rest in self._list_rests(replaced, settings):
+                    said_changes.store(db, rest, policy)
         if of_person:
             with self.personal(who).write() as db:
                 draft = replace(draft, scope=personal_scope(who))
                 said_changes.replace_all(db, draft, None, of_person, replace(policy, branch=None))
+
+    def _list_rests(self, replaced: Sequence[EarlierStatement], settings: CaptureSettings) -> Iterator[Draft]:
+        """Yield what still holds of statements that were changed in part."""
+        for old in replaced:
+            if old.memory is not None and is_stated(old.rest) and choose_lasting([self._classify(old.rest)]):
+                yield replace(self._propose(old.turn, old.rest, settings).draft, scope=None)
 
     def _propose(self, turn: Turn, text: str, settings: CaptureSettings) -> Proposal:
         """Return the memory of a text that a turn states."""

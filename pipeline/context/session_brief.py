@@ -46,6 +46,8 @@ PERSON_SHOWN = 8
 # How many newer memories a confirmation outweighs, and the uses of a memory at most.
 CONFIRMED = 5
 MOST_USES = 5
+# Of what capture keeps with a lower certainty, every second statement is none (decision 0080).
+SURE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +124,15 @@ def _read_messages(db: Connection, candidates: Sequence[Memory]) -> dict[int, st
 def _order_by_value(newest: Sequence[Memory]) -> list[Memory]:
     """Order memories, the newest first, by what to show if not all fit: rules, then statements, then the others.
 
-    A confirmation or a few uses count as much as some newer memories.
+    A confirmation or a few uses count as much as some newer memories. What capture kept in doubt comes after the rest.
     """
 
-    def value(place: tuple[int, Memory]) -> tuple[bool, bool, int]:
+    def value(place: tuple[int, Memory]) -> tuple[bool, bool, bool, int]:
         rank, memory = place
         stated = memory.said_by is not None or memory.trust is Trust.TRUSTED
         used = CONFIRMED * min(memory.merge_count, 2) + min(memory.recall_count, MOST_USES)
-        return not (memory.pinned or is_rule(memory)), not stated, rank - used
+        doubted = not memory.pinned and memory.metadata.get("certainty", 1) < SURE and not memory.merge_count
+        return not (memory.pinned or (is_rule(memory) and not doubted)), not stated, doubted, rank - used
 
     return [memory for _, memory in sorted(enumerate(newest), key=value)]
 

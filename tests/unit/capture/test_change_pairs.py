@@ -110,3 +110,24 @@ def test_an_addition_leaves_the_earlier_statement():
 )
 def test_a_bare_value_is_stated_with_its_subject(text, older, expected):
     assert SaidChange(text).restate(older) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "older", "restated"),
+    [
+        ("make it 8", "null threshold for alerts 5%", "null threshold for alerts 8% (“make it 8”)"),
+        ("ok make that two", "train window: 3 years", "train window: 2 years (“ok make that two”)"),
+        ("make that 18 months", "train window: 2 years", "train window: 18 months (“make that 18 months”)"),
+        ("make it 9", "the cap is 8 MB (“bump that to 8 then”)", "the cap is 9 MB (“make it 9”)"),
+        ("make it 9", "ports 80 and 443", "ports 80 and 443 → make it 9"),
+    ],
+)
+def test_a_bare_value_is_restated_with_its_subject(said, older, restated):
+    assert SaidChange(said).restate(older) == restated
+
+
+def test_a_message_without_a_value_is_restated_with_the_value_in_the_answer():
+    change = SaidChange.read("the tracking port is switched now", 0.5, answer="Updated the URI to port 5600.")
+    stated = "the tracking port is switched now (Updated the URI to port 5600.)"
+    assert change.restate("the tracking server is on port 5500") == stated
+    assert change.restate("the tracking port is closed to guests") == "the tracking port is switched now"

@@ -39,6 +39,7 @@ def test_what_a_short_message_points_at_is_taken_from_the_answer(said, before, a
         ("run it", "I can measure both.", "The first one takes 610 ms."),
         ("what is a lease?", "", "A lease is a lock with an end."),
         ("make it 8", "It's 5 s.", "Sorry, which one do you mean?"),
+        ("evaluate the weekly thing", "The weekly thing is built.", "The weekly thing has an error of 0.121."),
         ("", "", "Set the lock timeout to 8 seconds."),
         ("a " * 20 + "8", "", "Set the lock timeout to 8 seconds."),
     ],
