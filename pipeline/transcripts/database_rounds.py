@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 
 from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.store.foreign_database import Condition
-from pipeline.transcripts.documents import build_problem, parse_json
-from pipeline.transcripts.fields import as_mapping
+from pipeline.transcripts.documents import build_problem
+from pipeline.transcripts.fields import as_mapping, parse_json
 from pipeline.transcripts.reader import SessionPart, TranscriptFile
 
 

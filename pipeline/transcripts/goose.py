@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 from pipeline.store.foreign_database import ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
-from pipeline.transcripts.documents import describe_database, describe_file, list_folder, parse_json
-from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
+from pipeline.transcripts.documents import describe_database, describe_file, list_folder
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text, parse_json
 from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "goose"
 _DATABASE = "sessions.db"
@@ -124,7 +123,7 @@ class _GooseLog(SessionLog):
             kind = block.get("type")
             if kind == "toolRequest":
                 call = as_mapping(as_mapping(block.get("toolCall")).get("value"))
-                record_call(self, as_text(block.get("id")), as_text(call.get("name")), call.get("arguments"), at)
+                self.record_call(as_text(block.get("id")), as_text(call.get("name")), call.get("arguments"), at)
             elif kind == "toolResponse":
                 self._take_result(block, is_new=is_new)
             elif not is_new:
@@ -148,4 +147,4 @@ class _GooseLog(SessionLog):
             self.drop_call(key)
             return
         code = as_mapping(as_mapping(value).get("structuredContent")).get("exit_code")
-        record_result(self, key, ok=not failed, output=output, exit_code=code)
+        self.record_result(key, ok=not failed, output=output, exit_code=code)

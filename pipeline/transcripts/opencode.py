@@ -16,12 +16,10 @@ from pipeline.transcripts.documents import (
     describe_file,
     list_folder,
     load_document,
-    parse_json,
 )
-from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, parse_json
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _SESSION = ("id", "parent_id", "directory", "title", "revert", "time_created")
 _REJECTION = re.compile(r"\AThe user rejected permission .*? with the following feedback: (.+)", re.DOTALL)
@@ -216,9 +214,9 @@ class _OpencodeLog(SessionLog):
             if name in _TOOLS_WITH_OWN_ERRORS:
                 self.say(Role.USER, rejection[1], at, key)
             return
-        record_call(self, key, name, state.get("input"), at)
-        record_result(
-            self, key, ok=status != "error" and name != "invalid", output=output, exit_code=metadata.get("exit")
+        self.record_call(key, name, state.get("input"), at)
+        self.record_result(
+            key, ok=status != "error" and name != "invalid", output=output, exit_code=metadata.get("exit")
         )
         if name == "question":
             answers = [", ".join(map(as_text, as_list(answer))) for answer in as_list(metadata.get("answers"))]
