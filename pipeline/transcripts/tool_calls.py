@@ -143,8 +143,8 @@ def translate_call(name: str, arguments: Any) -> tuple[str, dict[str, Any]]:
 def read_patch(patch: str) -> Iterator[PatchedFile]:
     """Yield the files that a patch in Codex' format changes, in order."""
     headers = list(_PATCHED.finditer(patch))
-    ends = [header.start() for header in headers[1:]] + [len(patch)]
-    for header, end in zip(headers, ends, strict=True):
+    ends = [*(header.start() for header in headers[1:]), len(patch)]
+    for header, end in zip(headers, ends, strict=False):
         lines = patch[header.end() : end].splitlines()
         removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
         yield PatchedFile(header["file"].strip(), header["kind"] == "Add", removed)

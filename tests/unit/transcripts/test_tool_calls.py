@@ -4,6 +4,7 @@ import pytest
 
 from pipeline.transcripts.reader import SessionHead
 from pipeline.transcripts.session_log import SessionLog
+from pipeline.transcripts.tool_calls import translate_call
 
 
 def describe(name, arguments, agent="cursor", **result):
@@ -62,6 +63,11 @@ def test_a_call_is_translated(name, arguments, expected):
 def test_an_agent_may_have_its_own_names(agent, name, arguments, expected):
     ((tool, kept, _, _, replaced),) = describe(name, arguments, agent)
     assert (tool, kept, replaced) == expected
+
+
+def test_a_patch_without_files_changes_nothing():
+    assert describe("apply_patch", {"input": "*** Begin Patch"}) == []
+    assert translate_call("apply_patch", {}) == ("apply_patch", {})
 
 
 def test_a_line_that_a_patch_adds_names_no_file():
