@@ -132,6 +132,14 @@ docs: $(DEVELOPMENT) ## Write the generated reference and build the documentatio
 	$(BIN)/python -m docs.generate
 	$(DOCUMENTS)
 
+.PHONY: size
+size: $(DEVELOPMENT) ## Print the statements of each folder, and what its budget in SIZE.md leaves
+	@$(BIN)/python -m benchmarks.size $(ARGS)
+
+.PHONY: reach
+reach: $(DEVELOPMENT) ## Print how many files and functions a prompt, a recall and a write can reach (ARGS="--files recall")
+	@$(BIN)/python -m benchmarks.reach $(ARGS)
+
 .PHONY: format
 format: $(DEVELOPMENT) ## Format the code
 	$(BIN)/ruff check --fix .

@@ -18,7 +18,6 @@ from pipeline.transcripts.log_reader import PART_BYTES, SETTLED_S, LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.repository_files import Repository, find_repository
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "aider"
 _HISTORY = ".aider.chat.history.md"
@@ -254,8 +253,8 @@ class _Chat(SessionLog):
 
     def _record(self, name: str, arguments: Mapping[str, Any], *, ok: bool | None) -> None:
         key = self._next_id()
-        record_call(self, key, name, arguments, None)
-        record_result(self, key, ok=ok)
+        self.record_call(key, name, arguments, None)
+        self.record_result(key, ok=ok)
 
     def _next_id(self) -> str:
         self._number += 1

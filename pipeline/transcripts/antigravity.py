@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
-from pipeline.transcripts.fields import as_claude_call, as_list, as_mapping, as_text, find_exit_code
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, find_exit_code
 from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -15,17 +15,6 @@ from pipeline.transcripts.session_log import LeftOut, SessionLog
 AGENT = "antigravity"
 FULL = "transcript_full.jsonl"
 CUT = "transcript.jsonl"
-TOOLS = {
-    "run_command": "Bash",
-    "write_to_file": "Write",
-    "replace_file_content": "Edit",
-    "multi_replace_file_content": "Edit",
-    "view_file": "Read",
-    "grep_search": "Grep",
-    "find_by_name": "Glob",
-    "search_web": "WebSearch",
-    "read_url_content": "WebFetch",
-}
 _REQUEST = re.compile(r"<USER_REQUEST>(?P<text>.*?)(?:<ADDITIONAL_METADATA>|</USER_REQUEST>|\Z)", re.DOTALL)
 _METADATA = re.compile(r"<ADDITIONAL_METADATA>(?P<text>.*?)(?:</ADDITIONAL_METADATA>|\Z)", re.DOTALL)
 _FOLDER = re.compile(r"\"(?:cwd|workspace)\"\s*:\s*\"(?P<path>(?:[^\"\\]|\\.)+)\"")
@@ -95,12 +84,8 @@ class AntigravitySession(SessionLog):
 
     def _take_call(self, call: Mapping[str, Any], at: Any, key: str) -> None:
         given = {name: _read_text(value) for name, value in as_mapping(call.get("args")).items()}
-        tool, arguments = as_claude_call(call.get("name"), given, TOOLS)
-        self.learn(cwd=as_text(arguments.pop("Cwd", None)))
-        replaced = as_text(arguments.pop("TargetContent", None))
-        for body in ("CodeContent", "ReplacementContent", "ReplacementChunks"):
-            arguments.pop(body, None)
-        self.call(key, tool, arguments, at, replaced)
+        self.learn(cwd=as_text(given.pop("Cwd", None)))
+        self.record_call(key, call.get("name"), given, at)
 
     def _take_result(self, status: str, content: str) -> None:
         """Finish the oldest open call: results come in the order of the calls."""

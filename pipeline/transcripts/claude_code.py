@@ -294,7 +294,7 @@ class ClaudeSession(SessionLog):
             if kind == "text":
                 self.say(Role.ASSISTANT, block.get("text"), at, record.get("uuid"))
             elif kind == "tool_use":
-                self.call(block.get("id"), block.get("name"), block.get("input"), at, _replaced(block.get("input")))
+                self.record_call(block.get("id"), block.get("name"), block.get("input"), at)
             else:
                 self.left_out[LeftOut.THINKING if "thinking" in str(kind) else LeftOut.UNKNOWN] += 1
 
@@ -364,10 +364,3 @@ def _answers(details: Mapping[str, Any], output: str) -> list[tuple[Any, Any]]:
 
 def _answer_text(answer: Any) -> str:
     return as_text(answer) or ", ".join(as_text(part) for part in as_list(answer))
-
-
-def _replaced(arguments: Any) -> str:
-    """Return the text that an edit replaces."""
-    fields = as_mapping(arguments)
-    edits = [fields, *(as_mapping(edit) for edit in as_list(fields.get("edits")))]
-    return "\n".join(text for edit in edits if (text := as_text(edit.get("old_string"))))

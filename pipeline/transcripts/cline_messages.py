@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.store.turns import Role
-from pipeline.transcripts.documents import parse_json
-from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text, parse_json
 from pipeline.transcripts.reader import SessionHead
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 # The person's words are in a tag at the start of a text, after one sentence of the program.
 _PERSON = re.compile(r"[^<]{0,2000}+<(?P<tag>task|feedback|user_message|answer|user_input)(?: [^<>]*+)?>")
@@ -131,7 +129,7 @@ class ClineLog(SessionLog):
                 continue
             one = f"{call}.{number}" if number else call
             output = as_text(result.get("result")) or as_text(result.get("error"))
-            record_result(self, one, ok=result["success"], output=output)
+            self.record_result(one, ok=result["success"], output=output)
         if call in self.calls:
             output = output_text(content)
             self._finish(call, output, failed=True if block.get("is_error") else bool(_find_failure(output)))
@@ -154,11 +152,11 @@ class ClineLog(SessionLog):
     def _record(self, key: str, name: str, arguments: Mapping[str, Any], at: Any) -> None:
         commands = as_list(arguments.get("commands"))
         if len(commands) < 2:
-            record_call(self, key, name, arguments, at)
+            self.record_call(key, name, arguments, at)
             return
         # Each command has a result.
         for number, command in enumerate(commands):
-            record_call(self, f"{key}.{number}" if number else key, name, {"commands": [command]}, at)
+            self.record_call(f"{key}.{number}" if number else key, name, {"commands": [command]}, at)
 
     def _take_answer_text(self, text: str, at: Any, key: str) -> None:
         rest, calls = _take_tagged(text, _XML_CALL)
@@ -173,7 +171,7 @@ class ClineLog(SessionLog):
         for number, ((tool, _), given) in enumerate(zip(calls, arguments, strict=True)):
             if tool not in _SPOKEN:
                 # The id says that the call waits for a result in a text.
-                record_call(self, f"{_XML_KEY}{key}.{number}", tool, given, at)
+                self.record_call(f"{_XML_KEY}{key}.{number}", tool, given, at)
 
     def _finish_xml(self, output: str) -> None:
         """Add the oldest open call of an answer's text with its output."""
@@ -185,7 +183,7 @@ class ClineLog(SessionLog):
         if "user denied" in output[:_HEAD_CHARS]:
             self.drop_call(key)
         else:
-            record_result(self, key, ok=None if failed is None else not failed, output=output)
+            self.record_result(key, ok=None if failed is None else not failed, output=output)
 
 
 def unwrap_prompt(text: str) -> str:

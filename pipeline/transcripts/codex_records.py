@@ -6,11 +6,10 @@ The program that Codex starts at the end of each turn imports this module, so it
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
-_PATCHED = re.compile(r"^\*\*\* (?P<kind>Add|Update|Delete) File: (?P<file>.+)$", re.MULTILINE)
 _EXIT_CODE = re.compile(r"\A[^\n]*\n?(?:.*\n){0,4}?.*\b(?:exited with code|exit code:?) (-?\d+)", re.IGNORECASE)
 # Codex writes one of these instead of an output if a call did not run.
 _NOT_RUN = re.compile(
@@ -22,29 +21,6 @@ _PATCHED_WELL = re.compile(r"\bSuccess\. Updated|\ADone!", re.IGNORECASE)
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh\Z")
 
 Payload = Mapping[str, Any]
-
-
-class PatchedFile(NamedTuple):
-    """A file that a patch changes: whether it is new, and the lines that it loses."""
-
-    file: str
-    is_new: bool
-    removed: str
-
-
-def list_patched_files(patch: str) -> list[str]:
-    """List the files that a patch in Codex' format changes, in order."""
-    return [match["file"].strip() for match in _PATCHED.finditer(patch)]
-
-
-def read_patch(patch: str) -> Iterator[PatchedFile]:
-    """Yield the files that a patch in Codex' format changes, in order."""
-    headers = list(_PATCHED.finditer(patch))
-    ends = [header.start() for header in headers[1:]] + [len(patch)]
-    for header, end in zip(headers, ends, strict=True):
-        lines = patch[header.end() : end].splitlines()
-        removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
-        yield PatchedFile(header["file"].strip(), header["kind"] == "Add", removed)
 
 
 def is_patch_applied(output: Any) -> bool:

@@ -23,13 +23,13 @@ from pipeline.transcripts.codex_records import (
     read_item,
     read_item_status,
     read_json,
-    read_patch,
     read_spoken_text,
     read_success,
 )
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, output_text
 from pipeline.transcripts.reader import Said, SessionHead
 from pipeline.transcripts.session_log import LeftOut, SessionLog
+from pipeline.transcripts.tool_calls import read_patch
 
 # Records whose kind stands at their start, and which contain nothing to import.
 _HEAD_BYTES = 200

@@ -10,7 +10,6 @@ from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, o
 from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "copilot-cli"
 _LOG = "events.jsonl"
@@ -74,19 +73,19 @@ class _CopilotLog(SessionLog):
         self.say(Role.ASSISTANT, data.get("content"), at, key)
         for request in map(as_mapping, as_list(data.get("toolRequests"))):
             call = as_text(request.get("toolCallId"))
-            record_call(self, call, as_text(request.get("name")), request.get("arguments"), at)
+            self.record_call(call, as_text(request.get("name")), request.get("arguments"), at)
 
     def _take_result(self, data: Mapping[str, Any], at: Any) -> None:
         key, output = as_text(data.get("toolCallId")), _read_output(data)
         use = self.calls.get(key)
         ok = data.get("success")
         if use is not None and use.tool in _ANSWERS and ok:
-            record_result(self, key, ok=True)
+            self.record_result(key, ok=True)
             self.say(Role.USER, output.removeprefix("User responded: "), at, f"{key}#answer")
         else:
             # A command that ran counts as a success, whatever its exit code.
             code = as_mapping(data.get("shellExecution")).get("exitCode")
-            record_result(self, key, ok=ok if isinstance(ok, bool) else None, output=output, exit_code=code)
+            self.record_result(key, ok=ok if isinstance(ok, bool) else None, output=output, exit_code=code)
 
 
 def _read_title(folder: Path) -> str | None:

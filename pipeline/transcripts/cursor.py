@@ -12,7 +12,6 @@ from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.path_slugs import find_folder
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "cursor"
 _QUERY, _QUERY_END = "<user_query>", "</user_query>"
@@ -82,8 +81,8 @@ class _CursorLog(SessionLog):
             self.say(Role.ASSISTANT, text, None, key)
         elif kind in ("tool_use", "tool_call"):
             # The log has no results.
-            record_call(self, key, as_text(block.get("name")), block.get("input"), None)
-            record_result(self, key, ok=None)
+            self.record_call(key, as_text(block.get("name")), block.get("input"), None)
+            self.record_result(key, ok=None)
         else:
             self.left_out[LeftOut.OUTPUT if "result" in kind else LeftOut.THINKING] += 1
 

@@ -14,12 +14,11 @@ from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.store.foreign_database import Condition, ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
-from pipeline.transcripts.documents import describe_database, list_folder, parse_json, read_file_uri
+from pipeline.transcripts.documents import describe_database, list_folder, read_file_uri
 from pipeline.transcripts.editor_folders import find_workspace_folder, list_user_folders
-from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, parse_json
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _TABLE = "cursorDiskKV"
 _CONVERSATION = "composerData:"
@@ -204,13 +203,13 @@ class _ConversationLog(SessionLog):
         if call.get("userDecision") == "rejected" or status == "cancelled" or result.get("rejected") is True:
             self.left_out[LeftOut.NOT_RUN] += 1
             return
-        record_call(self, key, name, parse_json(call.get("rawArgs")) or call.get("params"), at)
+        self.record_call(key, name, parse_json(call.get("rawArgs")) or call.get("params"), at)
         code = next((result[field] for field in ("exitCodeV2", "exitCode") if isinstance(result.get(field), int)), None)
         output = as_text(result.get("output")) or as_text(
             as_mapping(parse_json(call.get("error"))).get("clientVisibleErrorMessage")
         )
         ok = {"completed": True, "error": False}.get(status)
-        record_result(self, key, ok=ok, output=output, exit_code=code)
+        self.record_result(key, ok=ok, output=output, exit_code=code)
         if name.startswith("ask_question"):
             for answer in map(as_mapping, as_list(result.get("answers"))):
                 self.say(Role.USER, answer.get("freeformText"), at, f"{key}#answer")

@@ -1,13 +1,13 @@
 """Read a database of many sessions in rounds: each round reads what changed since the last, session by session."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 from pipeline.errors import ForeignDatabaseUnreadable
-from pipeline.store.foreign_database import Condition
-from pipeline.transcripts.documents import build_problem, parse_json
-from pipeline.transcripts.fields import as_mapping
+from pipeline.store.foreign_database import Condition, ForeignDatabase, open_foreign_database
+from pipeline.transcripts.documents import build_problem
+from pipeline.transcripts.fields import as_mapping, as_text, parse_json
 from pipeline.transcripts.reader import SessionPart, TranscriptFile
 
 
@@ -50,6 +50,35 @@ class Round:
     def end(self) -> str:
         """Return the mark at the end of the round."""
         return json.dumps({"since": self.until} | ({"proof": self.proof} if self.proof else {}))
+
+
+def read_rounds(
+    file: TranscriptFile,
+    mark: str | None,
+    changes: tuple[str, str],
+    read_session: Callable[[ForeignDatabase, str, Round], Iterator[SessionPart]],
+    *,
+    may_lack_table: bool = False,
+) -> Iterator[SessionPart]:
+    """Yield the sessions that changed since a mark; a table and a column of it, which grows, say when."""
+    return report_unreadable(_read_changed(file, mark, *changes, read_session, may_lack_table), file, mark)
+
+
+def _read_changed(
+    file: TranscriptFile,
+    mark: str | None,
+    table: str,
+    column: str,
+    read_session: Callable[[ForeignDatabase, str, Round], Iterator[SessionPart]],
+    may_lack_table: bool,
+) -> Iterator[SessionPart]:
+    with open_foreign_database(file.path) as db:
+        if may_lack_table and not db.columns(table):
+            return
+        round_ = Round.resume(mark, db.largest(table, column))
+        changed = set(map(as_text, db.values(table, "session_id", round_.changes(column))))
+        sessions = sorted(key for key in changed if key > round_.session)
+        yield from end_round((part for key in sessions for part in read_session(db, key, round_)), round_)
 
 
 def end_round(parts: Iterator[SessionPart], round_: Round) -> Iterator[SessionPart]:

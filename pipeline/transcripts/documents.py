@@ -10,25 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pipeline.transcripts.fields import as_mapping, as_text
+from pipeline.transcripts.fields import as_mapping, as_text, parse_json
 from pipeline.transcripts.log_lines import MOST_VALUES, has_many_values
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import PART_ENTRIES, SessionLog
 
 # A document is parsed as a whole; agents keep one per session.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
-
-
-def parse_json(text: Any) -> Any:
-    """Return the value of a JSON text, None if it is not valid; any other value is returned unchanged."""
-    if not isinstance(text, str | bytes):
-        return text
-    if has_many_values(text):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def load_document(path: Path) -> tuple[Any, str]:

@@ -8,7 +8,6 @@ from pipeline.transcripts.fields import as_mapping, as_text, list_blocks, output
 from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "droid"
 
@@ -45,10 +44,10 @@ class _DroidLog(SessionLog):
             if kind == "text":
                 self.say(role, block.get("text"), at, key)
             elif kind == "tool_use":
-                record_call(self, as_text(block.get("id")), as_text(block.get("name")), block.get("input"), at)
+                self.record_call(as_text(block.get("id")), as_text(block.get("name")), block.get("input"), at)
             elif kind == "tool_result":
                 output = output_text(block.get("content"))
                 failed = block.get("is_error") is True or output.startswith("Error:")
-                record_result(self, as_text(block.get("tool_use_id")), ok=not failed, output=output)
+                self.record_result(as_text(block.get("tool_use_id")), ok=not failed, output=output)
             else:
                 self.left_out[LeftOut.THINKING] += 1

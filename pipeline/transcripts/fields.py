@@ -1,5 +1,6 @@
 """Read the fields of foreign records: a field may be missing or have any type."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from typing import Any
 
 from pipeline.text.own_words import drop_host_text
 from pipeline.times import normalize_typed_time, utc_text
+from pipeline.transcripts.log_lines import has_many_values
 from pipeline.transcripts.reader import ERROR_CHARS
 
 # Times in milliseconds are larger: as seconds, this is in the year 5138.
@@ -17,6 +19,8 @@ _EXIT_CODE = re.compile(
     r"exit(?:ed with)?[ _]code:? (-?[0-9]{1,10})\b|\bexited with code (-?[0-9]{1,10})\b",
     re.IGNORECASE,
 )
+_STATED_CODE = re.compile(r"\bexit code:? (-?\d{1,10})\b", re.IGNORECASE)
+_EDGE_CHARS = 300
 # Where exit codes are written, and where the head of an error is: around the start of an output or at its end.
 _SEARCHED_CHARS = 2000
 _ERROR_TAGS = re.compile(r"</?(?:tool_use_)?error>")
@@ -27,10 +31,9 @@ _BODIES = frozenset(
     (
         *("content", "contents", "new_string", "old_string", "newText", "oldText", "new_str", "old_str", "new_source"),
         *("edits", "replacements", "diff", "patch", "file_text", "prompt", "plan", "todos", "questions"),
+        *("CodeContent", "ReplacementContent", "TargetContent"),
     )
 )
-_COMMAND_NAMES = ("cmd", "CommandLine", "script")
-_PATH_NAMES = ("path", "filePath", "absolute_path", "TargetFile", "AbsolutePath", "file")
 _COMMANDS = frozenset(("command", "cmd", "input"))
 
 
@@ -53,6 +56,18 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 def as_list(value: Any) -> list[Any]:
     """Return a list; an empty one for other values."""
     return value if isinstance(value, list) else []
+
+
+def parse_json(text: Any) -> Any:
+    """Return the value of a JSON text, None if it is not valid; any other value is returned unchanged."""
+    if not isinstance(text, str | bytes):
+        return text
+    if has_many_values(text):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def list_blocks(content: Any) -> Iterator[Mapping[str, Any]]:
@@ -119,23 +134,15 @@ def find_exit_code(output: str) -> int | None:
     return None if match is None else int(match[1] or match[2])
 
 
+def find_stated_code(output: str) -> int | None:
+    """Return the exit code in the first or last line, where programs put it around the output."""
+    text = output.strip()
+    edges = (text[:_EDGE_CHARS].partition("\n")[0], text[-_EDGE_CHARS:].rpartition("\n")[2])
+    match = next(filter(None, map(_STATED_CODE.search, edges)), None)
+    return None if match is None else int(match[1])
+
+
 def error_head(output: str) -> str:
     """Return the start of a failed call's output, without what hosts added to it."""
     text = _ERROR_TAGS.sub("", output[:_SEARCHED_CHARS])
     return as_text(drop_host_text(text)).strip()[:ERROR_CHARS]
-
-
-def as_claude_call(name: Any, arguments: Any, names: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """Return a call with Claude Code's names of the tool, its command and its file."""
-    tool, fields = names.get(as_text(name), as_text(name)), dict(as_mapping(arguments))
-    if tool == "Bash":
-        _rename(fields, _COMMAND_NAMES, "command")
-    elif tool in ("Read", "Edit", "Write"):
-        _rename(fields, _PATH_NAMES, "file_path")
-    return tool, fields
-
-
-def _rename(fields: dict[str, Any], names: tuple[str, ...], new: str) -> None:
-    value = next((fields.pop(name) for name in names if name in fields), None)
-    if value is not None and new not in fields:
-        fields[new] = value

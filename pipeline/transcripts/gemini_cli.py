@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, ClassVar
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import load_document
 from pipeline.transcripts.fields import (
-    as_claude_call,
     as_list,
     as_mapping,
     as_text,
@@ -28,18 +27,6 @@ AGENT = "gemini-cli"
 LARGEST_DOCUMENT = 128 << 20
 # Only the latest records are written again.
 MOST_RECORDS = 50
-TOOLS = {
-    "run_shell_command": "Bash",
-    "replace": "Edit",
-    "edit": "Edit",
-    "write_file": "Write",
-    "read_file": "Read",
-    "glob": "Glob",
-    "search_file_content": "Grep",
-    "grep_search": "Grep",
-    "web_fetch": "WebFetch",
-    "google_web_search": "WebSearch",
-}
 # The program adds the files that a prompt names behind this line.
 _REFERENCED_FILES = "--- Content from referenced files ---"
 _SNAPSHOT = re.compile(r"\s*<(?:state_snapshot|compressed_chat)\b")
@@ -188,11 +175,11 @@ class GeminiSession(SessionLog):
         if status == "cancelled":
             self.left_out[LeftOut.NOT_RUN] += 1
             return
-        tool, arguments = as_claude_call(call.get("name"), call.get("args"), TOOLS)
-        self.call(key, tool, arguments, call.get("timestamp") or at, arguments.get("old_string"))
+        self.record_call(key, call.get("name"), call.get("args"), call.get("timestamp") or at)
         output = "\n".join(map(read_response, as_list(call.get("result"))))
-        code = find_exit_code(output) if tool == "Bash" else None
-        shell = _SHELL_OUTPUT.search(output) if tool == "Bash" else None
+        is_command = self.calls[key].tool == "Bash"
+        code = find_exit_code(output) if is_command else None
+        shell = _SHELL_OUTPUT.search(output) if is_command else None
         self.finish(
             key,
             ok=status == "success" and code in (None, 0),

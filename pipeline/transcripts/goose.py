@@ -4,15 +4,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pipeline.store.foreign_database import ForeignDatabase, open_foreign_database
+from pipeline.store.foreign_database import ForeignDatabase
 from pipeline.store.turns import Role
-from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
-from pipeline.transcripts.documents import describe_database, describe_file, list_folder, parse_json
-from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
+from pipeline.transcripts.database_rounds import Round, read_rounds
+from pipeline.transcripts.documents import describe_database, describe_file, list_folder
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text, parse_json
 from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "goose"
 _DATABASE = "sessions.db"
@@ -42,7 +41,7 @@ class Reader(LogReader):
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
         if file.path.suffix == ".db":
-            return report_unreadable(_read_database(file, mark), file, mark)
+            return read_rounds(file, mark, ("messages", "id"), _read_session)
         return super().read(file, mark)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
@@ -59,21 +58,10 @@ def _find_sessions(places: Places) -> Path:
     return Path(environment.get("XDG_DATA_HOME") or places.home / ".local/share") / "goose/sessions"
 
 
-def _read_database(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
-    with open_foreign_database(file.path) as db:
-        round_ = Round.resume(mark, db.largest("messages", "id"))
-        yield from end_round(_read_sessions(db, round_), round_)
-
-
-def _read_sessions(db: ForeignDatabase, round_: Round) -> Iterator[SessionPart]:
-    changed = set(map(as_text, db.values("messages", "session_id", round_.changes("id"))))
-    for session_id in sorted(key for key in changed if key > round_.session):
-        for row in db.rows("sessions", _SESSION, [("id", "=", session_id)]):
-            yield from _read_session(db, row, round_)
-
-
-def _read_session(db: ForeignDatabase, row: Mapping[str, Any], round_: Round) -> Iterator[SessionPart]:
-    session_id = as_text(row["id"])
+def _read_session(db: ForeignDatabase, session_id: str, round_: Round) -> Iterator[SessionPart]:
+    row = next(db.rows("sessions", _SESSION, [("id", "=", session_id)]), None)
+    if row is None:
+        return
     head = SessionHead(
         _AGENT,
         session_id,
@@ -124,7 +112,7 @@ class _GooseLog(SessionLog):
             kind = block.get("type")
             if kind == "toolRequest":
                 call = as_mapping(as_mapping(block.get("toolCall")).get("value"))
-                record_call(self, as_text(block.get("id")), as_text(call.get("name")), call.get("arguments"), at)
+                self.record_call(as_text(block.get("id")), as_text(call.get("name")), call.get("arguments"), at)
             elif kind == "toolResponse":
                 self._take_result(block, is_new=is_new)
             elif not is_new:
@@ -148,4 +136,4 @@ class _GooseLog(SessionLog):
             self.drop_call(key)
             return
         code = as_mapping(as_mapping(value).get("structuredContent")).get("exit_code")
-        record_result(self, key, ok=not failed, output=output, exit_code=code)
+        self.record_result(key, ok=not failed, output=output, exit_code=code)

@@ -9,7 +9,6 @@ from pipeline.transcripts.fields import as_mapping, as_text, as_time, list_block
 from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "kimi-code"
 _LOG = "agents/main/wire.jsonl"
@@ -73,10 +72,10 @@ class _KimiLog(SessionLog):
         elif kind == "content.part":
             self.left_out[LeftOut.THINKING] += 1
         elif kind == "tool.call":
-            record_call(self, key, as_text(event.get("name")), event.get("args"), at)
+            self.record_call(key, as_text(event.get("name")), event.get("args"), at)
         elif kind == "tool.result":
             result = as_mapping(event.get("result"))
             failed = (result or event).get("isError") is True
-            record_result(self, key, ok=not failed, output=output_text(result or event.get("result")))
+            self.record_result(key, ok=not failed, output=output_text(result or event.get("result")))
         else:
             self.left_out[LeftOut.META] += 1

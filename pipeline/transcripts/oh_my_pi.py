@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from pipeline.transcripts import pi
-from pipeline.transcripts.documents import parse_json
-from pipeline.transcripts.fields import as_mapping, as_text
+from pipeline.transcripts.fields import as_mapping, as_text, parse_json
 from pipeline.transcripts.log_reader import list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 

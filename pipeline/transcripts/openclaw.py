@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from pipeline.store.foreign_database import ForeignDatabase, Row, open_foreign_database
+from pipeline.store.foreign_database import ForeignDatabase, Row
 from pipeline.transcripts import pi
-from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
+from pipeline.transcripts.database_rounds import Round, read_rounds
 from pipeline.transcripts.documents import describe_database, list_folder
 from pipeline.transcripts.fields import as_mapping, as_text
 from pipeline.transcripts.log_reader import folder_of, list_files
@@ -46,7 +46,7 @@ class Reader(pi.Reader):
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
         if file.path.suffix == ".sqlite":
-            return report_unreadable(_read_database(file, mark), file, mark)
+            return read_rounds(file, mark, (_EVENTS, "rowid"), _read_session, may_lack_table=True)
         return super().read(file, mark)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "OpenClawSession":
@@ -54,28 +54,19 @@ class Reader(pi.Reader):
         return OpenClawSession(SessionHead(_AGENT, pi.find_id(file.path)), state)
 
 
-def _read_database(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
-    with open_foreign_database(file.path) as db:
-        if db.columns(_EVENTS):
-            # An event that OpenClaw rewrites gets a new number.
-            round_ = Round.resume(mark, db.largest(_EVENTS, "rowid"))
-            yield from end_round(_read_sessions(db, round_), round_)
-
-
-def _read_sessions(db: ForeignDatabase, round_: Round) -> Iterator[SessionPart]:
-    changed = set(map(as_text, db.values(_EVENTS, "session_id", round_.changes("rowid"))))
-    for session_id in sorted(key for key in changed if key > round_.session):
-        session = OpenClawSession(SessionHead(_AGENT, session_id), {})
-        reason = _find_reason_to_skip(db, session_id)
-        if reason is not None:
-            session.left_out[reason] += 1
-        for row in db.rows(_EVENTS, _EVENT, [("session_id", "=", session_id)], order="seq") if reason is None else ():
-            if row["rowid"] > round_.until:
-                break
-            session.take_event(row, is_new=row["rowid"] > round_.since)
-            if session.is_full:
-                yield session.part(round_.mark)
-        yield session.part(round_.after(session_id))
+def _read_session(db: ForeignDatabase, session_id: str, round_: Round) -> Iterator[SessionPart]:
+    session = OpenClawSession(SessionHead(_AGENT, session_id), {})
+    reason = _find_reason_to_skip(db, session_id)
+    if reason is not None:
+        session.left_out[reason] += 1
+    for row in db.rows(_EVENTS, _EVENT, [("session_id", "=", session_id)], order="seq") if reason is None else ():
+        # An event that OpenClaw rewrites gets a new number.
+        if row["rowid"] > round_.until:
+            break
+        session.take_event(row, is_new=row["rowid"] > round_.since)
+        if session.is_full:
+            yield session.part(round_.mark)
+    yield session.part(round_.after(session_id))
 
 
 def _find_reason_to_skip(db: ForeignDatabase, session_id: str) -> LeftOut | None:

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pipeline.store.foreign_database import ForeignDatabase, open_foreign_database
+from pipeline.store.foreign_database import ForeignDatabase
 from pipeline.store.turns import Role
-from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
+from pipeline.transcripts.database_rounds import Round, read_rounds
 from pipeline.transcripts.documents import (
     build_problem,
     continue_session,
@@ -16,12 +16,10 @@ from pipeline.transcripts.documents import (
     describe_file,
     list_folder,
     load_document,
-    parse_json,
 )
-from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, parse_json
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _SESSION = ("id", "parent_id", "directory", "title", "revert", "time_created")
 _REJECTION = re.compile(r"\AThe user rejected permission .*? with the following feedback: (.+)", re.DOTALL)
@@ -60,28 +58,15 @@ class Reader:
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
         if file.path.suffix == ".db":
-            return report_unreadable(_read_database(file, mark), file, mark)
+            return read_rounds(file, mark, ("part", "time_updated"), partial(_read_session, file.agent))
         return _read_tree(file, mark)
 
 
-def _read_database(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
-    with open_foreign_database(file.path) as db:
-        round_ = Round.resume(mark, db.largest("part", "time_updated"))
-        if round_.since == round_.until:
-            return
-        yield from end_round(_read_sessions(db, file.agent, round_), round_)
-
-
-def _read_sessions(db: ForeignDatabase, agent: str, round_: Round) -> Iterator[SessionPart]:
-    changed = set(map(as_text, db.values("part", "session_id", round_.changes("time_updated"))))
-    for session_id in sorted(key for key in changed if key > round_.session):
-        for row in db.rows("session", _SESSION, [("id", "=", session_id)]):
-            yield from _read_session(db, agent, row, round_)
-
-
-def _read_session(db: ForeignDatabase, agent: str, row: Mapping[str, Any], round_: Round) -> Iterator[SessionPart]:
+def _read_session(agent: str, db: ForeignDatabase, session_id: str, round_: Round) -> Iterator[SessionPart]:
+    row = next(db.rows("session", _SESSION, [("id", "=", session_id)]), None)
+    if row is None:
+        return
     log = _start_log(agent, row)
-    session_id = log.head.id
     if row["parent_id"]:
         log.left_out[LeftOut.SUBAGENT] += 1
         yield log.part(round_.after(session_id))
@@ -216,9 +201,9 @@ class _OpencodeLog(SessionLog):
             if name in _TOOLS_WITH_OWN_ERRORS:
                 self.say(Role.USER, rejection[1], at, key)
             return
-        record_call(self, key, name, state.get("input"), at)
-        record_result(
-            self, key, ok=status != "error" and name != "invalid", output=output, exit_code=metadata.get("exit")
+        self.record_call(key, name, state.get("input"), at)
+        self.record_result(
+            key, ok=status != "error" and name != "invalid", output=output, exit_code=metadata.get("exit")
         )
         if name == "question":
             answers = [", ".join(map(as_text, as_list(answer))) for answer in as_list(metadata.get("answers"))]

@@ -6,25 +6,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
-from pipeline.transcripts.fields import as_claude_call, as_list, as_mapping, as_text, list_blocks, output_text
+from pipeline.transcripts.fields import as_mapping, as_text, list_blocks, output_text
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 AGENT = "pi"
-TOOLS = {
-    "bash": "Bash",
-    "shell_exec": "Bash",
-    "run_terminal": "Bash",
-    "exec": "Bash",
-    "edit": "Edit",
-    "edit_file": "Edit",
-    "write": "Write",
-    "write_file": "Write",
-    "read": "Read",
-    "grep": "Grep",
-    "find": "Glob",
-}
 _SUMMARIES = ("compaction", "branch_summary", "compact")
 _ADDED = ("custom", "custom_message", "hookMessage")
 _ID = re.compile(r"[0-9A-Za-z-]{8,}\Z")
@@ -135,8 +122,7 @@ class PiSession(SessionLog):
                 self.say(Role.ASSISTANT, block.get("text"), at, record_id)
             elif kind == "toolCall":
                 called = self.read_call(as_text(block.get("name")), as_mapping(block.get("arguments")))
-                tool, arguments = as_claude_call(*called, TOOLS)
-                self.call(block.get("id"), tool, arguments, at, _replaced(arguments))
+                self.record_call(block.get("id"), *called, at)
             else:
                 self.left_out[LeftOut.THINKING if kind == "thinking" else LeftOut.UNKNOWN] += 1
 
@@ -146,9 +132,3 @@ class PiSession(SessionLog):
         ok = None if message.get("cancelled") or not isinstance(code, int) else code == 0
         self.call(key, "Bash", {"command": message.get("command")}, at)
         self.finish(key, ok=ok, output=as_text(message.get("output")), exit_code=code if ok is not None else None)
-
-
-def _replaced(arguments: Mapping[str, Any]) -> str:
-    """Return the text that an edit replaces."""
-    edits = [arguments, *(as_mapping(edit) for edit in as_list(arguments.get("edits")))]
-    return "\n".join(text for edit in edits if (text := as_text(edit.get("oldText") or edit.get("old_string"))))

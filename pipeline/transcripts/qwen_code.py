@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
-from pipeline.transcripts.fields import as_claude_call, as_list, as_mapping, as_text, find_exit_code
-from pipeline.transcripts.gemini_cli import TOOLS, read_response
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, find_exit_code
+from pipeline.transcripts.gemini_cli import read_response
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -94,8 +94,7 @@ class QwenSession(SessionLog):
         for part in _list_parts(record):
             call = as_mapping(part.get("functionCall"))
             if call:
-                tool, arguments = as_claude_call(call.get("name"), call.get("args"), TOOLS)
-                self.call(call.get("id"), tool, arguments, at, arguments.get("old_string"))
+                self.record_call(call.get("id"), call.get("name"), call.get("args"), at)
             elif part.get("thought"):
                 self.left_out[LeftOut.THINKING] += 1
 

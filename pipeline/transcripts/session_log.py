@@ -11,9 +11,18 @@ from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import normalize_text
 from pipeline.text.own_words import drop_host_text
 from pipeline.text.unfinished_turns import is_host_text
-from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
+from pipeline.transcripts.fields import (
+    as_mapping,
+    as_text,
+    as_time,
+    error_head,
+    find_exit_code,
+    find_stated_code,
+    keep_arguments,
+)
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, ToolUse
+from pipeline.transcripts.tool_calls import translate
 
 # A part ends after so many entries, or characters in them.
 PART_ENTRIES = 2000
@@ -217,6 +226,22 @@ class SessionLog:
         code = find_exit_code(output) if exit_code is None and not ok else exit_code
         error = error_head(output) if ok is False else ""
         self._add_call(replace(use, ok=ok, exit_code=code, error=error))
+
+    def record_call(self, key: Any, name: Any, arguments: Any, at: Any) -> None:
+        """Note a tool call of this agent; a patch is a call for each of its files."""
+        for number, call in enumerate(translate(self.head.agent, name, arguments)):
+            self.call(f"{key}#{number}" if number else key, call.tool, call.arguments, at, call.replaced)
+
+    def record_result(self, key: str, *, ok: bool | None, output: str = "", exit_code: Any = None) -> None:
+        """Add a call with its result; a command that ends with another code than 0 failed."""
+        use = self.calls.get(key)
+        code = exit_code if isinstance(exit_code, int) and not isinstance(exit_code, bool) else None
+        if code is None and use is not None and use.tool == "Bash":
+            code = find_exit_code(output) if (stated := find_stated_code(output)) is None else stated
+        if code is not None:
+            ok = code == 0 and ok is not False
+        for each in (key, *(other for other in list(self.calls) if other.startswith(f"{key}#"))):
+            self.finish(each, ok=ok, output=output, exit_code=code)
 
     def list_calls(self, key: Any) -> list[str]:
         """List the open calls of a record: a patch of several files is several calls."""

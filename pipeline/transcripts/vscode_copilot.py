@@ -20,7 +20,7 @@ from pipeline.transcripts.log_reader import SETTLED_S
 from pipeline.transcripts.operation_log import replay
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import EDITING_TOOLS, record_call, record_result
+from pipeline.transcripts.tool_calls import EDITING_TOOLS
 
 _AGENT = "vscode-copilot"
 # The result of the question whether a tool may run.
@@ -127,25 +127,25 @@ class _ChatLog(SessionLog):
         if terminal.get("kind") == "terminal":
             line = as_mapping(terminal.get("commandLine"))
             fields = (line.get("userEdited"), line.get("toolEdited"), line.get("original"), terminal.get("command"))
-            record_call(self, key, "bash", {"command": next(filter(None, map(as_text, fields)), "")}, at)
+            self.record_call(key, "bash", {"command": next(filter(None, map(as_text, fields)), "")}, at)
             code = as_mapping(terminal.get("terminalCommandState")).get("exitCode")
             output = as_text(as_mapping(terminal.get("terminalCommandOutput")).get("text"))
-            record_result(self, key, ok=None, output=output, exit_code=code)
+            self.record_result(key, ok=None, output=output, exit_code=code)
             return
-        record_call(self, key, name, arguments, at)
+        self.record_call(key, name, arguments, at)
         uses = [use for call, use in self.calls.items() if call.startswith(key) and use.tool in EDITING_TOOLS]
         edited.update(as_text(use.arguments.get("file_path")) for use in uses)
         details = as_mapping(item.get("resultDetails"))
         failed = details.get("isError") is True
-        record_result(self, key, ok=not failed, output=output_text(details.get("output")) if failed else "")
+        self.record_result(key, ok=not failed, output=output_text(details.get("output")) if failed else "")
 
     def _take_edit(self, item: Mapping[str, Any], at: Any, key: str, edited: set[str]) -> None:
         uri = as_mapping(item.get("uri"))
         path = as_text(uri.get("fsPath")) or read_file_uri(uri.get("external")) or as_text(uri.get("path"))
         if path and path not in edited:
             edited.add(path)
-            record_call(self, key, "edit", {"file_path": path}, at)
-            record_result(self, key, ok=True)
+            self.record_call(key, "edit", {"file_path": path}, at)
+            self.record_result(key, ok=True)
 
     def _take_answers(self, item: Mapping[str, Any], at: Any, key: str) -> None:
         for number, answer in enumerate(as_mapping(item.get("data")).values()):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from flask import Response
 
-from pipeline.transcripts.antigravity import CUT, FULL, TOOLS
-from pipeline.transcripts.fields import as_claude_call
+from pipeline.transcripts.antigravity import CUT, FULL
+from pipeline.transcripts.tool_calls import translate
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
@@ -48,7 +48,7 @@ def read_antigravity(event: Fields, *, is_local: bool) -> Fields:
         read["cwd"] = folders[0]
     if name == BEFORE_TOOL:
         call = event["toolCall"] if isinstance(event["toolCall"], dict) else {}
-        read["tool_name"], read["tool_input"] = as_claude_call(call.get("name"), call.get("args"), TOOLS)
+        read["tool_name"], read["tool_input"], _ = next(translate(HOST, call.get("name"), call.get("args")))
     if isinstance(path, str) and isinstance(session_id, str) and is_local:
         log = _find_log(path)
         read["transcript_path"] = str(log)

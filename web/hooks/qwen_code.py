@@ -2,7 +2,7 @@
 
 from flask import Response
 
-from pipeline.transcripts.gemini_cli import TOOLS
+from pipeline.transcripts.tool_calls import TOOLS
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
@@ -33,5 +33,5 @@ def read_qwen(event: Fields) -> Fields:
         # `prompt` contains what commands and earlier hooks added.
         read["prompt"] = typed
     if isinstance(tool, str):
-        read["tool_name"] = TOOLS.get(tool, tool)
+        read["tool_name"] = TOOLS["qwen-code"].names.get(tool, tool)
     return read

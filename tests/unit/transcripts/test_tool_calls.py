@@ -4,13 +4,13 @@ import pytest
 
 from pipeline.transcripts.reader import SessionHead
 from pipeline.transcripts.session_log import SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
+from pipeline.transcripts.tool_calls import translate_call
 
 
-def describe(name, arguments, **result):
-    log = SessionLog(SessionHead("x", "s"), {})
-    record_call(log, "c", name, arguments, None)
-    record_result(log, "c", **({"ok": True} | result))
+def describe(name, arguments, agent="cursor", **result):
+    log = SessionLog(SessionHead(agent, "s"), {})
+    log.record_call("c", name, arguments, None)
+    log.record_result("c", **({"ok": True} | result))
     return [(use.tool, dict(use.arguments), use.ok, use.exit_code, use.replaced) for use in log.entries]
 
 
@@ -41,6 +41,38 @@ def test_a_call_is_translated(name, arguments, expected):
     ((tool, kept, ok, code, replaced),) = describe(name, arguments)
     assert (tool, kept, replaced) == expected
     assert (ok, code) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "arguments", "expected"),
+    [
+        ("pi", "exec", {"cmd": "ls", "timeout": 5}, ("Bash", {"command": "ls", "timeout": 5}, "")),
+        ("openclaw", "edit", {"path": "a", "edits": [{"oldText": "x"}]}, ("Edit", {"file_path": "a"}, "x")),
+        ("pi", "Edit", {"path": "a"}, ("Edit", {"file_path": "a"}, "")),
+        ("gemini-cli", "replace", {"file_path": "a", "old_string": "x"}, ("Edit", {"file_path": "a"}, "x")),
+        ("qwen-code", "bash", {"cmd": "ls"}, ("bash", {"cmd": "ls"}, "")),
+        (
+            "antigravity",
+            "replace_file_content",
+            {"TargetFile": "a", "TargetContent": "x", "ReplacementContent": "y"},
+            ("Edit", {"file_path": "a"}, "x"),
+        ),
+        ("claude-code", "mcp__files__edit", {"path": "a", "old_string": "x"}, ("mcp__files__edit", {"path": "a"}, "x")),
+    ],
+)
+def test_an_agent_may_have_its_own_names(agent, name, arguments, expected):
+    ((tool, kept, _, _, replaced),) = describe(name, arguments, agent)
+    assert (tool, kept, replaced) == expected
+
+
+def test_a_patch_without_files_changes_nothing():
+    assert describe("apply_patch", {"input": "*** Begin Patch"}) == []
+    assert translate_call("apply_patch", {}) == ("apply_patch", {})
+
+
+def test_a_line_that_a_patch_adds_names_no_file():
+    patch = "*** Begin Patch\n*** Update File: a\n+*** Add File: b\n*** End Patch"
+    assert [kept for _, kept, *_ in describe("apply_patch", {"input": patch})] == [{"file_path": "a"}]
 
 
 def test_a_patch_is_an_edit_of_each_file():
