@@ -13,12 +13,6 @@ MAX_LOG_ROWS = 1_000_000
 # Maximum number of ids per entry; their total number is stored as well.
 MAX_IDS_PER_ENTRY = 100
 
-CREATE = (
-    "CREATE TABLE access (seq INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, request TEXT NOT NULL, "
-    "person TEXT NOT NULL, token TEXT, workspace TEXT, action TEXT NOT NULL, status INTEGER NOT NULL, "
-    "memory_ids TEXT NOT NULL, memories INTEGER NOT NULL)"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class AccessEntry:

@@ -44,16 +44,13 @@ class Bridge:
     memory_id: str | None = None
 
 
-def replace(db: Connection, mined: Sequence[MinedBridge], at: str) -> None:
+def replace(db: Connection, mined: Sequence[MinedBridge]) -> None:
     """Replace all bridges, if they differ from the stored ones."""
     rows = [(bridge.first, bridge.second, bridge.source, bridge.memory_seq) for bridge in mined]
     if rows == db.execute("SELECT first, second, source, memory_seq FROM bridge ORDER BY seq").fetchall():
         return
     db.execute("DELETE FROM bridge")
-    db.executemany(
-        "INSERT INTO bridge (first, second, source, memory_seq, id, at) VALUES (?, ?, ?, ?, ?, ?)",
-        [(*row, f"{row[0]} = {row[1]}", at) for row in rows],
-    )
+    db.executemany("INSERT INTO bridge (first, second, source, memory_seq) VALUES (?, ?, ?, ?)", rows)
     meta.increment(db, meta.BRIDGES_GENERATION)
 
 

@@ -5,16 +5,14 @@ operations, and later changes of other machines win over them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from sqlite3 import Connection
 
 from pipeline.store import clock, meta, oplog, replicated_records
 from pipeline.store.database import Database
 from pipeline.store.replicated_records import GONE, PURGE, Fields, Key
+from pipeline.store.scripts import run_script
 from pipeline.times import parse
 
-# The length of a device's name; a store that never exchanged has a shorter one.
-NODE_CHARS = 16
 # The fields that say when a record last changed, the most precise one first.
 _TIMES = ("updated_at", "settled_at", "answered_at", "at")
 
@@ -47,29 +45,8 @@ def start_log(database: Database) -> None:
 
 def install_triggers(db: Connection) -> None:
     """Create the triggers of a SQLite file that note which records a transaction changes, if it keeps a log."""
-    if meta.get(db, meta.OPERATION_LOG) is None:
-        return
-    # Not as a script, which would commit the transaction.
-    for statement in files("pipeline.store").joinpath("log_triggers.sql").read_text(encoding="utf-8").split("\n\n"):
-        db.execute(statement)
-
-
-def migrate_log(db: Connection) -> None:
-    """Keep the operation log of a SQLite file that has exchanged with another machine, and drop any other."""
-    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        db.execute(f'DROP TRIGGER "{name}"')
-    if _has_exchanged(db):
-        meta.put(db, meta.OPERATION_LOG, oplog.COMPLETE)
-        install_triggers(db)
-    else:
-        db.execute("DELETE FROM operation")
-        db.execute("DELETE FROM touched")
-
-
-def _has_exchanged(db: Connection) -> bool:
-    """Return whether a store was named after a device, or contains operations of another one."""
-    signed = "SELECT 1 FROM operation WHERE signature IS NOT NULL LIMIT 1"
-    return len(_node(db)) == NODE_CHARS or db.execute(signed).fetchone() is not None
+    if meta.get(db, meta.OPERATION_LOG) is not None:
+        run_script(db, "log_triggers.sql")
 
 
 def _log_rows(db: Connection, keys: Sequence[Key]) -> None:

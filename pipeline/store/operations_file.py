@@ -19,36 +19,15 @@ from pipeline.store.database import HomeTables
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
+from pipeline.store.scripts import run_script
 
 MIGRATIONS = Migrations("operations")
 
 
 @MIGRATIONS()
-def m001_journal(db: sqlite_utils.Database) -> None:
-    """Create the error log and the list of workers."""
-    db.execute(
-        "CREATE TABLE error (seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, workspace TEXT, "
-        "component TEXT NOT NULL, message TEXT NOT NULL)"
-    )
-    db.execute("CREATE TABLE worker (owner TEXT PRIMARY KEY, started_at REAL NOT NULL, seen_at REAL NOT NULL)")
-
-
-@MIGRATIONS()
-def m002_repaired(db: sqlite_utils.Database) -> None:
-    """Add the time of an error's repair."""
-    db.execute("ALTER TABLE error ADD COLUMN repaired_at REAL")
-
-
-@MIGRATIONS()
-def m003_hook_runs(db: sqlite_utils.Database) -> None:
-    """Add runs of hooks."""
-    db.execute(
-        "CREATE TABLE hook_run (seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, event TEXT NOT NULL, "
-        "host TEXT NOT NULL, workspace TEXT NOT NULL, session_id TEXT, took_ms REAL NOT NULL, outcome TEXT NOT NULL, "
-        "memory_ids TEXT NOT NULL, reason TEXT, text TEXT NOT NULL, trace TEXT)"
-    )
-    db.execute("CREATE INDEX hook_run_at ON hook_run (at)")
-    db.execute("CREATE INDEX hook_run_session ON hook_run (session_id, seq) WHERE session_id IS NOT NULL")
+def s001_schema(db: sqlite_utils.Database) -> None:
+    """Create every table."""
+    run_script(db.conn, "operations.sql")
 
 
 class OperationsFile(HomeTables):

@@ -16,7 +16,7 @@ MIGRATIONS = Migrations("reverie-peers")
 
 
 @MIGRATIONS()
-def p001_peers(db: Database) -> None:
+def s001_schema(db: Database) -> None:
     """Create every table."""
     db.table("identity").create({"node": str, "name": str, "seed": str, "age": str, "made_at": str}, pk="node")
     db.table("circle").create({"secret": str, "epoch": int, "notice": str, "made_at": str}, pk="secret")

@@ -20,6 +20,7 @@ from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
 from pipeline.store.people import PeopleTables, remove
+from pipeline.store.scripts import run_script
 
 MIGRATIONS = Migrations("reverie-people")
 # Tables that change with every request.
@@ -27,57 +28,9 @@ _PASSING = frozenset({"access", "sqlite_sequence"})
 
 
 @MIGRATIONS()
-def q001_people(db: Database) -> None:
+def s001_schema(db: Database) -> None:
     """Create every table."""
-    # A removed person's id stays reserved, so that no other person gets their memories.
-    db.execute(
-        "CREATE TABLE person (id TEXT PRIMARY KEY, name TEXT NOT NULL, is_admin INTEGER NOT NULL, "
-        "added_at TEXT NOT NULL, removed_at TEXT)"
-    )
-    db.execute(
-        "CREATE TABLE token (id TEXT PRIMARY KEY, person TEXT NOT NULL REFERENCES person (id), device TEXT NOT NULL, "
-        "hash TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, expires_at TEXT, last_used_at TEXT, revoked_at TEXT)"
-    )
-    db.execute("CREATE INDEX token_person ON token (person)")
-    # `grant` is a reserved word of SQL.
-    db.execute(
-        "CREATE TABLE workspace_grant (person TEXT NOT NULL REFERENCES person (id), workspace TEXT NOT NULL, "
-        "role TEXT NOT NULL, PRIMARY KEY (person, workspace))"
-    )
-
-
-@MIGRATIONS()
-def q002_access_log(db: Database) -> None:
-    """Add the access log."""
-    db.execute(access_log.CREATE)
-    db.execute("CREATE INDEX access_at ON access (at)")
-    db.execute("CREATE INDEX access_person ON access (person, seq)")
-    db.execute("CREATE INDEX access_workspace ON access (workspace, seq)")
-
-
-@MIGRATIONS()
-def q003_sign_in(db: Database) -> None:
-    """Add names at the OpenID Connect provider and the time of sign-outs."""
-    db.execute("ALTER TABLE person ADD COLUMN email TEXT")
-    db.execute("ALTER TABLE person ADD COLUMN signed_out_at TEXT")
-    db.execute("CREATE UNIQUE INDEX person_email ON person (email) WHERE removed_at IS NULL AND email IS NOT NULL")
-
-
-@MIGRATIONS()
-def q004_subjects(db: Database) -> None:
-    """Separate the subjects of an issuer from addresses; a subject without "@" was entered without its issuer."""
-    db.execute("ALTER TABLE person ADD COLUMN issuer TEXT")
-    db.execute("ALTER TABLE person ADD COLUMN subject TEXT")
-    # An issuer and its subject were stored with a space between them; an address has none.
-    db.execute(
-        "UPDATE person SET issuer = substr(email, 1, instr(email, ' ') - 1), "
-        "subject = substr(email, instr(email, ' ') + 1), email = NULL WHERE email LIKE '% %'"
-    )
-    db.execute("UPDATE person SET issuer = '', subject = email, email = NULL WHERE email NOT LIKE '%@%'")
-    db.execute(
-        "CREATE UNIQUE INDEX person_subject ON person (issuer, subject) "
-        "WHERE removed_at IS NULL AND subject IS NOT NULL"
-    )
+    run_script(db.conn, "people.sql")
 
 
 class PeopleFile(PeopleTables):

@@ -2,7 +2,8 @@
 
 -- Memories. Derived indexes key on seq, so the number of a purged memory is never reused. A memory with a subject is
 -- a keyed fact, valid from valid_from until before valid_to. given_importance is the importance before decay, so that
--- a job that runs twice applies decay once.
+-- a job that runs twice applies decay once. author wrote it, NULL for the data directory's owner; shared_from is its
+-- scope before it was shared; row_hash shows whether another program changed the row.
 CREATE TABLE memory (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -36,7 +37,12 @@ CREATE TABLE memory (
     valid_to TEXT,
     merged_into INTEGER,
     recalled_at TEXT,
-    given_importance REAL
+    given_importance REAL,
+    expires_at TEXT,
+    sensitivity TEXT NOT NULL DEFAULT 'normal',
+    author TEXT,
+    shared_from TEXT,
+    row_hash TEXT
 );
 
 -- Exact deduplication is a constraint for every writer. A keyed fact may return to an earlier value.
@@ -72,7 +78,10 @@ CREATE INDEX memory_candidate ON memory (seq) WHERE candidate = 1 AND archived_a
 -- is named in the query, because lists are ordered by row number.
 CREATE INDEX memory_archived ON memory (archived_at) WHERE archived_at > '';
 
--- Earlier states of a memory before edits and merges; for a merge, the other memory.
+CREATE INDEX memory_expires ON memory (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Earlier states of a memory before edits and merges; for a merge, the other memory. uid is the same on every machine;
+-- author is who changed it, NULL for the data directory's owner.
 CREATE TABLE history (
     seq INTEGER PRIMARY KEY,
     memory_seq INTEGER NOT NULL REFERENCES memory (seq),
@@ -80,19 +89,26 @@ CREATE TABLE history (
     event TEXT NOT NULL,
     content TEXT,
     detail TEXT NOT NULL,
-    about_seq INTEGER
+    about_seq INTEGER,
+    uid TEXT,
+    author TEXT
 );
 
 CREATE INDEX history_memory ON history (memory_seq);
 
 CREATE INDEX history_about ON history (about_seq) WHERE about_seq IS NOT NULL;
 
--- The change log.
+CREATE UNIQUE INDEX history_uid ON history (uid, memory_seq);
+
+-- The change log. Its clock grows with its numbers, so that a time is found from the end of the log without an index,
+-- which would cost every write a page. For a purged memory, about is its kind and scope as JSON, so that only its
+-- readers see the purge.
 CREATE TABLE change (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    hlc TEXT NOT NULL UNIQUE,
+    hlc TEXT NOT NULL,
     op TEXT NOT NULL,
-    memory_id TEXT NOT NULL
+    memory_id TEXT NOT NULL,
+    about TEXT
 );
 
 -- The lexical tail: tokens of memories since the segment was built.
@@ -143,6 +159,27 @@ CREATE TABLE mention (
 ) WITHOUT ROWID;
 
 CREATE INDEX mention_entity ON mention (entity_seq);
+
+-- Other names of entities: a mention of the alias is linked to the target. A separate pair is never merged again.
+CREATE TABLE entity_alias (
+    kind TEXT,
+    name TEXT,
+    target_kind TEXT NOT NULL,
+    target_name TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+
+CREATE INDEX entity_alias_target ON entity_alias (target_kind, target_name);
+
+-- Pairs of names for one thing, as they are written; mined from the memories, and can be mined again.
+CREATE TABLE bridge (
+    seq INTEGER PRIMARY KEY,
+    first TEXT NOT NULL,
+    second TEXT NOT NULL,
+    source TEXT NOT NULL,
+    memory_seq INTEGER NOT NULL
+);
 
 -- The map of entities. A new drawing is written row by row next to the visible one, and then replaces it.
 CREATE TABLE entity_place (
@@ -229,7 +266,7 @@ CREATE TABLE admission (
 
 CREATE INDEX admission_turned_away ON admission (content_hash) WHERE content_hash IS NOT NULL;
 
--- Memories shown to agents, and whether a lesson was followed.
+-- Memories shown to agents, and whether a lesson was followed. A withheld lesson was not shown.
 CREATE TABLE impression (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -239,7 +276,8 @@ CREATE TABLE impression (
     followed INTEGER,
     note TEXT,
     answered_at TEXT,
-    agent_id TEXT
+    agent_id TEXT,
+    withheld INTEGER NOT NULL DEFAULT 0
 );
 
 CREATE INDEX impression_memory ON impression (memory_seq);
@@ -257,7 +295,9 @@ CREATE TABLE seen (
 
 CREATE INDEX seen_memory ON seen (memory_seq);
 
--- Actions of agents; target is a command or a file, without secrets.
+-- Actions of agents; target is a command or a file, without secrets. error is the start of a failed call's output, and
+-- error_signature the same without what differs between two occurrences; replaced_hash is of the text that an edit
+-- replaced.
 CREATE TABLE action (
     seq INTEGER PRIMARY KEY,
     at TEXT NOT NULL,
@@ -266,20 +306,66 @@ CREATE TABLE action (
     tool TEXT NOT NULL,
     type TEXT NOT NULL,
     target TEXT NOT NULL,
-    ok INTEGER NOT NULL
+    ok INTEGER NOT NULL,
+    exit_code INTEGER,
+    error TEXT,
+    error_signature TEXT,
+    replaced_hash TEXT
 );
 
 CREATE INDEX action_session ON action (session_id, seq);
 
+CREATE INDEX action_error ON action (error_signature) WHERE error_signature IS NOT NULL;
+
+-- Copies of an action in forked sessions have its time.
+CREATE INDEX action_time ON action (at);
+
 -- A session of an agent, and the start of its current turn.
 CREATE TABLE agent_session (
-    id TEXT PRIMARY KEY, cwd TEXT NOT NULL, started_at TEXT NOT NULL, turn_at TEXT NOT NULL
+    id TEXT PRIMARY KEY,
+    cwd TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    turn_at TEXT NOT NULL,
+    name TEXT,
+    agent TEXT,
+    branch TEXT,
+    ended_at TEXT
 ) WITHOUT ROWID;
+
+-- Turns of sessions, without secrets; a person's turn is read once for lasting statements. text_hash is of role and
+-- text, by which copies in forked and resumed sessions are recognized.
+CREATE TABLE turn (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    content TEXT NOT NULL,
+    at TEXT NOT NULL,
+    text_hash INTEGER
+);
+
+CREATE INDEX turn_session ON turn (session_id, seq);
+
+CREATE INDEX turn_text ON turn (text_hash) WHERE text_hash IS NOT NULL;
+
+-- What a session concluded, extracted from its turns: can be extracted again. topic is a JSON list of names.
+CREATE TABLE conclusion (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT NOT NULL,
+    turn_seq INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    content TEXT NOT NULL,
+    topic TEXT NOT NULL,
+    at TEXT NOT NULL,
+    superseded_by INTEGER
+);
+
+CREATE INDEX conclusion_session ON conclusion (session_id, seq);
 
 -- Sessions of which nothing is stored.
 CREATE TABLE incognito (session_id TEXT PRIMARY KEY, since TEXT NOT NULL) WITHOUT ROWID;
 
--- Runs of jobs. A requested run has no started_at before it starts; generation is the change number at its start.
+-- Runs of jobs. A requested run has no started_at before it starts; generation is the change number at its start, and
+-- end_number counts finished runs in the order of their ends, by which readers of events continue.
 CREATE TABLE job_run (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -292,7 +378,8 @@ CREATE TABLE job_run (
     error TEXT,
     done INTEGER NOT NULL DEFAULT 0,
     total INTEGER NOT NULL DEFAULT 0,
-    generation INTEGER NOT NULL DEFAULT 0
+    generation INTEGER NOT NULL DEFAULT 0,
+    end_number INTEGER
 );
 
 CREATE INDEX job_run_name ON job_run (name, seq);
@@ -327,7 +414,8 @@ CREATE TABLE arc_member (
 
 CREATE INDEX arc_member_arc ON arc_member (arc_seq, position);
 
--- Past and predicted queries: a predicted query is answered in advance while the server is idle.
+-- Past and predicted queries: a predicted query is answered in advance while the server is idle. state is the state of
+-- the store that the answers are valid in.
 CREATE TABLE query (
     text TEXT PRIMARY KEY, times INTEGER NOT NULL, first_at TEXT NOT NULL, last_at TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -337,11 +425,13 @@ CREATE TABLE prediction (
     query TEXT NOT NULL,
     reason TEXT NOT NULL,
     at TEXT NOT NULL,
+    state TEXT,
+    answers TEXT,
     UNIQUE (query)
 );
 
 CREATE TABLE prediction_day (
-    day TEXT PRIMARY KEY, asked INTEGER NOT NULL, foreseen INTEGER NOT NULL
+    day TEXT PRIMARY KEY, asked INTEGER NOT NULL, foreseen INTEGER NOT NULL, answered INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
 -- Items of sources that are read repeatedly: the digest is of the content read, empty for a forgotten item.
@@ -373,6 +463,55 @@ CREATE INDEX ingest_memory_hash ON ingest_memory (hash);
 
 -- A salted mark of every purged text, so that reading a source again does not bring it back.
 CREATE TABLE ingest_purged (mark TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- Texts that a person refused, by hash, or by a salted mark if the memory was purged. Two machines may have refused the
+-- same text, each in a different memory.
+CREATE TABLE refusal (
+    mark TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    how TEXT NOT NULL,
+    at TEXT NOT NULL,
+    offers INTEGER NOT NULL DEFAULT 0,
+    offered_at TEXT,
+    PRIMARY KEY (mark, memory_id)
+) WITHOUT ROWID;
+
+CREATE INDEX refusal_memory ON refusal (memory_id);
+
+-- One row per operation: a change of some fields of a memory, or of a relation between memories, stamped by a hybrid
+-- logical clock. `after` names the operations whose values it replaced; an operation of another machine has its
+-- author's signature and the remote that delivered it. A purge erases all other operations of its memory.
+CREATE TABLE operation (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    hlc TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    other_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    fields TEXT NOT NULL,
+    after TEXT NOT NULL,
+    signature TEXT,
+    via TEXT
+);
+
+CREATE INDEX operation_memory ON operation (memory_id);
+
+CREATE INDEX operation_other ON operation (other_id) WHERE other_id <> '';
+
+CREATE INDEX operation_purge ON operation (memory_id) WHERE kind = 'purge';
+
+CREATE INDEX operation_merged ON operation (json_extract(fields, '$.merged_into'))
+    WHERE json_extract(fields, '$.merged_into') IS NOT NULL;
+
+-- Written by triggers; the commit compares the rows with the log and empties the table.
+CREATE TABLE touched (
+    kind TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    other_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (kind, memory_id, other_id, name)
+) WITHOUT ROWID;
 
 -- Single values: node id, current segment, generations of indexes.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlite_utils import Database, Migrations
 
 from pipeline.store.database import HomeTables
+from pipeline.store.scripts import run_script
 
 # Months of records with two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000
@@ -29,32 +30,9 @@ Name = tuple[str | None, ...]
 
 
 @MIGRATIONS()
-def t001_transcripts(db: Database) -> None:
+def s001_schema(db: Database) -> None:
     """Create every table."""
-    db.execute("CREATE TABLE transcript_record (seq INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE)")
-    db.execute(
-        "CREATE TABLE transcript (name TEXT PRIMARY KEY, offset_bytes INTEGER NOT NULL, digest TEXT, at TEXT NOT NULL)"
-    )
-    db.execute("CREATE INDEX transcript_at ON transcript (at)")
-
-
-@MIGRATIONS()
-def t002_imported_files(db: Database) -> None:
-    """Create the tables of the import of sessions."""
-    db.execute(
-        "CREATE TABLE transcript_file (name TEXT PRIMARY KEY, agent TEXT NOT NULL, mark TEXT, size INTEGER, "
-        "modified REAL)"
-    )
-    db.execute("CREATE INDEX transcript_file_agent ON transcript_file (agent)")
-    db.execute("CREATE TABLE transcript_value (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-
-
-@MIGRATIONS()
-def t003_one_reading(db: Database) -> None:
-    """Drop the positions in transcripts: hooks and imports read a file from the same mark."""
-    db.execute("DROP TABLE transcript")
-    # These marks are never replaced, and may contain what was said.
-    db.execute("UPDATE transcript_file SET mark = NULL WHERE agent = 'hooks'")
+    run_script(db.conn, "transcripts.sql")
 
 
 @dataclass(frozen=True, slots=True)

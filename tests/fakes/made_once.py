@@ -39,9 +39,11 @@ def copy_ready_store(
     if _is_empty(connection):
         with FileLock(file.with_suffix(".opening")), _one_copy:
             if _is_empty(connection):
-                _copy(_make_store(migrations), connection)
+                store = _make_store(migrations)
                 if migrations is MIGRATIONS:
-                    connection.execute("UPDATE meta SET value = ? WHERE key = ?", (secrets.token_hex(4), meta.NODE))
+                    # Before the copy: another thread may read the file as soon as it has tables.
+                    store.execute("UPDATE meta SET value = ? WHERE key = ?", (secrets.token_hex(4), meta.NODE))
+                _copy(store, connection)
     make_ready(connection, file, migrations, snapshots=snapshots)
 
 

@@ -8,7 +8,7 @@ from sqlite_utils import Database
 from pipeline.store.migrations import MIGRATIONS
 
 
-def m999_next_version(db: Database) -> None:
+def s999_next_version(db: Database) -> None:
     db.execute("CREATE TABLE next_version (x)")
     db.execute("ALTER TABLE memory ADD COLUMN next_field TEXT")
 
@@ -17,7 +17,7 @@ def m999_next_version(db: Database) -> None:
 def next_version() -> Iterator[None]:
     """Let the schema have one migration more."""
     known = len(MIGRATIONS._migrations)
-    MIGRATIONS()(m999_next_version)
+    MIGRATIONS()(s999_next_version)
     try:
         yield
     finally:

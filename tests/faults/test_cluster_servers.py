@@ -147,11 +147,11 @@ def test_where_a_later_version_was_this_one_refuses_to_write_and_says_why(cluste
     try:
         reply = client.call("POST", "/v1/memories", {"content": text})
         assert reply.status == 503
-        assert "later version of Reverie" in reply.body["detail"]
+        assert "another version of Reverie" in reply.body["detail"]
         with cluster.add("front", "front-of-before").stack as late:
             late.launch("web")
             answer = wait_until("it answers or has ended", lambda: _say_of(late))
-            assert "later version of Reverie" in answer
+            assert "another version of Reverie" in answer
     finally:
         witness.do("DELETE FROM migration WHERE name = 'p999_of_a_later_version'")
         del cluster.machines["front-of-before"]

@@ -175,6 +175,6 @@ def test_a_journal_of_a_later_version_is_refused_and_named(settings, paths, monk
     with contextlib.closing(open_web(settings)) as container:
         assert CheckedClient(create_app(container), container.token).get("/v1/errors").status_code == 503
     doctor = CliRunner().invoke(cli, ["doctor"])
-    assert f"fail  journal: {file} was changed by a later version" in doctor.output
+    assert f"fail  journal: {file} was changed by another version" in doctor.output
     assert "move the file away" in doctor.output
     assert file.read_bytes() == before

@@ -121,12 +121,12 @@ def test_who_comes_after_a_later_version_is_refused_and_so_is_who_was_there_befo
     database = databases.get("team", create=True)
     with psycopg.connect(url, autocommit=True) as later:
         later.execute("INSERT INTO migration VALUES ('p999_later')")
-    with pytest.raises(StoreUnavailable, match="later version of Reverie"), database.write() as db:
+    with pytest.raises(StoreUnavailable, match="another version of Reverie"), database.write() as db:
         meta.put(db, "a", "1")
     fresh = open_stores(fast_settings(tmp_path / "other", store=Secret(url)), PROFILE, str)
-    with pytest.raises(StoreUnavailable, match="later version of Reverie"):
+    with pytest.raises(StoreUnavailable, match="another version of Reverie"):
         fresh.databases.ids()
-    with pytest.raises(StoreUnavailable, match="later version of Reverie"):
+    with pytest.raises(StoreUnavailable, match="another version of Reverie"):
         fresh.databases.get("team", create=True)
 
 

@@ -1,16 +1,10 @@
 """A memory is found by every text that an agent is shown of it, by its tags and by its metadata."""
 
-import contextlib
-
 import pytest
 
-from pipeline.store import driver
-from pipeline.text.tokens import search_tokens
-from tests.fakes.client import CheckedClient
 from tests.fakes.command_line import run, serve_app
 from tests.fakes.dashboard import sign_in
-from tests.fakes.in_process import digest_all, list_requests, open_web, open_worker, run_job
-from web.app import create_app
+from tests.fakes.in_process import run_job
 
 UNRELATED = (
     "The old office was too small and the rent was high",
@@ -112,49 +106,3 @@ def test_searches_and_lists_can_be_limited_to_tags(client, container, monkeypatc
     for answer in (listed, found):
         assert "The queue is SQLite" in answer
         assert "empty at night" not in answer
-
-
-OLD = [(ENGLISH, "why did we leave Celery?"), (LESSON, "make check"), (TAGGED, "shop-4711"), (MARKED, "OPS-991")]
-
-
-@contextlib.contextmanager
-def opened(home):
-    """Open a data directory for a client and a worker."""
-    container, worker = open_web(home), open_worker(home)
-    try:
-        yield CheckedClient(create_app(container), container.token), worker
-    finally:
-        container.close()
-        worker.close()
-
-
-def read_vectors(worker):
-    rows = worker.vectors("default").vectors(range(1, 100))
-    return {int(seq): bytes(row) for seq, row in zip(rows.seqs, rows.matrix, strict=True)}
-
-
-def test_a_store_of_an_earlier_version_is_reindexed_in_the_background(home, monkeypatch):
-    with monkeypatch.context() as former:
-        # It indexed nothing but the content.
-        former.setattr("pipeline.write.prepare.memory_terms", lambda memory: search_tokens(memory.content))
-        former.setattr("pipeline.index.documents.memory_terms", lambda memory: search_tokens(memory.content))
-        former.setattr("pipeline.digest.embed.embedded_text", lambda memory: memory.content)
-        with opened(home) as (client, worker):
-            for fields, _ in OLD:
-                client.write(**fields)
-            digest_all(worker)
-            run_job(worker, "default", "segment")
-            before = read_vectors(worker)
-    with contextlib.closing(driver.connect(home.paths.workspace("default").events)) as db:
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm008_index_all_fields'")
-    with opened(home) as (client, worker):
-        assert list_requests(worker) == ["segment"]
-        digest_all(worker)
-        run_job(worker, "default", "segment")
-        assert list_requests(worker) == []
-        for fields, question in OLD:
-            (hit, *_) = client.recall(question, **COMPLETE)["results"]
-            assert hit["content"] == fields["content"]
-        after = read_vectors(worker)
-        # Only the kinds whose fields are embedded are embedded again.
-        assert {seq for seq in after if after[seq] != before[seq]} == {1, 2}

@@ -1,9 +1,7 @@
 """The pages on upgrading and uninstalling, step by step, with a real stack in a scratch data directory."""
 
-import contextlib
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.old_directory import unpack_old_directory
 from tests.support.encoders import link_encoders, link_models
 from tests.support.stack import ROOT, free_port
 
@@ -56,30 +55,17 @@ def list_commands(page):
     return re.findall(r"`reverie ([a-z][^`]*)`", page)
 
 
-def migrate_back(store):
-    """Make of a store one of the version before: its last migration was never applied."""
-    with contextlib.closing(sqlite3.connect(store)) as db:
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_no_co_mentions'")
-        db.execute("CREATE TABLE co_mention (low INTEGER, high INTEGER, memories INTEGER)")
-        db.commit()
-
-
 def test_an_upgrade_keeps_every_memory_and_can_be_taken_back(user, home):
-    store = home / "workspaces" / "default" / "events.sqlite"
-    user("up", "--daemon")
-    user("remember", "The staging database listens on port 6543")
-    user("snapshot", "take")
-    user("down")
-    migrate_back(store)
+    unpack_old_directory(home)
     assert "mcpServers" in user("setup", "claude-code", "--dry-run", "--diff")
     user("up", "--daemon")
     assert "6543" in user("recall", "staging database")
-    assert "before-migration" in user("snapshot", "list")
+    assert "before-migration" in user("store", "snapshot", "list")
     assert "store" not in "".join(line for line in user("doctor").splitlines() if line.startswith("fail"))
     user("remember", "The next port is 7654")
     user("down")
-    before = re.search(r"before-migration-\S+", user("snapshot", "list"))[0]
-    user("-w", "default", "snapshot", "restore", before)
+    before = re.search(r"before-migration-\S+", user("store", "snapshot", "list"))[0]
+    user("-w", "default", "store", "snapshot", "restore", before)
     user("up", "--daemon")
     assert "6543" in user("recall", "staging database")
     assert "7654" not in user("recall", "next port", "--min-relevance", "0")

@@ -50,7 +50,7 @@ def mine_bridges(job: JobRun) -> Report:
         # The names may be those of a memory that was purged during the run.
         if changes.has_logged(db, changes.PURGE, generation):
             return Report(more=True)
-        store.replace(db, mined, job.at)
+        store.replace(db, mined)
     return Report({"bridges": len(mined)} | Counter(str(bridge.source) for bridge in mined))
 
 

@@ -1,4 +1,4 @@
-"""The schema on the server as numbered migrations, by which any version of Reverie recognizes a later one.
+"""The schema on the server as numbered migrations, by which each version of Reverie recognizes the others.
 
 Pending migrations run in one transaction, without concurrent writes: every write takes a shared lock on the schema.
 """
@@ -9,22 +9,7 @@ from pipeline.errors import StoreUnavailable
 from pipeline.store.postgres.connection import PostgresConnection
 
 # A migration's name and its files. Released migrations never change.
-MIGRATIONS: dict[str, tuple[str, ...]] = {
-    "p001_schema": ("functions.sql", "schema.sql", "home.sql"),
-    "p002_transcripts": ("transcripts.sql",),
-    "p003_log_from_sync_on": ("log_from_sync_on.sql",),
-    "p004_row_hashes": ("row_hashes.sql",),
-    "p005_index_all_fields": ("index_all_fields.sql",),
-    "p006_archive": ("archive.sql",),
-    "p007_answers_and_uses": ("answers_and_uses.sql",),
-    "p008_entity_aliases": ("entity_aliases.sql",),
-    "p009_vocabulary": ("vocabulary.sql",),
-    "p010_drop_indexes": ("drop_indexes.sql",),
-    "p011_events": ("events.sql",),
-    "p012_given_up": ("given_up.sql",),
-    "p013_subjects": ("subjects.sql",),
-    "p014_one_reading": ("one_reading.sql",),
-}
+MIGRATIONS: dict[str, tuple[str, ...]] = {"s001_schema": ("functions.sql", "schema.sql")}
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.
 LOCK_SCHEMA = "pg_advisory_xact_lock_shared(7077, 34)"
@@ -33,7 +18,7 @@ LIST_APPLIED = "SELECT coalesce(string_agg(name, ',' ORDER BY name), '') FROM mi
 
 
 def make_ready(connection: PostgresConnection) -> None:
-    """Apply pending migrations, once among several processes; raise StoreUnavailable for a later schema."""
+    """Apply pending migrations, once among several processes; raise StoreUnavailable for another schema."""
     if _list_applied(connection) == KNOWN:
         return
     connection.execute("BEGIN")
@@ -54,11 +39,12 @@ def make_ready(connection: PostgresConnection) -> None:
 
 
 def check_applied(applied: str) -> None:
-    """Raise StoreUnavailable if a later version changed the store: this version's data might not fit."""
-    later = sorted(set(applied.split(",")) - MIGRATIONS.keys() - {""})
-    if later:
+    """Raise StoreUnavailable if another version changed the store: this version's data might not fit."""
+    unknown = sorted(set(applied.split(",")) - MIGRATIONS.keys() - {""})
+    if unknown:
         raise StoreUnavailable(
-            f"the store was changed by a later version of Reverie ({', '.join(later)}). Install that version here, too"
+            f"the store was changed by another version of Reverie ({', '.join(unknown)}). Install that version here, "
+            "too"
         )
 
 

@@ -49,6 +49,7 @@ CREATE TABLE memory (
     sensitivity TEXT COLLATE "C" NOT NULL DEFAULT 'normal',
     author TEXT COLLATE "C",
     shared_from TEXT COLLATE "C",
+    row_hash TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, seq),
     UNIQUE (workspace, id)
@@ -109,9 +110,9 @@ CREATE TABLE change (
     hlc TEXT COLLATE "C" NOT NULL,
     op TEXT COLLATE "C" NOT NULL,
     memory_id TEXT COLLATE "C" NOT NULL,
+    about TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
-    PRIMARY KEY (workspace, seq),
-    UNIQUE (workspace, hlc)
+    PRIMARY KEY (workspace, seq)
 );
 
 CREATE TABLE tail (
@@ -168,6 +169,28 @@ CREATE TABLE mention (
 );
 
 CREATE INDEX mention_entity ON mention (workspace, entity_seq, memory_seq);
+
+CREATE TABLE entity_alias (
+    kind TEXT COLLATE "C",
+    name TEXT COLLATE "C",
+    target_kind TEXT COLLATE "C" NOT NULL,
+    target_name TEXT COLLATE "C" NOT NULL,
+    origin TEXT COLLATE "C" NOT NULL,
+    workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
+    PRIMARY KEY (workspace, kind, name)
+);
+
+CREATE INDEX entity_alias_target ON entity_alias (workspace, target_kind, target_name);
+
+CREATE TABLE bridge (
+    seq BIGINT,
+    first TEXT COLLATE "C" NOT NULL,
+    second TEXT COLLATE "C" NOT NULL,
+    source TEXT COLLATE "C" NOT NULL,
+    memory_seq BIGINT NOT NULL,
+    workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
+    PRIMARY KEY (workspace, seq)
+);
 
 CREATE TABLE entity_place (
     entity_seq BIGINT,
@@ -300,11 +323,19 @@ CREATE TABLE action (
     type TEXT COLLATE "C" NOT NULL,
     target TEXT COLLATE "C" NOT NULL,
     ok BIGINT NOT NULL,
+    exit_code BIGINT,
+    error TEXT COLLATE "C",
+    error_signature TEXT COLLATE "C",
+    replaced_hash TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, seq)
 );
 
 CREATE INDEX action_session ON action (workspace, session_id, seq);
+
+CREATE INDEX action_error ON action (workspace, error_signature) WHERE error_signature IS NOT NULL;
+
+CREATE INDEX action_time ON action (workspace, at);
 
 CREATE TABLE agent_session (
     id TEXT COLLATE "C",
@@ -312,7 +343,9 @@ CREATE TABLE agent_session (
     started_at TEXT COLLATE "C" NOT NULL,
     turn_at TEXT COLLATE "C" NOT NULL,
     name TEXT COLLATE "C",
-    read_to BIGINT,
+    agent TEXT COLLATE "C",
+    branch TEXT COLLATE "C",
+    ended_at TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, id)
 );
@@ -337,6 +370,7 @@ CREATE TABLE job_run (
     done BIGINT NOT NULL DEFAULT 0,
     total BIGINT NOT NULL DEFAULT 0,
     generation BIGINT NOT NULL DEFAULT 0,
+    end_number BIGINT,
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, seq),
     UNIQUE (workspace, id)
@@ -402,6 +436,8 @@ CREATE TABLE prediction (
     query TEXT COLLATE "C" NOT NULL,
     reason TEXT COLLATE "C" NOT NULL,
     at TEXT COLLATE "C" NOT NULL,
+    state TEXT COLLATE "C",
+    answers TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, seq),
     UNIQUE (workspace, query)
@@ -411,6 +447,7 @@ CREATE TABLE prediction_day (
     day TEXT COLLATE "C",
     asked BIGINT NOT NULL,
     foreseen BIGINT NOT NULL,
+    answered BIGINT NOT NULL DEFAULT 0,
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, day)
 );
@@ -465,11 +502,29 @@ CREATE TABLE turn (
     role TEXT COLLATE "C" NOT NULL,
     content TEXT COLLATE "C" NOT NULL,
     at TEXT COLLATE "C" NOT NULL,
+    text_hash BIGINT,
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, seq)
 );
 
 CREATE INDEX turn_session ON turn (workspace, session_id, seq);
+
+CREATE INDEX turn_text ON turn (workspace, text_hash) WHERE text_hash IS NOT NULL;
+
+CREATE TABLE conclusion (
+    seq BIGINT,
+    session_id TEXT COLLATE "C" NOT NULL,
+    turn_seq BIGINT NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL,
+    content TEXT COLLATE "C" NOT NULL,
+    topic TEXT COLLATE "C" NOT NULL,
+    at TEXT COLLATE "C" NOT NULL,
+    superseded_by BIGINT,
+    workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
+    PRIMARY KEY (workspace, seq)
+);
+
+CREATE INDEX conclusion_session ON conclusion (workspace, session_id, seq);
 
 CREATE TABLE operation (
     seq BIGINT,
@@ -525,11 +580,15 @@ CALL number_rows('change', once => true);
 
 CALL number_rows('turn', once => true);
 
+CALL number_rows('conclusion', once => true);
+
 CALL number_rows('operation', once => true);
 
 CALL number_rows('history', once => false);
 
 CALL number_rows('entity', once => false);
+
+CALL number_rows('bridge', once => false);
 
 CALL number_rows('pair', once => false);
 
@@ -551,8 +610,17 @@ CALL number_rows('ingest_item', once => false);
 
 -- What a commit compares with the log of operations. The triggers are those of SQLite, by the same names.
 
+-- Note which records a transaction changes only for a workspace that keeps an operation log.
+
+CREATE FUNCTION keeps_log() RETURNS boolean STABLE LANGUAGE sql AS $$
+    SELECT EXISTS (SELECT FROM meta WHERE key = 'operation_log')
+$$;
+
 CREATE FUNCTION touch_memory() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    IF NOT keeps_log() THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO touched VALUES ('memory', coalesce(NEW.id, OLD.id), '', '') ON CONFLICT DO NOTHING;
     RETURN NULL;
 END $$;
@@ -571,6 +639,9 @@ CREATE FUNCTION touch_edge() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     it edge := coalesce(NEW, OLD);
 BEGIN
+    IF NOT keeps_log() THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO touched SELECT 'edge', a.id, b.id, it.kind FROM memory a, memory b
         WHERE a.seq = it.from_seq AND b.seq = it.to_seq ON CONFLICT DO NOTHING;
     RETURN NULL;
@@ -586,6 +657,9 @@ CREATE FUNCTION touch_history() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     it history := coalesce(OLD, NEW);
 BEGIN
+    IF NOT keeps_log() THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO touched SELECT 'history', m.id, coalesce((SELECT id FROM memory WHERE seq = it.about_seq), ''), it.uid
         FROM memory m WHERE m.seq IN (it.memory_seq, NEW.memory_seq) ON CONFLICT DO NOTHING;
     RETURN NULL;
@@ -601,6 +675,9 @@ CREATE FUNCTION touch_pair() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     it pair := coalesce(NEW, OLD);
 BEGIN
+    IF NOT keeps_log() THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO touched SELECT 'verdict', least(a.id, b.id), greatest(a.id, b.id), '' FROM memory a, memory b
         WHERE a.seq = it.older_seq AND b.seq = it.newer_seq ON CONFLICT DO NOTHING;
     RETURN NULL;
@@ -618,6 +695,9 @@ CREATE FUNCTION touch_answer() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     it impression := coalesce(NEW, OLD);
 BEGIN
+    IF NOT keeps_log() THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO touched SELECT 'answer', m.id, '', it.id FROM memory m WHERE m.seq = it.memory_seq
         ON CONFLICT DO NOTHING;
     RETURN NULL;
@@ -636,6 +716,9 @@ CREATE FUNCTION touch_refusal() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     it refusal := coalesce(OLD, NEW);
 BEGIN
+    IF NOT keeps_log() THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO touched VALUES ('refusal', it.memory_id, '', it.mark) ON CONFLICT DO NOTHING;
     RETURN NULL;
 END $$;
@@ -697,10 +780,14 @@ CREATE TABLE person (
     removed_at TEXT COLLATE "C",
     email TEXT COLLATE "C",
     signed_out_at TEXT COLLATE "C",
+    issuer TEXT COLLATE "C",
+    subject TEXT COLLATE "C",
     PRIMARY KEY (id)
 );
 
 CREATE UNIQUE INDEX person_email ON person (email) WHERE removed_at IS NULL AND email IS NOT NULL;
+
+CREATE UNIQUE INDEX person_subject ON person (issuer, subject) WHERE removed_at IS NULL AND subject IS NOT NULL;
 
 CREATE TABLE token (
     id TEXT COLLATE "C",
@@ -832,4 +919,39 @@ CREATE TABLE event (
     remote TEXT COLLATE "C",
     says TEXT COLLATE "C",
     PRIMARY KEY (seq)
+);
+
+CREATE TABLE transcript_record (
+    seq BIGINT GENERATED BY DEFAULT AS IDENTITY,
+    name TEXT COLLATE "C" NOT NULL UNIQUE,
+    PRIMARY KEY (seq)
+);
+
+CREATE TABLE transcript_file (
+    name TEXT COLLATE "C",
+    agent TEXT COLLATE "C" NOT NULL,
+    mark TEXT COLLATE "C",
+    size BIGINT,
+    modified DOUBLE PRECISION,
+    PRIMARY KEY (name)
+);
+
+CREATE INDEX transcript_file_agent ON transcript_file (agent);
+
+CREATE TABLE transcript_value (name TEXT COLLATE "C", value TEXT COLLATE "C" NOT NULL, PRIMARY KEY (name));
+
+-- Tables outside of workspaces. A workspace exists from its first write on; each commit with changes increments its
+-- counter, so that a search for work need not read its tables.
+CREATE TABLE workspace (
+    id TEXT COLLATE "C",
+    commits BIGINT NOT NULL DEFAULT 0,
+    written_ns BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (id)
+);
+
+-- Values that every process of a data directory must share across machines.
+CREATE TABLE home_value (
+    name TEXT COLLATE "C",
+    value TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (name)
 );

@@ -230,7 +230,7 @@ def test_where_it_cannot_be_taken_out_the_snapshot_goes_and_somebody_is_told(dat
             one.file.write_bytes(b"\x00" * 100 + b"snollygoster")
         else:
             with contextlib.closing(sqlite3.connect(one.file)) as db, db:
-                db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm001_schema'")
+                db.execute("DELETE FROM _sqlite_migrations WHERE name = 's001_schema'")
     problems = []
     scrub_snapshots(database, folder, problems.append)
     assert holds(folder, "snollygoster") == []

@@ -7,7 +7,6 @@ import shutil
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.resources import files
 
 import pytest
 
@@ -19,7 +18,7 @@ from pipeline.jobs.snapshot import restore_snapshot, take_snapshot
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind, Source, Stage, Trust
 from pipeline.services import export, memories, moving
 from pipeline.services.sources import OfferedItem, forget_items, take_items
-from pipeline.store import duplicates, row_hashes, turns, work
+from pipeline.store import duplicates, turns, work
 from pipeline.store.driver import connect
 from pipeline.store.log_start import start_log
 from pipeline.store.postgres.database import PostgresDatabases
@@ -312,15 +311,6 @@ def test_a_forged_memory_goes_when_it_is_purged(worker, database, ids):
     assert not list_checks(worker, database) & {"log", "edits"}
 
 
-def test_a_store_of_an_earlier_version_is_valid(database, ids):
-    with closing(connect(database.file)) as db:
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm007_row_hashes'")
-        db.execute("ALTER TABLE memory DROP COLUMN row_hash")
-    with closing(SqliteDatabase(database.file, PROFILE, create=False)) as migrated, migrated.read() as db:
-        assert row_hashes.list_edited(db) == []
-        assert row_hashes.list_deleted(db) == []
-
-
 def test_nothing_in_a_store_confirms_a_purged_text(worker, database, ids):
     with database.read() as db:
         (row_hash,) = db.execute("SELECT row_hash FROM memory WHERE id = ?", (ids[2],)).fetchone()
@@ -342,11 +332,6 @@ def test_a_copy_on_a_server_and_back_is_valid(worker, database, ids, store_url, 
     revise.edit(served, ids[1], Revision(content="Release 1 moved the port to 9001", tags=("served",)))
     revise.archive(served, ids[3])
     accept(served, Draft("Written on the server"))
-    assert "edits" not in list_checks(worker, served)
-    with served.write() as db:
-        # The migration of a server computes the same hashes.
-        db.execute("ALTER TABLE memory DROP COLUMN row_hash")
-        db.run_script(files("pipeline.store.postgres").joinpath("row_hashes.sql").read_text(encoding="utf-8"))
     assert "edits" not in list_checks(worker, served)
     stores.close()
     move(replace(home, store=Secret(store_url)), "sqlite", home=tmp_path / "returned")

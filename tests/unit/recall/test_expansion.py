@@ -22,7 +22,7 @@ tokens = st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8)
 def connect(workspace, memory_id, first="gangway", second="edge proxy"):
     with workspace.database.write() as db:
         (seq,) = db.execute("SELECT seq FROM memory WHERE id = ?", (memory_id,)).fetchone()
-        store.replace(db, [MinedBridge(first, second, BridgeSource.DEFINITION, seq)], AT)
+        store.replace(db, [MinedBridge(first, second, BridgeSource.DEFINITION, seq)])
 
 
 def relevance_of(workspace, memory_id, question=QUESTION):

@@ -86,8 +86,8 @@ NEEDED_BY: dict[str, Callable[[Connection], object]] = {
     "turn_text": lambda db: turns.find_copies(db, [1]),
     "work_leased": work.list_owners,
 }
-# They enforce a rule: one bridge of an id, one entry of an id and memory, one active memory of a text, one migration.
-RULES = {"bridge_id", "history_uid", "memory_active_text", "idx__sqlite_migrations_migration_set_name"}
+# They enforce a rule: one entry of an id and memory, one active memory of a text, one migration.
+RULES = {"history_uid", "memory_active_text", "idx__sqlite_migrations_migration_set_name"}
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def database():
             bridges.MinedBridge("CW", "case worker", bridges.BridgeSource.DEFINITION, 2),
         ]
         with database.write() as db:
-            bridges.replace(db, mined, AT)
+            bridges.replace(db, mined)
         yield database
 
 

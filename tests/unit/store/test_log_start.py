@@ -18,7 +18,6 @@ from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, scratch_database
 from tests.fakes.machines import Machine, close_all, exchange_all
-from tests.fakes.rows import read_all
 
 
 @pytest.fixture
@@ -212,44 +211,3 @@ def test_a_start_that_was_killed_anywhere_is_finished_with_the_same_operations(t
     assert results.index("whole") > 4
     listed = [one for one in results if one != "whole"]
     assert all(one == listed[0] for one in listed)
-
-
-def of_version_0_1(file, node=None):
-    """Make a store what version 0.1 left: with a log, whether or not it ever exchanged."""
-    with closing(SqliteDatabase(file, PROFILE, create=True)) as database:
-        start_log(database)
-        memory = fill(database)
-        if node is not None:
-            with database.write() as db:
-                oplog.take_node(db, node, [])
-        database.complete_file()
-    with closing(driver.connect(file)) as db:
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm006_log_from_sync_on'")
-        db.execute("DELETE FROM meta WHERE key = 'operation_log'")
-        db.execute("INSERT INTO touched VALUES ('memory', ?, '', '')", (memory,))
-        db.commit()
-    return memory
-
-
-@pytest.mark.files
-def test_the_log_of_a_store_of_0_1_that_never_exchanged_is_dropped(tmp_path):
-    file = tmp_path / "events.sqlite"
-    memory = of_version_0_1(file)
-    with closing(SqliteDatabase(file, PROFILE, create=False)) as database:
-        revise.edit(database, memory, Revision(pinned=True))
-        assert (count_rows(database, "operation"), count_rows(database, "touched")) == (0, 0)
-        assert list_triggers(file) == []
-        start_log(database)
-        check_log(database)
-
-
-@pytest.mark.files
-def test_the_log_of_a_store_of_0_1_that_has_exchanged_goes_on(tmp_path):
-    file = tmp_path / "events.sqlite"
-    memory = of_version_0_1(file, node="ab" * 8)
-    before = read_all(file)["operation"]
-    with closing(SqliteDatabase(file, PROFILE, create=False)) as database:
-        assert read_all(file)["operation"][: len(before)] == before
-        revise.edit(database, memory, Revision(pinned=True))
-        assert count_rows(database, "operation") == len(before) + 1
-        check_log(database)

@@ -6,8 +6,8 @@ import pytest
 from sqlite_utils import Database as Schema
 
 from pipeline.jobs.indexes import needs_segment
-from pipeline.records import Draft, Scope, ScopeKind
-from pipeline.store import driver, memories, meta, row_hashes
+from pipeline.records import Draft
+from pipeline.store import driver, memories, meta
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
@@ -74,61 +74,4 @@ def test_a_store_of_the_version_before_keeps_its_memories_and_takes_more(old):
 def test_a_new_store_has_every_migration(file):
     SqliteDatabase(file, PROFILE, create=True).close()
     with contextlib.closing(driver.connect(file)) as db:
-        assert [one.name for one in MIGRATIONS.applied(Schema(db))] == [
-            "m001_schema",
-            "m002_no_co_mentions",
-            "m003_said",
-            "m004_operations",
-            "m005_people",
-            "m006_log_from_sync_on",
-            "m007_row_hashes",
-            "m008_index_all_fields",
-            "m009_archive",
-            "m010_answers_and_uses",
-            "m011_entity_aliases",
-            "m012_vocabulary",
-            "m013_drop_indexes",
-            "m014_events",
-            "m015_given_up",
-        ]
-
-
-def test_the_entities_of_an_old_store_are_found_again(file):
-    with contextlib.closing(SqliteDatabase(file, PROFILE, create=True)) as database:
-        accept(database, Draft("zebra"))
-    with contextlib.closing(driver.connect(file)) as db:
-        db.execute("DELETE FROM work")
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_entity_aliases'")
-        db.execute("DROP TABLE entity_alias")
-    with contextlib.closing(SqliteDatabase(file, PROFILE, create=False)) as database, database.read() as db:
-        assert db.execute("SELECT memory_seq, stage FROM work").fetchall() == [(1, "entities")]
-
-
-def test_memories_of_branches_become_those_of_the_workspace_with_a_tag(file):
-    with contextlib.closing(SqliteDatabase(file, PROFILE, create=True)) as database:
-        for scope in (Scope(ScopeKind.TASK, "main-2"), Scope(), Scope(ScopeKind.TASK, "grün/x")):
-            accept(database, Draft("zebra", scope=scope))
-        accept(database, Draft("okapi", scope=Scope(ScopeKind.TASK, "grün/x"), tags=("striped",)))
-    with contextlib.closing(driver.connect(file)) as db:
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm015_given_up'")
-        db.execute("UPDATE memory SET scope_kind = 'branch' WHERE scope_kind = 'task'")
-    with contextlib.closing(SqliteDatabase(file, PROFILE, create=False)) as database, database.read() as db:
-        found = memories.by_seqs(db, memories.all_seqs(db)).values()
-        assert row_hashes.list_edited(db) == []
-    assert {memory.scope for memory in found} == {Scope()}
-    assert [(memory.content, memory.tags) for memory in found if memory.archived_at is None] == [
-        ("zebra", ()),
-        ("okapi", ("striped", "branch:gr-n/x")),
-    ]
-
-
-def test_a_store_with_counts_of_co_mentions_opens_without_them(file):
-    with contextlib.closing(SqliteDatabase(file, PROFILE, create=True)) as database:
-        accept(database, Draft("zebra"))
-    with contextlib.closing(driver.connect(file)) as db:
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_no_co_mentions'")
-        db.execute("CREATE TABLE co_mention (low INTEGER, high INTEGER, memories INTEGER)")
-        db.execute("INSERT INTO co_mention VALUES (1, 2, 3)")
-    with contextlib.closing(SqliteDatabase(file, PROFILE, create=False)) as database, database.read() as db:
-        assert memories.all_seqs(db) == [1]
-    assert "co_mention" not in tables(file)
+        assert [one.name for one in MIGRATIONS.applied(Schema(db))] == ["s001_schema"]

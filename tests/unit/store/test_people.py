@@ -1,11 +1,8 @@
-import sqlite3
 import threading
-from contextlib import closing
 
 import pytest
 
 from pipeline.records.people import Caller, Person, Role
-from pipeline.store import people_file
 from pipeline.store.people import People, Token
 from pipeline.store.people_file import PeopleFile
 
@@ -127,20 +124,3 @@ def test_an_address_and_a_subject_are_apart(people):
     assert people.find_by_subject("https://id.example", "ada@example.com").id == "bob"
     assert people.find_by_subject("https://other.example", "ada@example.com") is None
     assert people.list_identifiers() == {"ada": ("ada@example.com", None), "bob": (None, "ada@example.com")}
-
-
-def test_subjects_of_earlier_versions_move_to_their_columns(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "people.sqlite")) as db:
-        for migrate in (people_file.q001_people, people_file.q002_access_log, people_file.q003_sign_in):
-            migrate(db)
-        stored = ("ann@example.com", "https://id.example c 7", "https://id.example d@example.com", "short", None)
-        for number, email in enumerate(stored):
-            db.execute("INSERT INTO person VALUES (?, '', 0, '', NULL, ?, NULL)", (str(number), email))
-        people_file.q004_subjects(db)
-        assert db.execute("SELECT email, issuer, subject FROM person ORDER BY id").fetchall() == [
-            ("ann@example.com", None, None),
-            (None, "https://id.example", "c 7"),
-            (None, "https://id.example", "d@example.com"),
-            (None, "", "short"),
-            (None, None, None),
-        ]

@@ -1,6 +1,3 @@
-import contextlib
-import sqlite3
-
 import pytest
 
 from pipeline.store import transcripts
@@ -59,19 +56,3 @@ def test_a_file_that_is_put_in_its_place_is_made_ready_too(known, tmp_path):
         log.unlink()
     empty.replace(tmp_path / "transcripts.sqlite")
     assert known.list_known(["u1"]) == set()
-
-
-def test_a_file_of_the_version_before_opens_and_keeps_what_imports_read(tmp_path):
-    file = tmp_path / "transcripts.sqlite"
-    new = Transcripts(HomeFile(file, MIGRATIONS))
-    new.note_read([])
-    new.close()
-    with contextlib.closing(sqlite3.connect(file)) as db, db:
-        db.execute("CREATE TABLE transcript (name TEXT PRIMARY KEY)")
-        db.execute("INSERT INTO transcript VALUES ('s1')")
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 't003_one_reading'")
-        db.execute("INSERT INTO transcript_record (name) VALUES ('u1')")
-        db.execute("INSERT INTO transcript_file (name, agent, mark) VALUES ('s1', 'hooks', 'x'), ('f1', 'codex', 'y')")
-    known = Transcripts(HomeFile(file, MIGRATIONS))
-    assert known.list_known(["u1"]) == {"u1"}
-    assert (known.find_mark("s1"), known.find_mark("f1")) == (None, "y")

@@ -6,12 +6,21 @@ WHERE scope_kind = 'branch' AND archived_at IS NULL AND (subject IS NOT NULL OR 
     AND (other.scope_kind = 'workspace' OR (other.scope_kind = 'branch' AND other.seq < memory.seq))
 ));
 
-DROP TABLE IF EXISTS useful_term;
+-- No code reads these rows. The job `bridges` finds the pairs of names again.
+DROP TABLE useful_term;
 
 DELETE FROM audit WHERE action = 'unbridge';
 
-DELETE FROM bridge;
+DROP TABLE bridge;
 
-DROP INDEX IF EXISTS bridge_memory;
+CREATE TABLE bridge (
+    seq INTEGER PRIMARY KEY,
+    first TEXT NOT NULL,
+    second TEXT NOT NULL,
+    source TEXT NOT NULL,
+    memory_seq INTEGER NOT NULL
+);
+
+ALTER TABLE agent_session DROP COLUMN read_to;
 
 DELETE FROM meta WHERE key IN ('session_branches', 'known_branches')
