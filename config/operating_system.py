@@ -7,7 +7,6 @@ module, so functions import their libraries themselves.
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -90,14 +89,6 @@ def lower_priority(niceness: int) -> None:
         import psutil
 
         psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
-
-
-def lower_thread_priority(niceness: int) -> None:
-    """Lower the priority of the calling thread and of threads that it starts. No effect outside of Linux."""
-    # POSIX gives all threads of a process one priority; Linux has one per thread.
-    if sys.platform == "linux":
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + niceness)
 
 
 def register_fork_hooks(before: Callable[[], None], in_child: Callable[[], None]) -> None:

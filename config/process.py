@@ -27,8 +27,6 @@ PARENT_CHECK_S = 0.5
 LOOK_S = 0.5
 # Exit code (EX_UNAVAILABLE of sysexits.h) if another process has the role or the port: a restart cannot help.
 EXIT_IN_USE = 69
-# The role of commands that replace files. Sessions of `reverie mcp --standalone` do not start meanwhile.
-STANDALONE = "standalone"
 
 
 def process_owner() -> str:
@@ -141,7 +139,28 @@ def add_parent_option(parser: argparse.ArgumentParser) -> None:
 def stop_with_parent(parent: int = 0, ask: signal.Signals = signal.SIGTERM, grace_s: float = 10) -> None:
     """End this process (`ask`, then SIGKILL after the grace period) soon after its parent ended for any reason."""
     watched = parent or os.getppid()
-    threading.Thread(target=_watch, args=(watched, ask, grace_s), name="parent-watch", daemon=True).start()
+    _start_watch(lambda: os.getppid() == watched, ask, grace_s)
+
+
+def stop_with_process(pid: int) -> None:
+    """End this process as `stop_with_parent` does, after another process ended that need not be its parent."""
+    try:
+        process = psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        _start_watch(lambda: False)
+    else:
+        _start_watch(lambda: _lives(process))
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _start_watch(lives: Callable[[], bool], ask: signal.Signals = signal.SIGTERM, grace_s: float = 10) -> None:
+    threading.Thread(target=_watch, args=(lives, ask, grace_s), name="parent-watch", daemon=True).start()
 
 
 def stop_forks_with_process(ask: signal.Signals, grace_s: float) -> None:
@@ -155,9 +174,9 @@ def stop_forks_with_process(ask: signal.Signals, grace_s: float) -> None:
     register_fork_hooks(note, lambda: stop_with_parent(forking[0], ask, grace_s))
 
 
-def _watch(parent: int, ask: signal.Signals, grace_s: float) -> None:
+def _watch(lives: Callable[[], bool], ask: signal.Signals, grace_s: float) -> None:
     waiting = threading.Event()
-    while os.getppid() == parent:
+    while lives():
         waiting.wait(PARENT_CHECK_S)
     os.kill(os.getpid(), ask)
     waiting.wait(grace_s)

@@ -9,13 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER, CurrentToken, HomePaths
 from config.settings import Settings, environment_incognito, environment_read_only
-from pipeline.errors import (
-    AnswerLost,
-    FieldError,
-    InvalidField,
-    ReverieError,
-    ServerUnreachable,
-)
+from pipeline.errors import AnswerLost, FieldError, InvalidField, ReverieError, ServerUnreachable
 from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 from pipeline.http.event_stream import Block, read_blocks
 from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
@@ -53,13 +47,13 @@ class Client:
         self.url = url.rstrip("/")
         self.workspace = workspace
         self._token = token
-        self._caller = {} if caller is None else {CALLER_HEADER: caller}
+        self.headers = {} if caller is None else {CALLER_HEADER: caller}
         if incognito:
-            self._caller[INCOGNITO_HEADER] = "true"
+            self.headers[INCOGNITO_HEADER] = "true"
         if read_only:
-            self._caller[READ_ONLY_HEADER] = "true"
+            self.headers[READ_ONLY_HEADER] = "true"
         if folder:
-            self._caller[FOLDER_HEADER] = quote(os.fsencode(folder))
+            self.headers[FOLDER_HEADER] = quote(os.fsencode(folder))
         # The data directory's token is only for its own server, and another program may have the port.
         check = None
         if isinstance(token, CurrentToken):
@@ -116,25 +110,28 @@ class Client:
         workspace: str | None = None,
     ) -> Any:
         """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
-        headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace, **self._caller}
+        headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace, **self.headers}
         data = None
         if body is not None:
             data = _encode(json.dumps(body, ensure_ascii=False), "body")
             headers["Content-Type"] = "application/json"
         target = f"{path}?{urlencode(_check_query(query))}" if query else path
+        return read_answer(self.exchange(method, target, data, headers), self.url)
+
+    def exchange(self, method: str, target: str, data: bytes | None, headers: Mapping[str, str]) -> HttpAnswer:
+        """Send a request with the token, again if the token was renewed or created after it was read here."""
         shown = self._current_token()
         answer = self._send(method, target, data, headers, shown)
         if answer.status == HTTPStatus.UNAUTHORIZED and (renewed := self._current_token()) != shown:
-            # The token was renewed or created after it was read here.
             answer = self._send(method, target, data, headers, renewed)
         if answer.status == HTTPStatus.UNAUTHORIZED and not isinstance(self._token, str):
             raise TokenRefused(f"{self.url} does not accept the token in {self._token.file}. {HOW_TO_RESTART}")
-        return read_answer(answer, self.url)
+        return answer
 
     def stream(self, path: str, query: Mapping[str, Any], workspace: str | None = None) -> Iterator[Block]:
         """Yield the blocks of a stream of events until it ends; raise ReverieError for any other answer."""
         target = f"{path}?{urlencode(_check_query(_without_empty(query)))}"
-        headers = {"Accept": "text/event-stream", WORKSPACE_HEADER: workspace or self.workspace, **self._caller}
+        headers = {"Accept": "text/event-stream", WORKSPACE_HEADER: workspace or self.workspace, **self.headers}
         if token := self._current_token():
             headers["Authorization"] = f"Bearer {token}"
         try:

@@ -6,6 +6,8 @@ INCOGNITO_HEADER = "X-Reverie-Incognito"
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
 # The folder that a request comes from, percent-encoded: its branch marks the memories that are written.
 FOLDER_HEADER = "X-Reverie-Folder"
+# The session of the agent that calls a tool over MCP, percent-encoded.
+SESSION_HEADER = "X-Reverie-Session"
 # How many milliseconds the client of a hook waits for the answer to a prompt that came while the server was down.
 WAIT_HEADER = "X-Reverie-Wait"
 # A request from the spool: when it was sent, in nanoseconds since 1970, and SPOOLED_AGAIN if its delivery was started

@@ -61,18 +61,9 @@ MOST_DENSE = 4
 
 
 class WorkerContainer:
-    """Everything that stages and jobs need, for every workspace; `on_commit` receives the work queued by commits.
+    """Everything that stages and jobs need, for every workspace; `on_commit` receives the work queued by commits."""
 
-    Without `may_compile`, it starts no process: stages wait until another program has compiled their encoder.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        on_commit: Callable[[str, WakeUps], None] = wake_no_worker,
-        *,
-        may_compile: bool = True,
-    ) -> None:
+    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_no_worker) -> None:
         settings.paths.ensure()
         self.settings = settings
         self.process = process_owner()
@@ -82,7 +73,7 @@ class WorkerContainer:
         self.workspace_settings = WorkspaceSettings(settings, self.stores)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
         self.objects = open_storage(settings)
-        self.encoders = DocumentEncoders(settings, shared_models(settings, self.objects), may_compile=may_compile)
+        self.encoders = DocumentEncoders(settings, shared_models(settings, self.objects))
         self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
         self._statements: dict[str, StatementClassifier] = {}
         self._injections: dict[bool, InjectionClassifier] = {}

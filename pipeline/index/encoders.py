@@ -169,14 +169,10 @@ class BackgroundWork:
 
 
 class DocumentEncoders:
-    """Hold the encoders of memories. A missing encoder is fetched, or compiled in the background.
+    """Hold the encoders of memories. A missing encoder is fetched, or compiled in the background."""
 
-    Compiling starts a process. Without `may_compile`, a missing encoder is unavailable.
-    """
-
-    def __init__(self, settings: Settings, shared: SharedModels | None = None, *, may_compile: bool = True) -> None:
+    def __init__(self, settings: Settings, shared: SharedModels | None = None) -> None:
         self._settings = settings
-        self._may_compile = may_compile
         self._shared = shared
         self._loaded: LruCache[str, encoder.Encoder] = LruCache(MOST_LOADED)
         self.background = BackgroundWork()
@@ -213,8 +209,6 @@ class DocumentEncoders:
             or _take_cached(self._settings, model)
             or (self._shared and self._shared.fetch(model))
         ):
-            if not self._may_compile:
-                raise EncoderUnavailable(f"the encoder {model} is not compiled; `reverie up` compiles it")
             self.background.require(f"encoder {model}", partial(compile_missing, model))
         if self._shared is not None:
             self._shared.send(model)

@@ -57,7 +57,7 @@ def test_a_plugins_hooks_are_those_of_the_setup_but_for_the_word_that_tells_them
 
 
 @pytest.mark.parametrize("host", MANIFESTS)
-def test_a_plugins_server_is_the_bridge(host):
+def test_a_plugins_server_is_the_relay(host):
     file = PLUGINS[host] / (MANIFESTS[host] if host == "gemini" else ".mcp.json")
     assert all(is_our_server(server) for server in read(file)["mcpServers"].values())
     assert list(read(file)["mcpServers"]) == ["reverie"]

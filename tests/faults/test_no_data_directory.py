@@ -14,11 +14,12 @@ import pytest
 
 from config.settings import load_settings
 from config.toml_files import SettingsError
-from pipeline.errors import ServerUnreachable
+from tests.support.played_host import PlayedHost, bare, hello
 from web.cli.errors import BROKEN_HOME
-from web.cli.mcp import _load_server, _open_server
+from web.cli.mcp import _connect, _find_switches
 from web.cli.state import State
-from web.mcp.offered_tools import all_on
+from web.mcp.relay import Relay
+from web.mcp.session import Session
 
 CLI = [sys.executable, "-I", "-m", "web.cli"]
 HOOK = [sys.executable, "-I", "-m", "web.hooks.client", "claude-code"]
@@ -121,12 +122,12 @@ def test_a_broken_config_is_said_by_a_tool_too(tmp_path, monkeypatch, is_standal
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
     with pytest.raises(SettingsError) as refused:
         load_settings()
-    open_server = partial(_open_server, State(), None, is_read_only=False, is_standalone=is_standalone)
-    _serve, bridge = _load_server("core", open_server, all_on)
-    with pytest.raises(ServerUnreachable) as said:
-        bridge.call("GET", "/v1/stats")
-    assert str(said.value) == str(refused.value)
-    assert f"{tmp_path / 'config.toml'}: Cannot overwrite a value (at line 2" in str(said.value)
+    call = bare("tools/call", 1, params={"name": "recall", "arguments": {"query": "x"}})
+    host = PlayedHost([hello(), call])
+    connect = partial(_connect, State(), None, is_read_only=False, is_standalone=is_standalone)
+    Relay(host, Session("core", partial(_find_switches, State(), None, is_read_only=False)), connect).run()
+    assert host.sent[-1]["result"]["content"][0]["text"] == str(refused.value)
+    assert f"{tmp_path / 'config.toml'}: Cannot overwrite a value (at line 2" in str(refused.value)
 
 
 BROKEN = [(b"a = 1\nport = \n", "line 2"), (b"\n\nport = '\xff'\n", "line 3"), (b"prot = 1", "prot")]

@@ -96,7 +96,7 @@ def test_a_header_names_another_workspace(door, home):
     assert home.paths.workspace_ids() == ["shop"]
 
 
-def test_the_tools_are_those_of_the_bridge(door, home, tmp_path):
+def test_the_lists_are_those_of_a_session_over_stdio(door, home, tmp_path):
     async def list_all(client):
         return (
             await client.list_tools(),
@@ -107,10 +107,10 @@ def test_the_tools_are_those_of_the_bridge(door, home, tmp_path):
 
     async def over_stdio(profile):
         environment = os.environ | {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(door.port)}
-        bridge = StdioServerParameters(
+        relay = StdioServerParameters(
             command=REVERIE, args=["mcp", "--profile", profile], env=environment, cwd=tmp_path
         )
-        async with Client(stdio_client(bridge), mode="legacy") as client:
+        async with Client(stdio_client(relay), mode="legacy") as client:
             return await list_all(client)
 
     core = converse(door, list_all)

@@ -80,7 +80,6 @@ async def list_names(client):
 
 def test_a_read_only_session_lists_and_calls_no_tool_that_writes(converse):
     async def conversation(client):
-        # The second list is answered by the SDK, the first one before it is loaded.
         names = await list_names(client)
         refused = await client.call_tool("remember_batch", {"items": [FACT]})
         goals = await client.call_tool("goals", {"title": "A goal"})
@@ -130,7 +129,6 @@ def test_a_chat_lists_no_tool_and_is_told_of_none(converse, home, mode, enabled)
     switch(home, enabled=enabled)
 
     async def conversation(client):
-        # The second list is answered by the SDK, the first one before it is loaded.
         first, refused = await list_names(client), []
         for name in ("recall", "remember_batch", "more_tools", "memory_is_off"):
             with pytest.raises(MCPError) as caught:

@@ -133,7 +133,7 @@ def test_what_an_agent_stores_first_makes_the_workspace_that_hooks_note_in(talk,
         named, lines = talk(conversation)
         return named == f"Workspace “{workspace}" and [STAGING["content"] in line for line in lines] == [True]
 
-    # As soon as it is there, it is read as well, by a bridge that began without it.
+    # As soon as it is there, it is read as well, by a session that began without it.
     assert tells_of(own)
     assert home.paths.workspace_ids() == [own]
 
@@ -253,7 +253,7 @@ def test_the_inspector_understands_it(home, tmp_path):
     assert "staging port" in brief["contents"][0]["text"]
 
 
-def test_what_a_host_says_first_is_answered_before_the_sdk_is_there(home, tmp_path):
+def test_what_a_host_says_first_is_answered_in_turn(home, tmp_path):
     """A host waits for each answer in turn, as it would at a terminal; none is given twice."""
     envelope = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -1,18 +1,12 @@
-"""Notifications of MCP sessions: of resources that they subscribed to and of lists, over HTTP and over stdio."""
+"""Notifications of MCP sessions over HTTP: of resources that they subscribed to and of lists."""
 
 import contextlib
 import http.client
 import json
-import os
-import subprocess
-import sys
-from functools import partial
-from pathlib import Path
 
 import anyio
 import pytest
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
@@ -35,7 +29,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning"),
 ]
 
-REVERIE = str(Path(sys.executable).parent / "reverie")
 BRIEF = "reverie://brief"
 TEAM = "team"
 UPDATED = "notifications/resources/updated"
@@ -364,7 +357,7 @@ def test_only_a_known_session_has_notifications(session):
         assert (stream.status, stream.response.getheader("Allow")) == (405, "OPTIONS, POST")
 
 
-# With the client of the SDK, over both transports.
+# With the client of the SDK.
 
 
 class Host:
@@ -386,16 +379,14 @@ class Host:
                 await self._came.wait()
 
 
-@pytest.fixture(params=["/mcp", "stdio"])
-def converse(request, home, tmp_path, monkeypatch):
-    """Run a conversation with a host over HTTP or over stdio."""
+@pytest.fixture
+def converse(home, monkeypatch):
+    """Run a conversation with a host."""
     monkeypatch.setattr(notification_stream, "IDLE_RETRY_MS", 100)
-    # A session over stdio looks for changed lists after each stream.
-    monkeypatch.setattr(events, "Streams", partial(streams.Streams, held_s=0.5))
 
     def run(conversation):
-        async def over_http(port, host):
-            headers = {"Authorization": f"Bearer {home.paths.token()}"}
+        async def talk(port):
+            host, headers = Host(), {"Authorization": f"Bearer {home.paths.token()}"}
             async with (
                 create_mcp_http_client(headers=headers) as http,
                 Client(
@@ -405,17 +396,6 @@ def converse(request, home, tmp_path, monkeypatch):
                 ) as client,
             ):
                 return await conversation(client, host)
-
-        async def over_stdio(port, host):
-            variables = {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(port), "HF_HUB_OFFLINE": "1"}
-            parameters = StdioServerParameters(
-                command=REVERIE, args=["-w", "default", "mcp"], env=os.environ | variables, cwd=tmp_path
-            )
-            async with Client(stdio_client(parameters), mode="legacy", message_handler=host.note) as client:
-                return await conversation(client, host)
-
-        async def talk(port):
-            return await (over_http if request.param == "/mcp" else over_stdio)(port, Host())
 
         with serve_home(home) as port:
             return anyio.run(talk, port)
@@ -459,46 +439,3 @@ def test_a_host_is_notified_when_a_switch_changes_its_lists(converse, home):
     before, after = converse(conversation)
     assert (len(before[0]), len(before[1])) == (10, 1)
     assert (len(after[0]), len(after[1])) == (1, 0)
-
-
-def test_a_newer_host_opens_a_stream_of_notifications(home, tmp_path):
-    async def talk(port):
-        variables = {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(port), "HF_HUB_OFFLINE": "1"}
-        parameters = StdioServerParameters(
-            command=REVERIE, args=["-w", "default", "mcp"], env=os.environ | variables, cwd=tmp_path
-        )
-        async with (
-            Client(stdio_client(parameters), mode="auto") as client,
-            client.listen(resource_subscriptions=[BRIEF, "reverie://fly"]) as stream,
-        ):
-            await remember(client, "The port of staging is 5433")
-            with anyio.fail_after(30):
-                return (await anext(aiter(stream))).uri
-
-    with serve_home(home) as port:
-        assert anyio.run(talk, port) == BRIEF
-
-
-def test_hosts_that_leave_end_and_free_their_streams(served, session, tmp_path):
-    container, port = served
-    variables = {"REVERIE_HOME": str(container.settings.home), "REVERIE_PORT": str(port), "HF_HUB_OFFLINE": "1"}
-    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
-    said = [("initialize", client), ("resources/subscribe", {"uri": BRIEF}), ("ping", {})]
-    session.subscribe(BRIEF)
-    for _ in range(events.MOST_HELD):
-        process = subprocess.Popen(
-            [REVERIE, "mcp"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | variables,
-            cwd=tmp_path,
-            text=True,
-        )
-        for number, (method, params) in enumerate(said):
-            process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
-            process.stdin.flush()
-            assert "result" in json.loads(process.stdout.readline())
-        process.communicate(timeout=60)
-        assert process.returncode == 0
-    while not is_held(session):
-        pass

@@ -1,4 +1,4 @@
-"""The tools of the server and those of the stdio bridge give equal answers: only the way to the endpoints differs."""
+"""The tools give equal answers in the server and over the HTTP API: only the way to the endpoints differs."""
 
 import re
 from dataclasses import replace

@@ -41,7 +41,7 @@ def show_everywhere(client, memory_id, workspace="default"):
     client.post("/v1/prepare", {"message": question}, workspace=workspace)
     for path in ("/v1/memories", f"/v1/memories/{memory_id}", "/v1/timeline", "/v1/export", "/v1/lessons"):
         client.get(path, workspace=workspace)
-    # A bridge tells of what its tools answered; some answers quote without a list of ids.
+    # A session tells of what its tools answered; some answers quote without a list of ids.
     for text, ids in ((f"- [{memory_id[-8:]}] {SECRET}", [memory_id]), (f"Brief:\n{SECRET}", [])):
         run = {"event": "mcp:recall", "host": "codex", "session_id": "s2", "took_ms": 1, "outcome": "told"}
         client.post("/v1/hook-runs", {**run, "memory_ids": ids, "text": text}, workspace=workspace)

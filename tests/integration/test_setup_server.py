@@ -305,14 +305,14 @@ def test_in_the_folder_of_the_host_the_helper_gives_no_headers(ready, folder):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_bridge_asks_the_server_for_the_folders_project(ready):
+def test_the_relay_asks_the_server_for_the_folders_project(ready):
     ready.call("POST", "/v1/memories", {"content": PARCELS})
 
     async def host():
-        bridge = StdioServerParameters(
+        relay = StdioServerParameters(
             command="reverie", args=["mcp", "--server", "127.0.0.1"], env=ready.environment, cwd=ready.project
         )
-        async with Client(stdio_client(bridge), mode="legacy") as client:
+        async with Client(stdio_client(relay), mode="legacy") as client:
             return await client.call_tool("recall", {"query": "parcels"})
 
     assert PARCELS in anyio.run(host).content[0].text

@@ -40,6 +40,11 @@ class Launched:
         except psutil.NoSuchProcess:
             return False
 
+    def stop(self) -> None:
+        """Ask the supervisor to stop the stack."""
+        if self.is_running():
+            os.kill(self.pid, signal.SIGTERM)
+
     def read_log(self, most_lines: int) -> list[str]:
         """Return the last lines that this start wrote to the log."""
         if not self.log.exists():
@@ -51,21 +56,35 @@ class Launched:
 
 def launch(settings: "Settings") -> Launched:
     """Start the stack in the background without waiting for it; use the installed service if there is one."""
-    from config.program_variables import select_daemon_variables
-    from config.settings import environment_with
     from web.cli.service_manager import start_installed
-    from web.detached import start_detached
 
+    log, offset = _prepare_log(settings)
+    pid = start_installed(settings)
+    return Launched(_start_up(settings, log) if pid is None else pid, log, offset)
+
+
+def launch_for_this_process(settings: "Settings") -> Launched:
+    """Start a stack that stops when this process ends, without waiting for it."""
+    log, offset = _prepare_log(settings)
+    return Launched(_start_up(settings, log, "--exit-with-parent", str(os.getpid())), log, offset)
+
+
+def _prepare_log(settings: "Settings") -> tuple[Path, int]:
+    """Return the log file and its size."""
     settings.paths.ensure()
     log = settings.paths.logs / "reverie.log"
     if log.exists() and log.stat().st_size > LARGEST_LOG:
         log.replace(log.with_suffix(".log.1"))
-    offset = log.stat().st_size if log.exists() else 0
-    pid = start_installed(settings)
-    if pid is None:
-        command = [sys.executable, "-u", "-I", "-m", "web.cli", "up"]
-        pid = start_detached(command, select_daemon_variables(environment_with({}), settings.paths.root), str(log))
-    return Launched(pid, log, offset)
+    return log, log.stat().st_size if log.exists() else 0
+
+
+def _start_up(settings: "Settings", log: Path, *options: str) -> int:
+    from config.program_variables import select_daemon_variables
+    from config.settings import environment_with
+    from web.detached import start_detached
+
+    command = [sys.executable, "-u", "-I", "-m", "web.cli", "up", *options]
+    return start_detached(command, select_daemon_variables(environment_with({}), settings.paths.root), str(log))
 
 
 def start_if_stopped(settings: "Settings") -> str | None:

@@ -33,9 +33,16 @@ class DaemonFailed(ReverieError):
 @click.command(cls=Command)
 @click.option("--daemon", is_flag=True, help="Start in the background and return once the server answers.")
 @click.option("--replace", is_flag=True, hidden=True, help="Stop an older version in the background first.")
+@click.option("--exit-with-parent", metavar="PID", type=int, help="Stop when the process with this ID ends.")
 @pass_state
-def up(state: State, *, daemon: bool, replace: bool) -> None:
+def up(state: State, *, daemon: bool, replace: bool, exit_with_parent: int | None) -> None:
     """Start Reverie in the foreground; Ctrl-C or SIGTERM stops it."""
+    if exit_with_parent is not None:
+        if daemon:
+            raise click.UsageError("--exit-with-parent excludes --daemon: a stack in the background keeps running.")
+        from config.process import stop_with_process
+
+        stop_with_process(exit_with_parent)
     if replace:
         from web.cli.replacement import stop_older_stack
 

@@ -66,7 +66,7 @@ def require_files(settings: "Settings", action: str) -> None:
 @contextmanager
 def nothing_runs(settings: "Settings", action: str) -> Iterator[None]:
     """Keep every server from starting during an action, such as "encrypt"; raise Conflict if one is running."""
-    from config.process import STANDALONE, Role
+    from config.process import Role
     from web.cli.processes import list_running, supervisor_role
 
     refuse_read_only()
@@ -76,22 +76,11 @@ def nothing_runs(settings: "Settings", action: str) -> Iterator[None]:
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in running)
         raise Conflict(f"Cannot {action} while Reverie is running. Stop it with `reverie down`: {names}.")
     taken = []
-    roles = ("web", "scheduler", STANDALONE)
     try:
-        for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in roles)):
+        for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in ("web", "scheduler"))):
             role.take()
             taken.append(role)
-        _require_no_sessions(settings, action)
         yield
     finally:
         for role in taken:
             role.release()
-
-
-def _require_no_sessions(settings: "Settings", action: str) -> None:
-    """Raise Conflict if an agent's session uses the files directly; no other one starts meanwhile."""
-    from web.cli.processes import find_standalone
-
-    sessions = ", ".join(str(process.pid) for process in find_standalone(settings))
-    if sessions:
-        raise Conflict(f"Cannot {action} while agents use `reverie mcp --standalone`. End them first: pid {sessions}.")

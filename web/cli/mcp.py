@@ -1,9 +1,6 @@
 """Command that serves an agent over the Model Context Protocol (MCP)."""
 
 import functools
-import io
-import sys
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,12 +9,8 @@ from web.cli.command import Command, pass_state
 from web.cli.state import State, choose_for_folder, find_working_folder
 
 if TYPE_CHECKING:
-    from web.mcp.bridge import Bridge, Choose, RefusingBridge, TeamBridge
-    from web.mcp.offered_tools import FindSwitches, Switches
-    from web.mcp.opening import OpeningLine
-    from web.mcp.standalone import StandaloneServer
-
-    Opened = Bridge | TeamBridge | RefusingBridge | StandaloneServer
+    from web.mcp.connection import Choose, Connection
+    from web.mcp.offered_tools import Switches
 
 
 @click.command("mcp", cls=Command)
@@ -30,84 +23,32 @@ if TYPE_CHECKING:
 )
 @click.option("--server", metavar="NAME", help="Use the server of this team instead of the one on this machine.")
 @click.option("--read-only", is_flag=True, help="Offer only tools that read; store nothing from this session.")
-@click.option("--standalone", is_flag=True, help="Use the files directly, without a server or port.")
+@click.option("--standalone", is_flag=True, help="Stop Reverie at the end of the session if the session started it.")
 @pass_state
 def mcp(state: State, *, profile: str, server: str | None, read_only: bool, standalone: bool) -> None:
     """Serve an agent over MCP on standard input and output; start Reverie if it is not running."""
     if standalone and server is not None:
         raise click.UsageError("--standalone excludes --server: the memory of a team is on its server.")
-    # MCP requires UTF-8, whatever the encoding of the terminal is.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
-    # The host waits for these answers: send them before anything heavy is imported.
-    from web.mcp.opening import HostInput, Loading, answer_opening
-
-    find_switches = _switches_finder(state, server, is_read_only=read_only)
-    open_server = functools.partial(_open_server, state, server, is_read_only=read_only, is_standalone=standalone)
-    loading = Loading(lambda: _load_server(profile, open_server, find_switches))
-    host = HostInput(sys.stdin.fileno())
-    opening = answer_opening(host, sys.stdout, profile, loading, find_switches)
-    if not opening:
-        return
-    serve, bridge = loading.result()
-    serve(opening)
-    bridge.close()
-
-
-def _switches_finder(state: State, team: str | None, *, is_read_only: bool) -> "FindSwitches":
-    """Return the function that reads the switches of the session's workspace."""
-
-    def find(_request: object) -> "Switches":
-        from web.mcp.local_switches import read_switches, session_switches
-
-        if team is not None:
-            # The settings of its workspace are on the team's server, which checks each call.
-            return session_switches(is_read_only=is_read_only)
-        choose = _workspace_chooser(state)
-        return read_switches(lambda: state.settings, choose, is_read_only=is_read_only)
-
-    return find
-
-
-def _load_server(
-    profile: str, open_server: "Callable[[], Opened]", find_switches: "FindSwitches"
-) -> "tuple[Callable[[Sequence[OpeningLine]], None], Opened]":
-    """Return the function that serves a host with the SDK, and the server of its tools."""
-    bridge = open_server()
+    # The host waits for the answer to its handshake: nothing heavy is imported before.
     from config.settings import environment_session
-    from web.mcp.full_tools import PROFILES, REVEALED
-    from web.mcp.server import always, build_server
-    from web.mcp.session_notifier import SessionNotifier
-    from web.mcp.stdio import serve_stdio
+    from web.mcp.host_lines import HostLines
+    from web.mcp.relay import Origin, Relay
+    from web.mcp.session import Session
 
-    folder, session = str(find_working_folder() or ""), environment_session()
-    more = REVEALED if profile == "core" else ()
-    notifier = SessionNotifier(bridge.events)
-    server = build_server(always(bridge), PROFILES[profile], folder, session, find_switches, more, notifier)
-    return functools.partial(serve_stdio, server), bridge
+    find_switches = functools.partial(_find_switches, state, server, is_read_only=read_only)
+    connect = functools.partial(_connect, state, server, is_read_only=read_only, is_standalone=standalone)
+    origin = Origin(str(find_working_folder() or ""), environment_session())
+    Relay(HostLines.take_standard_streams(), Session(profile, find_switches), connect, origin).run()
 
 
-def _open_server(state: State, team: str | None, *, is_read_only: bool, is_standalone: bool) -> "Opened":
-    """Return the server of the tools: a bridge to a web server, or this process."""
-    from config.toml_files import SettingsError
-    from web.mcp.bridge import RefusingBridge
+def _find_switches(state: State, team: str | None, *, is_read_only: bool) -> "Switches":
+    """Return the switches of the session's workspace."""
+    from web.mcp.local_switches import read_switches, session_switches
 
-    try:
-        if is_standalone:
-            return _open_standalone(state, is_read_only=is_read_only)
-        if team is not None:
-            return _open_team_bridge(state, team, is_read_only=is_read_only)
-        return _open_bridge(state, is_read_only=is_read_only)
-    except SettingsError as error:
-        return RefusingBridge(str(error))
-
-
-def _open_team_bridge(state: State, name: str, *, is_read_only: bool) -> "TeamBridge":
-    from pipeline.services.team_servers import find_team
-    from web.mcp.bridge import TeamBridge
-
-    team = find_team(state.settings.paths.servers, name)
-    return TeamBridge(team.url, team.token, _workspace_chooser(state), read_only=is_read_only)
+    if team is not None:
+        # The settings of its workspace are on the team's server, which checks each call.
+        return session_switches(is_read_only=is_read_only)
+    return read_switches(lambda: state.settings, _workspace_chooser(state), is_read_only=is_read_only)
 
 
 def _workspace_chooser(state: State) -> "Choose":
@@ -120,28 +61,28 @@ def _workspace_chooser(state: State) -> "Choose":
     return choose
 
 
-def _open_standalone(state: State, *, is_read_only: bool) -> "StandaloneServer | RefusingBridge":
-    """Return the server in this process, or one that tells the host why the data directory cannot be used."""
-    from pipeline.errors import ReverieError
-    from web.mcp.bridge import RefusingBridge
-    from web.mcp.standalone import open_standalone, prepare_process
+def _connect(state: State, team: str | None, *, is_read_only: bool, is_standalone: bool) -> "Connection":
+    """Return the connection to the server of a team, or to the one on this machine, which is started if it is down."""
+    from config.settings import environment_incognito, environment_read_only
+    from web.contract import MCP
+    from web.mcp.connection import Connection, MessageClient, Stack
 
-    settings = state.settings
-    prepare_process(settings)
-    try:
-        return open_standalone(settings, _workspace_chooser(state), read_only=is_read_only)
-    except (ReverieError, OSError) as error:
-        return RefusingBridge(f"Cannot open {settings.paths.root}: {error}")
+    settings, choose = state.settings, _workspace_chooser(state)
+    if team is not None:
+        from pipeline.services.team_servers import find_team
 
+        found = find_team(settings.paths.servers, team)
+        client = MessageClient(
+            found.url,
+            found.token,
+            caller=MCP,
+            incognito=environment_incognito(),
+            read_only=is_read_only or environment_read_only(),
+        )
+        return Connection(client, choose, read_only=is_read_only)
+    from web.cli.background import launch, launch_for_this_process
 
-def _open_bridge(state: State, *, is_read_only: bool) -> "Bridge":
-    """Return the bridge to the web server; it starts the stack in the background if it is not running."""
-    from web.cli.background import launch
-    from web.mcp.bridge import Bridge
-
-    settings, folder = state.settings, str(find_working_folder() or "")
-    bridge = Bridge(
-        settings, _workspace_chooser(state), lambda: launch(settings), read_only=is_read_only, folder=folder
-    )
-    bridge.start_in_background()
-    return bridge
+    start = functools.partial(launch_for_this_process if is_standalone else launch, settings)
+    folder = str(find_working_folder() or "")
+    client = MessageClient.from_settings(settings, choose(), caller=MCP, read_only=is_read_only, folder=folder)
+    return Connection(client, choose, Stack(settings, start, ends_with_session=is_standalone), read_only=is_read_only)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from config.data_directory import NoDataDirectory, find_data_directory
-from config.process import STANDALONE, Role
+from config.process import Role
 from config.settings import Settings
 
 SUPERVISOR = "supervisor"
@@ -66,18 +66,6 @@ def list_running(settings: Settings) -> list[Running]:
         with contextlib.suppress(psutil.NoSuchProcess):
             running.append(Running(SUPERVISOR, psutil.Process(supervisor)))
     return sorted((p for p in running if p.lives()), key=lambda p: (_ORDER.index(p.name), p.pid))
-
-
-def find_standalone(settings: Settings) -> list[psutil.Process]:
-    """Find the sessions of agents that use the files of a data directory directly."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            command = process.cmdline()
-            is_session = _is_python(command) and "mcp" in command and f"--{STANDALONE}" in command
-            if is_session and _find_directory(process) == settings.paths.root:
-                found.append(process)
-    return found
 
 
 def find_directory_of_process(process: psutil.Process) -> Path | None:

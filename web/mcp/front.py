@@ -16,14 +16,13 @@ from flask import Flask
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
+from config.paths import READ_ONLY_HEADER
 from pipeline.errors import ReverieError
 from web.mcp.full_tools import PROFILES, REVEALED
 from web.mcp.http_sessions import Subscriber
-from web.mcp.in_process import InProcessServer, Operations
-from web.mcp.offered_tools import SessionTools, Switches
-from web.mcp.rendering import ShownIds
-from web.mcp.server import build_server
-from web.mcp.tool import Server
+from web.mcp.in_process import InProcessServer, Operations, Sender
+from web.mcp.offered_tools import Switches
+from web.mcp.server import ToolCaller, build_server
 
 # The key in the WSGI environment under which the route stores the Sender.
 SENDER = "reverie.sender"
@@ -37,12 +36,6 @@ logging.getLogger("mcp").setLevel(logging.WARNING)
 class SessionSubscriptions:
     """Records what the sessions of requests subscribe to. They get their notifications on a separate stream."""
 
-    # A stream of newer versions would occupy the event loop.
-    listen = None
-
-    def follow_lists(self, tools: SessionTools) -> None:
-        """Do nothing: a stream compares the lists of its session."""
-
     async def subscribe(self, context: Any, uri: str) -> None:
         """Add a resource to the session of a request; raise NotFound without one."""
         subscriber = _find_subscriber(context)
@@ -52,9 +45,6 @@ class SessionSubscriptions:
     async def unsubscribe(self, context: Any, uri: str) -> None:
         """Remove a resource from the session of a request; raise NotFound without one."""
         _find_subscriber(context).require_session().unsubscribe(uri)
-
-    async def send_changed_lists(self, session: Any) -> None:
-        """Do nothing: a request belongs to no connection that could be notified."""
 
 
 def _find_subscriber(context: Any) -> Subscriber:
@@ -70,11 +60,11 @@ class FrontServer:
         self._operations = operations
         self._manager = StreamableHTTPSessionManager(
             build_server(
-                self._find_server,
+                self._find_caller,
                 PROFILES[profile],
-                find_switches=self._find_switches,
-                more=REVEALED if profile == "core" else (),
-                notifier=SessionSubscriptions(),
+                SessionSubscriptions(),
+                self._find_switches,
+                REVEALED if profile == "core" else (),
             ),
             json_response=True,
             stateless=True,
@@ -99,17 +89,24 @@ class FrontServer:
             # Wait until the process ends.
             await asyncio.Event().wait()
 
-    def _find_server(self, request: Any) -> tuple[Server, ShownIds]:
-        # Nothing is kept between two requests: short ids are looked up.
-        return self._open(request), ShownIds()
+    def _find_caller(self, request: Any) -> ToolCaller:
+        sender = _find_sender(request)
+        return ToolCaller(self._open(sender), sender.folder, sender.session)
 
-    def _open(self, request: Any) -> InProcessServer:
-        return InProcessServer(self._app, self._operations, request.scope["wsgi_environ"][SENDER])
+    def _open(self, sender: Sender) -> InProcessServer:
+        return InProcessServer(self._app, self._operations, sender)
 
     def _find_switches(self, request: Any) -> Switches:
+        sender = _find_sender(request)
         try:
-            answer = self._open(request).call("GET", "/v1/switches")
+            answer = self._open(sender).call("GET", "/v1/switches")
         except ReverieError:
             # A tool call reports why the workspace cannot be used.
             return Switches()
-        return Switches(answer["enabled"], may_write=answer["write_tools"] and not answer["read_only"])
+        may_write = answer["write_tools"] and not answer["read_only"]
+        return Switches(answer["enabled"], may_write, is_read_only_session=READ_ONLY_HEADER in sender.headers)
+
+
+def _find_sender(request: Any) -> Sender:
+    sender: Sender = request.scope["wsgi_environ"][SENDER]
+    return sender

@@ -19,10 +19,11 @@ from werkzeug.routing import Map, Rule
 
 from config.paths import WORKSPACE_HEADER
 from pipeline.http.problems import error_of_problem
+from pipeline.records import MAX_SESSION_ID_CHARS
 from pipeline.records.people import Caller
 from web.access_log import note_request
 from web.call import EndpointRequest
-from web.contract import CALLER_HEADER, MCP
+from web.contract import CALLER_HEADER, FOLDER_HEADER, MCP, SESSION_HEADER
 from web.endpoint import Api, Operation, container
 from web.metrics import count_request
 from web.problems import describe_error
@@ -35,6 +36,16 @@ class Sender:
     caller: Caller
     headers: Headers
     request_id: str
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of the sender, "" for a person: their folder is on their own machine."""
+        return "" if self.caller.person is not None else unquote(self.headers.get(FOLDER_HEADER, ""))
+
+    @property
+    def session(self) -> str | None:
+        """Return the session of the agent, None if the request names none."""
+        return unquote(self.headers.get(SESSION_HEADER, ""))[:MAX_SESSION_ID_CHARS] or None
 
     def tool_headers(self) -> Headers:
         """Return the headers of the endpoints that the sender's tools run."""

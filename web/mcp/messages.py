@@ -12,7 +12,9 @@ from web.json_text import decode_json, read_object, read_text_object
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
 # The SDK reads at most 200 levels, and the JSON of tools is not that deep.
 DEEPEST = 100
 # Python reads no longer numbers, and no field accepts one.
@@ -29,7 +31,13 @@ class Refusal:
 
     def render(self) -> dict[str, Any]:
         """Return it as a message of the protocol."""
-        return {"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code, "message": self.message}}
+        return render_error(self.id, self.code, self.message)
+
+
+def render_error(request_id: str | int | None, code: int, message: str, data: Any = None) -> dict[str, Any]:
+    """Return the answer that refuses a request."""
+    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
 class _Invalid(Exception):

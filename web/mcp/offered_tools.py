@@ -30,7 +30,7 @@ class ChangedLists(NamedTuple):
     resources: bool
 
 
-# Returns the switches of a request; over stdio there is no request.
+# Returns the switches of a request.
 FindSwitches = Callable[[Any], Switches]
 
 
@@ -43,7 +43,7 @@ MEMORY_IS_OFF = Tool("memory_is_off", IS_OFF, _explain_off)
 
 
 def _explain_more(_call: ToolCall) -> ToolResult:
-    raise AssertionError("the server answers this tool, because it knows the session")
+    raise AssertionError("`ProfileTools.find` returns the tool with an answer")
 
 
 MORE_TOOLS = Tool(
@@ -80,16 +80,13 @@ def all_on(_request: Any) -> Switches:
     return Switches()
 
 
-class SessionTools:
-    """The tools of a profile for one session over stdio, or for independent requests over HTTP."""
+class ProfileTools:
+    """The tools of a profile for independent requests."""
 
     def __init__(self, tools: tuple[Tool, ...], more: tuple[Tool, ...], find_switches: FindSwitches) -> None:
         self._tools = tools
         self._more = more
         self._find_switches = find_switches
-        self._is_revealed = False
-        self._listed: tuple[Tool, ...] | None = None
-        self._had_resources: bool | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -98,20 +95,11 @@ class SessionTools:
 
     def list_offered(self, request: Any) -> tuple[Tool, ...]:
         """Return the tools to list now."""
-        offered = offer_tools(
-            (*self._tools, *self._more) if self._is_revealed else self._tools, self._find_switches(request)
-        )
-        self._listed = offered
-        return offered
+        return offer_tools(self._tools, self._find_switches(request))
 
     def is_enabled(self, request: Any) -> bool:
         """Return whether Reverie is on. If it is off, there are no resources."""
         return self._find_switches(request).is_enabled
-
-    def lists_resources(self, request: Any) -> bool:
-        """Return whether to list resources now."""
-        self._had_resources = self.is_enabled(request)
-        return self._had_resources
 
     def find(self, name: str, request: Any) -> Tool:
         """Return a tool to run; raise ToolFailed if a switch turns it off, InvalidField for an unknown name."""
@@ -119,28 +107,11 @@ class SessionTools:
         known = (*self._tools, *self._more)
         offered = offer_tools(known, switches)
         if name == MORE_TOOLS.name and MORE_TOOLS in offered:
-            return self._reveal(offer_tools(self._more, switches), is_session=request is None)
+            revealed = describe_revealed(offer_tools(self._more, switches))
+            return replace(MORE_TOOLS, run=lambda _call: revealed)
         try:
             return find_tool(offered, name)
         except InvalidField:
             if any(tool.name == name for tool in known):
                 raise ToolFailed(explain_missing(switches)) from None
             raise
-
-    def find_changed_lists(self) -> ChangedLists:
-        """Return which lists of a session differ from those that were sent last; each change is reported once."""
-        tools, had_resources = self._listed, self._had_resources
-        return ChangedLists(
-            self.list_offered(None) != tools and tools is not None,
-            self.lists_resources(None) != had_resources and had_resources is not None,
-        )
-
-    def _reveal(self, tools: tuple[Tool, ...], *, is_session: bool) -> Tool:
-        def run(_call: ToolCall) -> ToolResult:
-            self._is_revealed = self._is_revealed or is_session
-            return describe_revealed(tools)
-
-        if is_session and self._listed is None:
-            # The first list was answered before the SDK was loaded.
-            self.list_offered(None)
-        return replace(MORE_TOOLS, run=run)

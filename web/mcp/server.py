@@ -1,9 +1,10 @@
-"""The tools, resources and prompts on the SDK's low-level server."""
+"""The tools, resources and prompts on the SDK's low-level server, for requests that belong to no session."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote
 
 import anyio.to_thread
 from mcp.server.lowlevel import NotificationOptions, Server
@@ -25,24 +26,20 @@ from mcp_types import (
     ReadResourceResult,
     ServerCapabilities,
     SubscribeRequestParams,
-    SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
     TextContent,
     TextResourceContents,
     UnsubscribeRequestParams,
 )
 
 from pipeline.errors import InvalidField, NotFound, ReverieError
-from pipeline.records import MAX_SESSION_ID_CHARS
 from web.mcp.catalog import PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
-from web.mcp.offered_tools import IS_OFF, FindSwitches, SessionTools, all_on
+from web.mcp.offered_tools import IS_OFF, FindSwitches, ProfileTools, all_on
 from web.mcp.rendering import ShownIds
-from web.mcp.session_notifier import SessionNotifier
 from web.mcp.subscriptions import find_memory_id
-from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed
+from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, find_thread
 from web.mcp.tool_runs import call_recorded
 from web.version import VERSION
 
@@ -51,28 +48,26 @@ log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 
-# Returns the server for the tools of a request, and the ids shown to its caller. Over stdio there is no request.
-FindServer = Callable[[Any], tuple[ReverieServer, ShownIds]]
+@dataclass(frozen=True, slots=True)
+class ToolCaller:
+    """The sender of a request: the server of its tools, its folder, and the session of its agent if it names one."""
+
+    server: ReverieServer
+    folder: str = ""
+    session: str | None = None
 
 
-class Notifier(Protocol):
-    """Sends the notifications of sessions."""
+FindCaller = Callable[[Any], ToolCaller]
 
-    @property
-    def listen(self) -> Callable[[Any, SubscriptionsListenRequestParams], Awaitable[SubscriptionsListenResult]] | None:
-        """Return the handler of the streams of newer versions, None if there is none."""
 
-    def follow_lists(self, tools: SessionTools) -> None:
-        """Set the tools of the sessions."""
+class Subscriptions(Protocol):
+    """Records what the sessions of requests subscribe to."""
 
     async def subscribe(self, context: Any, uri: str) -> None:
         """Notify a session of changes of a resource."""
 
     async def unsubscribe(self, context: Any, uri: str) -> None:
         """Stop notifying a session of changes of a resource."""
-
-    async def send_changed_lists(self, session: Any) -> None:
-        """Notify a session of lists that have changed."""
 
 
 class NotifyingServer(Server[Any]):
@@ -87,29 +82,15 @@ class NotifyingServer(Server[Any]):
         return super().get_capabilities(changing, *arguments, **options)
 
 
-def always(server: ReverieServer) -> FindServer:
-    """Return a function that always returns one server, for a single caller."""
-    server_and_ids = server, ShownIds()
-    return lambda _request: server_and_ids
-
-
 def build_server(
-    find_server: FindServer,
+    find_caller: FindCaller,
     tools: tuple[Tool, ...],
-    folder: str = "",
-    session: str | None = None,
+    subscriptions: Subscriptions,
     find_switches: FindSwitches = all_on,
     more: tuple[Tool, ...] = (),
-    notifier: Notifier | None = None,
 ) -> Server[Any]:
-    """Return an MCP server with these tools; `folder` and `session` apply to every call, if they are known.
-
-    `more` are tools that can be called too, and that are listed after the tool `more_tools` was called.
-    """
-    notifier = notifier or SessionNotifier()
-    session_tools = SessionTools(tools, more, find_switches)
-    notifier.follow_lists(session_tools)
-    handlers = Handlers(find_server, session_tools, folder, session, notifier)
+    """Return an MCP server with these tools; `more` are tools that can be called too, and that are not listed."""
+    handlers = Handlers(find_caller, ProfileTools(tools, more, find_switches), subscriptions)
     return NotifyingServer(
         NAME,
         version=VERSION,
@@ -121,28 +102,18 @@ def build_server(
         on_read_resource=handlers.read_resource,
         on_subscribe_resource=handlers.subscribe,
         on_unsubscribe_resource=handlers.unsubscribe,
-        on_subscriptions_listen=notifier.listen,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
     )
 
 
 class Handlers:
-    """The handlers of the MCP server. Calls to the web server run in threads."""
+    """The handlers of the MCP server. Tools run in threads."""
 
-    def __init__(
-        self,
-        find_server: FindServer,
-        tools: SessionTools,
-        folder: str,
-        session: str | None,
-        notifier: Notifier,
-    ) -> None:
-        self._find_server = find_server
-        self._notifier = notifier
+    def __init__(self, find_caller: FindCaller, tools: ProfileTools, subscriptions: Subscriptions) -> None:
+        self._find_caller = find_caller
         self._tools = tools
-        self._folder = folder
-        self._session = session
+        self._subscriptions = subscriptions
         self._catalog = build_catalog(())
 
     async def list_tools(self, context: Any, _params: Any) -> ListToolsResult:
@@ -160,15 +131,16 @@ class Handlers:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         try:
             call = self._tool_call(context, params.arguments or {}, params.meta)
+            # The files of the folder are read where the host runs.
+            call = replace(call, folder="") if tool.reads_folder else call
             answer = await _in_thread(lambda: call_recorded(tool, call))
         except (ToolFailed, InvalidField) as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-        await self._notifier.send_changed_lists(context.session)
         return CallToolResult(content=[TextContent(text=answer.text)], _meta=answer.meta)
 
     async def list_resources(self, context: Any, _params: Any) -> ListResourcesResult:
         """List the resources."""
-        is_enabled = await _in_thread(lambda: self._tools.lists_resources(context.request))
+        is_enabled = await _in_thread(lambda: self._tools.is_enabled(context.request))
         return ListResourcesResult.model_validate(build_catalog((), is_enabled=is_enabled)["resources/list"])
 
     async def list_templates(self, context: Any, _params: Any) -> ListResourceTemplatesResult:
@@ -186,7 +158,7 @@ class Handlers:
     async def subscribe(self, context: Any, params: SubscribeRequestParams) -> EmptyResult:
         """Subscribe to a resource."""
         try:
-            await self._notifier.subscribe(context, str(params.uri))
+            await self._subscriptions.subscribe(context, str(params.uri))
         except (NotFound, InvalidField) as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error), data={"uri": str(params.uri)}) from error
         return EmptyResult()
@@ -194,7 +166,7 @@ class Handlers:
     async def unsubscribe(self, context: Any, params: UnsubscribeRequestParams) -> EmptyResult:
         """Unsubscribe from a resource."""
         try:
-            await self._notifier.unsubscribe(context, str(params.uri))
+            await self._subscriptions.unsubscribe(context, str(params.uri))
         except NotFound as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         return EmptyResult()
@@ -224,30 +196,22 @@ class Handlers:
             raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
 
     def _tool_call(self, context: Any, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> ToolCall:
-        server, shown = self._find_server(context.request)
-        session = _session(meta or {}) or self._session
-        return ToolCall(server, shown, _client_name(context), self._folder, arguments, session)
+        caller = self._find_caller(context.request)
+        session = find_thread(meta) or caller.session
+        # Nothing is kept between two requests: short ids are looked up.
+        return ToolCall(caller.server, ShownIds(), _client_name(context), caller.folder, arguments, session)
 
 
 async def _in_thread(work: Callable[[], Answer]) -> Answer:
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
-def _session(meta: Mapping[str, Any]) -> str | None:
-    """Return the session of a call: Codex sends its thread, which is the session of its hooks."""
-    thread = meta.get("threadId")
-    return thread[:MAX_SESSION_ID_CHARS] if isinstance(thread, str) and thread else None
-
-
 def _client_name(context: Any) -> str | None:
     params = context.session.client_params
     # Without an MCP session there was no handshake; the User-Agent of the request names the program.
-    name = params.client_info.name if params is not None else _user_agent(context.request).partition("/")[0]
+    agent = str(context.request.headers.get("user-agent", "")).partition("/")[0]
+    name = params.client_info.name if params is not None else unquote(agent)
     return str(name).strip()[:256] or None
-
-
-def _user_agent(request: Any) -> str:
-    return "" if request is None else str(request.headers.get("user-agent", ""))
 
 
 def read_resource(call: ToolCall, uri: str) -> str:

@@ -147,6 +147,7 @@ SESSION_TOOLS = (
         history,
         {"ask": one_of(("fix", "how", "blame", "friction")), "about": text("Error, task or path"), "limit": limit(50)},
         ("ask",),
+        reads_folder=True,
     ),
     Tool(
         "sessions",
@@ -167,5 +168,6 @@ SESSION_TOOLS = (
         {"what": one_of(("project", "git"))},
         ("what",),
         effect=Effect.ADDS,
+        reads_folder=True,
     ),
 )

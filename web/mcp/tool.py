@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from pipeline.errors import FieldError, InvalidField, ReverieError
+from pipeline.records import MAX_SESSION_ID_CHARS
 from pipeline.text.normalize import TAG
 from web.mcp.rendering import ShownIds
 from web.mcp.values import accepts_value, fit_value, is_scalar
@@ -134,6 +135,8 @@ class Tool:
     scalars: tuple[str, ...] = ()
     effect: Effect = Effect.READS
     reading: Reading | None = None
+    # Whether it reads files of the caller's folder: then it runs where these files are.
+    reads_folder: bool = False
 
     @property
     def reading_form(self) -> "Tool | None":
@@ -210,6 +213,12 @@ def call_tool(tool: Tool, call: ToolCall) -> ToolResult:
         raise ToolFailed(
             f"{tool.name} failed unexpectedly ({type(error).__name__}). See the log of the MCP server."
         ) from error
+
+
+def find_thread(meta: Any) -> str | None:
+    """Return the session that a call names: Codex sends its thread, which is the session of its hooks."""
+    thread = meta.get("threadId") if isinstance(meta, Mapping) else None
+    return thread[:MAX_SESSION_ID_CHARS] if isinstance(thread, str) and thread else None
 
 
 def find_tool(tools: tuple[Tool, ...], name: str) -> Tool:

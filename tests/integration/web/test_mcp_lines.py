@@ -1,64 +1,26 @@
-"""No line of a host over standard input goes unanswered."""
+"""No line of a host over standard input goes unanswered, and nothing but answers is written."""
 
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
-import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from mcp.server.stdio import stdio_server
-from mcp_types import JSONRPCError, jsonrpc_message_adapter
 
+from tests.support.played_host import NoServer, PlayedHost, PlayedServer, bare, converse, hello
 from tests.support.served import serve_home
 from tests.unit.web.test_json_text import anything
-from web.mcp.core_tools import CORE
-from web.mcp.server import always, build_server
-from web.mcp.stdio import HostLines, Omitting, UnansweredRequests
+from web.mcp.host_lines import HostLines
+from web.mcp.offered_tools import Switches
+from web.mcp.relay import Relay
+from web.mcp.session import Session
 
 REVERIE = str(Path(sys.executable).parent / "reverie")
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": "hello",
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}},
-}
-
-
-class Sink:
-    def __init__(self):
-        self.lines = []
-
-    async def write(self, text):
-        self.lines.append(text)
-
-    async def flush(self):
-        pass
-
-
-def converse(lines):
-    """Return what the server writes to a host that says these lines and then closes its end."""
-    sink = Sink()
-
-    async def rest():
-        for line in lines:
-            yield line
-
-    async def serve():
-        server = build_server(always(None), CORE)
-        unanswered = UnansweredRequests()
-        host = HostLines([json.dumps(HELLO).encode()], rest(), unanswered)
-        with anyio.fail_after(30):
-            async with stdio_server(stdin=host, stdout=sink) as (read, write):
-                host.refuse_by(write.send)
-                answers = Omitting([], write, unanswered)
-                await server.run(read, answers, server.create_initialization_options())
-
-    anyio.run(serve)
-    return [json.loads(line) for line in sink.lines]
-
+HELLO = hello(request_id="hello")
+RECALL = {"name": "recall", "arguments": {"query": "x"}}
 
 bad = st.fixed_dictionaries(
     {"jsonrpc": st.just("2.0") | anything, "method": st.sampled_from(["ping", "tools/call", "fly"]) | anything},
@@ -67,44 +29,90 @@ bad = st.fixed_dictionaries(
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(bad, max_size=5))
-def test_each_request_is_answered_with_its_id(requests):
+@given(st.lists(bad, max_size=5), st.booleans())
+def test_each_request_is_answered_with_its_id(requests, answers):
     requests = [{**request, "id": number} for number, request in enumerate(requests)]
-    answers = converse([json.dumps(request).encode() for request in requests])
-    assert {answer["id"] for answer in answers} == {"hello", *range(len(requests))}
-    assert len(answers) == len(requests) + 1
+    sent = converse([HELLO, *requests], PlayedServer() if answers else NoServer())
+    assert {answer["id"] for answer in sent} == {"hello", *range(len(requests))}
+    assert len(sent) == len(requests) + 1
+
+
+@pytest.mark.parametrize("request_id", ["", "é", "7", 7, 0, -1, 2**70, 10**3000])
+def test_an_id_is_returned_unchanged(request_id):
+    for method, params in (("ping", {}), ("tools/call", RECALL), ("fly", {})):
+        [_, answer] = converse([HELLO, bare(method, request_id, params=params)], PlayedServer())
+        assert (answer["id"], type(answer["id"])) == (request_id, type(request_id))
 
 
 def test_what_is_no_request_is_answered_without_an_id():
-    lines = [b"not json", b"", b"  \n", b"[]", b"7", b'{"jsonrpc": "2.0", "id": 8, "method": "ping"}']
+    lines = [HELLO, b"not json", b"", b"  \n", b"[]", b"7", bare("ping", 8)]
     answers = converse(lines)
     assert [answer["id"] for answer in answers if "error" in answer] == [None] * 3
     assert [answer["error"]["code"] for answer in answers if "error" in answer] == [-32700, -32600, -32600]
     assert {"jsonrpc": "2.0", "id": 8, "result": {}} in answers
 
 
-@pytest.mark.parametrize(
-    ("said_last", "timeout_s"),
-    [
-        ({"method": "notifications/cancelled", "params": {"requestId": 2}}, 60),
-        ({"id": 3, "method": "tools/call", "params": {"name": "wait"}}, 0),
-    ],
-    ids=["cancelled", "too slow"],
-)
-def test_a_host_that_left_is_not_waited_for_without_end(said_last, timeout_s):
-    async def leave():
-        unanswered = UnansweredRequests()
-        for said in ({"id": 2, "method": "tools/call", "params": {"name": "wait"}}, said_last):
-            unanswered.follow(jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0"} | said))
-        with anyio.fail_after(30):
-            await unanswered.wait(timeout_s)
+def test_an_unexpected_error_is_answered_and_the_session_goes_on(capsys):
+    def fail(_message):
+        raise ZeroDivisionError("inner matters")
 
-    anyio.run(leave)
+    lines = [HELLO, bare("tools/call", 1, params=RECALL), bare("ping", 2)]
+    answers = {answer["id"]: answer for answer in converse(lines, PlayedServer(fail))}
+    assert answers[1]["error"]["code"] == -32603
+    assert "inner matters" not in answers[1]["error"]["message"]
+    assert answers[2]["result"] == {}
+    assert "ZeroDivisionError: inner matters" in capsys.readouterr().err
 
 
-def test_an_error_without_an_id_is_one_that_the_sdk_writes():
-    error = JSONRPCError.model_validate({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "x"}})
-    assert json.loads(error.model_dump_json(exclude_unset=True))["id"] is None
+class SlowServer(PlayedServer):
+    def __init__(self):
+        super().__init__()
+        self.release = threading.Event()
+
+    def post(self, *given, **asked):
+        self.release.wait(60)
+        return super().post(*given, **asked)
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "too slow"])
+def test_a_host_that_left_is_not_waited_for_without_end(is_cancelled):
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+    lines = [HELLO, bare("tools/call", 2, params=RECALL), *([cancelled] if is_cancelled else [])]
+    host, server = PlayedHost(lines), SlowServer()
+    relay = Relay(host, Session("core", Switches), lambda: server)
+    relay.run(last_answers_s=60 if is_cancelled else 0)
+    server.release.set()
+    assert [answer["id"] for answer in host.sent] == ["hello"]
+
+
+def test_a_cancelled_request_is_not_answered_later():
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+    server = SlowServer()
+
+    def say():
+        yield from (json.dumps(one).encode() for one in (HELLO, bare("tools/call", 2, params=RECALL), cancelled))
+        server.release.set()
+        yield json.dumps(bare("tools/call", 3, params=RECALL)).encode()
+
+    assert [answer["id"] for answer in converse(say(), server)] == ["hello", 3]
+
+
+@given(st.lists(st.binary(max_size=60)), st.booleans())
+def test_a_line_is_read_whole(parts, ends):
+    text = b"\n".join(parts) + b"\n" * ends
+    read, write = os.pipe()
+    os.write(write, text)
+    os.close(write)
+    lines = list(HostLines(read, read))
+    os.close(read)
+    assert lines == text.split(b"\n")
+
+
+def test_a_host_that_reads_no_more_is_not_an_error():
+    read, write = os.pipe()
+    os.close(read)
+    HostLines(read, write).send({"text": "é \ud83d"})
+    os.close(write)
 
 
 # Kinds: a batch of 2025-03-26, half of a surrogate pair, what is no JSON, arguments as JSON in a text.
@@ -126,8 +134,8 @@ def test_a_host_gets_an_answer_to_every_line(home, tmp_path):
         process = subprocess.Popen(
             [REVERIE, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables, cwd=tmp_path
         )
-        hello = HELLO | {"params": HELLO["params"] | {"protocolVersion": "2025-03-26"}}
-        process.stdin.write(json.dumps(hello).encode() + b"\n" + LINES + b"\n")
+        greeting = HELLO | {"params": HELLO["params"] | {"protocolVersion": "2025-03-26"}}
+        process.stdin.write(json.dumps(greeting).encode() + b"\n" + LINES + b"\n")
         # It closes its end without waiting for the answers.
         written, _ = process.communicate(timeout=60)
     assert process.returncode == 0

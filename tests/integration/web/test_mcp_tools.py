@@ -1,6 +1,4 @@
-import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -8,12 +6,14 @@ import threading
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import anyio
 import jsonschema
 import mcp_types
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import given, strategies as st
+from mcp.shared.inbound import classify_inbound_request
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
@@ -24,18 +24,19 @@ from pipeline.errors import NO_WORKSPACE, AnswerLost, InvalidField, NotFound, Re
 from pipeline.http.problems import error_of_problem
 from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.fakes.proving import prove
+from tests.support.played_host import INITIALIZED, PlayedHost, PlayedServer, bare, converse, hello
 from tests.support.stack import free_port
 from web.contract import CALLER_HEADER, MCP
-from web.mcp.bridge import Bridge
-from web.mcp.catalog import build_catalog
+from web.mcp.connection import Connection, MessageClient, Stack
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED, NOTHING, NOTHING_RECALLED
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES, REVEALED
-from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, answer_list, answer_listen, greet
-from web.mcp.offered_tools import MORE_TOOLS
-from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
+from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, SUBSCRIPTION_ID, VERSIONS
+from web.mcp.offered_tools import MORE_TOOLS, Switches
+from web.mcp.relay import Origin, Relay
+from web.mcp.relayed_calls import RelayedCall
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
-from web.mcp.server import always, build_server
-from web.mcp.stdio import Omitting, UnansweredRequests, answered_ids, options_of
+from web.mcp.server import ToolCaller, build_server
+from web.mcp.session import Session
 from web.mcp.tool import (
     Tool,
     ToolCall,
@@ -43,6 +44,7 @@ from web.mcp.tool import (
     ToolResult,
     call_tool,
     describe_tool,
+    find_thread,
     find_tool,
     segment,
     validate_arguments,
@@ -556,7 +558,7 @@ def test_what_nobody_expected_is_told_without_a_trace():
     assert "inner matters" not in str(caught.value)
 
 
-# The bridge
+# The connection to the server
 
 
 class Running:
@@ -564,25 +566,43 @@ class Running:
         return True
 
 
+def connect(settings, start=Running, **options):
+    stack = Stack(settings, start)
+    return Connection(
+        MessageClient.from_settings(settings, "default", caller=MCP), lambda **_: "default", stack, **options
+    )
+
+
+def send(connection, *, may_repeat=True):
+    return connection.post("/mcp", b"{}", {}, stores=False, may_repeat=may_repeat)
+
+
 def test_a_stack_that_does_not_come_up_is_told_in_time(tmp_path):
     started = []
     settings = Settings(home=tmp_path, port=free_port())
-    bridge = Bridge(settings, lambda **_: "default", lambda: started.append(1) or Running(), deadline_s=0.3)
+    connection = connect(settings, lambda: started.append(1) or Running(), deadline_s=0.3)
     for _ in range(2):
         with pytest.raises(ServerUnreachable, match="still starting"):
-            bridge.call("GET", "/v1/stats")
+            send(connection)
     assert started == [1]
-    bridge.close()
 
 
 def test_a_stack_that_cannot_be_started_is_told(tmp_path):
     def start():
         raise PermissionError("not allowed")
 
-    bridge = Bridge(Settings(home=tmp_path, port=free_port()), lambda **_: "default", start)
     with pytest.raises(ServerUnreachable, match="Cannot start Reverie: not allowed"):
-        bridge.call("GET", "/v1/stats")
-    bridge.close()
+        send(connect(Settings(home=tmp_path, port=free_port()), start))
+
+
+def test_the_server_of_a_team_is_not_started_and_nothing_waits_for_it(tmp_path):
+    connection = Connection(
+        MessageClient(f"http://127.0.0.1:{free_port()}", "token", caller=MCP), lambda **_: "default"
+    )
+    with pytest.raises(ServerUnreachable):
+        send(connection)
+    assert connection.spool("POST", "/v1/memories/batch", {"items": [{"content": "a"}]}) is None
+    connection.close()
 
 
 class Forgetful(BaseHTTPRequestHandler):
@@ -603,7 +623,7 @@ class Forgetful(BaseHTTPRequestHandler):
         if not self.path.startswith("/healthz") and asked.count(self.path) == 1:
             self.close_connection = True
             return
-        body = json.dumps({"status": "ok"} | prove(self, self.server.home)).encode()
+        body = json.dumps({"jsonrpc": "2.0", "status": "ok"} | prove(self, self.server.home)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -622,26 +642,55 @@ def forgetful(tmp_path):
     HomePaths(tmp_path).token()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    bridge = Bridge(Settings(home=tmp_path, port=server.server_port), lambda **_: "default", Running)
-    yield bridge, server.asked
-    bridge.close()
+    connection = connect(Settings(home=tmp_path, port=server.server_port))
+    yield connection, server.asked
+    connection.close()
     server.shutdown()
     thread.join()
     server.server_close()
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/recall"), ("POST", "/v1/prepare"), ("GET", "/v1/stats")])
-def test_what_reads_is_asked_again_where_its_answer_was_lost(forgetful, method, path):
-    bridge, asked = forgetful
-    assert bridge.call(method, path, {"query": "x"} if method == "POST" else None) == {"status": "ok"}
-    assert asked.count(path) == 2
+def test_what_reads_is_asked_again_where_its_answer_was_lost(forgetful):
+    connection, asked = forgetful
+    assert send(connection)["status"] == "ok"
+    assert connection.call("GET", "/v1/stats")["status"] == "ok"
+    assert (asked.count("/mcp"), asked.count("/v1/stats")) == (2, 2)
 
 
 def test_what_writes_is_not_done_twice_where_its_answer_was_lost(forgetful):
-    bridge, asked = forgetful
+    connection, asked = forgetful
     with pytest.raises(AnswerLost, match="check before you repeat it"):
-        bridge.call("POST", "/v1/memories/batch", {"items": []})
-    assert asked.count("/v1/memories/batch") == 1
+        send(connection, may_repeat=False)
+    assert asked.count("/mcp") == 1
+
+
+ITEMS = {"items": [{"content": "a"}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "stores", "may_repeat"),
+    [
+        ("recall", {"query": "x"}, False, True),
+        ("remember_batch", ITEMS, True, True),
+        ("remember_batch", {"items": '[{"content": "a"}]'}, True, True),
+        ("remember_batch", ITEMS | {"to": "acme"}, True, False),
+        ("remember_batch", {"items": ["a"]}, True, False),
+        ("remember_batch", {}, True, False),
+        ("set_fact", {"subject": "a", "attribute": "b", "value": "c"}, True, False),
+        ("goals", {}, False, True),
+        ("goals", {"status": "open"}, False, True),
+        ("goals", {"title": "a"}, True, False),
+        ("goals", {"id": ULID, "title": "a"}, False, False),
+        ("forget", {"id": ULID}, False, False),
+    ],
+)
+def test_a_call_is_repeated_only_if_nothing_is_stored_twice(name, arguments, stores, may_repeat):
+    call = RelayedCall(find_tool(CORE, name), ToolCall(None, ShownIds(), None, "", arguments))
+    assert (call.stores, call.may_repeat) == (stores, may_repeat)
+    if name == "remember_batch" and may_repeat:
+        assert len(call.arguments["items"][0]["id"]) == len(ULID)
+    else:
+        assert call.arguments == arguments
 
 
 # The session that a call belongs to
@@ -689,14 +738,27 @@ def test_what_is_private_to_the_session_that_the_host_tells_is_shown_to_it():
     assert (body["session_id"], body["viewer"]) == ("of-host", {"agent": "agent", "session": "of-host"})
 
 
-def test_a_call_that_names_its_thread_belongs_to_it():
+@pytest.mark.parametrize(
+    ("meta", "session"), [({"threadId": "t-1"}, "t-1"), ({"threadId": 7}, None), ({"threadId": ""}, None), (None, None)]
+)
+def test_a_call_that_names_its_thread_belongs_to_it(meta, session):
     """Codex starts one server for many threads, and tells of each call whose it is."""
-    asked, tools = [], (Tool("probe", "Probe.", lambda call: asked.append(call.session) or ToolResult("ok")),)
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    params = [{"name": "probe", "_meta": {"threadId": "t-1"}}, {"name": "probe", "_meta": {"threadId": 7}}]
-    calls = [bare("tools/call", number, params=one) for number, one in enumerate(params, 1)]
-    conversation([hello("2025-06-18"), ready, *calls], server=build_server(always(None), tools, "", "of-host"))
-    assert sorted(asked) == ["of-host", "t-1"]
+    assert find_thread(meta) == session
+
+
+def test_the_host_and_the_session_of_its_agent_reach_the_server():
+    call = bare("tools/call", 1, params={"name": "recall", "arguments": {"query": "x"}})
+    named = {"clientInfo": {"name": " @scope/my agent é ", "version": "1"}}
+    server = PlayedServer()
+    converse([hello(**named), call], server, origin=Origin("/work/shop", "s/1 é"))
+    [(target, message, headers, _)] = server.got
+    assert target == "/mcp?profile=core"
+    assert message["params"] == call["params"]
+    assert unquote(headers["X-Reverie-Session"]) == "s/1 é"
+    assert "/" not in headers["User-Agent"]
+    assert unquote(headers["User-Agent"]) == "@scope/my agent é"
+    assert headers["MCP-Protocol-Version"] == "2025-06-18"
+    assert "".join(headers.values()).isascii()
 
 
 # An answer that is not the whole
@@ -717,39 +779,7 @@ def test_nothing_found_while_memory_starts_is_not_told_as_nothing_known(name, ar
     assert "ask again" in told.text
 
 
-# The greeting
-
-
-def hello(version, request_id=0, **changes):
-    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
-    return {"jsonrpc": "2.0", "id": request_id, "method": "initialize", "params": params | changes}
-
-
-def conversation(lines, *opening, server=None):
-    """Return what the SDK's server answers to an opening and the lines after it."""
-    server = server or build_server(always(None), CORE)
-
-    async def talk():
-        to_server, from_host = anyio.create_memory_object_stream(10)
-        to_host, from_server = anyio.create_memory_object_stream(10)
-        unanswered = [one for one in opening if not one.answered and '"id"' in one.line]
-        async with from_server, anyio.create_task_group() as tasks:
-            tasks.start_soon(
-                server.run,
-                from_host,
-                Omitting(answered_ids(opening), to_host, UnansweredRequests()),
-                options_of(server),
-            )
-            for said in [*(json.loads(one.line) for one in opening), *lines]:
-                await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(said)))
-            answers = [
-                await from_server.receive() for _ in range(sum("id" in said for said in lines) + len(unanswered))
-            ]
-            await to_server.aclose()
-            answers.extend([extra async for extra in from_server])
-        return [json.loads(one.message.model_dump_json(by_alias=True, exclude_unset=True)) for one in answers]
-
-    return anyio.run(talk)
+# What is answered without the server
 
 
 def wrap_request(method, request_id=0, **changes):
@@ -758,8 +788,35 @@ def wrap_request(method, request_id=0, **changes):
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {"_meta": meta}}
 
 
-def bare(method, request_id=0, **rest):
-    return {"jsonrpc": "2.0", "id": request_id, "method": method} | rest
+class NoSubscriptions:
+    async def subscribe(self, _context, _uri):
+        raise NotImplementedError
+
+    unsubscribe = subscribe
+
+
+def ask_sdk(*requests, tools=CORE):
+    """Return what the SDK's server answers to these requests."""
+    server = build_server(lambda _request: ToolCaller(None), tools, NoSubscriptions())
+
+    async def talk():
+        to_server, from_host = anyio.create_memory_object_stream(10)
+        to_host, from_server = anyio.create_memory_object_stream(10)
+        async with from_server, anyio.create_task_group() as tasks:
+            tasks.start_soon(server.run, from_host, to_host, server.create_initialization_options())
+            for said in requests:
+                await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(said)))
+            answers = [await from_server.receive() for said in requests if "id" in said]
+            await to_server.aclose()
+        return [json.loads(one.message.model_dump_json(by_alias=True, exclude_unset=True)) for one in answers]
+
+    return anyio.run(talk)
+
+
+def without_capabilities(answer):
+    """Return an answer without what a session over stdio announces in another way."""
+    result = {name: value for name, value in answer.get("result", {}).items() if name != "capabilities"}
+    return answer | ({"result": result} if "result" in answer else {})
 
 
 def test_the_greeting_knows_the_versions_of_the_sdk():
@@ -769,247 +826,159 @@ def test_the_greeting_knows_the_versions_of_the_sdk():
     assert mcp_types.PROTOCOL_VERSION_META_KEY.startswith(ENVELOPE)
 
 
+LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+
+
 @pytest.mark.parametrize(
     "said",
     [
+        *(hello(version, "first") for version in (*VERSIONS, "2031-01-01", "2024-10-07")),
+        hello(capabilities={"roots": {}}, _meta={"x": 1}),
+        hello(clientInfo={"name": "probe"}),
+        hello(["2025-06-18"]),
+        hello(capabilities=None),
+        bare("initialize"),
         wrap_request("server/discover", "a"),
         wrap_request("server/discover", clientInfo=None),
+        wrap_request("server/discover", 1, protocolVersion="2031-01-01"),
+        wrap_request("tools/list", 1, protocolVersion="2031-01-01"),
         bare("server/discover"),
         bare("server/discover", params={"_meta": {"progressToken": 1}}),
         bare("ping", "é"),
         bare("ping", params={}),
+        *(bare(name, 1, params={"cursor": "x"}) for name in (*LISTS, "tools/call", "resources/read", "prompts/get")),
+        *(bare(name, 1) for name in ("resources/subscribe", "resources/unsubscribe", "tools/list")),
+        bare("sampling/nothing", "a"),
     ],
+    ids=lambda said: f"{said['method']} {said['id']}",
 )
-def test_what_may_come_before_a_handshake_is_answered_as_the_sdk_does(said):
-    from web.version import VERSION
-
-    greeting = greet(json.dumps(said).encode(), VERSION)
-    [answer] = conversation([], OpeningLine(json.dumps(said), answered=False))
-    assert json.loads(greeting.answer) == answer
-    # And the SDK does not answer it once more.
-    last = wrap_request("tools/list", "last") if greeting.finished else bare("ping", "last")
-    [after] = conversation([last], OpeningLine(greeting.replay, answered=True))
-    assert after["id"] == "last"
-    assert "result" in after
-
-
-def test_a_host_that_asks_what_there_is_finds_the_handshake_if_it_speaks_no_newer_version():
-    """Nothing that it says first takes the handshake from it, and every answer comes once and in order."""
-    lines = [
-        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
-        bare("ping", 1),
-        bare("server/discover", 2),
-        hello("2025-11-25", 3),
-    ]
-    greetings, heard = [], []
-    for one in lines:
-        greetings.append(greet(json.dumps(one).encode(), "1", opened=any(said.answered for said in heard)))
-        heard.append(OpeningLine(greetings[-1].replay, greetings[-1].answer is not None))
-    assert [greeting.finished for greeting in greetings] == [False, False, False, True]
-    told = [json.loads(greeting.answer) for greeting in greetings if greeting.answer]
-    assert [(one["id"], "result" in one) for one in told] == [(1, True), (2, False), (3, True)]
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    [tools] = conversation([ready, bare("tools/list", 3)], *heard)
-    assert (tools["id"], len(tools["result"]["tools"])) == (3, len(CORE))
-
-
-def test_an_envelope_after_the_other_era_has_begun_is_for_the_sdk_to_refuse():
-    assert greet(json.dumps(wrap_request("server/discover")).encode(), "1", opened=True) is None
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_greeting_says_what_the_sdk_says(version):
-    from web.version import VERSION
-
-    said = json.dumps(hello(version, "first"))
-    [answer] = conversation([], OpeningLine(said, answered=False))
-    assert json.loads(greet(said.encode(), VERSION).answer) == answer
-
-
-def test_the_sdk_goes_on_where_the_greeting_ended():
-    said = hello("2025-06-18", capabilities={"roots": "nonsense"}, _meta={"x": 1})
-    opening = OpeningLine(greet(json.dumps(said).encode(), "1").replay, answered=True)
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    # The same id again: only the first answer to it is left out.
-    answers = conversation([ready, {"jsonrpc": "2.0", "id": 0, "method": "ping"}], opening)
-    assert [(one["id"], one["result"]) for one in answers] == [(0, {})]
-
-
-LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+def test_what_comes_first_is_answered_as_the_sdk_does(said):
+    [answer], [expected] = converse([said]), ask_sdk(said)
+    assert without_capabilities(answer) == without_capabilities(expected)
 
 
 @pytest.mark.parametrize("profile", list(PROFILES))
 @pytest.mark.parametrize("version", [*VERSIONS, *MODERN_VERSIONS])
 def test_lists_are_answered_as_the_sdk_does(version, profile):
-    from web.version import VERSION
-
     modern = version in MODERN_VERSIONS
     asked = [wrap_request(name, name) if modern else bare(name, name, params={"cursor": "0"}) for name in LISTS]
-    hands = [] if modern else [hello(version), {"jsonrpc": "2.0", "method": "notifications/initialized"}]
-    tools = PROFILES[profile]
-    answers = conversation([*hands, *asked], server=build_server(always(None), tools))[-len(LISTS) :]
+    hands = [] if modern else [hello(version), INITIALIZED]
+    expected = ask_sdk(*hands, *asked, tools=PROFILES[profile])[-len(LISTS) :]
     # The list of tools may come last: its switches are read in a thread.
-    answers.sort(key=lambda answer: LISTS.index(answer["id"]))
-    catalog = build_catalog(tools)
-    for request, answer in zip(asked, answers, strict=True):
-        listed = answer_list(json.dumps(request).encode(), VERSION, catalog, modern=modern)
-        assert (json.loads(listed.answer), listed.replay) == (answer, None)
-        assert answer_list(json.dumps(request).encode(), VERSION, catalog, modern=not modern) is None
+    expected.sort(key=lambda answer: LISTS.index(answer["id"]))
+    assert converse([*hands, *asked], profile=profile)[-len(LISTS) :] == expected
 
 
-@pytest.mark.parametrize(
-    "said", [bare("tools/call", 1), bare("logging/setLevel", 1), hello("2025-06-18", 1), wrap_request("tools/list")]
-)
-def test_what_lists_nothing_is_left_to_the_sdk(said):
-    assert answer_list(json.dumps(said).encode(), "1", build_catalog(CORE), modern=False) is None
-
-
-def open_conversation(text, load=lambda: None):
-    """Have a host say these bytes and end; return its answers, what the SDK shall hear, and whether it was loaded."""
-    read, write = os.pipe()
-    os.write(write, text)
-    os.close(write)
-    answers, loaded = io.StringIO(), []
-    try:
-        heard = answer_opening(HostInput(read), answers, "core", Loading(lambda: loaded.append(load())))
-    finally:
-        os.close(read)
-    return [json.loads(line) for line in answers.getvalue().splitlines()], heard, loaded
-
-
-def test_all_that_is_said_at_once_is_answered_and_nothing_of_the_rest_is_lost():
-    call, half = bare("tools/call", 7, params={"name": "recall"}), b'{"jsonrpc": "2.0", "id": 8'
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+def test_a_host_that_asks_what_there_is_finds_the_handshake_if_it_speaks_no_newer_version():
+    """Nothing that it says first takes the handshake from it, and every answer comes once and in order."""
     said = [
-        hello("2025-06-18", 0),
-        ready,
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
         bare("ping", 1),
-        *(bare(name, name) for name in LISTS),
-        call,
-        bare("ping", 9),
+        bare("server/discover", 2),
+        bare("tools/list", 3),
+        hello("2025-11-25", 4),
+        INITIALIZED,
+        bare("tools/list", 5),
     ]
-    answers, heard, _ = open_conversation(b"".join(json.dumps(one).encode() + b"\n" for one in said) + half)
-    assert [answer["id"] for answer in answers] == [0, 1, *LISTS]
-    assert [(json.loads(one.line).get("id"), one.answered) for one in heard[:-1]] == [
-        (0, True),
-        (None, False),
-        (7, False),
-        (9, False),
-    ]
-    assert heard[-1] == OpeningLine(half.decode(), answered=False)
+    told = converse(said)
+    assert [(one["id"], "result" in one) for one in told] == [(1, True), (2, False), (3, False), (4, True), (5, True)]
+
+
+def test_what_a_session_over_stdio_does_not_offer_is_an_unknown_method():
+    methods = ("resources/subscribe", "resources/unsubscribe", "logging/setLevel", "completion/complete", "fly")
+    answers = converse([hello(), *(bare(method, method) for method in methods)])[1:]
+    assert {answer["error"]["code"] for answer in answers} == {METHOD_NOT_FOUND}
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("wanted", "announced"),
     [
-        *(bare(name, 1, params={"cursor": "x"}) for name in (*LISTS, "tools/call", "resources/read", "prompts/get")),
-        *(bare(name, 1) for name in ("resources/subscribe", "resources/unsubscribe", "tools/list")),
-        bare("sampling/nothing", "a"),
-        hello("2031-01-01", 1),
-        hello("2024-10-07", 1),
-        wrap_request("server/discover", 1, protocolVersion="2031-01-01"),
+        ({"toolsListChanged": True}, {"toolsListChanged": True}),
+        ({"toolsListChanged": True, "resourcesListChanged": True}, {"toolsListChanged": True}),
+        ({"toolsListChanged": False, "resourceSubscriptions": ["reverie://brief"]}, {}),
+        ({}, {}),
     ],
 )
-def test_a_host_that_begins_otherwise_is_answered_before_the_sdk_is_loaded(said):
-    [answer], heard, _ = open_conversation(json.dumps(said).encode() + b"\n")
-    [expected] = conversation([], OpeningLine(json.dumps(said), answered=False))
-    assert answer == expected
-    # The SDK does not answer it once more, and the host may go on with the handshake.
-    [after] = conversation([hello("2025-06-18", "last")], *heard)
-    assert (after["id"], "result" in after) == ("last", True)
-
-
-def test_a_host_of_a_newer_version_may_begin_with_a_list():
-    said = [wrap_request(name, name) for name in LISTS]
-    answers, heard, _ = open_conversation(b"".join(json.dumps(one).encode() + b"\n" for one in said))
-    assert [answer["id"] for answer in answers] == list(LISTS)
-    assert len(answers[0]["result"]["tools"]) == 10
-    assert heard == []
-
-
-@pytest.mark.parametrize(
-    "wanted", [{"toolsListChanged": True}, dict.fromkeys(("toolsListChanged", "resourcesListChanged"), True), {}]
-)
-def test_a_stream_is_acknowledged_before_the_sdk_is_loaded_and_once(wanted):
+def test_a_stream_is_acknowledged_with_what_it_will_announce(wanted, announced):
     listen = wrap_request("subscriptions/listen", "listen:0")
     listen["params"]["notifications"] = wanted
-    begins = [wrap_request("server/discover", "probe"), listen, wrap_request("server/discover", 0)]
-    answers, heard, _ = open_conversation(b"".join(json.dumps(one).encode() + b"\n" for one in begins))
-    probe, acknowledged, again = answers
-    assert again == probe | {"id": 0}
-    heard_by_sdk = [OpeningLine(one.line, answered=False) for one in heard[1:]]
-    assert acknowledged in conversation([wrap_request("ping", "last")], *heard_by_sdk)
-    told = conversation([wrap_request("ping", "last")], *heard)
-    assert [one.get("id", one.get("method")) for one in told] == ["last"]
+    call = wrap_request("tools/call", 1)
+    call["params"] |= {"name": "more_tools", "arguments": {}}
+    [_, acknowledged, _, answer, *announcements] = converse(
+        [wrap_request("server/discover", 0), listen, wrap_request("tools/list", 2), call], PlayedServer()
+    )
+    meta = {SUBSCRIPTION_ID: "listen:0"}
+    assert acknowledged["params"] == {"_meta": meta, "notifications": announced}
+    assert answer["id"] == 1
+    assert [one["params"] for one in announcements] == ([{"_meta": meta}] if announced else [])
 
 
-@pytest.mark.parametrize(
-    "wanted", [None, [], {"toolsListChanged": False}, {"toolsListChanged": 1}, {"resourceSubscriptions": ["a"]}]
-)
-def test_another_stream_is_left_to_the_sdk(wanted):
-    listen = wrap_request("subscriptions/listen", "listen:0")
-    listen["params"]["notifications"] = wanted
-    assert answer_listen(json.dumps(listen).encode()) is None
+def test_a_cancelled_stream_announces_nothing():
+    listen = wrap_request("subscriptions/listen", 7)
+    listen["params"]["notifications"] = {"toolsListChanged": True}
+    call = wrap_request("tools/call", 1)
+    call["params"] |= {"name": "more_tools", "arguments": {}}
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+    told = converse([listen, wrap_request("tools/list", 2), cancelled, call], PlayedServer())
+    assert [one.get("id") for one in told] == [None, 2, 1]
 
 
-def test_what_could_not_be_loaded_is_told_where_it_is_needed():
-    loading = Loading(lambda: 1 / 0)
-    loading.start()
-    with pytest.raises(ZeroDivisionError):
-        loading.result()
+def test_a_stream_without_a_filter_is_refused():
+    [answer] = converse([wrap_request("subscriptions/listen", 1)])
+    assert (answer["id"], answer["error"]["code"]) == (1, mcp_types.INVALID_PARAMS)
 
 
-@given(st.binary(max_size=60), st.integers(1, 9))
-def test_a_line_is_read_whole_and_not_a_byte_of_the_next_is_kept(text, chunk):
-    read, write = os.pipe()
-    os.write(write, text)
-    os.close(write)
-    host = HostInput(read)
-    first = host.next_line(chunk)
-    rest = host.take_rest()
-    beyond = b"".join(iter(lambda: os.read(read, 8), b""))
-    os.close(read)
-    assert first == (text.split(b"\n")[0] + b"\n" * (b"\n" in text))
-    assert first + b"".join(rest) + beyond == text
-    assert all(line.endswith(b"\n") for line in rest[:-1])
+def test_a_host_of_a_newer_version_is_relayed_with_the_headers_of_its_version():
+    read = wrap_request("resources/read", 1)
+    server = PlayedServer()
+    for uri in ("reverie://brief", "reverie://memory/é ", "=?base64?x?="):
+        converse([read | {"params": read["params"] | {"uri": uri}}], server)
+    for uri, (_, message, headers, _) in zip(
+        ("reverie://brief", "reverie://memory/é ", "=?base64?x?="), server.got, strict=True
+    ):
+        route = classify_inbound_request(message, headers={name.lower(): text for name, text in headers.items()})
+        assert (route.protocol_version, message["params"]["uri"]) == ("2026-07-28", uri)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        hello("2031-01-01"),
-        hello("2025-06-18") | {"method": "tools/list"},
-        wrap_request("ping"),
-        wrap_request("tools/list"),
-        wrap_request("server/discover", clientCapabilities=None),
-        wrap_request("server/discover", protocolVersion="2031-01-01"),
-        wrap_request("server/discover") | {"params": []},
-        bare("ping", None),
-        {"id": 0, "method": "ping"},
-        hello("2025-06-18") | {"id": None},
-        hello("2025-06-18") | {"id": True},
-        hello("2025-06-18", clientInfo={"name": "probe"}),
-        hello("2025-06-18", capabilities=None),
-        hello(["2025-06-18"]),
-        {"jsonrpc": "2.0", "id": 0, "method": "initialize"},
-        [hello("2025-06-18")],
-        "initialize",
-    ],
-)
-def test_whatever_is_not_the_plain_handshake_is_left_to_the_sdk(said):
-    assert greet(json.dumps(said).encode(), "1") is None
+def test_a_change_of_a_switch_is_announced_once_after_a_call():
+    switches = [Switches()]
+
+    def switch(_message):
+        switches[0] = Switches(may_write=False)
+        return {"result": {}}
+
+    def find_switches():
+        return switches[0]
+
+    calls = [bare("tools/call", number, params={"name": "overview"}) for number in (1, 2)]
+
+    def say():
+        yield from (json.dumps(one).encode() for one in (hello(), bare("tools/list", "list"), calls[0]))
+        while not any("method" in one for one in host.sent):
+            pass
+        yield json.dumps(calls[1]).encode()
+
+    host = PlayedHost(say())
+    Relay(host, Session("core", find_switches), lambda: PlayedServer(switch)).run()
+    assert [one["method"] for one in host.sent if "method" in one] == ["notifications/tools/list_changed"]
 
 
-@given(st.binary())
-@example(b"[" * 100_000)
-def test_no_line_upsets_the_greeting(line):
-    assert greet(line, "1") is None
+def test_the_model_reads_why_its_call_failed_and_the_host_why_its_request_failed():
+    call = bare("tools/call", 1, params={"name": "recall", "arguments": {"query": "x"}})
+    modern = wrap_request("tools/call", 1)
+    modern["params"] |= call["params"]
+    for said in ([hello(), call], [modern]):
+        result = converse(said)[-1]["result"]
+        assert (result["isError"], result["content"]) == (True, [{"type": "text", "text": "No server answers."}])
+    assert result["resultType"] == "complete"
+    answer = converse([hello(), bare("resources/read", 1, params={"uri": "reverie://brief"})])[-1]
+    assert answer["error"] == {"code": mcp_types.INTERNAL_ERROR, "message": "No server answers."}
 
 
 @given(st.text(st.characters()))
 def test_no_id_upsets_the_answer(request_id):
-    greeting = greet(json.dumps(bare("ping", request_id)).encode(), "1")
-    assert json.loads(greeting.answer.encode("ascii"))["id"] == request_id
+    [answer] = converse([bare("ping", request_id)])
+    assert answer["id"] == request_id.encode("utf-8", "replace").decode() or "\ufffd" in answer["id"]
 
 
 # What is loaded
@@ -1022,11 +991,12 @@ def modules_after(program):
 
 
 def test_nothing_heavy_is_loaded_before_the_lists():
-    loaded = modules_after("import web.cli, web.contract, web.mcp.opening, web.mcp.catalog, web.mcp.full_tools")
+    modules = "web.cli, web.mcp.host_lines, web.mcp.relay, web.mcp.session, web.mcp.catalog, web.mcp.full_tools"
+    loaded = modules_after(f"import {modules}")
     assert loaded & {"mcp", "mcp_types", "pydantic", "urllib3", "anyio", "rich", "psutil"} == set()
 
 
-def test_the_bridge_loads_neither_a_model_nor_a_store():
-    loaded = modules_after("import web.mcp.server, web.mcp.stdio, web.mcp.full_tools")
+def test_the_relay_loads_neither_the_sdk_nor_a_model_nor_a_store():
+    loaded = modules_after("import web.mcp.relay, web.mcp.relayed_calls, web.mcp.connection, web.mcp.full_tools")
     heavy = {"torch", "spacy", "onnxruntime", "numpy", "tokenizers", "lancedb", "flask", "sqlite_utils", "bm25s"}
-    assert loaded & heavy == set()
+    assert loaded & (heavy | {"mcp", "mcp_types", "pydantic", "anyio"}) == set()

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from tests.fakes.command_line import run, serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support import strangers
 from web.hooks import client
-from web.mcp.bridge import Bridge
+from web.mcp.connection import Connection, MessageClient, Stack
 
 TOKEN = "the-token-of-this-data-directory"
 PROMPT = "a prompt that is nobody else's business"
@@ -149,9 +149,11 @@ def test_codex_notification_is_not_handed_to_a_stranger(home, listen):
 def test_a_tool_answers_with_the_program_that_has_the_port_and_starts_nothing(home, listen, behave):
     stranger = listen(behave)
     started = []
-    bridge = Bridge(Settings(home=home, port=stranger.port), lambda **_: "default", lambda: started.append(1))
-    with closing(bridge), pytest.raises(WrongServer, match="is not the Reverie of"):
-        bridge.call("POST", "/v1/recall", {"query": PROMPT})
+    settings = Settings(home=home, port=stranger.port)
+    stack = Stack(settings, lambda: started.append(1))
+    connection = Connection(MessageClient.from_settings(settings), lambda **_: "default", stack)
+    with pytest.raises(WrongServer, match="is not the Reverie of"):
+        connection.post("/mcp", PROMPT.encode(), {}, stores=False, may_repeat=True)
     assert started == []
     assert_learned_nothing(stranger, home)
 

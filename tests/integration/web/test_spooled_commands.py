@@ -5,13 +5,12 @@ import json
 import pytest
 
 from config.settings import Settings
-from pipeline.errors import AnswerLost, ServerUnreachable
+from pipeline.errors import AnswerLost
+from tests.support.played_host import bare, converse, hello
 from tests.support.stack import free_port
 from web.cli import cli, state as state_module
-from web.client import Client
-from web.mcp.bridge import Bridge
+from web.mcp.connection import Connection, MessageClient, Stack
 from web.spool.files import describe_spool, list_files, read_request
-from web.spool.writes import Spooled
 
 
 class Dead:
@@ -19,11 +18,26 @@ class Dead:
         return False
 
 
+class Losing(MessageClient):
+    """A client whose answers are all lost."""
+
+    def post_message(self, *_):
+        raise AnswerLost("lost")
+
+
 @pytest.fixture
-def bridge(tmp_path):
-    bridge = Bridge(Settings(home=tmp_path, port=free_port()), lambda **_: "default", Dead, deadline_s=0)
-    yield bridge
-    bridge.close()
+def ask(tmp_path):
+    """Call a tool over a connection without a server; return the answer's text, and whether it is an error."""
+
+    def run(name, arguments, client_type=MessageClient, **options):
+        settings = Settings(home=tmp_path, port=free_port())
+        client = client_type.from_settings(settings, "default")
+        connection = Connection(client, lambda **_: "default", Stack(settings, Dead), deadline_s=0, **options)
+        call = bare("tools/call", 1, params={"name": name, "arguments": arguments})
+        result = converse([hello(), call], connection)[-1]["result"]
+        return result["content"][0]["text"], result["isError"]
+
+    return run
 
 
 def read_only_request(home):
@@ -31,35 +45,60 @@ def read_only_request(home):
     return read_request(str(home), file)
 
 
-def test_a_tool_that_stores_waits_in_the_spool(bridge, tmp_path):
-    with pytest.raises(Spooled, match="Do not repeat it"):
-        bridge.call("POST", "/v1/memories/batch", {"items": [{"content": "a"}]})
+ITEMS = {"items": [{"content": "a"}]}
+WRITES = [
+    ("remember_batch", ITEMS, "/v1/memories/batch"),
+    ("set_fact", {"subject": "staging", "attribute": "port", "value": "5433"}, "/v1/facts/staging/port"),
+    ("goals", {"title": "a"}, "/v1/goals"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "path"), WRITES)
+def test_a_tool_that_stores_waits_in_the_spool(ask, tmp_path, name, arguments, path):
+    text, is_error = ask(name, arguments)
+    assert not is_error
+    assert "Do not repeat it" in text
     waiting = read_only_request(tmp_path)
+    assert waiting.path == path
     assert waiting.headers == {"X-Reverie-Workspace": "default", "X-Reverie-Caller": "mcp"}
-    assert waiting.body["items"][0]["id"]
+
+
+def test_a_memory_waits_with_its_id_and_the_program_that_wrote_it(ask, tmp_path):
+    ask("remember_batch", ITEMS)
+    [item] = read_only_request(tmp_path).body["items"]
+    assert item["id"]
+    assert item["metadata"] == {"agent": "probe"}
+    assert item["source"] == "agent"
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("POST", "/v1/recall"), ("DELETE", "/v1/memories/x"), ("GET", "/v1/stats")]
+    ("name", "arguments"),
+    [
+        ("recall", {"query": "x"}),
+        ("forget", {"id": "01M7YZWD2TYS3P4A1GQPPBMFZK"}),
+        ("overview", {}),
+        ("set_fact", {"subject": "staging", "attribute": "port", "value": None}),
+        ("remember_batch", ITEMS | {"to": "acme"}),
+    ],
 )
-def test_other_tools_report_that_no_server_answers(bridge, tmp_path, method, path):
-    with pytest.raises(ServerUnreachable):
-        bridge.call(method, path, {"query": "x"})
+def test_other_tools_report_that_no_server_answers(ask, tmp_path, name, arguments):
+    text, is_error = ask(name, arguments)
+    assert is_error
+    assert "Try again in a moment" in text
     assert describe_spool(str(tmp_path)).files == 0
 
 
-def test_a_lost_answer_is_spooled_only_if_the_write_has_ids(bridge, tmp_path, monkeypatch):
-    def lose(*_):
-        raise AnswerLost("lost")
-
-    client = Client("http://127.0.0.1:1")
-    monkeypatch.setattr(client, "call", lose)
-    monkeypatch.setattr(bridge, "_ready", lambda: client)
-    with pytest.raises(AnswerLost):
-        bridge.call("POST", "/v1/goals", {"title": "a"})
+def test_a_read_only_session_spools_nothing(ask, tmp_path):
+    assert ask("remember_batch", ITEMS, read_only=True)[1]
     assert describe_spool(str(tmp_path)).files == 0
-    with pytest.raises(Spooled):
-        bridge.call("POST", "/v1/memories/batch", {"items": [{"content": "a"}]})
+
+
+def test_a_lost_answer_is_spooled_only_if_the_write_has_ids(ask, tmp_path):
+    text, is_error = ask("goals", {"title": "a"}, Losing)
+    assert is_error
+    assert "check before you repeat it" in text
+    assert describe_spool(str(tmp_path)).files == 0
+    assert not ask("remember_batch", ITEMS, Losing)[1]
     assert describe_spool(str(tmp_path)).files == 1
 
 

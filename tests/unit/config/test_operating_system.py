@@ -1,6 +1,4 @@
 import os
-import sys
-import threading
 
 import psutil
 import pytest
@@ -56,27 +54,6 @@ def test_a_priority_is_lowered_by_what_the_system_has(system, monkeypatch):
     monkeypatch.setattr(psutil.Process, "nice", lambda _self, value: lowered.append(value))
     operating_system.lower_priority(7)
     assert lowered == [7 if system else 0x4000]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority per thread")
-def test_a_thread_gets_a_lower_priority_than_the_rest_of_the_process():
-    before, seen = os.getpriority(os.PRIO_PROCESS, 0), []
-
-    def run():
-        operating_system.lower_thread_priority(3)
-        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert seen == [before + 3]
-    assert os.getpriority(os.PRIO_PROCESS, 0) == before
-
-
-def test_elsewhere_the_priority_of_a_thread_stays(monkeypatch):
-    monkeypatch.setattr(operating_system.sys, "platform", "darwin")
-    monkeypatch.setattr(os, "setpriority", lambda *_: pytest.fail("this would change the whole process"))
-    operating_system.lower_thread_priority(3)
 
 
 def test_without_forks_nothing_is_called_around_them(system, monkeypatch):

@@ -89,20 +89,6 @@ def test_an_encoder_is_compiled_outside_of_the_caller(tmp_path, monkeypatch):
     assert np.array_equal(vectors, HashEncoder().encode_documents(["The port is 8123"]))
 
 
-def test_where_nothing_may_be_compiled_a_missing_encoder_is_unavailable(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    compiled = set()
-    monkeypatch.setattr(encoders, "is_encoder_compiled", lambda _settings, model: model in compiled)
-    monkeypatch.setattr(encoders, "compile_model_apart", lambda *_: pytest.fail("this starts a process"))
-    monkeypatch.setattr(encoders, "load_encoder", lambda _settings, _model: HashEncoder())
-    held = DocumentEncoders(load_settings({"REVERIE_HOME": str(tmp_path)}), may_compile=False)
-    with pytest.raises(EncoderUnavailable, match="not compiled"):
-        held.get(ENGLISH)
-    # Another program may compile it later.
-    compiled.add(ENGLISH)
-    assert held.get(ENGLISH).dimension == HashEncoder().dimension
-
-
 @pytest.mark.parametrize(
     ("text", "model"),
     [

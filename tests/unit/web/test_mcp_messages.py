@@ -76,11 +76,8 @@ ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
     ids=range(7),
 )
 def test_what_can_be_repaired_is_read(said, read):
-    from web.mcp.stdio import read_line
-
     message = read_message(said if isinstance(said, bytes) else json.dumps(said).encode())
     assert json.loads(message) == read
-    assert read_line(message.encode()).line == message
 
 
 messages = st.fixed_dictionaries(
@@ -92,14 +89,12 @@ messages = st.fixed_dictionaries(
 @given(st.binary(max_size=60) | (anything | messages | st.lists(messages)).map(lambda said: json.dumps(said).encode()))
 @example(b"[" * 100_000)
 @example(b'{"jsonrpc":"2.0","method":"a","id":1,"params":' + b'{"a":' * 150 + b"1" + b"}" * 151)
-def test_every_line_is_read_by_the_sdk_or_answered(line):
-    from mcp_types import jsonrpc_message_adapter
-
-    from web.mcp.stdio import HostMessage, read_line
-
-    read = read_line(line)
-    if isinstance(read, HostMessage):
-        assert jsonrpc_message_adapter.validate_json(read.line) == read.message
+def test_every_line_is_a_message_or_is_answered(line):
+    read = read_message(line)
+    if isinstance(read, str):
+        message = json.loads(read)
+        assert isinstance(message.get("params") or {}, dict)
+        assert isinstance(message.get("id", 0), str | int)
     else:
         assert read
         for refusal in read:

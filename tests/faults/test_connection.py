@@ -1,0 +1,37 @@
+from config.settings import Settings
+from tests.support.played_host import bare, converse, hello
+from tests.support.stack import HOST, Stack as StackOfTest
+from web.mcp.connection import Connection, MessageClient, Stack
+
+
+class Supervised:
+    """The stack as its supervisor keeps it: what died is started again."""
+
+    def __init__(self, stack: StackOfTest):
+        self._stack = stack
+
+    def __call__(self):
+        self._stack.launch("web")
+        return self
+
+    def is_running(self):
+        return "web" in self._stack.running
+
+
+def test_a_session_that_was_connected_answers_after_a_crash(make_stack):
+    stack = make_stack()
+    stack.start("web")
+    settings = Settings(home=stack.home, host=HOST, port=stack.port)
+    client = MessageClient.from_settings(settings, "default")
+    connection = Connection(client, lambda **_: "default", Stack(settings, Supervised(stack)), deadline_s=60)
+    items = [{"content": "The staging database listens on port 6543"}]
+
+    def ask(name, arguments):
+        call = bare("tools/call", 1, params={"name": name, "arguments": arguments})
+        return converse([hello(), call], connection)[-1]["result"]["content"][0]["text"]
+
+    assert "created" in ask("remember_batch", {"items": items})
+    for _ in range(3):
+        assert "1 memories" in ask("overview", {})
+        stack.kill("web")
+        assert "6543" in ask("recall", {"query": "staging port"})

@@ -1,0 +1,162 @@
+"""The connection of a session over stdio to its server. It starts the stack if no server answers."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from config.paths import WORKSPACE_HEADER
+from config.settings import Settings
+from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
+from pipeline.http.problems import NotReverie, read_answer
+from web.client import Client
+from web.contract import MCP
+from web.spool.writes import spool_write
+
+START_DEADLINE_S = 10.0
+POLL_S = 0.1
+# Imported memories of a project belong to its own workspace.
+TAKEN_IN = "/v1/sources/"
+
+Answer = TypeVar("Answer")
+
+
+class Started(Protocol):
+    """A stack that this session has started."""
+
+    def is_running(self) -> bool:
+        """Return whether it still runs."""
+
+    def stop(self) -> None:
+        """Ask it to stop."""
+
+
+class Choose(Protocol):
+    """Chooses the workspace of the folder. With `to_write`, it records the workspace that a project's file claims."""
+
+    def __call__(self, *, to_write: bool = False) -> str:
+        """Return its id."""
+
+
+class Stack:
+    """The stack of the data directory. With `ends_with_session`, the session stops the stack that it started."""
+
+    def __init__(self, settings: Settings, start: Callable[[], Started], *, ends_with_session: bool = False) -> None:
+        self.settings = settings
+        self._start = start
+        self._ends_with_session = ends_with_session
+        self._started: Started | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start the stack, unless the one that was started still runs."""
+        with self._lock:
+            if self._started is None or not self._started.is_running():
+                try:
+                    self._started = self._start()
+                except OSError as error:
+                    raise ServerUnreachable(f"Cannot start Reverie: {error}. Start it with `reverie up`.") from error
+
+    def stop(self) -> None:
+        """Stop the stack if it ends with this session."""
+        if self._ends_with_session and self._started is not None:
+            self._started.stop()
+
+    def explain(self) -> str:
+        """Return why no server answers."""
+        may_run = self._started is None or self._started.is_running()
+        state = "is still starting" if may_run else "could not be started"
+        where = self.settings.paths.logs / "reverie.log"
+        return f"Reverie {state} at {self.settings.url}. Try again in a moment, or see {where}."
+
+
+class MessageClient(Client):
+    """Sends messages of JSON-RPC, and requests to the HTTP API."""
+
+    def post_message(self, target: str, message: bytes, headers: Mapping[str, str], workspace: str) -> dict[str, Any]:
+        """Send a message and return its answer, also an error; raise ReverieError if there is none."""
+        answer = self.exchange("POST", target, message, {WORKSPACE_HEADER: workspace, **self.headers, **headers})
+        with suppress(ValueError):
+            content = json.loads(answer.body)
+            if isinstance(content, dict) and "jsonrpc" in content:
+                return content
+        read_answer(answer, self.url)
+        raise NotReverie(self.url, answer.status)
+
+
+class Connection:
+    """Sends the requests of a session to its server. Several threads may use one object.
+
+    The server of a team has no `stack` here: it is not started, and nothing for it is stored on this machine.
+    """
+
+    def __init__(
+        self,
+        client: MessageClient,
+        workspace: Choose,
+        stack: Stack | None = None,
+        *,
+        read_only: bool = False,
+        deadline_s: float = START_DEADLINE_S,
+    ) -> None:
+        self._client = client
+        self._workspace = workspace
+        self._stack = stack
+        self._read_only = read_only
+        self._deadline_s = deadline_s
+
+    def post(
+        self, target: str, message: bytes, headers: Mapping[str, str], *, stores: bool, may_repeat: bool
+    ) -> dict[str, Any]:
+        """Send a message of the protocol and return the answer to it.
+
+        Raises ServerUnreachable if the stack does not start in time, and AnswerLost if the connection broke after a
+        request that may not be repeated.
+        """
+        workspace = self._choose(to_write=stores)
+        return self._repeat(lambda: self._client.post_message(target, message, headers, workspace), may_repeat)
+
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        """Send a request to the HTTP API and return the answer's JSON."""
+        workspace = self._choose(to_write=path.startswith(TAKEN_IN) and method == "PUT")
+        # A note of a run may be missing or come twice.
+        may_repeat = method == "GET"
+        return self._repeat(lambda: self._client.call(method, path, body, query, workspace), may_repeat)
+
+    def spool(self, method: str, path: str, body: Any) -> ReverieError | None:
+        """Write a request into the spool of this machine; return None if it cannot wait there."""
+        if self._read_only or self._stack is None:
+            return None
+        return spool_write(self._stack.settings, method, path, body, self._choose(to_write=True), MCP)
+
+    def close(self) -> None:
+        """Close every connection, and stop the stack if it ends with this session."""
+        self._client.close()
+        if self._stack is not None:
+            self._stack.stop()
+
+    def _choose(self, *, to_write: bool) -> str:
+        return self._workspace(to_write=to_write and not self._read_only)
+
+    def _repeat(self, send: Callable[[], Answer], may_repeat: bool) -> Answer:
+        pause = threading.Event()
+        end = time.monotonic() + self._deadline_s
+        while True:
+            try:
+                return send()
+            except AnswerLost as error:
+                if not may_repeat:
+                    raise AnswerLost(
+                        f"{error} The request may have been carried out: check before you repeat it."
+                    ) from error
+                if time.monotonic() >= end:
+                    raise
+            except ServerUnreachable as error:
+                if self._stack is None:
+                    raise
+                self._stack.start()
+                if time.monotonic() >= end:
+                    raise ServerUnreachable(self._stack.explain()) from error
+            pause.wait(POLL_S)
