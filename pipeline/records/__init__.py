@@ -18,6 +18,7 @@ from pipeline.enums import (
     Tier as Tier,
     Trust as Trust,
 )
+from pipeline.records.extraction import NO_EXTRACTION, Extraction
 
 MAX_CONTENT_CHARS = 10_000
 MAX_METADATA_BYTES = 16 * 1024
@@ -166,6 +167,7 @@ class Draft(OptionalFields):
     details: Mapping[str, Any] = field(default_factory=dict)
     edges: tuple[EdgeDraft, ...] = ()
     id: str | None = None
+    extraction: Extraction = NO_EXTRACTION
 
 
 @dataclass(frozen=True, slots=True)

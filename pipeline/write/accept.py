@@ -18,6 +18,7 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_rule, render_text
 from pipeline.records import CAPTURED_TAG, Draft, EdgeKind, Kind, Memory, Outcome, Receipt, Source, Trust
 from pipeline.records.digestion import DIGESTION
+from pipeline.records.extraction import Disposition
 from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.store import (
     agent_sessions,
@@ -235,8 +236,10 @@ def _judge_offer(db: Connection, item: Prepared, policy: WritePolicy, placement:
         if placement is None
         else overrides_trusted(placement, memory.source)
     )
-    # A person's own words that contradict a fact wait for review, also where other doubtful memories are rejected.
-    review_needed = policy.review or (contradicts and memory.source is Source.AMBIENT and CAPTURED_TAG in memory.tags)
+    # A person's own words that contradict a fact wait for review, also where other doubtful memories are rejected;
+    # so does a memory whose extractor asks for it.
+    contradicts_in_own_words = contradicts and memory.source is Source.AMBIENT and CAPTURED_TAG in memory.tags
+    review_needed = policy.review or contradicts_in_own_words or item.extraction.disposition is Disposition.REVIEW
     repeats = 0 if memory.source is Source.USER else review.count_rejections(db, memory.content_hash)
     return admit(_offer(item, repeats, contradicts=contradicts), review=review_needed)
 
@@ -253,6 +256,7 @@ def _offer(item: Prepared, repeats: int, *, contradicts: bool) -> Offer:
         item.redactions,
         repeats,
         contradicts,
+        item.extraction,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pipeline.records import Kind, Scope, ScopeKind, Source
+from pipeline.records.extraction import NO_EXTRACTION, Disposition, Extraction
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.redaction.formats import MARKER, NOTHING
 from pipeline.text.tokens import STOP_WORDS
@@ -20,6 +21,7 @@ ACTIVE_FROM = 0.5
 MIDDLE_FROM = 0.44
 REPEATS_TO_ADMIT = 3  # offers before this one
 REPETITION_WEIGHT = 0.05
+SURE_FROM = 0.5  # the certainty of an extractor below which a person reviews the offer
 
 WEAK = 0.35  # a feature below it is named as a reason
 
@@ -30,6 +32,9 @@ ONLY_SECRETS = "nothing but secrets"
 REVIEW_IS_OFF = "needs review, and review is off"
 OFFERED_REPEATEDLY = "offered again and again"
 DELIBERATELY_WRITTEN = "written on purpose"
+UNSURE = "the extractor is not sure"
+ADVISED_REVIEW = "the extractor asks for a review"
+ADVISED_DROP = "the extractor advises against it"
 
 _LEXICON = load_lexicon("durability")
 _LASTING_WORDS = frozenset(_LEXICON.words("lasting_words"))
@@ -84,6 +89,7 @@ class Offer:
     redactions: int
     repeats: int
     contradicts: bool
+    extraction: Extraction = NO_EXTRACTION
 
 
 class AdmissionVerdict(StrEnum):
@@ -112,7 +118,8 @@ def admit(offer: Offer, *, review: bool) -> Admission:
     values = [(feature, feature.value(offer)) for feature in FEATURES]
     score = round(sum(feature.weight * value for feature, value in values), 3)
     weak = tuple(feature.weakness for feature, value in values if value < WEAK and feature.weakness is not None)
-    standing = _class_of_offer(offer, score)
+    limit, doubts = _limit_of(offer.extraction)
+    standing, weak = min(_class_of_offer(offer, score), limit), (*doubts, *weak)
     if standing is _HIGH:
         return Admission(AdmissionVerdict.ACTIVE, score, _merits(offer, score))
     if standing is _LOW:
@@ -137,6 +144,16 @@ def _class_of_offer(offer: Offer, score: float) -> int:
         # Repetition does not make an offer true, so this check comes last.
         standing = min(standing, _MIDDLE)
     return standing
+
+
+def _limit_of(extraction: Extraction) -> tuple[int, tuple[str, ...]]:
+    """Return the highest class that an extractor's certainty and advice permit from any source, and the reasons."""
+    if extraction.disposition is Disposition.DROP:
+        return _LOW, (ADVISED_DROP,)
+    doubts = (ADVISED_REVIEW,) if extraction.disposition is Disposition.REVIEW else ()
+    if extraction.confidence is not None and extraction.confidence < SURE_FROM:
+        doubts = (*doubts, UNSURE)
+    return (_MIDDLE if doubts else _HIGH), doubts
 
 
 def _class_of(score: float) -> int:
@@ -206,8 +223,9 @@ def discretion(offer: Offer) -> float:
 
 
 def reliability(offer: Offer) -> float:
-    """Return the reliability of the source."""
-    return _RELIABLE[offer.source]
+    """Return the reliability of the source; the certainty of an extractor counts as much."""
+    confidence, source = offer.extraction.confidence, _RELIABLE[offer.source]
+    return source if confidence is None else (source + confidence) / 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from pipeline.records import (
     Trust,
     branch_tag,
 )
+from pipeline.records.extraction import NO_EXTRACTION, Extraction
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.normalize import content_hash, normalize_id, normalize_text
@@ -102,6 +103,7 @@ class Prepared:
     renamed_tags: Mapping[str, str] | None = None
     is_certain: bool = False
     has_client_id: bool = False
+    extraction: Extraction = NO_EXTRACTION
 
 
 def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
@@ -124,7 +126,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         kind=draft.kind,
         scope=resolve_scope(draft.scope, session_id, f"{loc}scope.id"),
         tags=tuple(dict.fromkeys(tags.values())),
-        metadata=clean_metadata(draft.metadata, f"{loc}metadata"),
+        metadata=clean_metadata({**draft.metadata, **draft.extraction.as_metadata()}, f"{loc}metadata"),
         source=draft.source,
         trust=TRUST_OF_SOURCE[draft.source],
         importance=traits.importance if draft.importance is None else draft.importance,
@@ -148,7 +150,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     prepared = Prepared(
         memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc, renamed or None
     )
-    return prepared if draft.id is None else replace(prepared, has_client_id=True)
+    return replace(prepared, has_client_id=draft.id is not None, extraction=draft.extraction)
 
 
 def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:

@@ -48,6 +48,46 @@ def test_what_nobody_said_themselves_is_evidence(shared, source, trust):
     assert read(shared, memory_id)["trust"] == trust
 
 
+def test_what_an_extractor_knows_is_stored_with_the_memory_and_redacted(client):
+    known = {"value": 8123, "evidence": f"run it on 8123, the token is {SECRET}", "confidence": 0.9}
+    memory = read(
+        client, client.write("Billing listens on port 8123", metadata={"pr": 1}, disposition="store", **known)
+    )
+    extraction = memory["metadata"]["extraction"]
+    assert (memory["metadata"]["pr"], extraction["value"], extraction["confidence"]) == (1, 8123, 0.9)
+    assert extraction["disposition"] == "store"
+    assert SECRET not in extraction["evidence"]
+    assert "8123" in extraction["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("known", "outcome", "reason"),
+    [
+        ({"confidence": 0.2}, "rejected", "the extractor is not sure"),
+        ({"disposition": "review", "confidence": 0.9}, "candidate", "the extractor asks for a review"),
+        ({"disposition": "drop"}, "rejected", "the extractor advises against it"),
+        ({"disposition": "store", "confidence": 0.6, "value": True}, "created", None),
+    ],
+)
+def test_an_extractors_doubt_counts_from_any_source(shared, known, outcome, reason):
+    content = f"Invoices are rounded to ten cents, {known}"
+    receipt = shared.post("/v1/memories", {"content": content, **known}).get_json()
+    assert (receipt["outcome"], (receipt.get("reason") or "").split("; ")[0] or None) == (outcome, reason)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("value", ""), ("value", ["tabs"]), ("evidence", " "), ("evidence", "x" * 2001), ("evidence", 3)),
+        *(("confidence", 1.01), ("confidence", "high"), ("confidence", True), ("disposition", "keep")),
+    ],
+)
+def test_what_an_extractor_gets_wrong_is_named(shared, field, value):
+    answer = shared.post("/v1/memories", {"content": "Indent with tabs", field: value})
+    assert answer.status_code == 422
+    assert answer.get_json()["errors"][0]["loc"].split(".")[-1] == field
+
+
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_kind_can_be_written(shared, kind):
     key = {"details": {"subject": "billing", "attribute": "port", "value": "8123"}} if kind is Kind.KEYED_FACT else {}

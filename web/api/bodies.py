@@ -1,6 +1,7 @@
 """The bodies and query strings of requests."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,10 +43,11 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
+from pipeline.records.extraction import Disposition, Extraction
 from pipeline.records.people import Caller
 from pipeline.text.normalize import normalize_id, normalize_tag
-from pipeline.write.fields import Moment, check_tag, resolve_scope
-from web.api.caller_scope import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
+from pipeline.write.fields import Moment, Paragraph, Value, check_tag, resolve_scope
+from web.api.caller_scope import scope_of_caller, scope_of_text, session_of, viewer_of
 from web.api.client_ids import ClientId
 
 MAX_QUERY_CHARS = 4000
@@ -218,7 +220,7 @@ class OptionalFieldsBody(Body):
 
 
 class DraftBody(OptionalFieldsBody):
-    """A memory to store, from any source."""
+    """A memory to store, from any source, and what an extractor knows about it."""
 
     content: Content
     kind: Annotated[Kind, Field(strict=False)] = Kind.FACT
@@ -230,10 +232,15 @@ class DraftBody(OptionalFieldsBody):
     occurred_at: Moment | None = None
     details: Metadata = Field(default_factory=dict)
     edges: Annotated[list[EdgeBody], Field(max_length=MAX_EDGES)] = Field(default_factory=list)
+    value: Value | None = None
+    evidence: Annotated[Paragraph, AfterValidator(_not_blank)] | None = None
+    confidence: Importance | None = None
+    disposition: Annotated[Disposition, Field(strict=False)] | None = None
 
     def draft(self, source: Source, caller: Caller) -> Draft:
         """Return the record."""
         values = {**self.values(), "source": source}
+        values["extraction"] = Extraction(**{field.name: values.pop(field.name) for field in fields(Extraction)})
         if self.scope is not None:
             values["scope"] = self.scope.record(caller, self.session_id)
         if self.session_id is not None:
@@ -321,13 +328,6 @@ class RecallBody(Body):
         )
 
 
-class WhyBody(RecallBody):
-    """A recall, and the memory whose rank to explain."""
-
-    query: Query
-    id: MemoryId
-
-
 class QueryString(BaseModel):
     """A query string: all values are texts, and unknown names are rejected."""
 
@@ -386,13 +386,3 @@ class ViewerQuery(PageQuery):
     def viewer(self, caller: Caller) -> Viewer:
         """Return the viewer as a record."""
         return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
-
-
-class ScopeQuery(PageQuery):
-    """A page of one scope, `<kind>` or `<kind>:<id>`; without it the scope of the workspace."""
-
-    scope: ScopeText | None = None
-
-    def record(self, caller: Caller) -> Scope:
-        """Return the scope as a record."""
-        return scope_of_query(self.scope, caller)

@@ -53,9 +53,13 @@ class HistoryQuery(bodies.QueryString):
     scope: bodies.ScopeText | None = None
 
 
-class FactsQuery(bodies.ScopeQuery):
-    """Filters of a list of facts: a subject, and with `as_of` only the values that were valid then."""
+class FactsQuery(bodies.PageQuery):
+    """Filters of a list of facts: a subject, and with `as_of` only the values that were valid then.
 
+    `scope` is `<kind>` or `<kind>:<id>`; without it the scope of the workspace.
+    """
+
+    scope: bodies.ScopeText | None = None
     subject: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
     as_of: Moment | None = None
 
@@ -145,7 +149,7 @@ def fact_history(call: Call, query: HistoryQuery, subject: str, attribute: str) 
 @api.route(Endpoint("GET", "/v1/facts", answer=FactsAnswer, problems=(404,)))
 def list_facts(call: Call, query: FactsQuery) -> Page[Memory]:
     """List facts with all their values."""
-    scope, as_of = query.record(call.caller), query.as_of
+    scope, as_of = scope_of_query(query.scope, call.caller), query.as_of
     page = facts.list_facts(call.workspace, scope, query.subject, as_of, query.limit, query.before)
     return replace(page, items=list_readable(page.items, call.caller))
 

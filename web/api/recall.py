@@ -19,6 +19,13 @@ api = Api("recall")
 MEMORIES_PER_SESSION = 12
 
 
+class WhyBody(bodies.RecallBody):
+    """A recall, and the memory whose rank to explain."""
+
+    query: bodies.Query
+    id: bodies.MemoryId
+
+
 @api.route(Endpoint("POST", "/v1/recall", answer=answers.RecallAnswer, problems=(404,), reads=True))
 def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     """Search memories within a deadline, best first."""
@@ -37,7 +44,7 @@ def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
 
 
 @api.route(Endpoint("POST", "/v1/recall/why", answer=answers.WhyAnswer, problems=(404,), reads=True))
-def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
+def explain_one(call: Call, body: WhyBody) -> answers.WhyAnswer:
     """Explain why a memory is or is not among the results of a recall."""
     memory_id = resolve_id(call.workspace, body.id)
     home = find_home(call.workspace, memory_id)

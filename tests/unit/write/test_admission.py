@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.records import MAX_CONTENT_CHARS, Kind, Scope, ScopeKind, Source
+from pipeline.records.extraction import Disposition, Extraction
 from pipeline.write import admission
 from pipeline.write.admission import DELIBERATE, FEATURES, AdmissionVerdict, Offer, admit
 
@@ -40,6 +41,10 @@ offers = st.builds(
     redactions=st.integers(0, 5),
     repeats=st.integers(0, 10),
     contradicts=st.booleans(),
+    extraction=st.just(Extraction()),
+)
+extractions = st.builds(
+    Extraction, confidence=st.none() | st.floats(0, 1), disposition=st.none() | st.sampled_from(Disposition)
 )
 
 
@@ -107,10 +112,42 @@ def test_every_rejection_and_every_doubt_has_a_reason(given_offer):
 def test_reasons_are_fixed_phrases(given_offer):
     phrases = {feature.weakness for feature in FEATURES} | {
         *(admission.NOTHING_LEFT, admission.ONLY_SECRETS, admission.REVIEW_IS_OFF, admission.OFFERED_REPEATEDLY),
-        admission.DELIBERATELY_WRITTEN,
+        *(admission.DELIBERATELY_WRITTEN, admission.UNSURE, admission.ADVISED_REVIEW, admission.ADVISED_DROP),
     }
     for review in (True, False):
         assert set(admit(given_offer, review=review).reasons) <= phrases
+
+
+@given(offers, extractions)
+def test_an_extractor_may_hold_back_an_offer_from_any_source_but_push_it_only_by_its_certainty(given_offer, extraction):
+    advised = admit(replace(given_offer, extraction=extraction), review=True)
+    if extraction.disposition is Disposition.DROP:
+        assert (advised.verdict, advised.reasons[0]) in (
+            (AdmissionVerdict.REJECTED, admission.ADVISED_DROP),
+            (AdmissionVerdict.REJECTED, admission.NOTHING_LEFT),
+            (AdmissionVerdict.REJECTED, admission.ONLY_SECRETS),
+        )
+    elif extraction.disposition is Disposition.REVIEW or (extraction.confidence or 1) < admission.SURE_FROM:
+        assert advised.verdict is not AdmissionVerdict.ACTIVE
+    elif extraction.confidence is None:
+        assert advised == admit(given_offer, review=True)
+
+
+@given(offers, st.floats(0.5, 1), st.floats(0.5, 1))
+def test_a_surer_extractor_scores_no_less(given_offer, confidence, other):
+    unsure, sure = (
+        admit(replace(given_offer, extraction=Extraction(confidence=each)), review=True)
+        for each in sorted((confidence, other))
+    )
+    assert unsure.score <= sure.score
+
+
+def test_an_extractor_that_is_sure_decides_where_the_text_does_not():
+    assert admit(MIDDLING, review=True).verdict is AdmissionVerdict.CANDIDATE
+    sure = replace(MIDDLING, extraction=Extraction(confidence=0.95))
+    assert admit(sure, review=True).verdict is AdmissionVerdict.ACTIVE
+    unsure = admit(replace(MIDDLING, source=Source.USER, extraction=Extraction(confidence=0.3)), review=True)
+    assert (unsure.verdict, unsure.reasons[0]) == (AdmissionVerdict.CANDIDATE, admission.UNSURE)
 
 
 @given(offers)

@@ -29,6 +29,7 @@ class Viewer:
 
 
 Sensitivity = Literal["normal", "private", "secret-adjacent"]
+Disposition = Literal["store", "review", "drop"]
 
 
 class MemoryFields(TypedDict, total=False):
@@ -48,6 +49,10 @@ class MemoryFields(TypedDict, total=False):
     expires_at: datetime
     sensitivity: Sensitivity
     edges: Sequence[Mapping[str, str]]
+    value: FactValue
+    evidence: str
+    confidence: float
+    disposition: Disposition
     # A ULID. A write that is repeated with the same id returns the first receipt.
     id: str
 
