@@ -254,47 +254,47 @@ class Client:
 
     def memory(self, memory_id: str, team: str | None = None) -> dict[str, Any]:
         """Return one memory of this machine or of a team, with provenance, edges, entities and history."""
-        return self._object("GET", _build_path("memories", memory_id), query=_without_empty({"from": team}))
+        return self._object("GET", build_path("memories", memory_id), query=_without_empty({"from": team}))
 
     def edit(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change some fields of a memory."""
-        return self._object("PATCH", _build_path("memories", memory_id), changes)
+        return self._object("PATCH", build_path("memories", memory_id), changes)
 
     def share(self, memory_id: str) -> dict[str, Any]:
         """Share a memory with all members of the workspace."""
-        return self._object("POST", _build_path("memories", memory_id, "share"))
+        return self._object("POST", build_path("memories", memory_id, "share"))
 
     def withdraw(self, memory_id: str) -> dict[str, Any]:
         """Stop sharing a memory."""
-        return self._object("DELETE", _build_path("memories", memory_id, "share"))
+        return self._object("DELETE", build_path("memories", memory_id, "share"))
 
     def restore(self, memory_id: str) -> dict[str, Any]:
         """Restore an archived memory."""
-        return self._object("POST", _build_path("memories", memory_id, "restore"))
+        return self._object("POST", build_path("memories", memory_id, "restore"))
 
     def move(self, memory_id: str, workspace: str) -> dict[str, Any]:
         """Move a memory to another workspace."""
-        return self._object("POST", _build_path("memories", memory_id, "move"), {"workspace": workspace})
+        return self._object("POST", build_path("memories", memory_id, "move"), {"workspace": workspace})
 
     def purge(self, memory_id: str) -> dict[str, Any]:
         """Remove every trace of a memory."""
-        return self._object("DELETE", _build_path("memories", memory_id), query={"hard": "true"})
+        return self._object("DELETE", build_path("memories", memory_id), query={"hard": "true"})
 
     def fact(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
         """Return the current or an earlier value of a fact."""
-        return self._object("GET", _build_path("facts", subject, attribute), query=_without_empty(options))
+        return self._object("GET", build_path("facts", subject, attribute), query=_without_empty(options))
 
     def set_fact(self, subject: str, attribute: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Set the value of a fact."""
-        return self._object("PUT", _build_path("facts", subject, attribute), body)
+        return self._object("PUT", build_path("facts", subject, attribute), body)
 
     def end_fact(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
         """End the value of a fact without setting a new one."""
-        return self._object("DELETE", _build_path("facts", subject, attribute), query=_without_empty(options))
+        return self._object("DELETE", build_path("facts", subject, attribute), query=_without_empty(options))
 
     def fact_history(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
         """Return all values of a fact."""
-        return self._object("GET", _build_path("facts", subject, attribute, "history"), query=_without_empty(options))
+        return self._object("GET", build_path("facts", subject, attribute, "history"), query=_without_empty(options))
 
     def add_goal(self, goal: Mapping[str, Any]) -> dict[str, Any]:
         """Set a goal."""
@@ -302,23 +302,23 @@ class Client:
 
     def change_goal(self, goal_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change a goal."""
-        return self._object("PATCH", _build_path("goals", goal_id), changes)
+        return self._object("PATCH", build_path("goals", goal_id), changes)
 
     def answer_lesson(self, surface_id: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Report whether a shown lesson was followed."""
-        return self._object("POST", _build_path("lessons", "surfaces", surface_id), answer)
+        return self._object("POST", build_path("lessons", "surfaces", surface_id), answer)
 
     def entity(self, entity_id: str, limit: int, **viewer: Any) -> dict[str, Any]:
         """Return an entity, the memories that mention it, and the entities in the same memories."""
-        return self._object("GET", _build_path("entities", entity_id), query=_without_empty(viewer | {"limit": limit}))
+        return self._object("GET", build_path("entities", entity_id), query=_without_empty(viewer | {"limit": limit}))
 
     def merge_entity(self, entity_id: str, into: str) -> dict[str, Any]:
         """Merge an entity into another, by id or name; return the other entity."""
-        return self._object("POST", _build_path("entities", entity_id, "merge"), {"into": into})
+        return self._object("POST", build_path("entities", entity_id, "merge"), {"into": into})
 
     def split_entity(self, entity_id: str, alias: str) -> dict[str, Any]:
         """Make another name of an entity an entity again; return the entity."""
-        return self._object("POST", _build_path("entities", entity_id, "split"), {"alias": alias})
+        return self._object("POST", build_path("entities", entity_id, "split"), {"alias": alias})
 
     def graph(self, around: str, depth: int, limit: int, **viewer: Any) -> dict[str, Any]:
         """Return an entity, by id or name, and then the entities around it."""
@@ -327,32 +327,32 @@ class Client:
 
     def settle_pair(self, pair_id: str, action: str) -> dict[str, Any]:
         """Merge two possible duplicates, or keep both."""
-        return self._object("POST", _build_path("duplicates", pair_id), {"action": action})
+        return self._object("POST", build_path("duplicates", pair_id), {"action": action})
 
     def settle_conflict(self, kept_id: str, other_id: str, action: str) -> dict[str, Any]:
         """Keep the first of two contradicting memories and archive the other, or keep both."""
-        return self._object("POST", _build_path("conflicts", kept_id, other_id), {"action": action})
+        return self._object("POST", build_path("conflicts", kept_id, other_id), {"action": action})
 
     def settle_candidate(self, memory_id: str, action: str) -> dict[str, Any]:
         """Accept or reject a candidate."""
-        return self._object("POST", _build_path("candidates", memory_id), {"action": action})
+        return self._object("POST", build_path("candidates", memory_id), {"action": action})
 
     def undo(self, entry_id: str) -> dict[str, Any]:
         """Undo an automatic merge or archive."""
-        return self._object("POST", _build_path("audit", entry_id, "undo"))
+        return self._object("POST", build_path("audit", entry_id, "undo"))
 
     def source_items(self, source: str) -> Iterator[dict[str, Any]]:
         """Yield every known item of a source."""
-        return self.items(_build_path("sources", source, "items"), EVERYTHING, LARGEST_PAGE_OF_ITEMS)
+        return self.items(build_path("sources", source, "items"), EVERYTHING, LARGEST_PAGE_OF_ITEMS)
 
     def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Sync the memories of a source with some of its items."""
-        return self._object("PUT", _build_path("sources", source, "items"), {"items": items})
+        return self._object("PUT", build_path("sources", source, "items"), {"items": items})
 
     def forget_items(self, source: str, keys: Sequence[str], created: Sequence[str] = ()) -> dict[str, Any]:
         """Forget items that a source no longer has; `created` are memories that the same import created."""
         body = {"keys": keys} | ({"created": created} if created else {})
-        return self._object("POST", _build_path("sources", source, "forget"), body)
+        return self._object("POST", build_path("sources", source, "forget"), body)
 
     def jobs(self) -> dict[str, Any]:
         """Return the jobs with schedule, last run and next run."""
@@ -360,7 +360,7 @@ class Client:
 
     def run_job(self, name: str) -> dict[str, Any]:
         """Request a run of a job."""
-        return self._object("POST", _build_path("jobs", name))
+        return self._object("POST", build_path("jobs", name))
 
     def _object(self, method: str, path: str, body: Any = None, **rest: Any) -> dict[str, Any]:
         answer = self.call(method, path, body, **rest)
@@ -373,7 +373,7 @@ class Client:
         return answer
 
 
-def _build_path(*parts: str) -> str:
+def build_path(*parts: str) -> str:
     """Return the path of a record. No part of it can change the other parts."""
     # A part of dots alone would be resolved as a step to another folder.
     return "/v1/" + "/".join(quote(_encode(part, "path"), safe="").replace(".", "%2E") for part in parts)

@@ -50,15 +50,16 @@ REMEMBERED_FILES = 256
 class WebContainer:
     """Everything that the API, the dashboard and hooks need, created once per process."""
 
-    def __init__(self, settings: Settings, notify: Callable[[str, WakeUps], None]) -> None:
-        settings.paths.ensure()
+    def __init__(self, settings: Settings, notify: Callable[[str, WakeUps], None], *, creates: bool = True) -> None:
         self._paths = settings.paths
         self.started = self.requested = time.monotonic()
         # Set as soon as the process is asked to stop, so that a slow answer does not delay it.
         self.stopping = threading.Event()
         self.settings = settings
-        # Create the token on the first start; later changes of the file take effect at once.
-        settings.paths.token()
+        if creates:
+            settings.paths.ensure()
+            # Create the token on the first start; later changes of the file take effect at once.
+            settings.paths.token()
         self._token = CurrentToken(settings.paths.token_file)
         self.notify = notify
         profile = WriterProfile("FULL", CHECKPOINT_PAGES)

@@ -3,16 +3,13 @@
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
-
-from ulid import ULID
 
 from pipeline.errors import ReverieError
 from pipeline.records import Page, page_of
 from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.operations import Operations
 from pipeline.store.people import People
-from pipeline.times import utc_now, utc_text
+from pipeline.times import utc_text
 
 # Id of the data directory's owner in the log; no person has such an id.
 OWNER = "(owner)"
@@ -24,11 +21,6 @@ MOST_HELD = 500
 # Maximum number of entries to keep while the log cannot be written. The error log reports how many older ones are lost.
 MOST_KEPT = 10_000
 PRUNED_EVERY = timedelta(hours=1)
-
-
-def note_command(people: People, command: str, workspace_id: str | None = None) -> None:
-    """Log a command with which the owner changed access rights; return after it is written."""
-    people.add_accesses([AccessEntry(utc_now(), str(ULID()), OWNER, None, workspace_id, command, HTTPStatus.OK)])
 
 
 class AccessLog:

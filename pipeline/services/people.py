@@ -5,7 +5,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from config.paths import WORKSPACE_ID, is_personal, is_workspace_id
@@ -32,6 +32,7 @@ class NewToken:
     person: Person
     token: Token
     secret: str
+    grants: Mapping[str, Role] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,45 @@ def find_caller(people: People, operations: Operations, token: str) -> Caller | 
     return caller
 
 
+def admit(
+    people: People,
+    name: str,
+    *,
+    workspace: str,
+    role: Role | None = None,
+    new_role: Role | None = None,
+    is_admin: bool = False,
+    email: str | None = None,
+    issuer: str = "",
+    subject: str | None = None,
+    device: str | None = None,
+    lifetime: timedelta | None = None,
+) -> NewToken:
+    """Add a person, or find the person with this name, and give them a token; all in one transaction.
+
+    They get the role in the workspace; without it, a new person who is no admin gets the `new_role`. The address, or
+    the subject at the issuer, identifies them at the OpenID Connect provider. Raises InvalidField for an invalid value,
+    Conflict for an address, a subject or a device that is in use.
+    """
+    # Before the transaction, which creates the file of people: a data directory of one user has none.
+    slug_of(name)
+    if role or new_role:
+        check_shared(workspace)
+    with people.transaction() as changing:
+        is_new = find_person(changing, name) is None
+        person = add_person(changing, name, is_admin=is_admin)
+        if email is not None:
+            set_email(changing, person, email)
+        if subject is not None:
+            set_subject(changing, person, issuer, subject)
+        made = add_token(changing, person, device, lifetime)
+        role = role or (new_role if is_new and not is_admin else None)
+        if role is None:
+            return made
+        changing.grant(person.id, workspace, role)
+    return replace(made, grants={workspace: role})
+
+
 def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
     """Add a person, or return the person with this name; raise InvalidField for an invalid name."""
     shown = normalize_id(" ".join(name.split()))
@@ -77,16 +117,13 @@ def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
     return person
 
 
-def add_token(people: People, person: Person, device: str, lifetime: timedelta | None = None) -> NewToken:
+def add_token(people: People, person: Person, device: str | None = None, lifetime: timedelta | None = None) -> NewToken:
     """Create a token for a person's device; raise Conflict if the device already has a valid token."""
-    named = normalize_id(" ".join(device.split()))
+    named = name_device(people, person) if device is None else normalize_id(" ".join(device.split()))
     if not named or len(named) > MAX_NAME_CHARS:
         raise InvalidField(FieldError("device", f"must have 1 to {MAX_NAME_CHARS} characters"))
     now = datetime.now(UTC)
-    try:
-        expires_at = None if lifetime is None else utc_text(now + lifetime)
-    except OverflowError as error:
-        raise InvalidField(FieldError("expires", "is too far away")) from error
+    expires_at = None if lifetime is None else utc_text(now + lifetime)
     used = {
         token.device for token in people.list_tokens() if token.person == person.id and is_valid(token, utc_text(now))
     }
@@ -134,14 +171,6 @@ def set_subject(people: People, person: Person, issuer: str, subject: str) -> No
         raise InvalidField(FieldError("subject", "belongs to a provider: set oidc_issuer first"))
     _check_free(person, people.find_by_subject(issuer, known), "subject")
     people.set_subject(person.id, issuer, known)
-
-
-def set_identifiers(people: People, person: Person, email: str | None, issuer: str, subject: str | None) -> None:
-    """Set the address and the subject of a person at the OpenID Connect provider, if they are given."""
-    if email is not None:
-        set_email(people, person, email)
-    if subject is not None:
-        set_subject(people, person, issuer, subject)
 
 
 def is_address(text: str) -> bool:
@@ -199,13 +228,14 @@ def get_person(people: People, named: str) -> Person:
 def revoke(people: People, person: Person, device: str | None = None, token_id: str | None = None) -> list[Token]:
     """Revoke all tokens of a person, the token of a device, or a token by id; raise NotFound if there is none."""
     now = utc_now()
-    valid = [token for token in people.list_tokens() if token.person == person.id and token.revoked_at is None]
-    meant = [token for token in valid if device in (None, token.device) and token_id in (None, token.id)]
-    if not meant:
-        raise NotFound(f"{person.id} has no such token.")
-    people.revoke([token.id for token in meant], now)
-    if device is None and token_id is None:
-        people.sign_out(person.id, now)
+    with people.transaction() as changing:
+        valid = [token for token in changing.list_tokens() if token.person == person.id and token.revoked_at is None]
+        meant = [token for token in valid if device in (None, token.device) and token_id in (None, token.id)]
+        if not meant:
+            raise NotFound(f"{person.id} has no such token.")
+        changing.revoke([token.id for token in meant], now)
+        if device is None and token_id is None:
+            changing.sign_out(person.id, now)
     return meant
 
 

@@ -1,8 +1,8 @@
 """The people who share a data directory: identities, token hashes, and roles per workspace."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -47,6 +47,28 @@ class PeopleTables(ABC):
         """Close all connections."""
 
 
+class _OpenTransaction(PeopleTables):
+    """The tables within a transaction, which its opener commits."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+
+    def has_any(self) -> bool:
+        """Return True: an open transaction has a database."""
+        return True
+
+    def reading(self) -> AbstractContextManager[Connection | None]:
+        """Yield the connection."""
+        return nullcontext(self._db)
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Yield the connection."""
+        return nullcontext(self._db)
+
+    def close(self) -> None:
+        """Keep the connection open for the end of the transaction."""
+
+
 class People:
     """The people of a data directory."""
 
@@ -57,6 +79,12 @@ class People:
     def exists(self) -> bool:
         """Return whether a person was ever added."""
         return self._tables.has_any()
+
+    @contextmanager
+    def transaction(self) -> Iterator["People"]:
+        """Yield the people within one transaction: either all changes are stored, or none."""
+        with self._tables.writing() as db:
+            yield People(_OpenTransaction(db))
 
     # People
 

@@ -269,6 +269,10 @@ def act_as_admin(client):
     yield "POST /v1/people"
     assert client.post("/v1/people/cy/tokens", {}).status_code == 201
     yield "POST /v1/people/<person_id>/tokens"
+    assert client.post("/v1/people/cy/tokens", {"device": "phone"}).status_code == 201
+    yield "POST /v1/people/<person_id>/tokens"
+    assert client.delete("/v1/people/cy/tokens?device=phone").status_code == 200
+    yield "DELETE /v1/people/<person_id>/tokens"
     assert client.delete(f"/v1/people/cy/tokens/{made.json['token_id']}").status_code == 200
     yield "DELETE /v1/people/<person_id>/tokens/<token_id>"
     assert client.put("/v1/people/cy/grants/shop", {"role": "owner"}).status_code == 200
@@ -318,9 +322,9 @@ def test_commands_about_people_are_noted(home):
     people.close()
     assert {one.person for one in found} == {OWNER}
     assert [(one.action, one.workspace) for one in found] == [
-        ("reverie user remove", None),
-        ("reverie user revoke", None),
-        ("reverie user ungrant", "shop"),
-        ("reverie user grant", "shop"),
-        ("reverie user add", TEAM),
+        ("DELETE /v1/people/<person_id>", "default"),
+        ("DELETE /v1/people/<person_id>/tokens", "default"),
+        ("DELETE /v1/people/<person_id>/grants/<workspace>", "shop"),
+        ("PUT /v1/people/<person_id>/grants/<workspace>", "shop"),
+        ("POST /v1/people", TEAM),
     ]

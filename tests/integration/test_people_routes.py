@@ -80,7 +80,8 @@ POST /w/<workspace>/settings/sessions/unsilence
 """
 ADMIN = """
 GET /v1/people · POST /v1/people · POST /v1/people/<person_id>/tokens
-DELETE /v1/people/<person_id>/tokens/<token_id> · DELETE /v1/people/<person_id>
+DELETE /v1/people/<person_id>/tokens · DELETE /v1/people/<person_id>/tokens/<token_id>
+DELETE /v1/people/<person_id>
 PUT /v1/people/<person_id>/grants/<workspace> · DELETE /v1/people/<person_id>/grants/<workspace>
 GET /v1/errors · GET /metrics · GET /v1/access-log · GET /v1/sessions/import
 GET /w/<workspace>/workers · GET /w/<workspace>/workers/now · POST /w/<workspace>/workers/retry

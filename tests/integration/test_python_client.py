@@ -112,6 +112,7 @@ LEFT_OUT = {
     "GET /v1/people/me",
     "DELETE /v1/people/{person_id}",
     "POST /v1/people/{person_id}/tokens",
+    "DELETE /v1/people/{person_id}/tokens",
     "DELETE /v1/people/{person_id}/tokens/{token_id}",
     "PUT /v1/people/{person_id}/grants/{workspace}",
     "DELETE /v1/people/{person_id}/grants/{workspace}",

@@ -10,7 +10,9 @@ from pipeline.records import Page
 from pipeline.records.people import Person, Role
 from pipeline.services import people
 from pipeline.services.people import NewToken, PersonRecord
+from pipeline.store.people import Token
 from web.access import Access
+from web.access_log import note_workspace
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer
 from web.call import Call
@@ -19,31 +21,52 @@ from web.endpoint import Api, Endpoint
 api = Api("people")
 
 MOST_DAYS = 3660
+# The longest lifetime that the command line accepts, 99,999 weeks.
+MOST_HOURS = 99_999 * 7 * 24
 
 PersonName = Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_NAME_CHARS)]
+ProviderName = Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_EMAIL_CHARS)]
 
 
 class TokenBody(bodies.Body):
-    """The purpose of a token, and in how many days it expires (default: never)."""
+    """The purpose of a token, and in how many days and hours it expires (default: never)."""
 
     device: PersonName | None = None
     expires_days: Annotated[int, Field(ge=1, le=MOST_DAYS), bodies.Whole] | None = None
+    expires_hours: Annotated[int, Field(ge=1, le=MOST_HOURS), bodies.Whole] | None = None
+
+    @property
+    def lifetime(self) -> timedelta | None:
+        """Return how long the token is valid, None for a token that does not expire."""
+        return timedelta(days=self.expires_days or 0, hours=self.expires_hours or 0) or None
 
 
 class PersonBody(TokenBody):
-    """A person to add; a known person gets another token. The role applies in the `workspace`."""
+    """A person to add; a known person gets another token. The role applies in the `workspace`.
+
+    The `new_role` is only for a new person who is no admin.
+    """
 
     name: PersonName
     role: Annotated[Role, Field(strict=False)] | None = None
+    new_role: Annotated[Role, Field(strict=False)] | None = None
     workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")] | None = None
     admin: bool = False
-    email: Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_EMAIL_CHARS)] | None = None
+    email: ProviderName | None = None
+    subject: ProviderName | None = None
 
 
 class RoleBody(bodies.Body):
     """The role of a person in a workspace."""
 
     role: Annotated[Role, Field(strict=False)]
+
+
+class TokenQuery(bodies.Body):
+    """Tokens to revoke: that of a device, that with an id, or all."""
+
+    device: str | None = None
+    token: str | None = None
 
 
 class TokenAnswer(Answer):
@@ -55,6 +78,10 @@ class TokenAnswer(Answer):
     expires_at: str | None
     last_used_at: str | None
     revoked_at: str | None
+
+
+class TokensAnswer(PageAnswer[TokenAnswer]):
+    """Tokens of a person."""
 
 
 class PersonAnswer(Answer):
@@ -74,11 +101,15 @@ class PeopleAnswer(PageAnswer[PersonAnswer]):
 
 
 class NewTokenAnswer(Answer):
-    """A new token. Only this answer contains it."""
+    """A new token, and the role that its person got with it. Only this answer contains the token."""
 
     person: str = Field(validation_alias=AliasPath("person", "id"))
+    name: str = Field(validation_alias=AliasPath("person", "name"))
+    admin: bool = Field(validation_alias=AliasPath("person", "is_admin"))
+    grants: dict[str, Role]
     token_id: str = Field(validation_alias=AliasPath("token", "id"))
     device: str = Field(validation_alias=AliasPath("token", "device"))
+    created_at: str = Field(validation_alias=AliasPath("token", "created_at"))
     expires_at: str | None = Field(validation_alias=AliasPath("token", "expires_at"))
     token: str = Field(validation_alias="secret")
 
@@ -125,18 +156,20 @@ def tell_caller(call: Call) -> CallerAnswer:
 )
 def add_person(call: Call, body: PersonBody) -> NewToken:
     """Add a person, or create another token for a known person. Only this answer contains the token."""
-    workspace = body.workspace or call.container.settings.workspace
-    role = body.role or (Role.WRITER if body.workspace is not None else None)
-    if role is not None:
-        people.check_shared(workspace)
-    store = call.container.people
-    person = people.add_person(store, body.name, is_admin=body.admin)
-    if body.email is not None:
-        people.set_email(store, person, body.email)
-    made = _make_token(call, person, body)
-    if role is not None:
-        people.grant(store, person, workspace, role)
-    return made
+    settings = call.container.settings
+    return people.admit(
+        call.container.people,
+        body.name,
+        workspace=body.workspace or settings.workspace,
+        role=body.role or (Role.WRITER if body.workspace and not body.new_role else None),
+        new_role=body.new_role,
+        is_admin=body.admin,
+        email=body.email,
+        issuer=settings.oidc_issuer,
+        subject=body.subject,
+        device=body.device,
+        lifetime=body.lifetime,
+    )
 
 
 @api.route(
@@ -152,13 +185,24 @@ def add_person(call: Call, body: PersonBody) -> NewToken:
 )
 def add_token(call: Call, body: TokenBody, person_id: str) -> NewToken:
     """Create a token for another device of a person. Only this answer contains the token."""
-    return _make_token(call, people.get_person(call.container.people, person_id), body)
-
-
-def _make_token(call: Call, person: Person, body: TokenBody) -> NewToken:
     store = call.container.people
-    lifetime = None if body.expires_days is None else timedelta(days=body.expires_days)
-    return people.add_token(store, person, body.device or people.name_device(store, person), lifetime)
+    return people.add_token(store, people.get_person(store, person_id), body.device, body.lifetime)
+
+
+@api.route(
+    Endpoint(
+        "DELETE",
+        "/v1/people/{person_id}/tokens",
+        answer=TokensAnswer,
+        needs=Access.ADMIN,
+        keeps_memories=True,
+        problems=(404,),
+    )
+)
+def revoke_tokens(call: Call, query: TokenQuery, person_id: str) -> Page[Token]:
+    """Revoke all tokens of a person, or that of a device. The next request with one is rejected."""
+    store = call.container.people
+    return Page(people.revoke(store, people.get_person(store, person_id), query.device, query.token))
 
 
 @api.route(
@@ -210,6 +254,7 @@ def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> Pe
     """Set the role of a person in a workspace."""
     store = call.container.people
     person = people.get_person(store, person_id)
+    note_workspace(workspace, acts=True)
     people.grant(store, person, workspace, body.role)
     return _read_person(call, person)
 
@@ -228,6 +273,7 @@ def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
     """Remove the role of a person in a workspace."""
     store = call.container.people
     person = people.get_person(store, person_id)
+    note_workspace(workspace, acts=True)
     people.ungrant(store, person, workspace)
     return _read_person(call, person)
 

@@ -1,7 +1,7 @@
 """The global options of a command line, and the settings, workspace and client that follow from them."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -112,6 +112,29 @@ class State:
             finally:
                 notice.cancel()
         return answer
+
+    def ask_local(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        workspace: str | None = None,
+    ) -> Any:
+        """Return the answer of an endpoint of this data directory, from this process if no server runs."""
+        from pipeline.errors import AnswerLost, ServerUnreachable, WrongServer
+
+        with self.client_of(workspace or self.settings.workspace) as client:
+            try:
+                return client.call(method, path, body, query)
+            except (ServerUnreachable, WrongServer) as error:
+                if isinstance(error, AnswerLost):
+                    # The server may have processed the request.
+                    raise
+        from web.local_server import answer_here
+
+        return answer_here(self.settings, client.workspace, method, path, body, query)
 
     def ask_about_content(self, question: Callable[["Client"], T], empty: T) -> T:
         """Return the server's answer to a read, or `empty` if nothing was ever written to the folder's workspace.

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from pipeline.enums import Outcome
-from pipeline.errors import InvalidField, ServerUnreachable
+from pipeline.errors import InvalidField
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.local_store import nothing_runs
@@ -25,20 +25,11 @@ def workspace() -> None:
 @workspace.command("list")
 @pass_state
 def list_workspaces(state: State) -> None:
-    """List the workspaces; the number of memories is shown while the server runs."""
-    try:
-        with state.client() as client:
-            items = client.workspaces()["items"]
-    except ServerUnreachable:
-        from pipeline.services.workspace_listing import list_workspaces as list_existing
-
-        items = [{"id": name, "memories": None} for name in list_existing(state.settings)]
-    rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in items]
+    """List the workspaces with their numbers of memories."""
+    page = state.ask_local("GET", "/v1/workspaces")
+    rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in page["items"]]
     empty = f"There is no workspace yet. {HOW_TO_FILL}"
-    state.show(
-        {"items": items, "next_cursor": None},
-        lambda: table(["", "workspace", "memories"], rows, right=["memories"], empty=empty),
-    )
+    state.show(page, lambda: table(["", "workspace", "memories"], rows, right=["memories"], empty=empty))
 
 
 @workspace.command("current")

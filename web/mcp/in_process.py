@@ -31,11 +31,12 @@ from web.problems import describe_error
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The sender of an MCP request: the caller, the headers and the id of the request."""
+    """The sender of an MCP request, or of a command: the caller, the headers and the id of the request."""
 
     caller: Caller
     headers: Headers
     request_id: str
+    is_agent: bool = True
 
     @property
     def folder(self) -> str:
@@ -47,10 +48,11 @@ class Sender:
         """Return the session of the agent, None if the request names none."""
         return unquote(self.headers.get(SESSION_HEADER, ""))[:MAX_SESSION_ID_CHARS] or None
 
-    def tool_headers(self) -> Headers:
+    def endpoint_headers(self) -> Headers:
         """Return the headers of the endpoints that the sender's tools run."""
         headers = Headers(self.headers)
-        headers[CALLER_HEADER] = MCP
+        if self.is_agent:
+            headers[CALLER_HEADER] = MCP
         return headers
 
 
@@ -72,13 +74,13 @@ class Operations:
 
 
 class InProcessServer:
-    """Runs the endpoints of an app for the sender of one MCP request."""
+    """Runs the endpoints of an app for one sender."""
 
     def __init__(self, app: Flask, operations: Operations, sender: Sender) -> None:
         self._app = app
         self._operations = operations
         self._sender = sender
-        self._headers = sender.tool_headers()
+        self._headers = sender.endpoint_headers()
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Run one endpoint and return its answer as JSON; raise ReverieError for anything but success."""

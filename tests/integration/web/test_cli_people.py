@@ -1,12 +1,16 @@
 import json
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
 
 from config.paths import HomePaths
+from pipeline.errors import AnswerLost
 from pipeline.services.people import find_caller
 from pipeline.store.people import People
 from pipeline.store.people_file import PeopleFile
+from tests.fakes.command_line import serve_app
+from tests.fakes.in_process import fast_settings, open_web
 from web.cli import cli
 
 
@@ -89,6 +93,49 @@ def test_what_cannot_be_is_said_in_a_line(home, arguments):
     assert result.exit_code in (1, 2)
     assert "Traceback" not in result.output
     assert caller_of(home, "rvp_x") is None
+
+
+def test_who_cannot_be_added_completely_is_not_added(home):
+    run("add", "ada", "--email", "ada@example.com")
+    assert "ada is known by this address" in run("add", "bob", "--email", "Ada@example.com", code=1)
+    assert [person["id"] for person in json.loads(run("list", "--json"))] == ["ada"]
+    assert "ada has a token" in run("add", "ada", "--device", "first", "--admin", "--role", "owner", code=1)
+    (listed,) = json.loads(run("list", "--json"))
+    assert (listed["admin"], listed["grants"], len(listed["tokens"])) == (False, {"default": "writer"}, 1)
+
+
+@pytest.mark.parametrize("arguments", [("工程",), ("ada", "--workspace", "me.bob")])
+def test_a_name_that_is_not_valid_creates_no_file_of_people(home, arguments):
+    run("add", *arguments, code=1)
+    assert not home.people.exists()
+
+
+@pytest.mark.parametrize("command", [["user", "list"], ["workspace", "list"]])
+def test_a_list_creates_no_data_directory(home, command):
+    listed = CliRunner().invoke(cli, command)
+    assert listed.exit_code == 0, listed.output
+    assert listed.stderr.startswith("There ")
+    assert not home.root.exists()
+
+
+def test_a_running_server_answers(home, monkeypatch):
+    monkeypatch.setattr("web.local_server.answer_here", None)
+    with closing(open_web(fast_settings(home.root))) as container, serve_app(container) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        run("add", "AC/DC")
+        assert "no such person" in run("grant", "ada", "team", "reader", code=1)
+        run("grant", "AC/DC", "team", "reader")
+        assert "ac-dc  AC/DC  writer of default, reader of team" in run("list")
+        run("remove", "AC/DC", "--yes")
+
+
+def test_a_request_whose_answer_was_lost_is_not_repeated(home, monkeypatch):
+    def lose(*_args):
+        raise AnswerLost("the connection broke")
+
+    monkeypatch.setattr("web.client.Client.call", lose)
+    assert "the connection broke" in run("add", "ada", code=1)
+    assert not home.people.exists()
 
 
 def test_copies_are_taken_listed_and_put_back(home):
