@@ -16,7 +16,7 @@ from pipeline.jobs.mining.replacements import NEVER, stems
 from pipeline.text.lexicon import load_lexicon
 
 # A wrong replacement hides something true, so a pair needs more than even odds.
-LEAST: Final = 0.6
+LEAST: Final = 0.55
 # What capture did not keep needs no replacement: hiding it matters less than storing it for nothing.
 LEAST_UNKEPT: Final = 0.7
 # A further statement that a message replaces, next to the first.
