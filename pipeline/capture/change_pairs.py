@@ -18,7 +18,7 @@ from pipeline.text.lexicon import load_lexicon
 # A wrong replacement hides something true, so a pair needs more than even odds.
 LEAST: Final = 0.55
 # What capture did not keep needs no replacement: hiding it matters less than storing it for nothing.
-LEAST_UNKEPT: Final = 0.75
+LEAST_UNKEPT: Final = 0.7
 # A further statement that a message replaces, next to the first.
 LEAST_FURTHER: Final = 0.8
 # Shorter clauses are read with the next one: "pnpm here, always (9 at the moment)".

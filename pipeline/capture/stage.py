@@ -189,6 +189,8 @@ class CaptureStage:
             (of_person if to_person else here).append(proposal.draft)
         who = owner_of(turn.session_id)
         draft, policy = self._propose(turn, text, settings).draft, replace(settings.policy, author=who)
+        # What replaces a statement lasts as that one did, whatever its own words.
+        draft = replace(draft, metadata={"turn": turn.seq})
         if here:
             with self.database.write() as db:
                 if not turns.by_seqs(db, [turn.seq]):

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.capture.change_pairs import LEAST, SaidChange, may_change, needs_context
+from pipeline.capture.change_pairs import LEAST, SaidChange, may_change, needs_context, read_untouched, split_clauses
 
 
 @pytest.mark.parametrize(
@@ -131,3 +131,28 @@ def test_a_message_without_a_value_is_restated_with_the_value_in_the_answer():
     stated = "the tracking port is switched now (Updated the URI to port 5600.)"
     assert change.restate("the tracking server is on port 5500") == stated
     assert change.restate("the tracking port is closed to guests") == "the tracking port is switched now"
+
+
+@pytest.mark.parametrize("text", ["hm was heißt GPX überhaupt", "what is the limit now", "ok so how far back do we go"])
+def test_a_question_without_its_mark_changes_nothing(text):
+    assert not may_change(text, 0.9)
+
+
+def test_a_condition_announces_nothing_and_a_new_goal_reaches_no_other():
+    refreshed = SaidChange("staging is refreshed on mondays, so don't wonder when test data is gone", lasts=0.9)
+    assert refreshed.measure("test data lives in the staging folder", 0.3)["ended"] == 0
+    goal = SaidChange("second thing I want: CI under 8 minutes, it's at 14 now", lasts=0.9)
+    assert goal.measure("goal for this week: the waitlist is done in minutes", 0.3)["ended"] == 0
+
+
+def test_the_value_of_another_thing_is_no_other_value():
+    limit = SaidChange("photo limit back to 8, the server is full", lasts=0.7)
+    assert not limit.measure("the server runs on port 8443", 0.3)["another number"]
+    assert limit.measure("photo limit is 12", 0.3)["another number"]
+
+
+def test_clauses_are_read_with_their_short_neighbours():
+    assert split_clauses("pnpm here, always (9 at the moment)") == ["pnpm here, always (9 at the moment"]
+    text = "the nightly job runs at 03:00 utc, owner is Sanna from platform"
+    assert split_clauses(text) == ["the nightly job runs at 03:00 utc", "owner is Sanna from platform"]
+    assert read_untouched(text, "owner is Sanna from platform") == "the nightly job runs at 03:00 utc"

@@ -185,3 +185,15 @@ def test_a_confirmed_memory_stays_when_not_all_fit(workspace, write):
     told = brief_project(workspace.database, None, SESSION, BriefRoom(ROOM, NOW))
     assert len(told.text) <= 2000
     assert "Fact number 59 " in told.text
+
+
+def test_what_was_kept_in_doubt_gives_way_when_not_all_fit(workspace, write):
+    captured = {"source": Source.AMBIENT, "tags": ("said",)}
+    write("Ports of the billing service start at 8100", **captured, metadata={"certainty": 0.9})
+    write("Ports of the mail service start at 8200", **captured, metadata={"certainty": 0.6, "agreed": "make it 8"})
+    for number in range(40):
+        write(f"The weather in town {number} was nice today", **captured, metadata={"certainty": 0.6})
+    told = brief_project(workspace.database, None, SESSION, BriefRoom(600, NOW))
+    assert "Ports of the billing service" in told.text
+    assert "Ports of the mail service" in told.text
+    assert told.text.count("The weather") < 40
