@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
@@ -9,7 +10,6 @@ from pipeline.transcripts.cursor_database import list_conversations, list_databa
 from pipeline.transcripts.documents import describe_file, list_folder
 from pipeline.transcripts.fields import as_mapping, as_text, list_blocks
 from pipeline.transcripts.log_reader import LogReader, folder_of
-from pipeline.transcripts.path_slugs import find_folder
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -17,6 +17,9 @@ _AGENT = "cursor"
 _QUERY, _QUERY_END = "<user_query>", "</user_query>"
 _TEXT_LINE = re.compile(r"(user|assistant):\s*(.*)")
 _TEXT_TOOL = re.compile(r"\[(?:Tool call|Tool result|Thinking)\]")
+_NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]+")
+# A folder with more entries is not searched.
+_MOST_TRIED = 3000
 
 
 class Reader(LogReader):
@@ -52,6 +55,34 @@ class Reader(LogReader):
         head = SessionHead(_AGENT, file.path.stem, cwd=cwd)
         kind = _CursorText if file.path.suffix == ".txt" else _CursorLog
         return kind(head, state)
+
+
+def find_folder(slug: str) -> str:
+    """Return the only existing folder whose path has this name; empty if there is none, or more than one."""
+    roots = [Path("/")]
+    if slug[1:2] == "-":
+        # A drive of Windows.
+        roots.append(Path(f"{slug[0]}:/"))
+    name = slug.strip("-").lower()
+    found: list[Path] = []
+    for root in roots:
+        rest = name if root == Path("/") else name[2:]
+        for folder in _search(root, rest):
+            found.append(folder)
+            if len(found) > 1:
+                return ""
+    return str(found[0]) if found else ""
+
+
+def _search(folder: Path, rest: str) -> Iterator[Path]:
+    if not rest:
+        yield folder
+        return
+    for entry in list_folder(folder)[:_MOST_TRIED]:
+        part = _NOT_IN_SLUGS.sub("-", entry.name).strip("-").lower()
+        is_prefix = part and (rest == part or rest.startswith(f"{part}-"))
+        if is_prefix and entry.is_dir():
+            yield from _search(folder / entry.name, rest[len(part) + 1 :])
 
 
 class _CursorLog(SessionLog):

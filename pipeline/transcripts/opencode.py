@@ -1,4 +1,4 @@
-"""Read opencode's sessions: its database, or the JSON files of versions before 1.2."""
+"""Read the sessions of opencode and of Kilo: a database, or the JSON files of versions before 1.2."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -60,6 +60,15 @@ class Reader:
         if file.path.suffix == ".db":
             return read_rounds(file, mark, ("part", "time_updated"), partial(_read_session, file.agent))
         return _read_tree(file, mark)
+
+
+class KiloReader(Reader):
+    """Reads the Kilo CLI, which is made from opencode."""
+
+    agent: ClassVar[str] = "kilo"
+    label: ClassVar[str] = "Kilo CLI"
+    folder: ClassVar[str] = "kilo"
+    database_variable: ClassVar[str] = "KILO_DB"
 
 
 def _read_session(agent: str, db: ForeignDatabase, session_id: str, round_: Round) -> Iterator[SessionPart]:

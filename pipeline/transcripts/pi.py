@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
-from pipeline.transcripts.fields import as_mapping, as_text, list_blocks, output_text
+from pipeline.transcripts.fields import as_mapping, as_text, list_blocks, output_text, parse_json
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -14,6 +14,8 @@ from pipeline.transcripts.session_log import LeftOut, SessionLog
 AGENT = "pi"
 _SUMMARIES = ("compaction", "branch_summary", "compact")
 _ADDED = ("custom", "custom_message", "hookMessage")
+# Writing to this address calls the tool of that name; the content is its arguments.
+_DEVICE = "xd://"
 _ID = re.compile(r"[0-9A-Za-z-]{8,}\Z")
 
 
@@ -132,3 +134,29 @@ class PiSession(SessionLog):
         ok = None if message.get("cancelled") or not isinstance(code, int) else code == 0
         self.call(key, "Bash", {"command": message.get("command")}, at)
         self.finish(key, ok=ok, output=as_text(message.get("output")), exit_code=code if ok is not None else None)
+
+
+class OhMyPiReader(Reader):
+    """Reader of the sessions of oh-my-pi, which writes them as pi does."""
+
+    agent: ClassVar[str] = "oh-my-pi"
+    label: ClassVar[str] = "oh-my-pi"
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the sessions of all projects."""
+        yield from list_files(self.agent, places.home / ".omp" / "agent" / "sessions", is_session)
+
+    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "OhMyPiSession":
+        """Return the session of a file."""
+        return OhMyPiSession(SessionHead(self.agent, find_id(file.path)), state)
+
+
+class OhMyPiSession(PiSession):
+    """The entries of a session."""
+
+    def read_call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return the tool that a call runs, and its arguments."""
+        path = as_text(arguments.get("path"))
+        if name == "write" and path.startswith(_DEVICE):
+            return path.removeprefix(_DEVICE).strip("/"), as_mapping(parse_json(arguments.get("content")))
+        return name, arguments

@@ -6,7 +6,7 @@ from typing import Final
 
 from pipeline.transcripts.reader import TranscriptReader
 
-# The class `Reader` of the module `pipeline.transcripts.<module>`.
+# The module in `pipeline.transcripts`, and the class of the reader if it is not `Reader`.
 READERS: Final[Mapping[str, str]] = {
     "claude-code": "claude_code",
     "codex": "codex",
@@ -14,13 +14,13 @@ READERS: Final[Mapping[str, str]] = {
     "copilot-cli": "copilot_cli",
     "vscode-copilot": "vscode_copilot",
     "opencode": "opencode",
-    "kilo": "kilo",
+    "kilo": "opencode:KiloReader",
     "gemini-cli": "gemini_cli",
     "antigravity": "antigravity",
     "cline": "cline",
-    "roo-code": "roo_code",
+    "roo-code": "cline:RooReader",
     "pi": "pi",
-    "oh-my-pi": "oh_my_pi",
+    "oh-my-pi": "pi:OhMyPiReader",
     "openclaw": "openclaw",
     "qwen-code": "qwen_code",
     "goose": "goose",
@@ -32,5 +32,6 @@ READERS: Final[Mapping[str, str]] = {
 
 def load_reader(agent: str) -> TranscriptReader:
     """Return the reader of an agent."""
-    reader: TranscriptReader = importlib.import_module(f"pipeline.transcripts.{READERS[agent]}").Reader()
+    module, _, name = READERS[agent].partition(":")
+    reader: TranscriptReader = getattr(importlib.import_module(f"pipeline.transcripts.{module}"), name or "Reader")()
     return reader

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import (
+    MAX_DOCUMENT_BYTES,
     build_problem,
     continue_session,
     describe_file,
@@ -16,8 +17,8 @@ from pipeline.transcripts.documents import (
 )
 from pipeline.transcripts.editor_folders import VS_CODE, find_workspace_folder, list_user_folders
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
+from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import SETTLED_S
-from pipeline.transcripts.operation_log import replay
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 from pipeline.transcripts.tool_calls import EDITING_TOOLS
@@ -25,6 +26,8 @@ from pipeline.transcripts.tool_calls import EDITING_TOOLS
 _AGENT = "vscode-copilot"
 # The result of the question whether a tool may run.
 _DENIED = 0
+# The kinds of changes to an object.
+_WHOLE, _SET, _APPEND, _DELETE = 0, 1, 2, 3
 
 
 class Reader:
@@ -47,7 +50,7 @@ class Reader:
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
-        document, problem = replay(file.path) if file.path.suffix == ".jsonl" else load_document(file.path)
+        document, problem = _replay(file.path) if file.path.suffix == ".jsonl" else load_document(file.path)
         session = as_mapping(document)
         if not session:
             if problem or file.size:
@@ -71,6 +74,58 @@ class Reader:
 
 def _find_cwd(path: Path) -> str:
     return find_workspace_folder(path.parents[1]) if path.parent.name == "chatSessions" else ""
+
+
+def _replay(path: Path) -> tuple[Any, str]:
+    """Return the object that VS Code's log of its changes describes, and a problem if a change could not be read.
+
+    A change names its kind, its path of names and positions, and its value. An append may cut the list first.
+    """
+    state: Any = None
+    broken = 0
+    try:
+        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+            return None, f"{path.name} is larger than {MAX_DOCUMENT_BYTES >> 20} MiB"
+        with path.open("rb") as lines:
+            for line in lines:
+                # The last line may be torn.
+                for change in parse_records(line) or ():
+                    if _read_kind(change) == _WHOLE:
+                        state = change.get("v")
+                    else:
+                        broken += not _apply(state, change)
+    except OSError as error:
+        return None, f"{path.name} cannot be read: {error.strerror}"
+    return state, f"{path.name} has {broken} unreadable changes" if broken else ""
+
+
+def _read_kind(change: Mapping[str, Any]) -> int:
+    kind = change.get("kind")
+    return int(kind) if isinstance(kind, int | str) and str(kind).isdigit() else -1
+
+
+def _apply(state: Any, change: Mapping[str, Any]) -> bool:
+    kind, keys, value = _read_kind(change), as_list(change.get("k")), change.get("v")
+    if not keys:
+        return False
+    try:
+        parent = state
+        for key in keys[:-1]:
+            parent = parent[key]
+        if kind == _SET and keys[-1] == len(parent) and isinstance(parent, list):
+            parent.append(value)
+        elif kind == _SET:
+            parent[keys[-1]] = value
+        elif kind == _APPEND:
+            items = parent.setdefault(keys[-1], []) if isinstance(parent, dict) else parent[keys[-1]]
+            if isinstance(change.get("i"), int):
+                del items[change["i"] :]
+            items.extend(as_list(value))
+        elif kind == _DELETE:
+            del parent[keys[-1]]
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return False
+    return kind in (_SET, _APPEND, _DELETE)
 
 
 class _ChatLog(SessionLog):
