@@ -93,7 +93,7 @@ def test_what_cannot_be_is_said_in_a_line(home, arguments):
 
 def test_copies_are_taken_listed_and_put_back(home):
     def snapshot(*arguments, code=0):
-        result = CliRunner().invoke(cli, ["snapshot", *arguments, "--people"])
+        result = CliRunner().invoke(cli, ["store", "snapshot", *arguments, "--people"])
         assert result.exit_code == code, result.output
         return result
 
