@@ -219,9 +219,6 @@ SWITCHES = (  # Shown by `reverie status`.
     *("write_tools", "read_only", "incognito", "imports_in_prompts"),
 )
 
-REMOVED = "was removed: delete this line"
-FORMER = {"hooks": "was renamed: set enabled instead", "busy_timeout_ms": REMOVED, "trace": REMOVED}  # Refused.
-
 # A file cannot say where it is itself, and a secret in a file is copied and shown more easily than in a variable.
 ENVIRONMENT_ONLY = ("home", "store", "llm_api_key", "oidc_client_secret")
 
@@ -362,8 +359,6 @@ def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:
         if name in SETTINGS:
             continue
         variable = f"{ENVIRONMENT_PREFIX}{name.upper()}" if origin == "environment" else name
-        if name in FORMER:
-            raise SettingsError(f"{origin}: {variable} {FORMER[name]}")
         import difflib
 
         near = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.5)

@@ -237,7 +237,7 @@ sys.exit(f"{answer.status_code}: {answer.get_data(as_text=True)}")
 """
 # What uses each extra first.
 FEATURES = {
-    "encryption": (COMMAND, ["encrypt", "--key-file", "KEY"]),
+    "encryption": (COMMAND, ["store", "encrypt", "--key-file", "KEY"]),
     "pdf": (READ, ["pdf", "tests/data"]),
     "postgres": (COMMAND, ["user", "list"]),
     "s3": (OPEN, ["s3://bucket/prefix"]),

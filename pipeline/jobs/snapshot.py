@@ -210,10 +210,9 @@ def delete_matching_texts(database: Database, folder: Path, matches: Callable[[s
         return
     with backup.locked(folder):
         for snapshot in backup.snapshots(folder):
-            # A snapshot of an older version contains no turns.
-            if is_migrated(snapshot.file, MIGRATIONS):
-                with _opened_copy(snapshot.file) as copy:
-                    _erase_matching(copy, matches)
+            migrate_copy(snapshot.file, MIGRATIONS)
+            with _opened_copy(snapshot.file) as copy:
+                _erase_matching(copy, matches)
 
 
 def _erase_matching(database: Database, matches: Callable[[str], bool]) -> None:

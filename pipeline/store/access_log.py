@@ -3,11 +3,11 @@
 Stored with the people; limited in days and rows.
 """
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
-from typing import Any
+
+from pipeline.store.rows import Rows
 
 MAX_LOG_ROWS = 1_000_000
 # Maximum number of ids per entry; their total number is stored as well.
@@ -33,26 +33,13 @@ class AccessEntry:
     seq: int = 0
 
 
+_ENTRIES = Rows(AccessEntry, "access", request_id="request", token_id="token")  # noqa: S106 - a column
+
+
 def add(db: Connection, entries: Iterable[AccessEntry]) -> None:
     """Store entries."""
-    db.executemany(
-        "INSERT INTO access (at, request, person, token, workspace, action, status, memory_ids, memories) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                entry.at,
-                entry.request_id,
-                entry.person,
-                entry.token_id,
-                entry.workspace,
-                entry.action,
-                entry.status,
-                json.dumps(entry.memory_ids[:MAX_IDS_PER_ENTRY]),
-                entry.memories,
-            )
-            for entry in entries
-        ],
-    )
+    shortened = (replace(entry, memory_ids=entry.memory_ids[:MAX_IDS_PER_ENTRY]) for entry in entries)
+    db.executemany(_ENTRIES.insert, map(_ENTRIES.values, shortened))
 
 
 def prune(db: Connection, before: str, max_rows: int = MAX_LOG_ROWS) -> None:
@@ -62,10 +49,9 @@ def prune(db: Connection, before: str, max_rows: int = MAX_LOG_ROWS) -> None:
 
 def copy(source: Connection, target: Connection) -> None:
     """Copy every entry, with its row number, into an empty log."""
-    columns = "seq, at, request, person, token, workspace, action, status, memory_ids, memories"
     target.executemany(
-        f"INSERT INTO access ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
-        source.execute(f"SELECT {columns} FROM access ORDER BY seq"),  # noqa: S608
+        f"INSERT INTO access ({_ENTRIES.columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
+        source.execute(f"{_ENTRIES.select} ORDER BY seq"),
     )
 
 
@@ -88,15 +74,8 @@ def page(db: Connection, query: AccessQuery, limit: int, before: int | None) -> 
     }
     values = {condition: value for condition, value in conditions.items() if value is not None}
     where = f"WHERE {' AND '.join(values)}" if values else ""
-    columns = "at, request, person, token, workspace, action, status, memory_ids, memories, seq"
     rows = db.execute(
-        f"SELECT {columns} FROM access {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant but for its places
+        f"{_ENTRIES.select} {where} ORDER BY seq DESC LIMIT ?",
         (*values.values(), limit),
     )
-    return [_entry(row) for row in rows]
-
-
-def _entry(row: Sequence[Any]) -> AccessEntry:
-    at, request_id, person, token_id, workspace, action, status, memory_ids, memories, seq = row
-    ids = tuple(json.loads(memory_ids))
-    return AccessEntry(at, request_id, person, token_id, workspace, action, status, ids, memories, seq)
+    return _ENTRIES.read_all(rows)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.store.agent_sessions import COLUMNS, ActionType, JournalRow, read_row
+from pipeline.store.agent_sessions import JOURNAL, ActionType, JournalRow
+from pipeline.store.rows import Rows
 from pipeline.store.turns import Role
 from pipeline.store.visibility import named_by_condition
 
@@ -57,16 +58,19 @@ class SessionConclusion:
     at: str
 
 
+_CONCLUSIONS = Rows(SessionConclusion, "conclusion")
+
+
 def list_occurrences(
     db: Connection, signatures: Sequence[str], person: str | None, limit: int = OCCURRENCES
 ) -> list[JournalRow]:
     """List the newest failures with one of these signatures, newest first."""
     rows = db.execute(
-        f"SELECT seq, {COLUMNS} FROM action WHERE error_signature IN (SELECT value FROM json_each(?)) "  # noqa: S608
+        f"{JOURNAL.select} WHERE error_signature IN (SELECT value FROM json_each(?)) "  # noqa: S608
         f"AND {_visible(person)} ORDER BY at DESC, seq DESC LIMIT ?",
         (json.dumps(list(signatures)), limit),
     )
-    return [read_row(row) for row in rows]
+    return JOURNAL.read_all(rows)
 
 
 def list_errors(db: Connection, person: str | None, limit: int) -> dict[str, str]:
@@ -82,10 +86,10 @@ def list_errors(db: Connection, person: str | None, limit: int) -> dict[str, str
 def list_following(db: Connection, failure: JournalRow, limit: int) -> list[JournalRow]:
     """List the actions of a session after one of its actions, in order."""
     rows = db.execute(
-        f"SELECT seq, {COLUMNS} FROM action WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
+        f"{JOURNAL.select} WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?",
         (failure.session_id, failure.seq, limit),
     )
-    return [read_row(row) for row in rows]
+    return JOURNAL.read_all(rows)
 
 
 def _visible(person: str | None) -> str:
@@ -128,11 +132,10 @@ def list_commands(db: Connection, person: str | None, limit: int) -> list[Comman
 def list_failures_since(db: Connection, command: CommandCount, person: str | None) -> list[JournalRow]:
     """List the failures of a command since its last success."""
     rows = db.execute(
-        f"SELECT seq, {COLUMNS} FROM action WHERE target = ? AND ok = 0 AND at > ? AND {_visible(person)} "  # noqa: S608
-        "ORDER BY seq DESC LIMIT ?",
+        f"{JOURNAL.select} WHERE target = ? AND ok = 0 AND at > ? AND {_visible(person)} ORDER BY seq DESC LIMIT ?",
         (command.target, command.last_at, OCCURRENCES),
     )
-    return [read_row(row) for row in rows]
+    return JOURNAL.read_all(rows)
 
 
 def find_session(db: Connection, seq: int) -> str:
@@ -163,11 +166,10 @@ def list_editing_sessions(db: Connection, files: Sequence[str], person: str | No
 def list_commits(db: Connection, person: str | None, since: str, until: str) -> list[JournalRow]:
     """List the commits that agents made in a time."""
     rows = db.execute(
-        f"SELECT seq, {COLUMNS} FROM action WHERE type = ? AND ok = 1 AND at >= ? AND at <= ? "  # noqa: S608
-        f"AND {_visible(person)} ORDER BY at",
+        f"{JOURNAL.select} WHERE type = ? AND ok = 1 AND at >= ? AND at <= ? AND {_visible(person)} ORDER BY at",
         (ActionType.COMMIT, since, until),
     )
-    return [read_row(row) for row in rows]
+    return JOURNAL.read_all(rows)
 
 
 def list_answers(db: Connection, session_id: str, since: str, limit: int) -> list[str]:
@@ -182,27 +184,22 @@ def list_answers(db: Connection, session_id: str, since: str, limit: int) -> lis
 def list_conclusions(db: Connection, session_ids: Sequence[str]) -> list[SessionConclusion]:
     """List the current conclusions of sessions, newest first."""
     rows = db.execute(
-        "SELECT session_id, kind, content, topic, at FROM conclusion "
+        f"{_CONCLUSIONS.select} "  # noqa: S608 - constant text
         "WHERE session_id IN (SELECT value FROM json_each(?)) AND superseded_by IS NULL ORDER BY at DESC, seq DESC",
         (json.dumps(list(session_ids)),),
     )
-    return [_conclusion(row) for row in rows]
+    return _CONCLUSIONS.read_all(rows)
 
 
 def list_conclusions_about(db: Connection, name: str, person: str | None, limit: int) -> list[SessionConclusion]:
     """List the current conclusions whose topic contains a name, newest first."""
     rows = db.execute(
-        "SELECT session_id, kind, content, topic, at FROM conclusion WHERE superseded_by IS NULL "  # noqa: S608
+        f"{_CONCLUSIONS.select} WHERE superseded_by IS NULL "  # noqa: S608 - constant text
         "AND EXISTS (SELECT 1 FROM json_each(topic) WHERE lower(value) = ? OR lower(value) LIKE ?) "
         f"AND {_visible(person)} ORDER BY at DESC, seq DESC LIMIT ?",
         (name.lower(), f"%/{name.lower()}", limit),
     )
-    return [_conclusion(row) for row in rows]
-
-
-def _conclusion(row: Sequence[str]) -> SessionConclusion:
-    session_id, kind, content, topic, at = row
-    return SessionConclusion(session_id, kind, content, tuple(json.loads(topic)), at)
+    return _CONCLUSIONS.read_all(rows)
 
 
 def list_names(db: Connection, session_ids: Sequence[str]) -> dict[str, str]:

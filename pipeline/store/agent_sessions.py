@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
-from typing import Any
 
 from pipeline.store import meta
+from pipeline.store.rows import Rows
 from pipeline.store.visibility import named_by_condition
 
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
@@ -47,30 +47,22 @@ class Action:
     replaced_hash: str | None = None
 
 
-# The columns of an action, in the order of its fields.
-COLUMNS = "at, session_id, agent_id, tool, type, target, ok, exit_code, error, error_signature, replaced_hash"
+@dataclass(frozen=True, slots=True)
+class JournalRow(Action):
+    """An action and its row number."""
+
+    seq: int = 0
+
+
+_ACTIONS = Rows(Action, "action")
+JOURNAL = Rows(JournalRow, "action")
 
 
 def add_action(db: Connection, action: Action) -> None:
     """Store an action, unless it is a reading command that had not failed before in its session."""
     if not is_worth_storing(db, action):
         return
-    db.execute(
-        f"INSERT INTO action ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
-        (
-            action.at,
-            action.session_id,
-            action.agent_id,
-            action.tool,
-            action.type,
-            action.target,
-            action.ok,
-            action.exit_code,
-            action.error,
-            action.error_signature,
-            action.replaced_hash,
-        ),
-    )
+    db.execute(_ACTIONS.insert, _ACTIONS.values(action))
 
 
 def has_action(db: Connection, action: Action) -> bool:
@@ -98,17 +90,10 @@ def is_worth_storing(db: Connection, action: Action) -> bool:
 def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
     """List a session's newest actions since a time (or all) in order of time."""
     rows = db.execute(
-        f"SELECT {COLUMNS} FROM action WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
+        f"{_ACTIONS.select} WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",
         (session_id, at, limit),
     ).fetchall()
-    return [_action(row) for row in reversed(rows)]
-
-
-@dataclass(frozen=True, slots=True)
-class JournalRow(Action):
-    """An action and its row number."""
-
-    seq: int = 0
+    return _ACTIONS.read_all(reversed(rows))
 
 
 def page_actions(
@@ -117,17 +102,10 @@ def page_actions(
     """List actions of one session or of all sessions of a person, newest first, below a row number."""
     whose, values = ("session_id = ?", [session_id]) if session_id else (named_by_condition("session_id", person), [])
     rows = db.execute(
-        f"SELECT seq, {COLUMNS} FROM action "  # noqa: S608 - constant text
-        f"WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
+        f"{JOURNAL.select} WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
         (*values, 2**62 if before is None else before, limit),
     )
-    return [read_row(row) for row in rows]
-
-
-def read_row(row: Sequence[Any]) -> JournalRow:
-    """Return an action from its row number and its columns."""
-    seq, *fields = row
-    return JournalRow(**asdict(_action(fields)), seq=seq)
+    return JOURNAL.read_all(rows)
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
@@ -218,17 +196,11 @@ def forget_rested_sessions(db: Connection, before: str) -> None:
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
     """Purge the actions of sessions that match."""
     rows = db.execute(
-        f"SELECT seq, {COLUMNS} FROM action "  # noqa: S608 - constant text
-        "WHERE session_id IN (SELECT value FROM json_each(?))",
+        f"{JOURNAL.select} WHERE session_id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constant text
         (json.dumps(list(session_ids)),),
     ).fetchall()
-    mentioning = [(seq,) for seq, *rest in rows if mentions(_action(rest))]
+    mentioning = [(action.seq,) for action in JOURNAL.read_all(rows) if mentions(action)]
     db.executemany("DELETE FROM action WHERE seq = ?", mentioning)
-
-
-def _action(row: Sequence[Any]) -> Action:
-    at, session_id, agent_id, tool, action_type, target, ok, *outcome = row
-    return Action(at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok), *outcome)
 
 
 def purge_seen(db: Connection, memory_seq: int) -> None:

@@ -1,13 +1,15 @@
 """The audit trail: merges, archivals, ended facts, sharing, the actor, and whether it was undone."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
 from ulid import ULID
+
+from pipeline.store.rows import Rows
 
 
 class AuditAction(StrEnum):
@@ -34,7 +36,7 @@ class AuditEntry:
     undone_at: str | None
 
 
-_SELECT = "SELECT seq, id, at, actor, action, memory_id, other_id, detail, undone_at FROM audit"
+_ENTRIES = Rows(AuditEntry, "audit")
 
 
 def add(
@@ -57,40 +59,40 @@ def add(
 
 def get(db: Connection, entry_id: str) -> AuditEntry | None:
     """Return an entry by id."""
-    row = db.execute(f"{_SELECT} WHERE id = ?", (entry_id,)).fetchone()
-    return None if row is None else _entry(row)
+    row = db.execute(f"{_ENTRIES.select} WHERE id = ?", (entry_id,)).fetchone()
+    return _ENTRIES.find(row)
 
 
 def page(db: Connection, limit: int, before: int | None) -> list[AuditEntry]:
     """List entries, newest first."""
     rows = db.execute(
-        f"{_SELECT} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (before if before is not None else 2**62, limit)
+        f"{_ENTRIES.select} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (before if before is not None else 2**62, limit)
     )
-    return [_entry(row) for row in rows]
+    return _ENTRIES.read_all(rows)
 
 
 def of(db: Connection, memory_id: str, limit: int) -> list[AuditEntry]:
     """List the actions on a memory, the last first."""
-    rows = db.execute(f"{_SELECT} WHERE memory_id = ? ORDER BY seq DESC LIMIT ?", (memory_id, limit))
-    return [_entry(row) for row in rows]
+    rows = db.execute(f"{_ENTRIES.select} WHERE memory_id = ? ORDER BY seq DESC LIMIT ?", (memory_id, limit))
+    return _ENTRIES.read_all(rows)
 
 
 def merge_of(db: Connection, memory_id: str) -> AuditEntry | None:
     """Return the action that merged a memory into another, None if it is not merged."""
     row = db.execute(
-        f"{_SELECT} WHERE memory_id = ? AND action = ? AND undone_at IS NULL ORDER BY seq DESC LIMIT 1",
+        f"{_ENTRIES.select} WHERE memory_id = ? AND action = ? AND undone_at IS NULL ORDER BY seq DESC LIMIT 1",
         (memory_id, AuditAction.MERGE),
     ).fetchone()
-    return None if row is None else _entry(row)
+    return _ENTRIES.find(row)
 
 
 def list_later_merges(db: Connection, entry: AuditEntry) -> list[AuditEntry]:
     """List later merges into the same memory that were not undone, the first first."""
     rows = db.execute(
-        f"{_SELECT} WHERE other_id = ? AND action = ? AND undone_at IS NULL AND seq > ? ORDER BY seq",
+        f"{_ENTRIES.select} WHERE other_id = ? AND action = ? AND undone_at IS NULL AND seq > ? ORDER BY seq",
         (entry.other_id, AuditAction.MERGE, entry.seq),
     )
-    return [_entry(row) for row in rows]
+    return _ENTRIES.read_all(rows)
 
 
 def amend(db: Connection, entry_id: str, detail: Mapping[str, Any]) -> None:
@@ -106,8 +108,3 @@ def mark_undone(db: Connection, entry_id: str, at: str) -> None:
 def purge(db: Connection, memory_id: str) -> None:
     """Erase the details of the actions on a purged memory."""
     db.execute("UPDATE audit SET detail = '{}' WHERE memory_id = ? OR other_id = ?", (memory_id, memory_id))
-
-
-def _entry(row: Sequence[Any]) -> AuditEntry:
-    seq, entry_id, at, actor, action, memory_id, other_id, detail, undone_at = row
-    return AuditEntry(seq, entry_id, at, actor, AuditAction(action), memory_id, other_id, json.loads(detail), undone_at)

@@ -4,13 +4,14 @@ Conclusions are derived from turns: they can be extracted again, and they are de
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Stage
 from pipeline.store import work
+from pipeline.store.rows import Rows
 
 
 class ConclusionKind(StrEnum):
@@ -54,7 +55,7 @@ class Conclusion(NewConclusion):
 
 # The words are those of a turn: its role shows whose they are.
 IS_OF_AGENT = "(SELECT CASE WHEN role = 'assistant' THEN 1 ELSE 0 END FROM turn WHERE turn.seq = conclusion.turn_seq)"
-_SELECT = f"SELECT session_id, turn_seq, kind, content, topic, at, seq, superseded_by, {IS_OF_AGENT} FROM conclusion"  # noqa: S608
+_CONCLUSIONS = Rows(Conclusion, "conclusion", is_of_agent=IS_OF_AGENT)
 
 
 def replace(db: Connection, session_id: str, conclusions: Iterable[NewConclusion]) -> list[Conclusion]:
@@ -76,28 +77,29 @@ def _insert(db: Connection, new: NewConclusion) -> Conclusion:
 def list_of_sessions(db: Connection, session_ids: Collection[str]) -> list[Conclusion]:
     """List the conclusions of sessions, the most important of each session first."""
     rows = db.execute(
-        f"{_SELECT} WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",  # noqa: S608 - constant text
+        f"{_CONCLUSIONS.select} WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",  # noqa: S608 - constant text
         (json.dumps(list(session_ids)),),
     )
-    return [_conclusion(row) for row in rows]
+    return _CONCLUSIONS.read_all(rows)
 
 
 def by_seqs(db: Connection, seqs: Collection[int]) -> list[Conclusion]:
     """Return conclusions by row number, in order."""
     rows = db.execute(
-        f"{_SELECT} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
+        f"{_CONCLUSIONS.select} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
         (json.dumps(list(seqs)),),
     )
-    return [_conclusion(row) for row in rows]
+    return _CONCLUSIONS.read_all(rows)
 
 
 def list_mains(db: Connection, limit: int) -> list[Conclusion]:
     """List the most important conclusion of each of the sessions that were concluded last."""
     rows = db.execute(
-        f"{_SELECT} WHERE seq IN (SELECT min(seq) FROM conclusion GROUP BY session_id) ORDER BY seq DESC LIMIT ?",  # noqa: S608
+        f"{_CONCLUSIONS.select} WHERE seq IN (SELECT min(seq) FROM conclusion GROUP BY session_id) "  # noqa: S608
+        "ORDER BY seq DESC LIMIT ?",
         (limit,),
     )
-    return [_conclusion(row) for row in rows]
+    return _CONCLUSIONS.read_all(rows)
 
 
 def list_titles(db: Connection, session_ids: Collection[str]) -> dict[str, str]:
@@ -157,12 +159,3 @@ def _list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
         (json.dumps(list(turn_seqs)),),
     )
     return [session_id for (session_id,) in rows]
-
-
-def _conclusion(row: Sequence[str]) -> Conclusion:
-    session_id, turn_seq, kind, content, topic, at, seq, superseded_by, is_of_agent = row
-    by = None if superseded_by is None else int(superseded_by)
-    names = tuple(json.loads(topic))
-    return Conclusion(
-        session_id, int(turn_seq), ConclusionKind(kind), content, names, at, int(seq), by, bool(is_of_agent)
-    )

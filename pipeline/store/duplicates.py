@@ -20,6 +20,7 @@ from pipeline.kinds import (
 from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
+from pipeline.store.rows import Rows
 from pipeline.store.visibility import ONLY_NORMAL, may_be_derived_from, reach_condition
 
 
@@ -56,7 +57,7 @@ class Pair:
 
 # Memories of sessions that are incognito by now are not compared.
 _OPEN = f"{{0}}.archived_at IS NULL AND {{0}}.candidate = 0 AND {may_be_derived_from('{0}')}"
-_SELECT = "SELECT p.seq, p.id, p.older_seq, p.newer_seq, p.cosine, p.reasons, p.state, p.at, p.settled_at FROM pair p"
+_PAIRS = Rows(Pair, "pair p", settled_at="nullif(p.settled_at, '')")
 
 
 def add(db: Connection, older_seq: int, newer_seq: int, cosine: float, reasons: Sequence[str], at: str) -> None:
@@ -118,8 +119,8 @@ def compare_again(db: Connection, seq: int) -> None:
 
 def get(db: Connection, pair_id: str) -> Pair | None:
     """Return a pair by id."""
-    row = db.execute(f"{_SELECT} WHERE p.id = ?", (pair_id,)).fetchone()
-    return None if row is None else _pair(row)
+    row = db.execute(f"{_PAIRS.select} WHERE p.id = ?", (pair_id,)).fetchone()
+    return _PAIRS.find(row)
 
 
 def is_known(db: Connection, older_seq: int, newer_seq: int) -> bool:
@@ -151,22 +152,22 @@ def list_waiting(db: Connection, viewer: Viewer, limit: int, before: int | None)
     # Looked up per pair: a join could make the planner combine every two memories.
     mine = f"EXISTS (SELECT 1 FROM memory WHERE seq = p.{{0}} AND archived_at IS NULL AND {reach})"  # noqa: S608 - constant text
     rows = db.execute(
-        f"{_SELECT} WHERE p.state = ? AND p.seq < ? AND {mine.format('older_seq')} AND {mine.format('newer_seq')} "
-        "ORDER BY p.seq DESC LIMIT ?",
+        f"{_PAIRS.select} WHERE p.state = ? AND p.seq < ? "
+        f"AND {mine.format('older_seq')} AND {mine.format('newer_seq')} ORDER BY p.seq DESC LIMIT ?",
         (PairState.WAITING, before if before is not None else 2**62, *values, *values, limit),
     )
-    return [_pair(row) for row in rows]
+    return _PAIRS.read_all(rows)
 
 
 def list_pairs_of(db: Connection, seq: int, limit: int) -> list[Pair]:
     """List the pending pairs of a memory, the most similar first."""
     rows = db.execute(
-        f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
+        f"{_PAIRS.select} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
         "WHERE (p.older_seq = ? OR p.newer_seq = ?) AND p.state = ? "
         "AND a.archived_at IS NULL AND b.archived_at IS NULL ORDER BY p.cosine DESC, p.seq DESC LIMIT ?",
         (seq, seq, PairState.WAITING, limit),
     )
-    return [_pair(row) for row in rows]
+    return _PAIRS.read_all(rows)
 
 
 def list_due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -> list[Pair]:
@@ -175,14 +176,14 @@ def list_due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -
     Pairs that the run of `at` has seen are excluded. With `asking`, pairs that no model has seen are included.
     """
     rows = db.execute(
-        f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "  # noqa: S608
+        f"{_PAIRS.select} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "  # noqa: S608
         f"WHERE p.state = ? AND p.seq > ? AND {_OPEN.format('a')} AND {_OPEN.format('b')} "
         "AND coalesce(p.settled_at, '') < ? AND (p.settled_at IS NULL OR max(a.updated_at, b.updated_at) >= "
         "p.settled_at OR (? = 1 AND NOT EXISTS (SELECT 1 FROM json_each(p.reasons) WHERE value = ?))) "
         "ORDER BY p.seq LIMIT ?",
         (PairState.WAITING, after, at, asking, ASKED, limit),
     )
-    return [_pair(row) for row in rows]
+    return _PAIRS.read_all(rows)
 
 
 def note(db: Connection, pair_id: str, reasons: Sequence[str], at: str) -> None:
@@ -217,21 +218,6 @@ def forget_waiting(db: Connection, seq: int) -> None:
 def purge(db: Connection, seq: int) -> None:
     """Purge the pairs of a memory, with their verdicts."""
     db.execute("DELETE FROM pair WHERE older_seq = ? OR newer_seq = ?", (seq, seq))
-
-
-def _pair(row: Sequence[str]) -> Pair:
-    seq, pair_id, older, newer, cosine, reasons, state, at, settled_at = row
-    return Pair(
-        int(seq),
-        pair_id,
-        int(older),
-        int(newer),
-        float(cosine),
-        tuple(json.loads(reasons)),
-        PairState(state),
-        at,
-        settled_at or None,
-    )
 
 
 # Detail of an archival: the refused memory that this memory repeats.

@@ -1,7 +1,7 @@
 """Earlier states of a memory, stored when an edit or a merge replaces them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from sqlite3 import Connection
@@ -10,6 +10,7 @@ from typing import Any
 from ulid import ULID
 
 from pipeline.records import HistoryEntry
+from pipeline.store.rows import Rows
 
 # A context variable, since many kinds of changes end here, and each request belongs to one person.
 _author: ContextVar[str | None] = ContextVar("author", default=None)
@@ -47,27 +48,21 @@ def add(
     )
 
 
-_ENTRY = "at, event, content, detail, author"
+_ENTRIES = Rows(HistoryEntry, "history")
 
 
 def of(db: Connection, memory_seq: int) -> list[HistoryEntry]:
     """List a memory's earlier states, oldest first."""
-    rows = db.execute(f"SELECT {_ENTRY} FROM history WHERE memory_seq = ? ORDER BY seq", (memory_seq,))  # noqa: S608
-    return [_entry(row) for row in rows]
+    return _ENTRIES.read_all(db.execute(f"{_ENTRIES.select} WHERE memory_seq = ? ORDER BY seq", (memory_seq,)))
 
 
 def page(db: Connection, memory_seq: int, limit: int, before: int | None) -> list[tuple[int, HistoryEntry]]:
     """List (row number, earlier state) of a memory, the last first, below a row number."""
     rows = db.execute(
-        f"SELECT seq, {_ENTRY} FROM history WHERE memory_seq = ? AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
+        f"SELECT seq, {_ENTRIES.columns} FROM history WHERE memory_seq = ? AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
         (memory_seq, before if before is not None else 2**62, limit),
     )
-    return [(seq, _entry(row)) for seq, *row in rows]
-
-
-def _entry(row: Sequence[Any]) -> HistoryEntry:
-    at, event, content, detail, author = row
-    return HistoryEntry(at, event, content, json.loads(detail), author)
+    return [(seq, _ENTRIES.read(row)) for seq, *row in rows]
 
 
 def find_last(db: Connection, memory_seq: int, event: str) -> int:

@@ -1,12 +1,12 @@
 """Runs of hooks and tools: what agents were shown, or why nothing was; kept for two weeks."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import SHORT_ID
+from pipeline.store.rows import Rows
 from pipeline.store.visibility import named_by_condition
 
 KEPT_S = 14 * 86_400.0
@@ -48,33 +48,14 @@ class HookRun:
         return [] if self.trace is None else list(self.trace.get(LEFT_OUT, ()))
 
 
-_SELECT = (
-    "SELECT at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, trace, seq "
-    "FROM hook_run"
-)
+_RUNS = Rows(HookRun, "hook_run")
 _PURGE = "UPDATE hook_run SET text = '', trace = NULL, reason = 'its memories were purged'"
 _PURGE_LEFT_OUT = "UPDATE hook_run SET trace = NULL"
 
 
 def add(db: Connection, run: HookRun) -> None:
     """Store a run; delete old runs."""
-    (seq,) = db.execute(
-        "INSERT INTO hook_run (at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, "
-        "trace) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
-        (
-            run.at,
-            run.event,
-            run.host,
-            run.workspace,
-            run.session_id,
-            run.took_ms,
-            run.outcome,
-            json.dumps(run.memory_ids),
-            run.reason,
-            run.text,
-            None if run.trace is None else json.dumps(run.trace),
-        ),
-    ).fetchone()
+    (seq,) = db.execute(f"{_RUNS.insert} RETURNING seq", _RUNS.values(run)).fetchone()
     db.execute("DELETE FROM hook_run WHERE seq <= ? OR at < ?", (seq - KEPT_RUNS, run.at - KEPT_S))
 
 
@@ -88,27 +69,27 @@ def page(
 ) -> list[HookRun]:
     """List a person's runs, the latest first, below a row number; of one workspace or session, or of all."""
     rows = db.execute(
-        f"{_SELECT} WHERE seq < ? AND (CAST(? AS TEXT) IS NULL OR workspace = ?) "
+        f"{_RUNS.select} WHERE seq < ? AND (CAST(? AS TEXT) IS NULL OR workspace = ?) "
         f"AND (CAST(? AS TEXT) IS NULL OR session_id = ?) AND {named_by_condition('session_id', person)} "
         "ORDER BY seq DESC LIMIT ?",
         (2**62 if before is None else before, workspace, workspace, session_id, session_id, limit),
     )
-    return [_run(row) for row in rows]
+    return _RUNS.read_all(rows)
 
 
 def get(db: Connection, seq: int) -> HookRun | None:
     """Return a run."""
-    row = db.execute(f"{_SELECT} WHERE seq = ?", (seq,)).fetchone()
-    return None if row is None else _run(row)
+    row = db.execute(f"{_RUNS.select} WHERE seq = ?", (seq,)).fetchone()
+    return _RUNS.find(row)
 
 
 def find_next(db: Connection, run: HookRun) -> HookRun | None:
     """Return the next run of the same event in a session."""
     row = db.execute(
-        f"{_SELECT} WHERE session_id = ? AND event = ? AND seq > ? ORDER BY seq LIMIT 1",
+        f"{_RUNS.select} WHERE session_id = ? AND event = ? AND seq > ? ORDER BY seq LIMIT 1",
         (run.session_id, run.event, run.seq),
     ).fetchone()
-    return None if row is None else _run(row)
+    return _RUNS.find(row)
 
 
 def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str], bool] | None = None) -> None:
@@ -137,10 +118,3 @@ def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str]
 def forget_session(db: Connection, session_id: str, since: float) -> None:
     """Delete the runs of a session since a time (seconds)."""
     db.execute("DELETE FROM hook_run WHERE session_id = ? AND at >= ?", (session_id, since))
-
-
-def _run(row: Sequence[Any]) -> HookRun:
-    at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, trace, seq = row
-    why = None if trace is None else json.loads(trace)
-    shown = tuple(json.loads(memory_ids)), reason, text
-    return HookRun(at, event, host, workspace, session_id, took_ms, outcome, *shown, why, int(seq))

@@ -5,12 +5,12 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import Any
 
 from ulid import ULID
 
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store.memories import select, select_newest
+from pipeline.store.rows import Rows
 from pipeline.store.visibility import condition
 from pipeline.times import utc_now
 
@@ -40,8 +40,7 @@ class Tally:
     ignored: int = 0
 
 
-# An earlier version recorded lessons that it withheld from agents.
-_SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note FROM impression"
+_IMPRESSIONS = Rows(Impression, "impression")
 
 
 def add(db: Connection, impressions: Sequence[Impression]) -> None:
@@ -55,14 +54,14 @@ def add(db: Connection, impressions: Sequence[Impression]) -> None:
 
 def get(db: Connection, impression_id: str) -> Impression | None:
     """Return an impression by id."""
-    row = db.execute(f"{_SELECT} WHERE id = ?", (impression_id,)).fetchone()
-    return None if row is None else _impression(row)
+    row = db.execute(f"{_IMPRESSIONS.select} WHERE id = ?", (impression_id,)).fetchone()
+    return _IMPRESSIONS.find(row)
 
 
 def list_unanswered(db: Connection, session_id: str) -> list[Impression]:
     """List the impressions of a session without a report."""
-    rows = db.execute(f"{_SELECT} WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
-    return [_impression(row) for row in rows]
+    rows = db.execute(f"{_IMPRESSIONS.select} WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
+    return _IMPRESSIONS.read_all(rows)
 
 
 def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | None:
@@ -87,6 +86,7 @@ def withdraw(db: Connection, impression_id: str) -> None:
     db.execute("UPDATE impression SET followed = NULL, note = NULL, answered_at = NULL WHERE id = ?", (impression_id,))
 
 
+# Commit d0a0c2d4 recorded lessons that it withheld from agents.
 _TALLY = (
     "SELECT count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) FROM impression "
     "WHERE withheld = 0 AND"
@@ -100,19 +100,13 @@ def tally(db: Connection, memory_seq: int) -> Tally:
 
 def latest(db: Connection, memory_seq: int, limit: int) -> list[Impression]:
     """List a memory's last impressions, the latest first."""
-    rows = db.execute(f"{_SELECT} WHERE memory_seq = ? ORDER BY seq DESC LIMIT ?", (memory_seq, limit))
-    return [_impression(row) for row in rows]
+    rows = db.execute(f"{_IMPRESSIONS.select} WHERE memory_seq = ? ORDER BY seq DESC LIMIT ?", (memory_seq, limit))
+    return _IMPRESSIONS.read_all(rows)
 
 
 def purge(db: Connection, memory_seq: int) -> None:
     """Purge a memory's impressions."""
     db.execute("DELETE FROM impression WHERE memory_seq = ?", (memory_seq,))
-
-
-def _impression(row: Sequence[Any]) -> Impression:
-    impression_id, seq, session, at, followed, agent, note = row
-    is_followed = None if followed is None else bool(followed)
-    return Impression(impression_id, seq, session, at, is_followed, agent, note)
 
 
 _LESSON_TEXT = (

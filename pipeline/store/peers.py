@@ -7,7 +7,7 @@ again.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from config.paths import FileState
 from pipeline.store.database import PeersTables
 from pipeline.store.objects import FOLDER
+from pipeline.store.rows import Rows
 
 # An operation's workspace and its number in the log.
 Numbered = tuple[str, int]
@@ -61,6 +62,9 @@ class Remote:
     error: str | None = None
     bytes: int = 0
     behind: int = 0
+
+
+_REMOTES = Rows(Remote, "remote")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +188,7 @@ class Peers:
     def remotes(self) -> list[Remote]:
         """List the remotes by name."""
         with self._open() as db:
-            rows = db.execute(f"SELECT {_REMOTE} FROM remote ORDER BY name")  # noqa: S608 - names of columns
-            return [_remote(row) for row in rows]
+            return _REMOTES.read_all(db.execute(f"{_REMOTES.select} ORDER BY name"))
 
     def folders(self) -> list[Path]:
         """List the folders that are remotes."""
@@ -193,10 +196,9 @@ class Peers:
 
     def put_remote(self, remote: Remote) -> None:
         """Store a remote, replacing the one with its name."""
-        row = asdict(remote) | {"workspaces": json.dumps(remote.workspaces), "scopes": json.dumps(remote.scopes)}
         with self._open() as db:
             db.execute("DELETE FROM remote WHERE name = ?", (remote.name,))
-            db.execute(f"INSERT INTO remote ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", (*row.values(),))  # noqa: S608
+            db.execute(_REMOTES.insert, _REMOTES.values(remote))
 
     def drop_remote(self, name: str) -> None:
         """Delete a remote and its progress."""
@@ -358,11 +360,3 @@ def _cover(db: Connection, remote: str, node: str, first: int, last: int) -> Non
     ).fetchall()
     first, last = min([first, *(row[0] for row in touching)]), max([last, *(row[1] for row in touching)])
     db.execute("INSERT INTO received VALUES (?, ?, ?, ?)", (remote, node, first, last))
-
-
-_REMOTE = "name, url, workspaces, scopes, sealed, added_at, last_ok_at, error, bytes, behind"
-
-
-def _remote(row: Sequence[Any]) -> Remote:
-    name, url, workspaces, scopes, sealed, *rest = row
-    return Remote(name, url, tuple(json.loads(workspaces)), tuple(json.loads(scopes)), bool(sealed), *rest)

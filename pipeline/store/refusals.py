@@ -1,11 +1,11 @@
 """Texts that a person rejected, archived or purged, so that another offer does not bring them back."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.store.ingested import mark
+from pipeline.store.rows import Rows
 
 
 class RefusedBy(StrEnum):
@@ -28,7 +28,7 @@ class Refusal:
     offered_at: str | None
 
 
-_SELECT = "SELECT mark, memory_id, how, at, offers, offered_at FROM refusal"
+_REFUSALS = Rows(Refusal, "refusal")
 
 
 def add(db: Connection, memory_id: str, content_hash: str, how: RefusedBy, at: str) -> None:
@@ -55,8 +55,8 @@ def find(db: Connection, content_hash: str) -> Refusal | None:
     # Most stores have no refusals, and a keyed hash costs more than this query.
     if db.execute("SELECT 1 FROM refusal LIMIT 1").fetchone() is None:
         return None
-    row = db.execute(f"{_SELECT} WHERE mark IN (?, ?)", (content_hash, mark(db, content_hash))).fetchone()
-    return None if row is None else _refusal(row)
+    row = db.execute(f"{_REFUSALS.select} WHERE mark IN (?, ?)", (content_hash, mark(db, content_hash))).fetchone()
+    return _REFUSALS.find(row)
 
 
 def has_purged(db: Connection) -> bool:
@@ -80,14 +80,9 @@ def list_offered(db: Connection, limit: int, below: str | None = None) -> list[R
     A purged memory with several texts is listed once.
     """
     rows = db.execute(
-        f"{_SELECT} WHERE offers > 0 AND (CAST(? AS TEXT) IS NULL OR offered_at < ?) AND NOT EXISTS "  # noqa: S608 - constant text
+        f"{_REFUSALS.select} WHERE offers > 0 AND (CAST(? AS TEXT) IS NULL OR offered_at < ?) AND NOT EXISTS "  # noqa: S608 - constant text
         "(SELECT 1 FROM refusal o WHERE o.memory_id = refusal.memory_id AND o.mark < refusal.mark) "
         "ORDER BY offered_at DESC LIMIT ?",
         (below, below, limit),
     )
-    return [_refusal(row) for row in rows]
-
-
-def _refusal(row: Sequence[str]) -> Refusal:
-    name, memory_id, how, at, offers, offered_at = row
-    return Refusal(name, memory_id, RefusedBy(how), at, int(offers), offered_at)
+    return _REFUSALS.read_all(rows)

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from pipeline.records import Kind, Outcome, Source, Viewer
 from pipeline.store.duplicates import PairState
+from pipeline.store.rows import Rows
 from pipeline.store.visibility import reach_condition
 from pipeline.times import utc_now
 
@@ -100,16 +101,13 @@ class Decision:
     content_hash: str | None = None
 
 
+_DECISIONS = Rows(Decision, "admission")
+
+
 def add_decisions(db: Connection, decisions: Sequence[Decision]) -> None:
     """Store decisions."""
-    db.executemany(
-        "INSERT INTO admission (id, at, outcome, score, reasons, source, kind, content_hash) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (d.id, d.at, d.outcome, round(d.score, 4), json.dumps(d.reasons), d.source, d.kind, d.content_hash)
-            for d in decisions
-        ],
-    )
+    rounded = (replace(decision, score=round(decision.score, 4)) for decision in decisions)
+    db.executemany(_DECISIONS.insert, map(_DECISIONS.values, rounded))
 
 
 def count_rejections(db: Connection, content_hash: str) -> int:
@@ -120,14 +118,13 @@ def count_rejections(db: Connection, content_hash: str) -> int:
 
 def find_decision(db: Connection, memory_id: str) -> Decision | None:
     """Return the decision on a memory."""
-    rows = db.execute(f"{_SELECT} WHERE id = ?", (memory_id,)).fetchall()
-    return _decision(rows[0][1:]) if rows else None
+    return _DECISIONS.find(db.execute(f"{_DECISIONS.select} WHERE id = ?", (memory_id,)).fetchone())
 
 
 def decisions_by_ids(db: Connection, memory_ids: Sequence[str]) -> dict[str, Decision]:
     """Return the decisions on some memories, by their ids."""
-    rows = db.execute(f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(memory_ids),))  # noqa: S608 - constant text
-    return {row[1]: _decision(row[1:]) for row in rows}
+    rows = db.execute(f"{_DECISIONS.select} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(memory_ids),))  # noqa: S608 - constant text
+    return {decision.id: decision for decision in _DECISIONS.read_all(rows)}
 
 
 def page_decisions(
@@ -137,29 +134,13 @@ def page_decisions(
     reach, values = reach_condition(viewer)
     hidden = f"EXISTS (SELECT 1 FROM memory WHERE memory.id = admission.id AND NOT {reach})"  # noqa: S608 - constant text
     rows = db.execute(
-        f"{_SELECT} WHERE outcome = coalesce(?, outcome) AND seq < ? AND NOT {hidden} ORDER BY seq DESC LIMIT ?",
+        f"SELECT {_DECISIONS.columns}, seq FROM admission "  # noqa: S608 - constant text
+        f"WHERE outcome = coalesce(?, outcome) AND seq < ? AND NOT {hidden} ORDER BY seq DESC LIMIT ?",
         (outcome, before if before is not None else 2**62, *values, limit),
     )
-    return [(row[0], _decision(row[1:])) for row in rows]
+    return [(seq, _DECISIONS.read(row)) for *row, seq in rows]
 
 
 def purge_decisions(db: Connection, memory_id: str, content_hash: str) -> None:
     """Delete the decisions about a memory and about offers of the same text."""
     db.execute("DELETE FROM admission WHERE id = ? OR content_hash = ?", (memory_id, content_hash))
-
-
-_SELECT = "SELECT seq, id, at, outcome, score, reasons, source, kind, content_hash FROM admission"
-
-
-def _decision(row: Sequence[str]) -> Decision:
-    memory_id, at, outcome, score, reasons, source, kind, content_hash = row
-    return Decision(
-        memory_id,
-        at,
-        Outcome(outcome),
-        float(score),
-        tuple(json.loads(reasons)),
-        Source(source),
-        Kind(kind),
-        content_hash,
-    )

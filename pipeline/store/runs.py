@@ -4,14 +4,14 @@ Locks expire: their holder may have been killed. Their times are seconds since t
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import Any
 
 from ulid import ULID
 
 from pipeline.store.database import wake_on_commit
+from pipeline.store.rows import Rows
 from pipeline.times import parse
 
 KEPT_RUNS = 50
@@ -41,7 +41,7 @@ class Run:
         return (parse(self.ended_at) - parse(self.started_at)).total_seconds()
 
 
-_SELECT = "SELECT id, name, asked_at, started_at, ended_at, ok, counts, error, done, total, generation FROM job_run"
+_RUNS = Rows(Run, "job_run")
 
 
 def request(db: Connection, name: str, at: str) -> str:
@@ -111,9 +111,9 @@ def _drop_oldest(db: Connection, run_id: str) -> None:
 def last(db: Connection, name: str) -> Run | None:
     """Return the last started run of a job."""
     row = db.execute(
-        f"{_SELECT} WHERE name = ? AND started_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (name,)
+        f"{_RUNS.select} WHERE name = ? AND started_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (name,)
     ).fetchone()
-    return None if row is None else _run(row)
+    return _RUNS.find(row)
 
 
 def lock(db: Connection, name: str, owner: str, now: float, until: float) -> bool:
@@ -145,23 +145,6 @@ def list_lock_owners(db: Connection) -> list[str]:
 def release_locks_of(db: Connection, owner: str) -> None:
     """Release the locks of a holder that is known to be gone."""
     db.execute("DELETE FROM job_lock WHERE owner = ?", (owner,))
-
-
-def _run(row: Sequence[Any]) -> Run:
-    run_id, name, asked_at, started_at, ended_at, ok, counts, error, done, total, generation = row
-    return Run(
-        run_id,
-        name,
-        asked_at,
-        started_at,
-        ended_at,
-        None if ok is None else bool(ok),
-        json.loads(counts),
-        error,
-        done,
-        total,
-        generation,
-    )
 
 
 def reserve_tokens(db: Connection, day: str, job: str, tokens: int, cap: int) -> bool:

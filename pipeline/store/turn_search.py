@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.records import EdgeKind, Sensitivity, Stage
-from pipeline.store.turns import Role, Turn
+from pipeline.store.turns import TURNS, Role, Turn
 from pipeline.store.visibility import named_by_condition
 from pipeline.times import utc_now
 
@@ -105,11 +105,11 @@ def list_made(db: Connection, seqs: Iterable[int]) -> list[tuple[int, int, bool]
 def list_said_before(db: Connection, seq: int, limit: int) -> list[Turn]:
     """List the newest messages of people before a turn, latest first, without those of incognito sessions."""
     rows = db.execute(
-        "SELECT session_id, role, content, at, seq FROM turn WHERE seq < ? AND role = ? "
+        f"{TURNS.select} WHERE seq < ? AND role = ? "  # noqa: S608 - constant text
         "AND session_id NOT IN (SELECT session_id FROM incognito) ORDER BY seq DESC LIMIT ?",
         (seq, Role.USER, limit),
     )
-    return [Turn(session, Role(role), content, at, int(row)) for session, role, content, at, row in rows]
+    return TURNS.read_all(rows)
 
 
 def list_not_current(db: Connection, seqs: Iterable[int]) -> set[int]:

@@ -11,6 +11,7 @@ from sqlite3 import Connection
 from pipeline.records import Memory
 from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
+from pipeline.store.rows import Rows
 
 _HASH_BYTES = 8
 
@@ -42,7 +43,7 @@ class Turn(Message):
     seq: int = 0
 
 
-_SELECT = "SELECT session_id, role, content, at, seq FROM turn"
+TURNS = Rows(Turn, "turn")
 
 
 def hash_text(role: str, content: str) -> int:
@@ -83,38 +84,38 @@ def find_copies(db: Connection, hashes: Iterable[int]) -> set[tuple[int, str]]:
 def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
     """Return turns by row number, in order."""
     rows = db.execute(
-        f"{_SELECT} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
+        f"{TURNS.select} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
         (json.dumps(seqs),),
     )
-    return [_turn(row) for row in rows]
+    return TURNS.read_all(rows)
 
 
 def page(db: Connection, session_id: str, limit: int, before: int | None) -> list[Turn]:
     """List the turns of a session, the latest first, below a row number."""
     rows = db.execute(
-        f"{_SELECT} WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+        f"{TURNS.select} WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
         (session_id, 2**62 if before is None else before, limit),
     )
-    return [_turn(row) for row in rows]
+    return TURNS.read_all(rows)
 
 
 def find_before(db: Connection, turn: Turn) -> Turn | None:
     """Return the last turn of the other speaker before a turn."""
     row = db.execute(
-        f"{_SELECT} WHERE session_id = ? AND seq < ? AND role <> ? ORDER BY seq DESC LIMIT 1",
+        f"{TURNS.select} WHERE session_id = ? AND seq < ? AND role <> ? ORDER BY seq DESC LIMIT 1",
         (turn.session_id, turn.seq, turn.role),
     ).fetchone()
-    return None if row is None else _turn(row)
+    return TURNS.find(row)
 
 
 def find_answer(db: Connection, turn: Turn) -> Turn | None:
     """Return the agent's last message between a turn of the person and the next one."""
     row = db.execute(
-        f"{_SELECT} WHERE session_id = ? AND seq > ? AND role = ? AND seq < coalesce("  # noqa: S608
+        f"{TURNS.select} WHERE session_id = ? AND seq > ? AND role = ? AND seq < coalesce("  # noqa: S608
         "(SELECT min(seq) FROM turn WHERE session_id = ? AND seq > ? AND role = ?), seq + 1) ORDER BY seq DESC LIMIT 1",
         (turn.session_id, turn.seq, Role.ASSISTANT, turn.session_id, turn.seq, Role.USER),
     ).fetchone()
-    return None if row is None else _turn(row)
+    return TURNS.find(row)
 
 
 def find_matching(db: Connection, matches: Callable[[str], bool], word: str = "") -> list[int]:
@@ -201,16 +202,16 @@ def find_last_of_person(db: Connection, session_id: str) -> LastTurn | None:
 def find_first_of_person(db: Connection, session_id: str, since: str, until: str) -> Turn | None:
     """Return the first message of a person in a time of a session, `until` exclusive."""
     row = db.execute(
-        f"{_SELECT} WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY at, seq LIMIT 1",
+        f"{TURNS.select} WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY at, seq LIMIT 1",
         (session_id, Role.USER, since, until),
     ).fetchone()
-    return None if row is None else _turn(row)
+    return TURNS.find(row)
 
 
 def list_since(db: Connection, session_id: str, seq: int) -> list[Turn]:
     """List the messages of a session from a row number on."""
-    rows = db.execute(f"{_SELECT} WHERE session_id = ? AND seq >= ? ORDER BY seq", (session_id, seq))
-    return [_turn(row) for row in rows]
+    rows = db.execute(f"{TURNS.select} WHERE session_id = ? AND seq >= ? ORDER BY seq", (session_id, seq))
+    return TURNS.read_all(rows)
 
 
 def list_unstored(db: Connection, session_id: str, since: str, until: str, limit: int) -> list[Turn]:
@@ -219,11 +220,11 @@ def list_unstored(db: Connection, session_id: str, since: str, until: str, limit
     The memories also count after they were archived or superseded.
     """
     rows = db.execute(
-        f"{_SELECT} WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY seq DESC LIMIT ?",
+        f"{TURNS.select} WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY seq DESC LIMIT ?",
         (session_id, Role.USER, since, until, limit),
     ).fetchall()
     stored = {memory.metadata.get("turn") for memory in select(db, "session_id = ?", (session_id,))} if rows else set()
-    return [turn for turn in map(_turn, reversed(rows)) if turn.seq not in stored]
+    return [turn for turn in TURNS.read_all(reversed(rows)) if turn.seq not in stored]
 
 
 def list_memories_since(db: Connection, session_id: str, last: LastTurn) -> list[Memory]:
@@ -235,8 +236,3 @@ def list_memories_since(db: Connection, session_id: str, last: LastTurn) -> list
 def _is_since(memory: Memory, last: LastTurn) -> bool:
     turn = memory.metadata.get("turn")
     return turn >= last.seq if isinstance(turn, int) else memory.created_at > last.after
-
-
-def _turn(row: Sequence[str]) -> Turn:
-    session_id, role, content, at, seq = row
-    return Turn(session_id, Role(role), content, at, int(seq))

@@ -39,11 +39,7 @@ def copy_ready_store(
     if _is_empty(connection):
         with FileLock(file.with_suffix(".opening")), _one_copy:
             if _is_empty(connection):
-                store = _make_store(migrations)
-                if migrations is MIGRATIONS:
-                    # Before the copy: another thread may read the file as soon as it has tables.
-                    store.execute("UPDATE meta SET value = ? WHERE key = ?", (secrets.token_hex(4), meta.NODE))
-                _copy(store, connection)
+                _copy(_make_store(migrations), connection, has_node=migrations is MIGRATIONS)
     make_ready(connection, file, migrations, snapshots=snapshots)
 
 
@@ -51,13 +47,20 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     return connection.execute("PRAGMA page_count").fetchone() == (0,)
 
 
-def _copy(store: sqlite3.Connection, target: sqlite3.Connection) -> None:
+def _copy(store: sqlite3.Connection, target: sqlite3.Connection, *, has_node: bool) -> None:
+    """Copy a store with a new node id, at once: another thread may read the file as soon as it has tables."""
+    name_node = "UPDATE meta SET value = ? WHERE key = ?" if has_node else "SELECT ?, ?"
+    node = (secrets.token_hex(4), meta.NODE)
     if not driver.is_encrypted(target):
+        store.execute(name_node, node)
         store.backup(target)
         return
     _, _, file = store.execute("PRAGMA database_list").fetchone()
     target.execute("ATTACH DATABASE ? AS ready KEY ''", (file,))
+    target.execute("BEGIN IMMEDIATE")
     target.execute("SELECT sqlcipher_export('main', 'ready')").fetchone()
+    target.execute(name_node, node).fetchall()
+    target.execute("COMMIT")
     target.execute("DETACH DATABASE ready")
 
 

@@ -1,4 +1,4 @@
-"""The data directory that the code of commit d0a0c2d4 made in a stack of its own, without what is rebuilt."""
+"""The data directory that the code of commit d0a0c2d4 made in a stack of its own, without vectors and models."""
 
 import tarfile
 from pathlib import Path

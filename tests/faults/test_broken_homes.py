@@ -186,11 +186,11 @@ STATES: dict[str, State] = {
 COMMANDS = {
     "status": ("status",),
     "doctor": ("doctor",),
-    "errors": ("errors",),
+    "errors": ("logs", "errors"),
     "up": ("up", "--daemon"),
     "down": ("down",),
-    "snapshot list": ("snapshot", "list", "-w", "default"),
-    "snapshot take": ("snapshot", "take", "-w", "default"),
+    "snapshot list": ("store", "snapshot", "list", "-w", "default"),
+    "snapshot take": ("store", "snapshot", "take", "-w", "default"),
 }
 
 
@@ -260,7 +260,7 @@ def test_a_store_that_cannot_be_read_is_named_and_the_rest_serves(make_home, mod
     assert f"fail  default: store: {file}" in doctor.text
     assert "ok    token" in doctor.text
     assert "snapshot" in doctor.text
-    assert home.run("errors").code == DONE
+    assert home.run("logs", "errors").code == DONE
     assert home.run("recall", "-w", "default", "staging").code == BROKEN
     # Another workspace of the same home is whole.
     assert home.run("remember", "-w", "other", "The port of staging is 6543").code == DONE
@@ -295,7 +295,7 @@ def test_a_lost_token_is_made_anew_by_whoever_asks_first(make_home, models):
     assert "ok    token" in home.run("doctor").text
     # Another home's server takes no token of this one.
     stranger = Home(home.root / "other", home.environment | {"REVERIE_HOME": str(home.root / "other")})
-    refused = stranger.run("errors")
+    refused = stranger.run("logs", "errors")
     assert refused.code == BROKEN
     assert f"is the Reverie of another data directory, {home.root}" in refused.text
     assert home.run("down").code == DONE
@@ -311,7 +311,7 @@ def test_without_a_model_words_are_found_and_its_absence_is_told(make_home, mode
     client = Client(int(home.environment["REVERIE_PORT"]), (home.root / "token").read_text(encoding="ascii").strip())
     with contextlib.closing(client):
         wait_until("the worker reports that it has no model", lambda: "/nowhere/model" in str(client.errors()))
-    assert "sentence-transformers cannot load /nowhere/model" in home.run("errors", "-w", "default").text
+    assert "sentence-transformers cannot load /nowhere/model" in home.run("logs", "errors", "-w", "default").text
     assert home.run("status").code == DONE
     assert home.run(*COMMANDS["snapshot take"]).code == DONE
     assert home.run("down").code == DONE

@@ -92,8 +92,8 @@ def test_a_kill_during_writes_loses_nothing_and_leaves_nothing_plain(make_stack,
     with contextlib.closing(stack.client()) as client:
         stack.wait_until_digested(client)
         assert "quagga" in client.recall("where does the quagga sleep")["results"][0]["content"]
-    assert run(stack, "-w", "default", "snapshot", "take").returncode == 0
-    refused = run(stack, "decrypt")
+    assert run(stack, "-w", "default", "store", "snapshot", "take").returncode == 0
+    refused = run(stack, "store", "decrypt")
     assert (refused.returncode, "reverie down" in refused.stderr) == (1, True)
     assert is_plain_anywhere(paths, "quagga") == []
     stack.stop()
@@ -104,8 +104,8 @@ def test_a_kill_during_writes_loses_nothing_and_leaves_nothing_plain(make_stack,
 
 def test_without_the_key_every_answer_names_it(make_stack, paths, key_file):
     stack = make_stack(paths.root)
-    assert run(stack, "encrypt", "--key-file", str(key_file)).returncode == 0
-    assert run(stack, "snapshot", "take", "-w", "default").returncode == 0
+    assert run(stack, "store", "encrypt", "--key-file", str(key_file)).returncode == 0
+    assert run(stack, "store", "snapshot", "take", "-w", "default").returncode == 0
     away = key_file.rename(key_file.with_suffix(".away"))
     before = paths.workspace("default").events.read_bytes()
     stack.start("web", "worker", "scheduler")
@@ -118,8 +118,8 @@ def test_without_the_key_every_answer_names_it(make_stack, paths, key_file):
         for arguments, code in (
             (("status",), 4),
             (("doctor",), 1),
-            (("snapshot", "list", "-w", "default"), 4),
-            (("snapshot", "take", "-w", "default"), 4),
+            (("store", "snapshot", "list", "-w", "default"), 4),
+            (("store", "snapshot", "take", "-w", "default"), 4),
             (("export", str(key_file.with_name("bundle")), "-w", "default"), 4),
             (("sync", "invite"), 4),
             (("recall", "quagga", "-w", "default"), 4),
@@ -158,9 +158,9 @@ def test_a_process_that_opens_a_file_once_more_keeps_its_locks_on_it(make_stack,
         assert held
         assert backup.count_memories(events) == len(FIRST) + 1
         assert list_locks(events) == held
-        done = run(stack, "decrypt")
+        done = run(stack, "store", "decrypt")
         assert (done.returncode, "in use" in done.stderr or "process uses" in done.stderr) == (1, True), done
-    assert run(stack, "decrypt").returncode == 0
+    assert run(stack, "store", "decrypt").returncode == 0
 
 
 KILLED = """

@@ -42,7 +42,7 @@ def test_a_umask_that_closes_nothing_opens_nothing(make_stack):
         # Written by the scheduler, the worker and the command line, each in its own process.
         client.call("POST", "/v1/jobs/segment")
         client.call("POST", "/v1/jobs/vectors")
-        reverie(stack, "snapshot", "take", "-w", "default")
+        reverie(stack, "store", "snapshot", "take", "-w", "default")
         wait_until("the segment is built", lambda: any((stack.workspace / "lexical").iterdir()))
         sign_in(stack, client)
         while_up = open_places(stack.home)
@@ -67,7 +67,7 @@ def test_a_home_that_stood_open_is_closed(make_stack, tmp_path):
     stack.start("web")
     with contextlib.closing(stack.client()) as client:
         client.remember("The staging database listens on port 5433")
-    reverie(stack, "snapshot", "take", "-w", "default")
+    reverie(stack, "store", "snapshot", "take", "-w", "default")
     stack.stop()
     outside = tmp_path / "outside"
     outside.write_text("of somebody else's")

@@ -135,34 +135,34 @@ def kill(target, place, when, skipped):
 def test_killed_on_the_way_to_the_server(paths, before, store_url, monkeypatch, place, when, skipped):
     kill(store_url, place, when, skipped)
     assert dump(paths) == before
-    told = run_json("migrate", "--to", store_url)
+    told = run_json("store", "migrate", "--to", store_url)
     # Each part is there whole or not at all: there is nothing else that a part could be.
     assert outcomes(told) <= {"moved", "the same already"}
     assert ("the same already" in outcomes(told)) is (skipped > 1)
     assert dump(paths) == before
     monkeypatch.setenv("REVERIE_STORE", store_url)
-    assert outcomes(run_json("migrate", "--to", "sqlite")) == {"the same already"}
+    assert outcomes(run_json("store", "migrate", "--to", "sqlite")) == {"the same already"}
 
 
 @pytest.mark.parametrize(("place", "when", "skipped"), BACK)
 def test_killed_on_the_way_back(paths, before, store_url, tmp_path, monkeypatch, place, when, skipped):
-    run_json("migrate", "--to", store_url)
+    run_json("store", "migrate", "--to", store_url)
     write_on_server(paths, store_url)
     monkeypatch.setenv("REVERIE_STORE", store_url)
     returned = HomePaths(tmp_path / "returned")
-    run_json("migrate", "--to", "sqlite", "--home", str(returned.root))
+    run_json("store", "migrate", "--to", "sqlite", "--home", str(returned.root))
     wanted = dump(returned)
     paths.peers.unlink()
     kill("sqlite", place, when, skipped)
     assert [file for file, rows in dump(paths).items() if rows not in (before[file], wanted[file])] == []
-    assert outcomes(run_json("migrate", "--to", "sqlite")) <= {"moved", "the same already"}
+    assert outcomes(run_json("store", "migrate", "--to", "sqlite")) <= {"moved", "the same already"}
     assert dump(paths) == wanted
     assert not list(paths.root.rglob("*partial*"))
     kept = [one.file for name in ("default", "other") for one in backup.snapshots(paths.workspace(name).snapshots)]
     assert [file.stat().st_mode & 0o777 for file in kept] == [0o600] * len(kept)
     assert len(kept) >= 2
     monkeypatch.delenv("REVERIE_STORE")
-    assert outcomes(run_json("migrate", "--to", store_url)) == {"the same already"}
+    assert outcomes(run_json("store", "migrate", "--to", store_url)) == {"the same already"}
 
 
 def write_on_server(paths, url):
@@ -185,25 +185,25 @@ def test_a_server_that_dies_meanwhile_is_said_and_the_next_run_goes_on(paths, be
 
         with monkeypatch.context() as patch:
             patch.setattr(PostgresTables, "fill", fill)
-            error = run_json("migrate", "--to", server.url, code=4)["error"]
+            error = run_json("store", "migrate", "--to", server.url, code=4)["error"]
         assert error["type"] == "StoreUnavailable"
         assert dump(paths) == before
         server.start()
-        assert outcomes(run_json("migrate", "--to", server.url)) == {"moved", "the same already"}
+        assert outcomes(run_json("store", "migrate", "--to", server.url)) == {"moved", "the same already"}
         monkeypatch.setenv("REVERIE_STORE", server.url)
-        assert outcomes(run_json("migrate", "--to", "sqlite")) == {"the same already"}
+        assert outcomes(run_json("store", "migrate", "--to", "sqlite")) == {"the same already"}
 
 
 def test_a_full_disk_on_the_way_back_leaves_what_was_there(paths, before, store_url, tmp_path, monkeypatch):
-    run_json("migrate", "--to", store_url)
+    run_json("store", "migrate", "--to", store_url)
     monkeypatch.setenv("REVERIE_STORE", store_url)
     returned = HomePaths(tmp_path / "returned")
     returned.root.mkdir()
     with mounted(returned.root, "size=300k,mode=700"):
-        error = run_json("migrate", "--to", "sqlite", "--home", str(returned.root), code=4)["error"]
+        error = run_json("store", "migrate", "--to", "sqlite", "--home", str(returned.root), code=4)["error"]
         assert error["type"] == "StoreFull"
         assert not [file for file in returned.workspaces.rglob("*") if file.is_file()]
         assert dump(paths) == before
         returned.peers.unlink(missing_ok=True)
-    assert outcomes(run_json("migrate", "--to", "sqlite", "--home", str(returned.root))) == {"moved"}
+    assert outcomes(run_json("store", "migrate", "--to", "sqlite", "--home", str(returned.root))) == {"moved"}
     assert dump(returned) == before

@@ -88,7 +88,7 @@ def test_commands_say_it_in_one_line(case, words):
 
 def test_what_needs_no_data_directory_works(case):
     run, _ = case
-    assert run([*CLI, "version"]).returncode == 0
+    assert run([*CLI, "--version"]).returncode == 0
 
 
 def test_codex_is_not_disturbed(case):

@@ -308,20 +308,20 @@ def test_the_commands_beside_a_running_stack_and_without_one(tmp_path, models):
         kept = client.remember("The deploy of verdict-policy.ts moved from Redis to SQLite")
         secret = client.remember("Xylander was zubrowkating.")
         stack.wait_until_digested(client)
-        taken = command(stack.home, "snapshot", "take")
+        taken = command(stack.home, "store", "snapshot", "take")
         assert taken["memories"] == 2
         assert traces(stack.workspace / "snapshots", "zubrowkating")
         assert client.call("DELETE", f"/v1/memories/{secret}?hard=true").body["purged"]
         later = client.remember("Written after the copy")
         stack.wait_until_digested(client)
         assert traces(stack.workspace, "zubrowkating") == []
-        refused = command(stack.home, "snapshot", "restore", "latest", code=1)
+        refused = command(stack.home, "store", "snapshot", "restore", "latest", code=1)
         assert "reverie down" in refused["error"]["message"]
         stack.stop()
 
-        restored = command(stack.home, "snapshot", "restore", "latest")
+        restored = command(stack.home, "store", "snapshot", "restore", "latest")
         assert (restored["restored"], restored["memories"]) == (taken["name"], 1)
-        names = {item["name"]: item["memories"] for item in command(stack.home, "snapshot", "list")["items"]}
+        names = {item["name"]: item["memories"] for item in command(stack.home, "store", "snapshot", "list")["items"]}
         assert names == {taken["name"]: 1, restored["aside"]: 2}
 
         stack.start("web", "worker", "scheduler")

@@ -191,7 +191,7 @@ def test_the_command_line_takes_and_restores_them(open_machine, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(machine.settings.home))
     monkeypatch.setenv("REVERIE_STORE", machine.settings.store.reveal())
     monkeypatch.setenv("REVERIE_VECTORS", machine.settings.vectors)
-    taken = run_json("-w", "default", "snapshot", "take")
+    taken = run_json("-w", "default", "store", "snapshot", "take")
     assert taken["memories"] == 1
-    assert [one["name"] for one in run_json("-w", "default", "snapshot", "list")["items"]] == [taken["name"]]
-    assert run_json("-w", "default", "snapshot", "restore", "latest")["memories"] == 1
+    assert [one["name"] for one in run_json("-w", "default", "store", "snapshot", "list")["items"]] == [taken["name"]]
+    assert run_json("-w", "default", "store", "snapshot", "restore", "latest")["memories"] == 1

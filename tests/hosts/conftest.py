@@ -230,7 +230,7 @@ class Machine:
 
     def journal(self) -> list[tuple[str, str, bool]]:
         """List what the host told of what its agent did, in order."""
-        items = json.loads(self.reverie("journal", "--json"))["items"]
+        items = json.loads(self.reverie("logs", "journal", "--json"))["items"]
         return [(item["type"], item["target"], item["ok"]) for item in reversed(items)]
 
     def list_said(self, role: str) -> list[str]:

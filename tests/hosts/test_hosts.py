@@ -218,7 +218,7 @@ def test_what_an_agent_stored_itself_is_not_written_again(machine, name):
     client.close()
     assert sorted(item["source"] for item in items) == ["agent", "user"]
     [stored] = [item for item in items if item["source"] == "agent"]
-    assert stored["session_id"] == json.loads(machine.reverie("journal", "--json"))["items"][0]["session_id"]
+    assert stored["session_id"] == json.loads(machine.reverie("logs", "journal", "--json"))["items"][0]["session_id"]
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -273,6 +273,6 @@ def test_what_was_said_in_a_turn_is_kept_once_and_what_was_told_is_shown(machine
             machine.reverie("import", "sessions", "--agent", "copilot-cli")
         wait_until("what was said", lambda number=number: len(machine.list_said("user")) >= number, 20)
     assert machine.list_said("user") == prompts
-    runs = json.loads(machine.reverie("hooks", "log", "--json"))["items"]
+    runs = json.loads(machine.reverie("logs", "hooks", "log", "--json"))["items"]
     assert name in {run["host"] for run in runs}
     assert {run["outcome"] for run in runs} <= {"told", "quiet"}

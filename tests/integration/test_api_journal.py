@@ -51,7 +51,7 @@ def test_a_session_and_a_page_can_be_named(client):
 def test_the_command_shows_the_journal(container, monkeypatch):
     with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
-        lines = run("-w", "default", "journal", "--session", "s1").stdout.splitlines()
+        lines = run("-w", "default", "logs", "journal", "--session", "s1").stdout.splitlines()
         assert lines[1].endswith("test    make test  (failed)")
         assert len(lines) == 2
-        assert len(run_json("-w", "default", "journal", "-n", "1")["items"]) == 1
+        assert len(run_json("-w", "default", "logs", "journal", "-n", "1")["items"]) == 1

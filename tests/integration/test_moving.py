@@ -1,4 +1,4 @@
-"""`reverie migrate`: a store on a server of PostgreSQL and back in files, row by row, and what is refused."""
+"""`reverie store migrate`: a store on a server of PostgreSQL and back in files, row by row, and what is refused."""
 
 import contextlib
 import shutil
@@ -68,11 +68,11 @@ def migrate(filled, store_url, monkeypatch):
 
     def there(*options, code=0):
         monkeypatch.delenv("REVERIE_STORE", raising=False)
-        return run_json("migrate", "--to", store_url, *options, code=code)
+        return run_json("store", "migrate", "--to", store_url, *options, code=code)
 
     def back(*options, code=0):
         monkeypatch.setenv("REVERIE_STORE", store_url)
-        return run_json("migrate", "--to", "sqlite", *options, code=code)
+        return run_json("store", "migrate", "--to", "sqlite", *options, code=code)
 
     return there, back
 
@@ -423,7 +423,7 @@ SECRET = "f1umadidd1e"
 )
 def test_a_server_that_cannot_be_used_is_told_without_the_password(filled, store_url, change, says):
     before = dump(filled)
-    done = run("migrate", "--to", change(store_url), code=4)
+    done = run("store", "migrate", "--to", change(store_url), code=4)
     assert says in done.output
     assert SECRET not in done.output
     assert dump(filled) == before
@@ -439,7 +439,7 @@ def test_a_server_that_cannot_be_used_is_told_without_the_password(filled, store
 )
 def test_a_place_that_is_none_is_wrong_usage(filled, tmp_path, monkeypatch, options, says):
     monkeypatch.chdir(tmp_path)
-    done = run("migrate", *options, code=2)
+    done = run("store", "migrate", *options, code=2)
     assert says in " ".join(done.output.split())
     assert SECRET not in done.output
     assert [place.name for place in tmp_path.iterdir()] == ["home"]
@@ -449,7 +449,7 @@ def test_a_database_of_another_encoding_or_version_is_refused(filled, migrate, p
     with psycopg.connect(postgres.admin_url, autocommit=True) as db:
         db.execute("CREATE DATABASE of_bytes OWNER reverie ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
     url = f"{store_url.rpartition('/')[0]}/of_bytes"
-    assert "encoding is not UTF8" in run("migrate", "--to", url, code=4).output
+    assert "encoding is not UTF8" in run("store", "migrate", "--to", url, code=4).output
     migrate[0]("--only", "me")
     with psycopg.connect(store_url) as db:
         db.execute("INSERT INTO migration VALUES ('p999_later')")
@@ -461,7 +461,7 @@ def test_a_workspace_that_is_not_there_is_said(filled, migrate):
 
 
 def test_a_person_reads_what_to_set_and_what_stays(filled, store_url):
-    said = run("migrate", "--to", store_url).output
+    said = run("store", "migrate", "--to", store_url).output
     assert f"to use it, set REVERIE_STORE={store_url}" in said
     assert "settings, token, models and indexes stay" in said
     assert "encrypted" not in said
@@ -470,4 +470,7 @@ def test_a_person_reads_what_to_set_and_what_stays(filled, store_url):
 def test_whoever_encrypts_their_home_is_told_that_the_server_does_not(filled, store_url, key_file):
     choose_key(filled, key_file)
     encrypt_home(filled)
-    assert "the files here are encrypted, the server's database is not" in run("migrate", "--to", store_url).output
+    assert (
+        "the files here are encrypted, the server's database is not"
+        in run("store", "migrate", "--to", store_url).output
+    )

@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from pipeline.jobs.snapshot import delete_matching_texts
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, fast_settings, open_web, open_worker
 from tests.fakes.old_directory import unpack_old_directory
@@ -35,10 +36,15 @@ def settings(tmp_path):
 
 
 @pytest.fixture
-def client(settings):
+def container(settings):
     container = open_web(settings)
-    yield CheckedClient(create_app(container), container.token)
+    yield container
     container.close()
+
+
+@pytest.fixture
+def client(container):
+    return CheckedClient(create_app(container), container.token)
 
 
 def list_items(client, path, **rest):
@@ -97,6 +103,15 @@ def test_the_directory_can_be_used(settings, client):
     worker.close()
     results = client.recall("when does the release train leave?")["results"]
     assert memory_id in [result["id"] for result in results]
+
+
+def test_what_was_said_is_deleted_from_a_snapshot_of_the_time_too(settings, container):
+    folder = settings.paths.workspace("default").root
+    database = container.databases.get("default")
+    snapshots = settings.paths.workspace("default").snapshots
+    assert any(b"heron" in file.read_bytes() for file in snapshots.glob("*.sqlite"))
+    delete_matching_texts(database, snapshots, lambda text: "heron" in text)
+    assert [file for file in folder.rglob("*.sqlite*") if b"is called heron" in file.read_bytes()] == []
 
 
 def test_a_snapshot_of_the_time_can_be_restored(settings, monkeypatch):

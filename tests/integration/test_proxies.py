@@ -1,4 +1,4 @@
-"""The whole way of a team's request: TLS, a real proxy as deploy/ has it, and `reverie serve --behind-proxy`."""
+"""The whole way of a team's request: TLS, a real proxy as deploy/ has it, and `reverie team serve --behind-proxy`."""
 
 import contextlib
 import json

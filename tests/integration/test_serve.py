@@ -1,4 +1,4 @@
-"""`reverie serve`: what it refuses and says instead, and the stack that it runs."""
+"""`reverie team serve`: what it refuses and says instead, and the stack that it runs."""
 
 import signal
 import subprocess

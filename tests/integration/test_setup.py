@@ -115,18 +115,27 @@ def test_every_host_and_a_project_come_and_go(reverie, scratch):
     assert list(project.iterdir()) == []
 
 
-def test_the_diff_shows_no_token_of_an_earlier_setup_and_a_dry_run_writes_nothing(reverie, scratch):
+def test_no_file_of_a_host_contains_the_token(reverie, scratch):
+    home, project, _ = scratch
+    (home / ".reverie").mkdir(mode=0o700)
+    (home / ".reverie" / "token").write_text("a-token-of-this-machine")
+    for options in ([], ["--project"]):
+        assert reverie("setup", *HOSTS, "--yes", *options).exit_code == 0
+    written = {name: content for folder in (home, project) for name, content in tree(folder).items()}
+    assert [name for name, content in written.items() if b"a-token-of-this-machine" in content] == [".reverie/token"]
+    assert len(written) > len(HOSTS)
+
+
+def test_the_diff_shows_no_token_of_another_server_and_a_dry_run_writes_nothing(reverie, scratch):
     home = scratch[0]
-    old = {"type": "http", "url": "http://127.0.0.1:7077/hooks/claude-code"}
-    old["headers"] = {"Authorization": "Bearer former-token"}
-    file = home / ".claude" / "settings.json"
-    file.parent.mkdir()
-    file.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [old]}]}}, indent=2))
+    headers = {"Authorization": "Bearer other-token", "X-Reverie-Workspace": "team"}
+    entry = {"type": "http", "url": "https://team.example/mcp", "headers": headers}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"reverie": entry}}, indent=2))
     before = tree(home)
     for options in (["--diff"], ["--remove", "--diff"], ["--json"]):
         done = reverie("setup", "claude-code", "--dry-run", *options)
         assert done.exit_code == 0, done.stderr
-        assert "former-token" not in done.stdout + done.stderr
+        assert "other-token" not in done.stdout + done.stderr
         assert "Bearer •••" in done.stdout
     assert tree(home) == before
 

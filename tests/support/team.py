@@ -1,4 +1,4 @@
-"""A web server for a team as `reverie serve` starts it, and people with tokens of their own."""
+"""A web server for a team as `reverie team serve` starts it, and people with tokens of their own."""
 
 import contextlib
 import subprocess
@@ -27,13 +27,13 @@ def make_token(home: Path, name: str, *, is_admin: bool = False, **roles: str) -
 
 
 def serve_command(*options: str) -> list[str]:
-    """Return the command `reverie serve` with options."""
-    return [sys.executable, "-m", "web.cli", "serve", *options]
+    """Return the command `reverie team serve` with options."""
+    return [sys.executable, "-m", "web.cli", "team", "serve", *options]
 
 
 @contextlib.contextmanager
 def serving(stack: Stack, *options: str, environment: Mapping[str, str] | None = None) -> Iterator[Stack]:
-    """Let `reverie serve --only web` run on a home during a block, with further options."""
+    """Let `reverie team serve --only web` run on a home during a block, with further options."""
     with (stack.logs / "web.log").open("ab") as log:
         stack.running["web"] = subprocess.Popen(
             serve_command("--only", "web", *options),

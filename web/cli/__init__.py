@@ -72,11 +72,8 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     },
 }
 
-# Commands for programs, and `explain`, whose arguments differ from those of `recall`.
-HIDDEN: Mapping[str, Entry] = {
-    "codex-notify": Entry("codex_notify", "Receive a notification from Codex"),
-    "explain": Entry("recall", "Explain the results of a search"),
-}
+# Commands for programs.
+HIDDEN: Mapping[str, Entry] = {"codex-notify": Entry("codex_notify", "Receive a notification from Codex")}
 
 cli = Root("reverie", sections=SECTIONS, hidden=HIDDEN, help=HELP)
 

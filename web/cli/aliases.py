@@ -1,34 +1,6 @@
-"""Other names for commands: earlier names, words that people type, and what to suggest for the rest."""
+"""Words that people type instead of a command, and what to suggest for the rest."""
 
 from collections.abc import Mapping
-
-# Earlier name -> where the command is now. These names keep working, but help and documentation leave them out.
-OLD_NAMES: Mapping[str, tuple[str, ...]] = {
-    "arcs": ("graph", "arcs"),
-    "audit": ("logs", "audit"),
-    "candidates": ("review", "candidates"),
-    "completion": ("config", "completion"),
-    "decrypt": ("store", "decrypt"),
-    "distill": ("lessons", "distill"),
-    "duplicates": ("review", "duplicates"),
-    "encrypt": ("store", "encrypt"),
-    "entities": ("graph", "entities"),
-    "errors": ("logs", "errors"),
-    "hooks": ("logs", "hooks"),
-    "incognito": ("sessions", "incognito"),
-    "journal": ("logs", "journal"),
-    "migrate": ("store", "migrate"),
-    "move": ("workspace", "move"),
-    "queue": ("jobs", "queue"),
-    "rebuild": ("store", "rebuild"),
-    "refused": ("review", "refused"),
-    "serve": ("team", "serve"),
-    "share": ("team", "share"),
-    "snapshot": ("store", "snapshot"),
-    "stats": ("workspace", "stats"),
-    "version": ("--version",),
-    "why-not-saved": ("review", "decisions"),
-}
 
 # Words that mean the same as a command.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
@@ -42,9 +14,6 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "ui": ("dashboard",),
     "web": ("dashboard",),
 }
-
-# Both, as the resolver of commands needs them.
-ALIASES: Mapping[str, tuple[str, ...]] = {**OLD_NAMES, **SYNONYMS}
 
 # Words that may mean several things: the answer names each of them.
 _DELETE = "To archive a memory, run `reverie forget ID`. To delete it permanently, run `reverie purge ID`."

@@ -160,7 +160,7 @@ def _read_mark(file: Path) -> str | None:
     """Return the reader's mark at the end of the last reading of a session; None without a valid one."""
     try:
         mark = file.read_text(encoding="utf-8")
-        # An earlier version wrote another form.
+        # Commit d0a0c2d4 wrote another form.
         return mark if mark.startswith("{") else None
     except (FileNotFoundError, ValueError):
         return None

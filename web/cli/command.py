@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from web.cli.aliases import ALIASES, SUGGESTIONS
+from web.cli.aliases import SUGGESTIONS, SYNONYMS
 from web.cli.errors import INTERRUPTED, explain_error, report_error
 from web.cli.output import dump_json
 from web.cli.state import State
@@ -163,21 +163,17 @@ class Root(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name, also by an earlier name or a synonym."""
-        path = ALIASES.get(args[0], (args[0],))
-        if path[0].startswith("-"):
-            # An option, which ends the program.
-            self.parse_args(ctx, [*args[1:], *path])
-        return super().resolve_command(ctx, [*path, *args[1:]])
+        """Return the command that the arguments name, also by a synonym."""
+        return super().resolve_command(ctx, [*SYNONYMS.get(args[0], (args[0],)), *args[1:]])
 
     def suggest(self, ctx: click.Context, word: str) -> str:
         """Return a sentence that names the most similar command."""
         if word in SUGGESTIONS:
             return SUGGESTIONS[word]
-        similar = difflib.get_close_matches(word, [*self._entries, *ALIASES], n=1, cutoff=0.6)
+        similar = difflib.get_close_matches(word, [*self._entries, *SYNONYMS], n=1, cutoff=0.6)
         if not similar:
             return super().suggest(ctx, word)
-        path = ALIASES.get(similar[0], (similar[0],))
+        path = SYNONYMS.get(similar[0], (similar[0],))
         return f"Did you mean `reverie {' '.join(path)}`?"
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -307,16 +307,10 @@ def check_project_memory(server: ServerProbe, folder: Path) -> Iterator[CheckRes
 def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
     """Check that the settings of connected agents still contain what `reverie setup` has written."""
     from web.hosts import installed_files
-    from web.hosts.hook_entries import FORMER_CLIENT, FORMER_HOOKS_PATH
 
     records = installed_files.read_state(context.paths.root)
-    texts = {file: _read_lowered(Path(file)) for file in records}
-    lost = [file for file, text in texts.items() if "reverie" not in text]
-    old = [file for file, text in texts.items() if FORMER_CLIENT in text or FORMER_HOOKS_PATH in text]
-    if old:
-        says = f"these files contain hooks of an earlier version: {', '.join(old)}"
-        yield CheckResult("hosts", "warn", says, "update them with `reverie setup`")
-    elif lost:
+    lost = [file for file in records if "reverie" not in _read_lowered(Path(file))]
+    if lost:
         says = f"these files no longer mention Reverie: {', '.join(lost)}"
         yield CheckResult("hosts", "warn", says, "`reverie setup` shows the missing lines and asks before it writes")
     else:

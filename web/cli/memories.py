@@ -123,39 +123,33 @@ def _describe_renamed(renamed: Mapping[str, str]) -> str:
     help="Maximum number of results.  [default: 20; with --follow 10]",
 )
 @click.option("--follow", is_flag=True, help="Print each new memory as it is written, until Ctrl-C.")
-@click.option("--lines", "old_limit", type=click.IntRange(0), hidden=True)
-@click.option("--once", is_flag=True, hidden=True)
 @pass_state
 def list_(
     state: State,
     /,
     *,
     limit: int | None,
-    old_limit: int | None,
     archived: bool,
     follow: bool,
-    once: bool,
     **filters: str | None,
 ) -> None:
     """List memories, newest first, one per line. `reverie get ID` shows a complete memory."""
     query = options.select_given_options(filters) | ({"archived": "true"} if archived else {})
-    limit = old_limit if limit is None else limit
     if follow:
-        _follow(state, FOLLOWED_LINES if limit is None else limit, query, once=once)
+        _follow(state, FOLLOWED_LINES if limit is None else limit, query)
         return
     page = state.list_items("/v1/memories", 20 if limit is None else limit, **query)
     empty = "No memories match." if query else NO_MEMORIES
     state.show(page, lambda: _print_list(page["items"], empty))
 
 
-def _follow(state: State, lines: int, query: dict[str, Any], *, once: bool) -> None:
+def _follow(state: State, lines: int, query: dict[str, Any]) -> None:
     from web.cli.follow import Feed, follow, print_memories
 
     with state.client() as client:
         feed = Feed(client, **query)
         print_memories(state, feed.poll(lines))
-        if not once:
-            follow(state, feed)
+        follow(state, feed)
 
 
 def _print_list(memories: list[dict[str, Any]], empty: str) -> None:

@@ -69,8 +69,7 @@ RESULTS_HELP = "Maximum number of results.  [default: 10]"
 )
 @click.option("--full", is_flag=True, help="Show complete texts instead of matching excerpts.")
 @click.option("--explain", is_flag=True, help="Show how the score of each result is computed.")
-@click.option("--why", "why_id", metavar="ID", help="Explain why this memory is or is not among the results.")
-@click.option("--why-not", "old_why_id", metavar="ID", hidden=True)
+@click.option("--why", "memory_id", metavar="ID", help="Explain why this memory is or is not among the results.")
 @pass_state
 def recall(
     state: State,
@@ -79,14 +78,12 @@ def recall(
     *,
     full: bool,
     explain: bool,
-    why_id: str | None,
-    old_why_id: str | None,
+    memory_id: str | None,
     **filters: Any,
 ) -> int:
     """Search memories for QUERY, best match first. Without a query, list them by importance and recency."""
     state.require_named_workspace()
     question = {"query": query} | options.select_given_options(filters)
-    memory_id = why_id or old_why_id
     if memory_id is not None:
         _explain_memory(state, question | {"id": memory_id})
         return 0
@@ -157,16 +154,6 @@ def _print_other_workspace(state: State) -> None:
             f"Searched workspace {state.workspace}. Workspace {name} has {memories}; add `-w {name}` to search there.",
             err=True,
         )
-
-
-@click.command(cls=Command, hidden=True)
-@click.argument("query")
-@click.argument("memory_id", metavar="[ID]", required=False)
-@click.option("-k", "k", type=click.IntRange(1, 100), help=RESULTS_HELP)
-@click.pass_context
-def explain(context: click.Context, query: str, memory_id: str | None, k: int | None) -> None:
-    """Explain the results of QUERY, or why the memory ID is missing: the earlier form of `recall --explain`."""
-    context.invoke(recall, query=query, explain=memory_id is None, why_id=memory_id, k=k)
 
 
 def _print_results(results: list[dict[str, Any]], query: str | None) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ BACKGROUND = ("-m", "web.cli", "up")
 def stop_older_stack(settings: "Settings") -> bool:
     """Stop the stack if it may be replaced; return whether it is stopped.
 
-    A stack in a terminal, of `reverie serve` or of another installation is left: its user restarts it.
+    A stack in a terminal, of `reverie team serve` or of another installation is left: its user restarts it.
     """
     supervisor = next((running for running in list_running(settings) if running.name == SUPERVISOR), None)
     if supervisor is None or not _is_replaceable(supervisor.process) or not _runs_other_code(settings):

@@ -8,7 +8,7 @@ from typing import Any
 
 from web.hosts.entries import CannotEdit
 from web.hosts.environment import HostEnvironment, Installation
-from web.hosts.hook_entries import CLAUDE_CODE, list_hooks, list_http_hooks
+from web.hosts.hook_entries import CLAUDE_CODE, list_hooks
 from web.hosts.host import NAME, Host, Target, mcp_target, project_server, rules_target, stdio_server
 from web.hosts.installed_files import read
 from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
@@ -72,7 +72,7 @@ def has_plugin(settings: Path) -> bool:
 def _claude_hooks(host_env: HostEnvironment, reverie: Installation, settings: Path) -> Target:
     version = host_env.version("claude")
     if version is None or version >= EVENTS_SINCE:
-        return Target(settings, "json", list_hooks(CLAUDE_CODE, host_env, reverie), obsolete=list_http_hooks())
+        return Target(settings, "json", list_hooks(CLAUDE_CODE, host_env, reverie))
     installed, needed = (".".join(map(str, numbers)) for numbers in (version, EVENTS_SINCE))
     remark = f"Claude Code {installed} does not know every event; after an update to {needed} run the setup again"
     return Target(settings, "json", (), remarks=(remark,), obsolete=list_hooks(CLAUDE_CODE, host_env, reverie))

@@ -7,7 +7,7 @@ from typing import Any
 
 from web.hosts import toml_edits
 from web.hosts.entries import CannotEdit
-from web.hosts.hook_entries import EVENTS, is_http_hook, is_our_hook, read_client_words
+from web.hosts.hook_entries import EVENTS, is_our_hook, read_client_words
 from web.hosts.host import is_our_server
 from web.hosts.installed_files import InstalledFile, read
 from web.hosts.jsonc import JsoncDocument
@@ -85,7 +85,7 @@ def _list_hooks(document: Any, file: Path, hosts: frozenset[str], platform: str)
     events = document.get("hooks") if isinstance(document, dict) else None
     for event, groups in (events if isinstance(events, dict) else {}).items():
         for handler in _walk(groups):
-            if not is_our_hook(handler) or is_http_hook(handler):
+            if not is_our_hook(handler):
                 continue
             command = str(handler.get("command", ""))
             try:

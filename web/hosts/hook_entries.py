@@ -63,10 +63,6 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     ANTIGRAVITY: ("PreInvocation", "PreToolUse", "Stop"),
 }
 
-# Earlier versions of Reverie wrote these: the URL that received events, and a client per event.
-FORMER_HOOKS_PATH = "/hooks/claude-code"
-FORMER_CLIENT = "reverie-session-start"
-
 # Commands of Windows work in cmd and in PowerShell: hosts differ in which of them they use.
 _WINDOWS_NAME_GUARD = 'cmd /d /c "'
 _WINDOWS_NAME_END = ' || exit 0"'
@@ -74,11 +70,9 @@ _WINDOWS_NAME_END = ' || exit 0"'
 _OPTIONS = "|".join((SERVER_OPTION, *(f"--{name}" for name in VARIABLE_OPTIONS)))
 # The client with its host and options; a shell may quote any of these words.
 _CLIENT_AT_END = re.compile(
-    rf"(?:^|[\\/\s'\"])(?:{re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+(?:{'|'.join(EVENTS)})"
-    rf"|{re.escape(FORMER_CLIENT)}(?:\.exe)?['\"]?)"
+    rf"(?:^|[\\/\s'\"]){re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+(?:{'|'.join(EVENTS)})"
     rf"(?:\s+(?:{_OPTIONS})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*(?:{re.escape(_WINDOWS_NAME_END.strip())})?$"
 )
-_FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_HOOKS_PATH}")
 
 
 def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> tuple[HookEntry, ...]:
@@ -109,15 +103,10 @@ def describe_named_hooks(host: str, host_env: HostEnvironment, reverie: Installa
     return NamedHooks((), NAME, value, is_our_named_hooks)
 
 
-def list_http_hooks() -> tuple[HookEntry, ...]:
-    """Return the handlers that an earlier setup wrote into Claude Code's settings instead of these."""
-    return tuple(HookEntry(event, {}, is_http_hook) for event in EVENTS[CLAUDE_CODE])
-
-
 def is_our_hook(value: Any) -> bool:
-    """Return whether an event handler is Reverie's, of this version or an earlier one."""
+    """Return whether an event handler is Reverie's."""
     command = value.get("command")
-    return (isinstance(command, str) and _CLIENT_AT_END.search(command) is not None) or is_http_hook(value)
+    return isinstance(command, str) and _CLIENT_AT_END.search(command) is not None
 
 
 def is_our_named_hooks(value: Any) -> bool:
@@ -127,14 +116,6 @@ def is_our_named_hooks(value: Any) -> bool:
     inner = [handlers for group in groups if isinstance(handlers := group.get("hooks"), list)]
     handlers = [*groups, *(handler for group in inner for handler in group if isinstance(handler, Mapping))]
     return any(map(is_our_hook, handlers))
-
-
-def is_http_hook(value: Any) -> bool:
-    """Return whether a handler is Reverie's earlier form, in which the host sent the event and the token itself."""
-    url, headers = value.get("url"), value.get("headers")
-    authorization = headers.get("Authorization") if isinstance(headers, Mapping) else None
-    is_former_url = isinstance(url, str) and _FORMER_URL.fullmatch(url) is not None
-    return is_former_url and str(authorization).startswith("Bearer ")
 
 
 def read_client_words(command: str, platform: str) -> list[str]:

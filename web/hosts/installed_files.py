@@ -100,8 +100,6 @@ class InstalledFile:
     created: bool = False
     folders: tuple[str, ...] = ()
     """Folders that were created for it, the outermost first."""
-    mode: int | None = None
-    """Permissions before an earlier setup made it private."""
     project: str | None = None
     """The project folder that it was set up for, or None for a user's file."""
 
@@ -138,7 +136,6 @@ def _record_to_json(record: InstalledFile) -> dict[str, Any]:
         "undo": record.undo.to_json(),
         "created": record.created,
         "folders": list(record.folders),
-        "mode": record.mode,
         "project": record.project,
     }
 
@@ -149,6 +146,5 @@ def _record_from_json(value: Mapping[str, Any]) -> InstalledFile:
         EntryUndo.from_json(value["undo"]),
         bool(value["created"]),
         tuple(value["folders"]),
-        value["mode"],
         value["project"],
     )

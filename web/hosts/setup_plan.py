@@ -55,7 +55,6 @@ class FileChange:
     hosts: tuple[str, ...]
     before: bytes | None = None
     after: bytes | None = None
-    mode: int | None = None
     record: InstalledFile | None = None
     folders: tuple[str, ...] = ()
     """Folders that are deleted with the file."""
@@ -67,7 +66,7 @@ class FileChange:
         """Return the kind of change."""
         if self.error is not None:
             return "error"
-        if self.before == self.after and self.mode is None:
+        if self.before == self.after:
             return "none"
         if self.before is None:
             return "create"
@@ -211,8 +210,7 @@ def _plan_addition(
     if is_rules and others and not is_used:
         # Another host reads the block of an earlier setup.
         return FileChange(path, _host_names(uses), before, before, record=replace(record, hosts=others))
-    # An earlier setup wrote the token into the file and made it private.
-    undo, mode, bare = record.undo, record.mode, False
+    undo, bare = record.undo, False
     remarks: list[str] = []
     for _, target in uses:
         if target.obsolete and text is not None and not (is_rules and is_used):
@@ -227,10 +225,10 @@ def _plan_addition(
         return FileChange(path, _host_names(uses), before, None, folders=record.folders, remarks=_unique(remarks))
     if host_env.project is not None and text is not None and str(reverie.bin) in text:
         remarks.append("it names programs of this machine: before you share it, put `reverie` on every user's PATH")
-    record = replace(record, undo=undo, mode=None, hosts=record.hosts | {host for host, _ in uses})
+    record = replace(record, undo=undo, hosts=record.hosts | {host for host, _ in uses})
     after = None if text is None else text.encode()
     left = record if is_used and after is not None else None
-    return FileChange(path, _host_names(uses), before, after, mode, left, remarks=_unique(remarks))
+    return FileChange(path, _host_names(uses), before, after, left, remarks=_unique(remarks))
 
 
 def _plan_removal(
@@ -258,8 +256,7 @@ def _plan_removal(
     if bare and (made or is_whole):
         folders = () if record is None else record.folders
         return FileChange(path, names, before, None, folders=folders)
-    mode = None if record is None else record.mode
-    return FileChange(path, names, before, text.encode(), mode)
+    return FileChange(path, names, before, text.encode())
 
 
 def _is_whole_file(entry: HostEntry) -> bool:
@@ -307,7 +304,7 @@ def _write(change: FileChange) -> None:
     if change.after is None:
         installed_files.delete(change.path, change.folders)
     else:
-        installed_files.write_atomically(change.path, change.after, mode=change.mode)
+        installed_files.write_atomically(change.path, change.after)
 
 
 def _with_record(records: InstallState, path: Path, record: InstalledFile | None) -> dict[str, InstalledFile]:

@@ -164,24 +164,24 @@ def run_json(*arguments, code=0, stdin=None):
 
 def test_json_and_workspace_are_taken_before_and_after_the_command(server):
     for arguments in (
-        ["--json", "-w", "mine", "stats"],
-        ["stats", "--json", "--workspace", "mine"],
-        ["-w", "mine", "stats", "--json"],
+        ["--json", "-w", "mine", "workspace", "stats"],
+        ["workspace", "stats", "--json", "--workspace", "mine"],
+        ["-w", "mine", "workspace", "stats", "--json"],
     ):
         assert json.loads(run(*arguments).stdout) == STATS
     assert [workspace for _, workspace, _ in server.seen] == ["mine"] * 3
 
 
 def test_options_reach_the_commands_of_a_group(server):
-    assert json.loads(run("queue", "retry", "--json", "-w", "mine").stdout) == {"retried": 3}
-    assert json.loads(run("queue", "--json", "retry").stdout) == {"retried": 3}
+    assert json.loads(run("jobs", "queue", "retry", "--json", "-w", "mine").stdout) == {"retried": 3}
+    assert json.loads(run("jobs", "queue", "--json", "retry").stdout) == {"retried": 3}
     assert server.seen[0][1] == "mine"
 
 
 def test_the_workspace_is_the_setting_unless_named(server, monkeypatch):
     monkeypatch.setenv("REVERIE_WORKSPACE", "from-env")
-    run("stats")
-    run("stats", "-w", "named")
+    run("workspace", "stats")
+    run("workspace", "stats", "-w", "named")
     assert [workspace for _, workspace, _ in server.seen] == ["from-env", "named"]
 
 
@@ -306,13 +306,13 @@ def test_recall_says_why_not(server):
         "reasons": ["filtered by kinds: it is a fact"],
         "signals": None,
     }
-    assert run("recall", "queue", "--kind", "lesson", "--why-not", ULID).stdout == "filtered by kinds: it is a fact\n"
+    assert run("recall", "queue", "--kind", "lesson", "--why", ULID).stdout == "filtered by kinds: it is a fact\n"
     assert server.seen[0][2] == {"query": "queue", "kinds": ["lesson"], "id": ULID}
-    assert run_json("recall", "queue", "--why-not", ULID)["rank"] is None
+    assert run_json("recall", "queue", "--why", ULID)["rank"] is None
 
 
 def test_stats_for_a_reader(server):
-    output = run("stats").stdout
+    output = run("workspace", "stats").stdout
     assert "2 active, 1 archived" in output
     assert "none yet, 2 newer writes" in output
     assert "encoder    all-MiniLM-L6-v2\n" in output
@@ -320,25 +320,25 @@ def test_stats_for_a_reader(server):
 
 
 def test_queue_for_a_reader(server):
-    lines = run("queue").stdout.splitlines()
+    lines = run("jobs", "queue").stdout.splitlines()
     assert [line.split() for line in lines[:2]] == [["stage", "pending", "failed"], ["embed", "2", "1"]]
     assert "oldest pending item: 1 min 15 s" in lines
-    assert run_json("queue") == QUEUE
+    assert run_json("jobs", "queue") == QUEUE
 
 
 def test_retry_names_the_stage(server):
-    assert run("queue", "retry", "--stage", "embed").stdout == "3 queued again\n"
+    assert run("jobs", "queue", "retry", "--stage", "embed").stdout == "3 queued again\n"
     assert server.seen[0][2] == {"stage": "embed"}
 
 
 def test_rebuild_waits_until_the_queue_is_empty(server):
     server.answers["GET /v1/queue"] = [QUEUE, IDLE]
-    result = run("rebuild")
+    result = run("store", "rebuild")
     assert result.stdout.startswith("indexed 2 memories of default in")
     assert "failed permanently: embed 1" in result.stderr
     assert [route for route, *_ in server.seen] == ["POST /v1/rebuild", "GET /v1/queue", "GET /v1/queue"]
     server.answers["GET /v1/queue"] = [IDLE]
-    assert run_json("rebuild") | {"took_s": 0} == {"queued": 2, "dead": IDLE["dead"], "took_s": 0}
+    assert run_json("store", "rebuild") | {"took_s": 0} == {"queued": 2, "dead": IDLE["dead"], "took_s": 0}
 
 
 def test_status_with_a_server(server):
@@ -559,16 +559,17 @@ def test_a_new_token_is_made_after_a_yes(empty_home):
 
 
 def test_version(empty_home):
-    assert run("version").stdout == f"reverie {run_json('version')['version']}\n"
+    version = json.loads(run("--json", "--version").stdout)["version"]
+    assert run("--version").stdout == f"reverie {version}\n"
 
 
 def test_an_error_is_one_line_and_json_where_asked(empty_home):
-    result = run("stats", code=1)
+    result = run("workspace", "stats", code=1)
     assert result.stdout == ""
     assert re.fullmatch(
         r"Error: No Reverie server answers at http://127.0.0.1:9. Start the server with .*\n", result.stderr
     )
-    error = run_json("stats", code=1)["error"]
+    error = run_json("workspace", "stats", code=1)["error"]
     assert (error["type"], "reverie up" in error["message"]) == ("ServerUnreachable", True)
 
 
@@ -581,8 +582,8 @@ def test_rejected_fields_are_named(server):
 
 def test_a_setting_that_cannot_be_taken_is_named(empty_home, monkeypatch):
     monkeypatch.setenv("REVERIE_PROT", "1")
-    assert "did you mean port?" in run("stats", code=1).stderr
-    assert run_json("stats", code=1)["error"]["type"] == "SettingsError"
+    assert "did you mean port?" in run("workspace", "stats", code=1).stderr
+    assert run_json("workspace", "stats", code=1)["error"]["type"] == "SettingsError"
 
 
 def commands(group, prefix=()):
@@ -616,7 +617,7 @@ def test_every_choice_is_a_text():
         assert [choice for choice in choices if type(choice) is not str] == [], path
 
 
-@pytest.mark.parametrize("arguments", ["version", "--help", "stats"])
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["workspace", "stats"]])
 def test_a_command_loads_no_heavy_library(arguments, tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
     monkeypatch.setenv("REVERIE_PORT", "9")
@@ -626,13 +627,13 @@ def test_a_command_loads_no_heavy_library(arguments, tmp_path, monkeypatch):
         "try:\n    main()\nexcept SystemExit:\n    print(json.dumps(sorted(sys.modules)))\n"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", program, arguments], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True, timeout=60
     )
     loaded = set(json.loads(answer.stdout.splitlines()[-1]))
     heavy = {"torch", "spacy", "lancedb", "flask", "numpy", "huey", "waitress", "onnxruntime", "sqlite_utils"}
     assert loaded & heavy == set()
     assert loaded & {"pydantic", "urllib3"} == set()
-    if arguments != "stats":
+    if "stats" not in arguments:
         assert loaded & {"rich", "psutil", "http.client"} == set()
 
 
@@ -710,7 +711,3 @@ def test_memories_are_listed_one_a_line(server, monkeypatch):
     assert len(line) == 70
     server.answers["GET /v1/memories"] = {"items": [], "next_cursor": None}
     assert run("list", "--archived").stderr == "No memories match.\n"
-
-
-def test_the_version_is_an_option_too(empty_home):
-    assert run("--version").stdout == run("version").stdout

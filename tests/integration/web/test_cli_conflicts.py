@@ -96,9 +96,9 @@ def test_the_preferred_stays_the_other_is_archived_and_can_come_back(import_all)
     assert run_json("get", other)["archived_at"] is not None
     import_all()
     assert run_json("get", other)["archived_at"] is not None
-    (entry,) = run_json("audit", "list")["items"]
+    (entry,) = run_json("logs", "audit", "list")["items"]
     assert (entry["memory_id"], entry["other_id"]) == (other, conflict["leading"]["memory"]["id"])
-    run("audit", "undo", entry["id"])
+    run("logs", "audit", "undo", entry["id"])
     assert len(conflicts()) == 1
 
 

@@ -323,8 +323,6 @@ def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
     assert str(file) in run_doctor()["hosts"]["says"]
     file.unlink()
     assert run_doctor()["hosts"]["state"] == "warn"
-    file.write_text('{"url": "http://127.0.0.1:7077/hooks/claude-code", "headers": {"Authorization": "Bearer x"}}')
-    assert "hooks of an earlier version" in run_doctor()["hosts"]["says"]
 
 
 def test_a_store_of_an_older_version_is_left_as_it_is(home, port, monkeypatch):

@@ -117,13 +117,13 @@ def test_entities_and_their_graph(server, digested):
     remember("Staging of verdict-policy.ts runs PostgreSQL on port 5433")
     remember("The deploy of verdict-policy.ts moved to SQLite")
     digested()
-    rows = [line.split() for line in run("entities").stdout.splitlines()]
+    rows = [line.split() for line in run("graph", "entities").stdout.splitlines()]
     assert rows[1][1:] == ["file", "2", "verdict-policy.ts"]
-    assert [one["name"] for one in run_json("entities", "list", "postg")["items"]] == ["postgresql"]
-    shown_ = run("entities", "show", "verdict-policy.ts").stdout
+    assert [one["name"] for one in run_json("graph", "entities", "list", "postg")["items"]] == ["postgresql"]
+    shown_ = run("graph", "entities", "show", "verdict-policy.ts").stdout
     assert "mentioned 2 times" in shown_
     assert "The deploy of verdict-policy.ts moved to SQLite" in shown_
-    assert run_json("entities", "show", rows[1][0])["name"] == "verdict-policy.ts"
+    assert run_json("graph", "entities", "show", rows[1][0])["name"] == "verdict-policy.ts"
     assert ["postgresql", "5433", "1"] in [line.split() for line in run("graph", "PostgreSQL").stdout.splitlines()]
     assert run_json("graph", "SQLite", "--depth", "2")["nodes"][0]["name"] == "sqlite"
     assert "no such entity" in run("graph", "nobody", code=1).stderr
@@ -131,8 +131,8 @@ def test_entities_and_their_graph(server, digested):
 
 def test_there_may_be_no_arcs(server):
     remember("A workspace is needed")
-    assert "There are no threads here yet" in run("arcs").stderr
-    assert run_json("arcs", "--status", "active") == {"items": [], "next_cursor": None}
+    assert "There are no threads here yet" in run("graph", "arcs").stderr
+    assert run_json("graph", "arcs", "--status", "active") == {"items": [], "next_cursor": None}
 
 
 def test_choices_are_those_of_the_store():

@@ -129,7 +129,7 @@ def test_sources_are_listed_and_forgotten(server, project):
     assert run_json("index", "forget", source, "--dry-run")["items"] == {"forgotten": 2}
     assert run_json("index", "forget", source)["items"] == {"forgotten": 2}
     assert sources() == {}
-    assert run_json("stats")["memories"]["active"] == 0
+    assert run_json("workspace", "stats")["memories"]["active"] == 0
     assert 'has no source "never:heard-of"' in run("index", "forget", "never:heard-of", code=1).stderr
     assert run_json("index", "project", str(project))["items"] == {"created": 2}
 
@@ -317,12 +317,12 @@ def test_a_broken_off_import_goes_on_where_it_stopped(server, tmp_path, monkeypa
     broken = run("import", "jsonl", str(path), code=130)
     assert "imported memories are kept; run the same command again to continue" in broken.stderr
     assert broken.stderr.endswith("interrupted\n")
-    taken = run_json("stats")["memories"]["active"]
+    taken = run_json("workspace", "stats")["memories"]["active"]
     assert 0 < taken < 500
     monkeypatch.setattr("pipeline.ingest.jsonl.read_jsonl", reading(None))
     again = run_json("import", "jsonl", str(path))
     assert again["memories"]["created"] == 500 - taken
-    assert run_json("stats")["memories"]["active"] == 500
+    assert run_json("workspace", "stats")["memories"]["active"] == 500
 
 
 def test_without_a_server_there_is_one_line(home, project, monkeypatch):
@@ -369,7 +369,7 @@ def test_notes_that_were_deleted_from_a_folder_are_forgotten(server, tmp_path):
     # A folder of which nothing can be read, as of a disk that is not mounted, is no empty one.
     (folder / "locks.md").unlink()
     assert "contains no Markdown" in run("import", "markdown", str(folder), code=1).stderr
-    assert run_json("stats")["memories"]["active"] == 1
+    assert run_json("workspace", "stats")["memories"]["active"] == 1
 
 
 def test_what_is_no_markdown_is_refused_before_anything_is_stored(server, tmp_path):
@@ -377,7 +377,7 @@ def test_what_is_no_markdown_is_refused_before_anything_is_stored(server, tmp_pa
     file.write_text('{"content": "a"}\n{"content": "b"}\n')
     refused = run("import", "markdown", str(file), code=1).stderr
     assert "mem.jsonl is not Markdown but lines of JSON. Use `reverie import jsonl`" in refused
-    assert "There are no memories in workspace" in run("stats").stdout
+    assert "There are no memories in workspace" in run("workspace", "stats").stdout
 
 
 @pytest.mark.parametrize("lines", ["", '{"content": " "}\n', '{"kind": "hunch", "content": "x"}\nno json\n'])

@@ -52,14 +52,15 @@ def test_many_at_once_are_shown_over_several_pages(feed, client):
     assert contents(feed.poll()) == [f"number {n}" for n in range(120)]
 
 
-def test_the_newest_are_shown_once(feed):
+def test_the_newest_are_shown_first(feed, monkeypatch):
+    monkeypatch.setattr("web.cli.follow.follow", lambda _state, _feed: None)
     for number in range(3):
         remember(f"number {number}")
-    lines = run("list", "--follow", "--once", "-n", "2").stdout.splitlines()
+    lines = run("list", "--follow", "-n", "2").stdout.splitlines()
     assert [line.strip() for line in lines[1::2]] == ["number 1", "number 2"]
-    told = [json.loads(line)["content"] for line in run("list", "--follow", "--once", "--json").stdout.splitlines()]
+    told = [json.loads(line)["content"] for line in run("list", "--follow", "--json").stdout.splitlines()]
     assert told == ["number 0", "number 1", "number 2"]
-    assert run("list", "--follow", "--once", "-n", "0").stdout == ""
+    assert run("list", "--follow", "-n", "0").stdout == ""
 
 
 def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):
@@ -86,13 +87,13 @@ def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_is_taught(shell):
-    script = run("completion", shell).stdout
+    script = run("config", "completion", shell).stdout
     assert f"_REVERIE_COMPLETE={shell}_complete" in script
-    assert json.loads(run("completion", shell, "--json").stdout)["shell"] == shell
+    assert json.loads(run("config", "completion", shell, "--json").stdout)["shell"] == shell
 
 
 def test_no_other_shell_is_known():
-    run("completion", "cmd", code=2)
+    run("config", "completion", "cmd", code=2)
 
 
 def test_commands_and_choices_are_completed():

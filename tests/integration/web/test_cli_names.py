@@ -1,4 +1,4 @@
-"""The tree of commands: sections, earlier names, synonyms, suggestions, and the imports behind them."""
+"""The tree of commands: sections, synonyms, suggestions, and the imports behind them."""
 
 import ast
 from pathlib import Path
@@ -8,32 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from web.cli import HIDDEN, SECTIONS, cli
-from web.cli.aliases import ALIASES, SUGGESTIONS
+from web.cli.aliases import SUGGESTIONS, SYNONYMS
 
 PACKAGE = Path(__file__).parents[3] / "web" / "cli"
-# The top-level commands of earlier versions.
-# fmt: off
-EARLIER = [
-    "up", "serve", "down", "status", "doctor", "setup", "service", "codex-notify", "remember", "recall",
-    "explain", "list", "get", "edit", "move", "forget", "restore", "share", "purge", "dashboard", "tail", "facts",
-    "goals", "lessons", "me", "sessions", "distill", "hooks", "arcs", "entities", "graph", "duplicates",
-    "candidates", "refused", "why-not-saved", "audit", "index", "import", "mcp", "incognito", "stats", "queue",
-    "jobs", "errors", "journal", "rebuild", "sleep", "consolidate", "snapshot", "sync", "team", "export",
-    "encrypt", "decrypt", "migrate", "model", "workspace", "config", "token", "user", "completion", "version",
-]
-# fmt: on
-# Those whose first arguments were names of other commands.
-EARLIER_PATHS = [
-    (["queue", "retry"], ["jobs", "queue", "retry"]),
-    (["snapshot", "take"], ["store", "snapshot", "take"]),
-    (["snapshot", "restore"], ["store", "snapshot", "restore"]),
-    (["candidates", "accept"], ["review", "candidates", "accept"]),
-    (["audit", "undo"], ["logs", "audit", "undo"]),
-    (["audit", "access"], ["logs", "audit", "access"]),
-    (["hooks", "log"], ["logs", "hooks", "log"]),
-    (["entities", "show"], ["graph", "entities", "show"]),
-    (["incognito", "on"], ["sessions", "incognito", "on"]),
-]
 
 
 def run(*arguments, code=0, **options):
@@ -66,29 +43,19 @@ def test_the_help_is_one_column_in_a_narrow_terminal():
     assert max(len(line) for line in lines if line.startswith("  ")) <= 50
 
 
-def test_the_help_names_no_earlier_name():
+def test_the_help_names_no_synonym():
     visible = {name for section in SECTIONS.values() for name in section}
-    assert visible & (set(ALIASES) | set(SUGGESTIONS)) == set()
+    assert visible & (set(SYNONYMS) | set(SUGGESTIONS)) == set()
     assert visible & set(HIDDEN) == set()
     assert set(cli.list_commands(click.Context(cli))) == visible
 
 
-@pytest.mark.parametrize("name", EARLIER)
-def test_every_earlier_name_still_works(name):
-    assert run(name, "--help").stdout
-
-
-@pytest.mark.parametrize(("name", "path"), [(n, p) for n, p in ALIASES.items() if n != "version"])
-def test_an_alias_runs_the_command_that_it_names(name, path):
+@pytest.mark.parametrize(("name", "path"), SYNONYMS.items())
+def test_a_synonym_runs_the_command_that_it_names(name, path):
     words = [word for word in path if not word.startswith("-")]
     assert resolve(name, *(["setting"] if name == "capture" else [])) is resolve(
         *words, *(["x"] if name == "capture" else [])
     )
-
-
-@pytest.mark.parametrize(("old", "new"), EARLIER_PATHS, ids=" ".join)
-def test_the_commands_below_an_earlier_name_still_work(old, new):
-    assert resolve(*old) is resolve(*new)
 
 
 def test_an_entity_after_graph_is_shown_as_before():
@@ -110,7 +77,7 @@ def test_words_with_several_meanings_are_answered_with_the_commands(name):
         (["delete"], "`reverie purge ID`"),
         (["restart"], "`reverie up --daemon`"),
         (["remeber"], "Did you mean `reverie remember`?"),
-        (["entitis"], "Did you mean `reverie graph entities`?"),
+        (["logs", "audt"], "Did you mean `reverie logs audit`?"),
         (["serch"], "Did you mean `reverie recall`?"),
         (["facts", "sett"], "Did you mean `reverie facts set`?"),
         (["review", "candidate"], "Did you mean `reverie review candidates`?"),

@@ -140,7 +140,7 @@ def test_a_request_whose_answer_was_lost_is_not_repeated(home, monkeypatch):
 
 def test_copies_are_taken_listed_and_put_back(home):
     def snapshot(*arguments, code=0):
-        result = CliRunner().invoke(cli, ["snapshot", *arguments, "--people"])
+        result = CliRunner().invoke(cli, ["store", "snapshot", *arguments, "--people"])
         assert result.exit_code == code, result.output
         return result
 

@@ -94,11 +94,11 @@ def test_two_who_edit_at_once_do_not_overwrite_each_other(home):
 @pytest.mark.parametrize(
     "words",
     [
-        ("snapshot", "take"),
-        ("snapshot", "restore", "latest"),
-        ("snapshot", "take", "--people"),
-        ("snapshot", "restore", "latest", "--people"),
-        ("encrypt",),
+        ("store", "snapshot", "take"),
+        ("store", "snapshot", "restore", "latest"),
+        ("store", "snapshot", "take", "--people"),
+        ("store", "snapshot", "restore", "latest", "--people"),
+        ("store", "encrypt"),
     ],
 )
 def test_what_is_done_with_files_is_refused_and_the_server_named(home, words):

@@ -154,10 +154,10 @@ def test_what_is_not_there_is_told(name):
 def test_results_are_explained():
     memory = remember("The deploy runs on Fridays")
     other = remember("Tea is in the kitchen")
-    assert "Format of a channel: rank" in run("explain", "deploy Fridays", "-k", "1").stdout
-    assert run_json("explain", "deploy Fridays")["results"][0]["signals"]["parts"]
-    assert run("explain", "deploy Fridays", memory).stdout.startswith("found: number 1")
-    assert run_json("explain", "deploy Fridays", other)["id"] == other
+    assert "Format of a channel: rank" in run("recall", "deploy Fridays", "--explain", "-k", "1").stdout
+    assert run_json("recall", "deploy Fridays", "--explain")["results"][0]["signals"]["parts"]
+    assert run("recall", "deploy Fridays", "--why", memory).stdout.startswith("found: number 1")
+    assert run_json("recall", "deploy Fridays", "--why", other)["id"] == other
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_list_is_gathered_from_pages(server, container, client):
         gathered = list(asking.items("/v1/memories", 203, page=50))
     assert some["items"] == every["items"][:203] == gathered
     assert (some["next_cursor"] is None, every["next_cursor"], len(every["items"])) == (False, None, 205)
-    assert run_json("audit")["counted"] == 205
+    assert run_json("logs", "audit")["counted"] == 205
 
 
 def test_a_new_project_starts_empty_and_its_first_memory_makes_its_workspace(tmp_path, monkeypatch):

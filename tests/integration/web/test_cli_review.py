@@ -30,34 +30,34 @@ def pair(server, digested):
 
 
 def test_pairs_are_listed_with_their_differences(pair):
-    output = run("duplicates", "--list").stdout
+    output = run("review", "duplicates", "--list").stdout
     assert f"older  {pair[0]}" in output
     assert "small server {+together+}." in output
-    [found] = run_json("duplicates")["items"]
+    [found] = run_json("review", "duplicates")["items"]
     assert (found["older"]["id"], found["newer"]["id"]) == pair
 
 
 def test_a_pair_is_merged(pair):
-    done = run("duplicates", stdin="m\n")
+    done = run("review", "duplicates", stdin="m\n")
     assert done.stderr.endswith("1 merged\n")
     assert run_json("get", pair[1])["archived_at"] is not None
-    assert run_json("duplicates")["items"] == []
+    assert run_json("review", "duplicates")["items"] == []
 
 
 def test_a_pair_is_kept(pair):
-    assert run("duplicates", stdin="k\n").stderr.endswith("1 kept\n")
+    assert run("review", "duplicates", stdin="k\n").stderr.endswith("1 kept\n")
     assert run_json("get", pair[1])["archived_at"] is None
-    assert run_json("duplicates")["items"] == []
+    assert run_json("review", "duplicates")["items"] == []
 
 
 @pytest.mark.parametrize(("keys", "code"), [("s\n", 0), ("q\n", 0), ("x\nq\n", 0), ("", 130)])
 def test_a_pair_is_left(pair, keys, code):
-    run("duplicates", stdin=keys, code=code)
-    assert len(run_json("duplicates")["items"]) == 1
+    run("review", "duplicates", stdin=keys, code=code)
+    assert len(run_json("review", "duplicates")["items"]) == 1
 
 
 def test_a_pair_that_is_settled_meanwhile_does_not_end_the_review(pair, container):
-    [waiting] = run_json("duplicates")["items"]
+    [waiting] = run_json("review", "duplicates")["items"]
     original = Client.settle_pair
 
     def settled_before(self, pair_id, action):
@@ -66,9 +66,9 @@ def test_a_pair_that_is_settled_meanwhile_does_not_end_the_review(pair, containe
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Client, "settle_pair", settled_before)
-        done = run("duplicates", stdin="m\n")
+        done = run("review", "duplicates", stdin="m\n")
     assert "not changed: " in done.stderr
-    assert run_json("duplicates")["items"] == []
+    assert run_json("review", "duplicates")["items"] == []
     assert waiting["id"] in done.stdout
 
 
@@ -103,26 +103,26 @@ def candidate(server, container):
 
 
 def test_candidates_are_let_in_or_archived(candidate):
-    assert "Deploys of the shop wait" in run("candidates").stdout
-    assert run("candidates", "accept", candidate).stdout.startswith(f"accepted {candidate}: Deploys")
-    assert run_json("candidates")["items"] == []
+    assert "Deploys of the shop wait" in run("review", "candidates").stdout
+    assert run("review", "candidates", "accept", candidate).stdout.startswith(f"accepted {candidate}: Deploys")
+    assert run_json("review", "candidates")["items"] == []
     other = remember("Deploys of the bakery wait for the tests", "--source", "ambient")
-    assert run("candidates", "reject", other).stdout.startswith(f"rejected {other}")
-    assert run("candidates").stderr == "No memory waits for review.\n"
-    assert "Error" in run("candidates", "accept", candidate, code=1).stderr
+    assert run("review", "candidates", "reject", other).stdout.startswith(f"rejected {other}")
+    assert run("review", "candidates").stderr == "No memory waits for review.\n"
+    assert "Error" in run("review", "candidates", "accept", candidate, code=1).stderr
 
 
 def test_why_something_was_not_saved_is_told_newest_first(candidate):
     first = remember("Tea is in the kitchen")
     remember("Tea is in the kitchen")
-    found = run_json("why-not-saved")["items"]
+    found = run_json("review", "decisions")["items"]
     assert [one["outcome"] for one in found] == ["merged", "candidate"]
-    lines = run("why-not-saved").stdout.splitlines()
+    lines = run("review", "decisions").stdout.splitlines()
     assert "merged" in lines[1]
-    assert [one["id"] for one in run_json("why-not-saved", "--outcome", "created")["items"]] == [first]
-    assert run_json("why-not-saved", "--kind", "lesson")["items"] == []
-    assert len(run_json("why-not-saved", "-n", "1")["items"]) == 1
-    run("why-not-saved", "--outcome", "lost", code=2)
+    assert [one["id"] for one in run_json("review", "decisions", "--outcome", "created")["items"]] == [first]
+    assert run_json("review", "decisions", "--kind", "lesson")["items"] == []
+    assert len(run_json("review", "decisions", "-n", "1")["items"]) == 1
+    run("review", "decisions", "--outcome", "lost", code=2)
 
 
 def archive_by_job(container, memory):
@@ -138,7 +138,7 @@ def test_the_audit_tells_what_is_known(server, container, digested):
     run("facts", "set", "user", "language", "English")
     remember("Run the migrations first", "--kind", "lesson", "--source", "import")
     act = archive_by_job(container, memory)
-    found = run_json("audit")
+    found = run_json("logs", "audit")
     # Facts about the user are not in this workspace but in the personal store.
     assert found["memories"]["by_kind"] == {"lesson": 1}
     assert found["scopes"] == {"workspace": 1}
@@ -146,17 +146,17 @@ def test_the_audit_tells_what_is_known(server, container, digested):
     assert {one["attribute"]: one["value"] for one in found["personal"]}["language"] == "English"
     assert len(found["personal"]) == 2
     assert [one["id"] for one in found["acts"]] == [act]
-    output = run("audit").stdout
+    output = run("logs", "audit").stdout
     assert "English" in output
     assert found["places"]["memories"] in output
     assert f"archive {memory}" in output
 
-    assert run("audit", "undo", act).stdout == f"restored {memory}: {ONE}\n"
+    assert run("logs", "audit", "undo", act).stdout == f"restored {memory}: {ONE}\n"
     assert run_json("get", memory)["archived_at"] is None
-    assert run_json("audit")["acts"] == []
-    assert run_json("audit", "list")["items"][0]["undone_at"] is not None
-    assert "Error" in run("audit", "undo", act, code=1).stderr
-    assert act in run("audit", "list").stdout
+    assert run_json("logs", "audit")["acts"] == []
+    assert run_json("logs", "audit", "list")["items"][0]["undone_at"] is not None
+    assert "Error" in run("logs", "audit", "undo", act, code=1).stderr
+    assert act in run("logs", "audit", "list").stdout
 
 
 def test_jobs_are_listed_and_asked_for(server):
@@ -171,7 +171,7 @@ def test_jobs_are_listed_and_asked_for(server):
 
 def test_errors_are_listed(server, container):
     remember("A workspace is needed")
-    assert run("errors").stderr == "No background errors.\n"
+    assert run("logs", "errors").stderr == "No background errors.\n"
     container.operations.record_error("digest.embed", "broken \x1b[2J", workspace="default")
-    assert run("errors").stdout.endswith("digest.embed (default): broken [2J\n")
-    assert run_json("errors", "-n", "1")["items"][0]["component"] == "digest.embed"
+    assert run("logs", "errors").stdout.endswith("digest.embed (default): broken [2J\n")
+    assert run_json("logs", "errors", "-n", "1")["items"][0]["component"] == "digest.embed"

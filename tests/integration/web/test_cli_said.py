@@ -70,20 +70,20 @@ def test_sessions_are_searched_and_recall_prints_them_below_the_memories(client)
 
 def test_a_session_is_distilled(client, container):
     say(client, ("assistant", "I ran npm install."), ("user", "No, use pnpm instead of npm."))
-    assert run("distill", "s1").stdout.startswith("1 proposed")
-    assert run("distill", "s1").stdout.startswith("0 proposed")
+    assert run("lessons", "distill", "s1").stdout.startswith("1 proposed")
+    assert run("lessons", "distill", "s1").stdout.startswith("0 proposed")
     with container.databases.get("default").write() as db:
         db.execute("DELETE FROM work")
 
 
 def test_what_hooks_told_is_listed_and_shown(client):
-    assert "No hook has run" in run("hooks").stderr
+    assert "No hook has run" in run("logs", "hooks").stderr
     remember(FACT)
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "", "prompt": "which port is billing?"}
     client.call("POST", "/hooks/claude-code", prompt)
-    (one,) = run_json("hooks", "log")["items"]
-    assert "UserPromptSubmit" in run("hooks", "log", "--session", "s1").stdout
-    assert FACT in run("hooks", "log", one["id"]).stdout
+    (one,) = run_json("logs", "hooks", "log")["items"]
+    assert "UserPromptSubmit" in run("logs", "hooks", "log", "--session", "s1").stdout
+    assert FACT in run("logs", "hooks", "log", one["id"]).stdout
 
 
 def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, container):
@@ -91,11 +91,11 @@ def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, conta
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "", "prompt": "which port is billing?"}
     client.call("POST", "/hooks/claude-code", prompt)
     say(client, ("user", "which port is billing?"))
-    (one,) = run_json("hooks", "log")["items"]
+    (one,) = run_json("logs", "hooks", "log")["items"]
     line = {"key": "memory:1", "source": "memory", "text": "Staging uses 5433", "score": 0.21, "reason": "too weak"}
     with container.operations.opened() as db:
         db.execute("UPDATE hook_run SET trace = ?", (json.dumps({"left_out": [line]}),))
-    shown = run("hooks", "log", one["id"]).stdout
+    shown = run("logs", "hooks", "log", one["id"]).stdout
     assert shown.index("which port is billing?") < shown.index(FACT) < shown.index("left out:")
     assert "0.21  memory  Staging uses 5433  too weak" in shown
 
@@ -104,9 +104,9 @@ def test_what_was_refused_is_listed_and_let_in():
     memory_id = remember(FACT)
     run("forget", memory_id)
     run("remember", FACT, "--source", "agent")
-    assert "archived, offered 1 times since" in run("refused").stdout
-    assert "active again" in run("refused", memory_id).stdout
-    assert run_json("refused")["items"] == []
+    assert "archived, offered 1 times since" in run("review", "refused").stdout
+    assert "active again" in run("review", "refused", memory_id).stdout
+    assert run_json("review", "refused")["items"] == []
 
 
 def test_a_goal_is_shown_with_what_advanced_it():

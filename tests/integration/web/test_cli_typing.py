@@ -142,15 +142,15 @@ def test_removing_a_person_asks_first(home):
 def test_the_newest_session_becomes_incognito(say):
     say("s-old")
     say("s-new")
-    assert "session s-new is incognito" in run("incognito", "on").stdout
+    assert "session s-new is incognito" in run("sessions", "incognito", "on").stdout
     assert [item["session_id"] for item in run_json("sessions", "incognito", "list")["items"]] == ["s-new"]
-    assert "s-new is no longer incognito" in run("incognito", "off", "--session", "s-new").stdout
+    assert "s-new is no longer incognito" in run("sessions", "incognito", "off", "--session", "s-new").stdout
 
 
 @pytest.mark.usefixtures("server")
 def test_without_a_session_incognito_says_what_to_do():
     remember(FACT)
-    assert "REVERIE_INCOGNITO=true" in run("incognito", "on", code=1).stderr
+    assert "REVERIE_INCOGNITO=true" in run("sessions", "incognito", "on", code=1).stderr
 
 
 def test_the_start_of_a_session_is_enough(say):

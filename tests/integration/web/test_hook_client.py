@@ -35,7 +35,7 @@ def test_nothing_of_the_agents_folder_is_run(tmp_path, started):
     for name in ("__init__.py", "cli.py"):
         (tmp_path / "web" / name).write_text(f"open({str(trap)!r}, 'w')\n")
     variables = os.environ | {"PYTHONPATH": str(Path.cwd())}
-    told = subprocess.run([*command, "version"], cwd=tmp_path, env=variables, capture_output=True, check=False)
+    told = subprocess.run([*command, "--version"], cwd=tmp_path, env=variables, capture_output=True, check=False)
     assert not trap.exists()
     assert (command[0], told.returncode) == (sys.executable, 0)
 

@@ -68,7 +68,7 @@ def variables(project, tmp_path):
 @pytest.mark.parametrize(
     ("words", "event", "code", "said"),
     [
-        (["reverie", "version"], b"", 0, b"reverie 0."),
+        (["reverie", "--version"], b"", 0, b"reverie 0."),
         (["reverie", "status"], b"", 0, b"nothing runs on"),
         (["reverie-codex-notify", "{}"], b"", 0, b""),
         # With options of a plugin that is set up elsewhere it starts nothing.

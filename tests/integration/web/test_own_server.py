@@ -128,7 +128,13 @@ def test_a_command_ends_with_the_program_that_has_the_port(home, listen, behave)
 @pytest.mark.parametrize("behave", [strangers.be_silent, strangers.say_json])
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(4, ("status",)), (1, ("doctor",)), (4, ("remember", PROMPT)), (4, ("dashboard",)), (4, ("errors",))],
+    [
+        (4, ("status",)),
+        (1, ("doctor",)),
+        (4, ("remember", PROMPT)),
+        (4, ("dashboard",)),
+        (4, ("logs", "errors")),
+    ],
 )
 def test_every_command_names_it(home, listen, behave, code, words):
     stranger = listen(behave)
@@ -197,7 +203,7 @@ def test_the_own_server_is_believed(own_server):
     event = b'{"hook_event_name": "Unknown", "session_id": "s"}'
     client.post_event("127.0.0.1", port, "/hooks/claude-code", str(root), event, client.time.monotonic() + 30)
     assert client.read_unproven(str(root)) is None
-    assert "event 'Unknown' of claude-code: Reverie does not handle it" in run("errors").stdout
+    assert "event 'Unknown' of claude-code: Reverie does not handle it" in run("logs", "errors").stdout
 
 
 def test_the_directory_may_be_named_by_another_path(own_server, tmp_path, monkeypatch):

@@ -116,7 +116,7 @@ def stack(monkeypatch, home):
         (BACKGROUND, None, True, True),
         (BACKGROUND, None, False, False),
         (BACKGROUND, "/dev/pts/1", True, False),
-        ([sys.executable, "/opt/bin/reverie", "serve"], None, True, False),
+        ([sys.executable, "/opt/bin/reverie", "team", "serve"], None, True, False),
         (["/opt/other/bin/python", *BACKGROUND[1:]], None, True, False),
         ([], None, True, False),
     ],

@@ -58,19 +58,6 @@ def test_there_are_few_settings():
     assert set(SETTINGS) >= WORKSPACE_SETTINGS
 
 
-def test_a_former_name_says_what_to_set_instead(folder):
-    with pytest.raises(SettingsError, match="hooks was renamed: set enabled instead"):
-        load(folder, home="hooks = false")
-    (folder / "config.toml").unlink()
-    with pytest.raises(SettingsError, match="REVERIE_HOOKS was renamed: set enabled instead"):
-        load(folder, REVERIE_HOOKS="false")
-
-
-def test_a_removed_setting_is_refused(folder):
-    with pytest.raises(SettingsError, match="busy_timeout_ms was removed: delete this line"):
-        load(folder, home="busy_timeout_ms = 100")
-
-
 @pytest.mark.parametrize(
     ("written", "meant"), [("prot", "port"), ("embeding_model", "embedding_model"), ("queueurl", "queue_url")]
 )

@@ -337,15 +337,6 @@ def test_servers_are_told_apart(value, known):
 @pytest.mark.parametrize(
     ("value", "known"),
     [
-        ({"type": "http", "url": "http://[::1]:9/hooks/claude-code", "headers": {"Authorization": "Bearer x"}}, True),
-        ({"type": "http", "url": "http://[::1]:9/hooks/claude-code"}, False),
-        ({"type": "http", "url": "http://[::1]:9/hooks/claude-code", "headers": None}, False),
-        ({"type": "command", "command": "/a b/bin/reverie-session-start"}, True),
-        ({"type": "command", "command": "'/a b/bin/reverie-session-start'"}, True),
-        ({"type": "command", "command": r'"C:\a b\reverie-session-start.exe"'}, True),
-        ({"type": "command", "command": "log-reverie-session-start"}, False),
-        ({"type": "command", "command": "reverie-session-start --home '/a b' --port 7099"}, True),
-        ({"type": "command", "command": "reverie-session-start | tee log"}, False),
         ({"type": "command", "command": "'/a b/bin/reverie-hook' codex --port 7099"}, True),
         ({"type": "command", "command": "reverie-hook"}, False),
         ({"type": "command", "command": "my-reverie-hook codex"}, False),
@@ -356,10 +347,8 @@ def test_servers_are_told_apart(value, known):
         ({"type": "command", "command": 'cmd /d /c "where /q reverie-hook && reverie-hook codex || exit 0"'}, True),
         ({"type": "command", "command": "reverie-hook codex || exit 1"}, False),
         ({"type": "command", "command": "reverie-hook codex && rm x"}, False),
-        ({"type": "command", "command": "reverie-session-start --home /a && rm x"}, False),
         ({"type": "prompt", "prompt": "x"}, False),
-        ({"type": "http", "url": "http://[broken/x"}, False),
-        ({"type": "http", "url": "http://a/hooks/claude-code/x", "headers": {"Authorization": "Bearer x"}}, False),
+        ({"type": "http", "url": "http://a/hooks/claude-code", "headers": {"Authorization": "Bearer x"}}, False),
     ],
 )
 def test_hooks_are_told_apart(value, known):

@@ -8,7 +8,6 @@ import pytest
 
 from config import file_modes
 from web.hosts import installed_files
-from web.hosts.entries import EntryUndo
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
 
@@ -113,55 +112,6 @@ def test_what_was_reverted_by_hand_is_recorded_afresh(sandbox):
     sandbox.setup("cursor")
     sandbox.remove("cursor")
     assert file.read_text() == "{ }"
-
-
-def http_hook(token="former"):
-    """Return a handler as an earlier version wrote it."""
-    headers = {"Authorization": f"Bearer {token}"}
-    return {"type": "http", "url": "http://127.0.0.1:7077/hooks/claude-code", "headers": headers, "timeout": 2}
-
-
-def with_http_hooks(sandbox):
-    """Write Claude Code's settings as an earlier version left them, from `before`; return the file and `before`."""
-    events = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact", "Stop", "SessionEnd")
-    hooks = {event: [{"hooks": [http_hook()]}] for event in events}
-    hooks["SessionStart"] = [
-        {"hooks": [{"type": "command", "command": "/opt/bin/reverie-session-start", "timeout": 2}]}
-    ]
-    file = write_file(sandbox.home / ".claude" / "settings.json", json.dumps({"hooks": hooks, "a": 1}, indent=2))
-    created = frozenset({("hooks",), *(("hooks", event) for event in hooks)})
-    record = installed_files.InstalledFile(frozenset({"claude-code"}), EntryUndo(created), mode=0o644)
-    installed_files.write_state(sandbox.state, {str(file): record})
-    file.chmod(0o600)
-    return file
-
-
-def test_setup_removes_the_token_from_older_hooks(sandbox):
-    file = with_http_hooks(sandbox)
-    sandbox.setup("claude-code")
-    assert "Bearer" not in file.read_text()
-    assert "session-start" not in file.read_text()
-    handlers = [group["hooks"] for groups in json.loads(file.read_text())["hooks"].values() for group in groups]
-    assert [len(found) for found in handlers] == [1] * 8
-    assert {change.action for change in sandbox.plan("claude-code")} == {"none"}
-    sandbox.remove("claude-code")
-    assert file.read_text() == json.dumps({"a": 1}, indent=2)
-
-
-@posix
-def test_a_file_that_held_the_token_gets_its_mode_back(sandbox):
-    file = with_http_hooks(sandbox)
-    sandbox.setup("claude-code")
-    assert mode(file) == 0o644
-    file.chmod(0o640)
-    sandbox.setup("claude-code")
-    assert mode(file) == 0o640
-
-
-def test_hooks_that_held_the_token_are_removed_as_they_are(sandbox):
-    file = with_http_hooks(sandbox)
-    sandbox.remove("claude-code")
-    assert file.read_text() == json.dumps({"a": 1}, indent=2)
 
 
 @posix

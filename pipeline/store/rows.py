@@ -1,0 +1,94 @@
+"""Rows of a table as records: the fields of a record are the columns, in their order."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from types import NoneType
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+_Record = TypeVar("_Record")
+
+
+class Rows(Generic[_Record]):
+    """How records of a class are stored in a table: as text and numbers, tuples and mappings as JSON.
+
+    `columns` names the columns of fields that have another name, or the expressions that compute them. The store
+    numbers the rows of new records, so `insert` leaves out the field `seq`.
+    """
+
+    def __init__(self, record: type[_Record], table: str, **columns: str) -> None:
+        fields = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
+        hints = get_type_hints(record)
+        name, _, alias = table.partition(" ")
+        prefix = f"{alias}." if alias else ""
+        self.columns = ", ".join(columns.get(field, prefix + field) for field in fields)
+        self.select = f"SELECT {self.columns} FROM {table}"  # noqa: S608 - names of the code
+        self._record = record
+        self._decoders = [(place, decode) for place, field in enumerate(fields) if (decode := _decoder(hints[field]))]
+        self._stored = [(field, _is_json(hints[field])) for field in fields if field != "seq"]
+        given = [columns.get(field, field) for field, _ in self._stored]
+        self.insert = f"INSERT INTO {name} ({', '.join(given)}) VALUES ({', '.join('?' * len(given))})"  # noqa: S608
+
+    def read(self, row: Sequence[Any]) -> _Record:
+        """Return the record of a row of `columns`."""
+        values = list(row)
+        for place, decode in self._decoders:
+            values[place] = decode(values[place])
+        return self._record(*values)
+
+    def read_all(self, rows: Iterable[Sequence[Any]]) -> list[_Record]:
+        """Return the records of rows."""
+        return [self.read(row) for row in rows]
+
+    def find(self, row: Sequence[Any] | None) -> _Record | None:
+        """Return the record of a row, if there is one."""
+        return None if row is None else self.read(row)
+
+    def values(self, record: _Record) -> list[Any]:
+        """Return the values of a new record for `insert`."""
+        values = ((getattr(record, field), is_json) for field, is_json in self._stored)
+        return [json.dumps(value) if is_json and value is not None else value for value, is_json in values]
+
+
+def _kind(hint: Any) -> Any:
+    """Return the type of a field without None and without what it contains."""
+    options = [option for option in get_args(hint) if option is not NoneType] if NoneType in get_args(hint) else [hint]
+    return get_origin(options[0]) or options[0]
+
+
+def _is_json(hint: Any) -> bool:
+    return _kind(hint) in (tuple, Mapping)
+
+
+def _decoder(hint: Any) -> Callable[[Any], Any] | None:
+    """Return what makes the value of a field from the value of a column; None if they are equal."""
+    kind = _kind(hint)
+    decode: Callable[[Any], Any]
+    if kind is tuple:
+        decode = _read_tuple
+    elif kind is Mapping:
+        decode = json.loads
+    elif kind is bool:
+        decode = bool
+    elif isinstance(kind, type) and issubclass(kind, StrEnum):
+        decode = _Members(kind).__getitem__
+    else:
+        return None
+    return (lambda value: None if value is None else decode(value)) if NoneType in get_args(hint) else decode
+
+
+class _Members(dict[str, StrEnum]):
+    """The members of an enumeration by their values; looking one up is much faster than calling the class."""
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        super().__init__((str(member), member) for member in kind)
+        self._kind = kind
+
+    def __missing__(self, value: str) -> StrEnum:
+        """Raise the class's ValueError, which the store reports as damage."""
+        return self._kind(value)
+
+
+def _read_tuple(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text))
