@@ -129,19 +129,24 @@ class Relay:
 
     def _take(self, request: Request) -> None:
         """Answer a request now, or in a thread if the server has to answer it."""
-        answer = self._guard(request, lambda: self._session.answer(request) or self._start(request))
+        answer = self._guard(request, lambda: self._find_answer(request))
         if answer is not None:
             self._host.send(answer)
             if request.method in LISTS:
                 self._warm_up()
 
-    def _start(self, request: Request) -> None:
+    def _find_answer(self, request: Request) -> dict[str, Any] | None:
+        """Return the answer to a request, None after a thread was started that will send it."""
+        answer = self._session.answer(request)
+        if answer is not None:
+            return answer
         mark = self._open.add(request.id)
         try:
             threading.Thread(target=self._answer, args=(request, mark), name="mcp", daemon=True).start()
         except RuntimeError:
             self._open.finish(mark)
             raise
+        return None
 
     def _guard(self, request: Request, find: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
         """Return the answer to a request, also if an unexpected error occurs: the session must go on."""
