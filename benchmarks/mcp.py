@@ -29,7 +29,7 @@ SAID: tuple[tuple[tuple[str, dict[str, Any]], ...], ...] = (
 
 
 def time_answers(environment: dict[str, str], folder: str) -> dict[str, float]:
-    """Start a bridge and return the milliseconds from its start to each answer."""
+    """Start a relay and return the milliseconds from its start to each answer."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [REVERIE, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=folder

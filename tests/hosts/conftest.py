@@ -242,7 +242,7 @@ class Machine:
 
     def supervisor(self) -> psutil.Process:
         """Return the process that keeps the stack running."""
-        # A host's hook and its bridge may both start one; the second ends when it finds the first.
+        # A host's hook and its relay may both start one; the second ends when it finds the first.
         (found,) = wait_until("one supervisor is left", self._one_supervisor)
         return found
 

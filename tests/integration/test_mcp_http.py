@@ -23,6 +23,7 @@ pytestmark = pytest.mark.timeout(120)
 
 REVERIE = str(Path(sys.executable).parent / "reverie")
 STAGING = {"content": "Staging listens on port 5433", "kind": "decision"}
+INDEX = {"what": "project"}
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
@@ -130,6 +131,21 @@ def test_what_is_written_is_of_the_program_that_wrote(door, home):
     read = urllib3.request("GET", url, headers={"Authorization": f"Bearer {door.token}"}).json()
     assert read["source"] == "agent"
     assert read["metadata"] == {"agent": "claude-code"}
+
+
+def test_headers_name_the_session_and_the_program_of_the_agent(door, tmp_path):
+    async def conversation(client):
+        return await remember(client), await client.call_tool("index", INDEX)
+
+    headers = {"User-Agent": "%40scope%2Fagent%20%C3%A9", "X-Reverie-Session": "s%2F1 %C3%A9"}
+    stored, refused = converse(door, conversation, **headers, **{"X-Reverie-Folder": str(tmp_path)})
+    url = f"http://127.0.0.1:{door.port}/v1/memories/{stored.meta['reverie/ids'][0]}"
+    read = urllib3.request("GET", url, headers={"Authorization": f"Bearer {door.token}"}).json()
+    assert read["metadata"] == {"agent": "@scope/agent é"}
+    assert read["session_id"] == "s/1 é"
+    # The server reads no folder that a header names.
+    assert refused.is_error
+    assert "is unknown here" in refused.content[0].text
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ class PlayedServer(NoServer):
         return {"jsonrpc": "2.0", "id": message["id"], **self._answer(message)}
 
 
-def converse(lines, connection=None, profile="core", find_switches=Switches, origin=None):
+def converse(lines, connection=None, profile="core", find_switches=Switches, origin=None, last_answers_s=60):
     """Return what a host is sent that says these lines and then closes its end."""
     host = PlayedHost(lines)
     session = Session(profile, find_switches)
-    Relay(host, session, lambda: connection or NoServer(), origin).run()
+    Relay(host, session, lambda: connection or NoServer(), origin).run(last_answers_s)
     return host.sent

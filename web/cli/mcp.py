@@ -1,6 +1,8 @@
 """Command that serves an agent over the Model Context Protocol (MCP)."""
 
 import functools
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -42,13 +44,28 @@ def mcp(state: State, *, profile: str, server: str | None, read_only: bool, stan
 
 
 def _find_switches(state: State, team: str | None, *, is_read_only: bool) -> "Switches":
-    """Return the switches of the session's workspace."""
-    from web.mcp.local_switches import read_switches, session_switches
+    """Return the switches of the session's workspace; with invalid settings, those of the session alone."""
+    from config.settings import environment_read_only, load_settings
+    from config.toml_files import SettingsError
+    from config.workspace_configs import ConfigFiles
+    from pipeline.errors import ReverieError
+    from web.mcp.offered_tools import Switches
 
+    with suppress(SettingsError):
+        is_read_only = is_read_only or environment_read_only()
+    session = Switches(may_write=not is_read_only, is_read_only_session=is_read_only)
     if team is not None:
         # The settings of its workspace are on the team's server, which checks each call.
-        return session_switches(is_read_only=is_read_only)
-    return read_switches(lambda: state.settings, _workspace_chooser(state), is_read_only=is_read_only)
+        return session
+    try:
+        home = state.settings
+        # The settings of a workspace in PostgreSQL are not in a file; the server checks them at each call.
+        own = None if home.store_place else ConfigFiles(home.paths).read(_workspace_chooser(state)())
+        settings = load_settings(own=own)
+    except (SettingsError, ReverieError, OSError):
+        return session
+    may_write = session.may_write and settings.write_tools and not settings.read_only
+    return replace(session, is_enabled=settings.enabled, may_write=may_write)
 
 
 def _workspace_chooser(state: State) -> "Choose":
@@ -84,5 +101,5 @@ def _connect(state: State, team: str | None, *, is_read_only: bool, is_standalon
 
     start = functools.partial(launch_for_this_process if is_standalone else launch, settings)
     folder = str(find_working_folder() or "")
-    client = MessageClient.from_settings(settings, choose(), caller=MCP, read_only=is_read_only, folder=folder)
+    client = MessageClient.from_settings(settings, caller=MCP, read_only=is_read_only, folder=folder)
     return Connection(client, choose, Stack(settings, start, ends_with_session=is_standalone), read_only=is_read_only)

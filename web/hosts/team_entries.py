@@ -1,7 +1,7 @@
 """MCP entries for a team server.
 
 A header in a user's file is the same in every project, and a token in a header would be stored in a file of the host.
-Therefore a user's files start the bridge, which reads the token and finds the workspace of its folder. A project's
+Therefore a user's files start `reverie mcp`, which reads the token and finds the workspace of its folder. A project's
 files contain the workspace and the name of a variable for the token.
 """
 

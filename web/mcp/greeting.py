@@ -28,13 +28,11 @@ UNSUPPORTED_VERSION = -32022
 LISTEN = "subscriptions/listen"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 TOOLS_CHANGED = "toolsListChanged"
+LISTS = frozenset(("tools/list", "prompts/list", "resources/list", "resources/templates/list"))
 # Requests that only the server can answer.
 RELAYED = frozenset(("tools/call", "prompts/get", "resources/read"))
 # Requests that need the handshake.
-AFTER_HANDSHAKE = RELAYED | {
-    *("tools/list", "prompts/list", "resources/list", "resources/templates/list"),
-    *("resources/subscribe", "resources/unsubscribe"),
-}
+AFTER_HANDSHAKE = LISTS | RELAYED | {"resources/subscribe", "resources/unsubscribe"}
 CAPABILITIES: dict[str, Any] = {
     "prompts": {"listChanged": False},
     "resources": {"listChanged": False, "subscribe": False},

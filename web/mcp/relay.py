@@ -13,9 +13,9 @@ from urllib.parse import quote
 from config.toml_files import SettingsError
 from pipeline.errors import ReverieError, ServerUnreachable
 from web.contract import SESSION_HEADER
-from web.mcp.greeting import Request, sign
+from web.mcp.greeting import LISTS, Request, sign
 from web.mcp.messages import INTERNAL_ERROR, read_message
-from web.mcp.session import LISTS, Session
+from web.mcp.session import Session
 
 if TYPE_CHECKING:
     from web.mcp.connection import Connection
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # How long requests may take after the host has closed standard input.
 LAST_ANSWERS_S = 10.0
+# The server has as many threads for all its clients. Further requests wait in the relay.
+MOST_AT_ONCE = 8
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 PING: dict[str, Any] = {"method": "ping"}
 
@@ -97,6 +99,7 @@ class Relay:
         self._connecting = threading.Lock()
         self._is_warm = False
         self._open = OpenRequests()
+        self._slots = threading.BoundedSemaphore(MOST_AT_ONCE)
 
     def run(self, last_answers_s: float = LAST_ANSWERS_S) -> None:
         """Serve the host until it closes standard input."""
@@ -126,14 +129,24 @@ class Relay:
 
     def _take(self, request: Request) -> None:
         """Answer a request now, or in a thread if the server has to answer it."""
-        answer = self._guard(request, lambda: self._session.answer(request))
+        answer = self._guard(request, lambda: self._find_answer(request))
         if answer is not None:
             self._host.send(answer)
             if request.method in LISTS:
                 self._warm_up()
-            return
+
+    def _find_answer(self, request: Request) -> dict[str, Any] | None:
+        """Return the answer to a request, None after a thread was started that will send it."""
+        answer = self._session.answer(request)
+        if answer is not None:
+            return answer
         mark = self._open.add(request.id)
-        threading.Thread(target=self._answer, args=(request, mark), name="mcp", daemon=True).start()
+        try:
+            threading.Thread(target=self._answer, args=(request, mark), name="mcp", daemon=True).start()
+        except RuntimeError:
+            self._open.finish(mark)
+            raise
+        return None
 
     def _guard(self, request: Request, find: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
         """Return the answer to a request, also if an unexpected error occurs: the session must go on."""
@@ -159,7 +172,10 @@ class Relay:
 
     def _answer(self, request: Request, mark: object) -> None:
         try:
-            answer = self._guard(request, lambda: self._ask(request)) or {}
+            with self._slots:
+                if not self._open.is_open(mark):
+                    return
+                answer = self._guard(request, lambda: self._ask(request)) or {}
             if self._open.is_open(mark):
                 self._host.send(answer)
             if request.method == "tools/call":

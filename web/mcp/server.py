@@ -208,10 +208,12 @@ async def _in_thread(work: Callable[[], Answer]) -> Answer:
 
 def _client_name(context: Any) -> str | None:
     params = context.session.client_params
-    # Without an MCP session there was no handshake; the User-Agent of the request names the program.
-    agent = str(context.request.headers.get("user-agent", "")).partition("/")[0]
-    name = params.client_info.name if params is not None else unquote(agent)
-    return str(name).strip()[:256] or None
+    if params is not None:
+        name = str(params.client_info.name)
+    else:
+        # Without an MCP session there was no handshake; the User-Agent of the request names the program.
+        name = unquote(context.request.headers.get("user-agent", "").partition("/")[0])
+    return name.strip()[:256] or None
 
 
 def read_resource(call: ToolCall, uri: str) -> str:

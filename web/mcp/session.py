@@ -12,6 +12,7 @@ from web.mcp.greeting import (
     AFTER_HANDSHAKE,
     ENVELOPE,
     LISTEN,
+    LISTS,
     RELAYED,
     SUBSCRIPTION_ID,
     TOOLS_CHANGED,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from web.mcp.offered_tools import Switches
     from web.mcp.tool import Tool
 
-LISTS = frozenset(("tools/list", "prompts/list", "resources/list", "resources/templates/list"))
 # The parameter that names what a request of a newer version is about. HTTP repeats it in a header.
 NAMES = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _HEADER_TEXT = re.compile(r"(?!=\?base64\?)[!-~]([ -~]*[!-~])?")

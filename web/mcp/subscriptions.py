@@ -1,7 +1,6 @@
 """The resources that a session subscribed to, and which of them a change of a memory concerns."""
 
 import threading
-from collections import Counter
 from collections.abc import Iterable
 from urllib.parse import unquote
 
@@ -28,7 +27,6 @@ class Subscriptions:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._counts: Counter[str] = Counter()
         # The end of each subscribed memory's id; None for the brief, which any change concerns.
         self._ends: dict[str, str | None] = {}
         self._lock = threading.Lock()
@@ -52,15 +50,11 @@ class Subscriptions:
             if uri not in self._ends and len(self._ends) >= self._most:
                 raise InvalidField(FieldError("uri", f"exceeds the {self._most} resources of a session"))
             self._ends[uri] = end
-            self._counts[uri] += 1
 
-    def remove(self, uri: str, *, all_of: bool = True) -> None:
-        """Unsubscribe from a resource; with `all_of=False`, from one of several subscriptions to it."""
+    def remove(self, uri: str) -> None:
+        """Unsubscribe from a resource."""
         with self._lock:
-            self._counts[uri] -= self._counts[uri] if all_of else 1
-            if self._counts[uri] <= 0:
-                self._counts.pop(uri)
-                self._ends.pop(uri, None)
+            self._ends.pop(uri, None)
 
     def find_changed(self, memory_ids: Iterable[str | None]) -> list[str]:
         """Return the resources that changes of these memories concern; None stands for a change of any memory."""

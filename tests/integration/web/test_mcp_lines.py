@@ -15,7 +15,7 @@ from tests.support.served import serve_home
 from tests.unit.web.test_json_text import anything
 from web.mcp.host_lines import HostLines
 from web.mcp.offered_tools import Switches
-from web.mcp.relay import Relay
+from web.mcp.relay import MOST_AT_ONCE, Relay
 from web.mcp.session import Session
 
 REVERIE = str(Path(sys.executable).parent / "reverie")
@@ -95,6 +95,34 @@ def test_a_cancelled_request_is_not_answered_later():
         yield json.dumps(bare("tools/call", 3, params=RECALL)).encode()
 
     assert [answer["id"] for answer in converse(say(), server)] == ["hello", 3]
+
+
+def test_many_requests_at_once_do_not_reach_the_server_at_once():
+    lock, counts = threading.Lock(), [0, 0]
+
+    def answer(_message):
+        with lock:
+            counts[0] += 1
+            counts[1] = max(counts)
+        threading.Event().wait(0.005)
+        with lock:
+            counts[0] -= 1
+        return {"result": {}}
+
+    lines = [HELLO, *(bare("tools/call", number, params=RECALL) for number in range(100))]
+    assert len(converse(lines, PlayedServer(answer))) == 101
+    assert counts[1] <= MOST_AT_ONCE
+
+
+def test_a_request_without_a_thread_is_answered(monkeypatch, capsys):
+    def fail(_thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    answers = converse([HELLO, bare("tools/call", 1, params=RECALL), bare("ping", 2)])
+    assert answers[1]["error"]["code"] == -32603
+    assert answers[2]["result"] == {}
+    assert "can't start new thread" in capsys.readouterr().err
 
 
 @given(st.lists(st.binary(max_size=60)), st.booleans())

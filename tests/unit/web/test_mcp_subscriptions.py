@@ -68,16 +68,6 @@ def test_the_number_of_subscriptions_is_limited():
     subscriptions.add(uri_of(IDS[1]))
 
 
-def test_two_streams_may_watch_the_same_resource():
-    subscriptions = Subscriptions()
-    subscriptions.add(BRIEF)
-    subscriptions.add(BRIEF)
-    subscriptions.remove(BRIEF, all_of=False)
-    assert subscriptions.uris == [BRIEF]
-    subscriptions.remove(BRIEF, all_of=False)
-    assert subscriptions.uris == []
-
-
 def test_a_session_belongs_to_its_caller_and_workspace():
     sessions = HttpSessions(most=2)
     session_id = sessions.open(HOME_OWNER, "shop", ON)
