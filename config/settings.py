@@ -168,8 +168,8 @@ class Settings:
     sessions_mb: int = declare(500, "Megabytes of past sessions; your words are deleted last.", least=1, most=100_000)
     capture_llm: bool = declare(
         default=False,
-        help="Send users' messages, and the agent's answer before each, to `llm_url`, so that the model extracts the "
-        "lasting statements. Otherwise capture sends nothing.",
+        help="Send users' messages, the agent's answer before each, its tool calls, and related memories to `llm_url`, "
+        "so that the model extracts the lasting statements. Otherwise capture sends nothing.",
     )
     personal: bool = declare(default=True, help="Remember facts about you and use them in all workspaces.")
     imports_in_prompts: bool = declare(default=True, help="Show imported documents, code and commits with prompts.")

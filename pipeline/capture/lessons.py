@@ -1,11 +1,12 @@
 """Lessons of a session: corrections, reverted edits, failures that were fixed, and repeated statements."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from pipeline.capture.proposals import list_sentences
-from pipeline.jobs.mining.lessons import corrects
+from pipeline.jobs.mining.lessons import Wording, corrects
 from pipeline.records import CAPTURED_TAG, Draft, Kind, Source
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.turns import Role, Turn
@@ -21,25 +22,34 @@ MIN_COMMON_WORDS = 3
 _REVERT = re.compile(r"\bgit\s+(?:revert|restore|reset\s+--hard|checkout\s+(?:--|HEAD|\.)|stash\s+drop)")
 
 
-def propose_lessons(session_id: str, turns: Sequence[Turn], did: Sequence[Action]) -> list[Draft]:
-    """Return the lessons that a session suggests, without duplicates; `said` and `did` are in order."""
+def propose_lessons(
+    session_id: str, turns: Sequence[Turn], did: Sequence[Action], worded: Sequence[Wording] = ()
+) -> list[Draft]:
+    """Return the lessons that a session suggests, without duplicates; `turns` and `did` are in order.
+
+    `worded` are the lessons that a model worded.
+    """
     lessons: dict[str, Draft] = {}
+    for wording in worded:
+        text = f"{wording.applies_when} → {wording.rule}"
+        lessons[text] = _draft(session_id, text, {"reason": "model"}, wording.model_dump())
     for reason, text, turn in (*_corrections(turns), *_repeated(turns), *_mended(did), *_reverts(turns, did)):
         metadata = {"reason": reason} | ({"turn": turn.seq} if turn is not None else {})
-        lessons.setdefault(
-            text,
-            Draft(
-                text,
-                kind=Kind.LESSON,
-                importance=IMPORTANCE,
-                tags=(CAPTURED_TAG, "distilled"),
-                metadata=metadata,
-                session_id=session_id,
-                source=Source.AMBIENT,
-                details={"rule": text},
-            ),
-        )
+        lessons.setdefault(text, _draft(session_id, text, metadata, {"rule": text}))
     return list(lessons.values())[:MOST_PROPOSED]
+
+
+def _draft(session_id: str, text: str, metadata: Mapping[str, Any], details: Mapping[str, str]) -> Draft:
+    return Draft(
+        text,
+        kind=Kind.LESSON,
+        importance=IMPORTANCE,
+        tags=(CAPTURED_TAG, "distilled"),
+        metadata=metadata,
+        session_id=session_id,
+        source=Source.AMBIENT,
+        details=details,
+    )
 
 
 Found = Iterator[tuple[str, str, Turn | None]]

@@ -13,7 +13,8 @@ from pipeline.capture.change_pairs import SaidChange, is_stated
 from pipeline.capture.commands import read_commands
 from pipeline.capture.ended_goals import close_goals
 from pipeline.capture.exchanges import Exchange, drop_settled, find_settled, settle_values
-from pipeline.capture.model import extract
+from pipeline.capture.model import extract, supersede_named
+from pipeline.capture.model_context import read_context
 from pipeline.capture.proposals import Proposal, choose_lasting, explain_dropped, list_sentences, propose
 from pipeline.capture.said_changes import EarlierStatement
 from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
@@ -90,7 +91,7 @@ class CaptureStage:
     def _read(self, turn: Turn, settings: CaptureSettings, model: JobModel | None) -> list[NearStatement]:
         """Offer the lasting statements of a turn to the store; return those that were considered and dropped."""
         settings = self._locate(turn, settings)
-        chosen, dropped = self._find_lasting(turn, model)
+        chosen, dropped = self._find_lasting(turn, settings, model)
         dropped += self._offer(turn, chosen, settings)
         self._replace_earlier(turn, settings)
         return [
@@ -109,11 +110,14 @@ class CaptureStage:
         with self.database.read() as db:
             return agent_sessions.is_any_incognito(db, [turn.session_id])
 
-    def _find_lasting(self, turn: Turn, model: JobModel | None) -> tuple[list[Statement], list[Dropped]]:
+    def _find_lasting(
+        self, turn: Turn, settings: CaptureSettings, model: JobModel | None
+    ) -> tuple[list[Statement], list[Dropped]]:
         """Return the statements that last, and those that were considered and dropped, with the reason."""
         sentences, exchange = settle_values(list_sentences(turn.content)), self._read_exchange(turn)
         if model is not None and sentences:
-            statements = extract(model, "\n".join(sentences), exchange.before)
+            message, person = "\n".join(sentences), self._find_person(turn, settings)
+            statements = extract(model, message, exchange.before, read_context(self.database, person, turn, message))
             if statements is not None:
                 return statements, []
         classified = self._weigh(sentences)
@@ -141,7 +145,7 @@ class CaptureStage:
                 # The person had the turn forgotten, or took it back, while it was read.
                 return []
         who = owner_of(turn.session_id)
-        proposals = list(propose(turn, statements, self._list_known(who, settings), personal=settings.personal))
+        proposals = list(propose(turn, statements, self._list_known(turn, settings), personal=settings.personal))
         own = replace(settings.policy, author=who)
         rejected: list[Dropped] = []
         for to_person in (False, True):
@@ -159,6 +163,8 @@ class CaptureStage:
                         receipt = store_proposal(db, proposal, prepared, policy)
                         if receipt is not None and receipt.outcome is Outcome.REJECTED:
                             rejected.append((statement, receipt.reason or "rejected"))
+                        elif receipt is not None and statement.updates is not None:
+                            supersede_named(db, receipt, statement.updates)
         return rejected
 
     def _replace_earlier(self, turn: Turn, settings: CaptureSettings) -> None:
@@ -223,14 +229,17 @@ class CaptureStage:
         (statement,) = self.classifier(text).classify([text])
         return statement
 
-    def _list_known(self, who: str | None, settings: CaptureSettings) -> Mapping[FactKey, Any]:
+    def _find_person(self, turn: Turn, settings: CaptureSettings) -> Database | None:
+        return self.find_personal(owner_of(turn.session_id)) if settings.personal else None
+
+    def _list_known(self, turn: Turn, settings: CaptureSettings) -> Mapping[FactKey, Any]:
         """Return the current facts of the workspace, and those about the person."""
         with self.database.read() as db:
             known = dict(list_known_values(db, Scope()))
-        person = self.find_personal(who) if settings.personal else None
+        person = self._find_person(turn, settings)
         if person is None:
             return known
         with person.read() as db:
             # What a workspace still contains about the person is moved to their store.
-            of_person = list_known_values(db, personal_scope(who), USER)
+            of_person = list_known_values(db, personal_scope(owner_of(turn.session_id)), USER)
         return {key: value for key, value in known.items() if key.subject != USER} | dict(of_person)

@@ -45,7 +45,8 @@ EXAMPLES = Examples(
 class Statement:
     """A sentence, the probability that it lasts, its class if it does, and the probability of the class.
 
-    `agreed` if the agent said it, and the person agreed.
+    `agreed` if the agent said it, and the person agreed. `updates` is the ID of the memory that it replaces, if a model
+    names one.
     """
 
     sentence: str
@@ -53,6 +54,7 @@ class Statement:
     label: Label
     certainty: float
     agreed: bool = False
+    updates: str | None = None
 
 
 class StatementClassifier:

@@ -38,6 +38,7 @@ from pipeline.text.similarity.pair_classifier import (
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
 from pipeline.text.similarity.pair_relation import relate_pair
 from pipeline.text.similarity.replacement import gives_value
+from pipeline.text.similarity.statement_key import read_statement, relate_by_key
 from pipeline.text.similarity.store_conflicts import find_contradiction
 from pipeline.times import utc_now
 from pipeline.write.reindex import reindex
@@ -124,7 +125,7 @@ class DedupStage:
                 for other in candidates[memory.seq]
                 if scopes.get(other) == memory.scope
                 and (not (memory.seq in synced and other in synced) or _may_conflict(origins, memory.seq, other))
-            ][: SIMILAR_RULES if memory.seq in origins or gives_value(memory.content) else NEIGHBOURS]
+            ][: SIMILAR_RULES if memory.seq in origins or _gives_value(memory) else NEIGHBOURS]
             for memory in mine
         }
 
@@ -146,6 +147,10 @@ class DedupStage:
         }
 
 
+def _gives_value(memory: Memory) -> bool:
+    return gives_value(memory.content) or read_statement(memory) is not None
+
+
 def _may_conflict(origins: Origins, seq: int, other: int) -> bool:
     """Return whether two memories are from the stores of different tools, or from different rule files."""
     mine, theirs = origins.get(seq, set()), origins.get(other, set())
@@ -157,7 +162,7 @@ def _may_conflict(origins: Origins, seq: int, other: int) -> bool:
 
 def _compare(first: Memory, second: Memory, cosine: float, origins: Origins) -> Iterator[PairFinding]:
     older, newer = sorted((first, second), key=lambda memory: memory.seq)
-    judgement = relate_pair(older.content, newer.content, cosine)
+    judgement = relate_by_key(older, newer) or relate_pair(older.content, newer.content, cosine)
     are_native = older.seq in origins and newer.seq in origins
     if are_native or (judgement.relation is Relation.DIFFERENT and (older.seq in origins or newer.seq in origins)):
         how = find_contradiction(older.content, newer.content)

@@ -14,7 +14,7 @@ from pipeline.index.encoder import Encoder
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
-from pipeline.jobs.model import JobModel, ModelEndpoint
+from pipeline.jobs.model import JobModel, open_model
 from pipeline.jobs.runner import reap
 from pipeline.jobs.shared_snapshots import SharedSnapshots
 from pipeline.jobs.snapshot import scrub_snapshots
@@ -55,16 +55,7 @@ class JobContext:
 
     def model(self) -> JobModel | None:
         """Return the optional model; None if no endpoint is configured or the workspace is incognito."""
-        settings = self.settings
-        if settings.incognito or not settings.llm_url:
-            return None
-        endpoint = ModelEndpoint(
-            settings.llm_url,
-            settings.llm_model,
-            settings.llm_api_key.reveal(),
-            daily_tokens=settings.llm_daily_tokens,
-        )
-        return JobModel(self.database, endpoint)
+        return open_model(self.database, self.settings)
 
     def ask_model(self, job: str) -> Callable[[str, str], str | None] | None:
         """Return a function that sends a job's (system, text) to the model; None without a model."""

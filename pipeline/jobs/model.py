@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from config.settings import Settings
 from pipeline.store import runs
 from pipeline.store.database import Database
 from pipeline.text.redaction import redact
@@ -211,6 +212,14 @@ class JobModel:
     def _correct(self, day: str, job: str, tokens: int) -> None:
         with self._database.write() as db:
             runs.correct_tokens(db, day, job, tokens)
+
+
+def open_model(database: Database, settings: Settings) -> JobModel | None:
+    """Return the optional model of a workspace; None if no endpoint is configured or the workspace is incognito."""
+    if settings.incognito or not settings.llm_url:
+        return None
+    key, tokens = settings.llm_api_key.reveal(), settings.llm_daily_tokens
+    return JobModel(database, ModelEndpoint(settings.llm_url, settings.llm_model, key, daily_tokens=tokens))
 
 
 class _Message(BaseModel):

@@ -201,7 +201,7 @@ def _lessons(run: JobRun, context: "JobContext") -> Report:
 def _reflect(run: JobRun, context: "JobContext") -> Report:
     from pipeline.jobs.mining.reflect import reflect
 
-    return Report() if context.is_silent else reflect(run)
+    return Report() if context.is_silent else reflect(run, context.model())
 
 
 def _layout(run: JobRun, _context: "JobContext") -> Report:

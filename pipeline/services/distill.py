@@ -1,9 +1,18 @@
 """Distillation: propose lessons from a session to a person."""
 
+from collections.abc import Sequence
+
 from pipeline.capture.lessons import propose_lessons
-from pipeline.records import Receipt
+from pipeline.capture.model import word_lessons
+from pipeline.capture.model_context import MAX_CALLS, ModelContext, choose_related, list_open
+from pipeline.jobs.mining.lessons import Wording
+from pipeline.jobs.model import open_model
+from pipeline.records import Filter, Kind, Receipt, Viewer
+from pipeline.records.people import owner_of
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, memories, refusals, turns
+from pipeline.store.agent_sessions import Action
+from pipeline.store.turns import Turn
 from pipeline.workspace import Workspace, is_incognito
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare
@@ -11,14 +20,19 @@ from pipeline.write.prepare import prepare
 LOOKED_AT = 200
 
 
-def distill_session(workspace: Workspace, session_id: str) -> list[Receipt]:
-    """Propose the lessons of a session for review, except known or refused ones."""
+def distill_session(workspace: Workspace, session_id: str, *, asks_model: bool = False) -> list[Receipt]:
+    """Propose the lessons of a session for review, except known or refused ones.
+
+    With `asks_model`, the caller waits for the optional model, if capture may use it.
+    """
     if is_incognito(workspace, [session_id]):
         return []
     with workspace.database.read() as db:
         session_turns = list(reversed(turns.page(db, session_id, LOOKED_AT, None)))
         did = agent_sessions.list_actions(db, session_id, "", LOOKED_AT)
-        offered = [prepare(draft) for draft in propose_lessons(session_id, session_turns, did)]
+    worded = _ask_model(workspace, session_turns, did) if asks_model else []
+    with workspace.database.read() as db:
+        offered = [prepare(draft) for draft in propose_lessons(session_id, session_turns, did, worded)]
         new = [
             item
             for item in offered
@@ -26,3 +40,15 @@ def distill_session(workspace: Workspace, session_id: str) -> list[Receipt]:
             and refusals.find(db, item.memory.content_hash) is None
         ]
     return commit(workspace.database, new, WritePolicy(suggest=True)) if new else []
+
+
+def _ask_model(workspace: Workspace, session_turns: Sequence[Turn], did: Sequence[Action]) -> list[Wording]:
+    model = open_model(workspace.database, workspace.settings) if workspace.settings.capture_llm else None
+    if model is None or not session_turns:
+        return []
+    session_id = session_turns[-1].session_id
+    viewer = Viewer(person=owner_of(session_id), session=session_id, only_normal=True)
+    with workspace.database.read() as db:
+        known = list_open(db, Filter(kinds=(Kind.LESSON,), viewer=viewer, current=True))
+    related = choose_related(known, " ".join(turn.content for turn in session_turns))
+    return word_lessons(model, session_turns, ModelContext(did[-MAX_CALLS:], related))

@@ -229,32 +229,35 @@ def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
 
 
 def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Memory:
-    """Merge a pair into its older memory or keep both; return the older. Raises Conflict for a settled pair."""
+    """Merge a pair into the memory that was stated last, or keep both; return that memory.
+
+    Raises Conflict for a settled pair.
+    """
     now = utc_now()
     with workspace.database.write() as db:
         pair = duplicates.get(db, pair_id)
         if pair is None:
             raise NotFound("no such pair")
         by_seq = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
-        older, newer = by_seq[pair.older_seq], by_seq[pair.newer_seq]
-        if not (_is_open(workspace, older) and _is_open(workspace, newer)):
+        earlier, later = sorted(by_seq.values(), key=lambda memory: duplicates.find_last_statement(db, memory.seq))
+        if not (_is_open(workspace, earlier) and _is_open(workspace, later)):
             raise NotFound("no such pair")
-        if pair.state is not PairState.WAITING or older.archived_at or newer.archived_at:
+        if pair.state is not PairState.WAITING or earlier.archived_at or later.archived_at:
             raise Conflict("this pair is settled")
         if verdict is PairVerdict.KEEP:
             duplicates.settle(db, pair.id, PairState.KEPT, now)
         else:
             # The survivor of a merge must not be a candidate.
-            becomes_active = older.candidate and not newer.candidate
+            becomes_active = later.candidate and not earlier.candidate
             if becomes_active:
-                let_in(db, older, now, PERSON)
-            entry_id = duplicates.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
-            reindex(db, older)
+                let_in(db, later, now, PERSON)
+            entry_id = duplicates.merge(db, later, earlier, PERSON, now, {"cosine": pair.cosine})
+            reindex(db, later)
             entry = audit.get(db, entry_id)
             if becomes_active and entry is not None:
                 audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
             duplicates.settle(db, pair.id, PairState.MERGED, now)
-        return get_existing(db, older.id)
+        return get_existing(db, later.id)
 
 
 def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
@@ -284,10 +287,12 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
         if pair.state is PairState.WAITING:
             raise Conflict("this pair waits for a verdict already")
         if pair.state is PairState.MERGED:
-            merge = audit.merge_of(db, newer.id)
-            if merge is None or merge.other_id != by_seq[pair.older_seq].id:
+            merges = [(audit.merge_of(db, memory.id), memory) for memory in by_seq.values()]
+            ids = {memory.id for memory in by_seq.values()}
+            merged = next(((merge, memory) for merge, memory in merges if merge and merge.other_id in ids), None)
+            if merged is None:
                 raise Conflict("this was undone already")
-            undo_merge(db, merge, newer, now)
+            undo_merge(db, *merged, now)
         duplicates.settle(db, pair.id, PairState.WAITING, now)
         return get_existing(db, newer.id)
 

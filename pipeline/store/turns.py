@@ -118,6 +118,16 @@ def find_answer(db: Connection, turn: Turn) -> Turn | None:
     return TURNS.find(row)
 
 
+def find_times_around(db: Connection, turn: Turn) -> tuple[str, str]:
+    """Return the times of the person's messages before and after a turn; texts before and after all times if none."""
+    row = db.execute(
+        "SELECT coalesce(max(at) FILTER (WHERE seq < ?1), ''), coalesce(min(at) FILTER (WHERE seq > ?1), '~') "
+        "FROM turn WHERE session_id = ?2 AND role = ?3",
+        (turn.seq, turn.session_id, Role.USER),
+    ).fetchone()
+    return str(row[0]), str(row[1])
+
+
 def find_matching(db: Connection, matches: Callable[[str], bool], word: str = "") -> list[int]:
     """Return the row numbers of the turns whose text matches.
 

@@ -47,7 +47,7 @@ def press(page, key, says):
     ("kind", "yes", "no", "left"),
     [
         ("candidates", "Candidate accepted", "rejected and archived", (0, 1)),
-        ("duplicates", "merged into the older", "Both memories were kept", (1, 1)),
+        ("duplicates", "merged into the one", "Both memories were kept", (1, 1)),
         ("contradictions", "was archived", "Both memories were kept", (2, 1)),
     ],
 )

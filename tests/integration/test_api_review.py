@@ -121,8 +121,8 @@ def test_a_pair_is_merged_by_a_person_and_undone(client, digested):
     older, newer = client.write(ONE), client.write(MORE)
     digested()
     [pair] = items(client, "/v1/duplicates")
-    assert client.post(f"/v1/duplicates/{pair['id']}", {"action": "merge"}).get_json()["id"] == older
-    assert (ids(client), items(client, "/v1/duplicates")) == ({older}, [])
+    assert client.post(f"/v1/duplicates/{pair['id']}", {"action": "merge"}).get_json()["id"] == newer
+    assert (ids(client), items(client, "/v1/duplicates")) == ({newer}, [])
     assert client.post(f"/v1/duplicates/{pair['id']}", {"action": "keep"}).status_code == 409
     [entry] = items(client, "/v1/audit")
     assert entry["actor"] == "review"

@@ -125,7 +125,7 @@ def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, di
     assert "<mark>together</mark>" in page
     assert "one contains more" in page
     done = browser.submit_in(page, "Merge")
-    assert read(client, newer)["archived_at"] is not None
+    assert read(client, older)["archived_at"] is not None
     undone = browser.submit_in(done, "Undo")
     assert "<mark>together</mark>" in undone
     assert count_waiting(container).pairs == 1
@@ -137,7 +137,7 @@ def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, di
 
 def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, browser, reviewing, container):
     [older] = candidates(client, "shop")
-    newer = client.write(MORE)
+    newer = client.write(MORE, occurred_at="2024-01-01T00:00:00Z")
     with container.databases.get("default").write() as db:
         first, second = memories.get(db, older), memories.get(db, newer)
         duplicates.add(db, first.seq, second.seq, 0.9, ["a word differs"], utc_now())

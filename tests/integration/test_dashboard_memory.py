@@ -371,9 +371,9 @@ def test_a_pair_that_waits_is_settled_from_the_record(client, browser, digested)
     assert "Possible duplicates" not in page
     browser.submit_in(page, "Undo")
     page = browser.submit(path(older), "Merge")
-    assert read(client, newer)["archived_at"] is not None
+    assert read(client, older)["archived_at"] is not None
     page = browser.submit_in(page, "Undo")
-    assert read(client, newer)["archived_at"] is None
+    assert read(client, older)["archived_at"] is None
     assert "Possible duplicates" in page
 
 

@@ -4,7 +4,12 @@ import json
 
 import pytest
 
+from config.settings_edits import save_workspace_setting
+from config.workspace_configs import ConfigFiles
+from pipeline.jobs.model import Failure, JobModel
+from pipeline.services import distill
 from tests.fakes.in_process import flush_notes
+from tests.fakes.model_replies import ModelReplies, reply_with
 
 RULE = "Never force-push to main"
 
@@ -140,3 +145,53 @@ def test_no_other_file_is_read(client, tmp_path, place):
     client.post("/hooks/claude-code", stop)
     client.post("/hooks/claude-code", {"hook_event_name": "PreCompact", "session_id": "s1", "cwd": ""})
     assert "secret" not in str(client.get("/v1/sessions").get_json())
+
+
+@pytest.fixture
+def model(monkeypatch):
+    """The replies of a model that distillation may ask."""
+    replies = ModelReplies()
+    monkeypatch.setattr("pipeline.jobs.model.post", replies.post)
+    monkeypatch.setattr(distill, "open_model", lambda database, _settings: JobModel(database, replies.endpoint))
+    return replies
+
+
+def distilled(client):
+    return [
+        client.get(f"/v1/memories/{proposed['id']}").get_json()
+        for proposed in client.post("/v1/sessions/s1/distill").get_json()["proposed"]
+    ]
+
+
+def word(rule, applies_when):
+    return reply_with(json.dumps({"lessons": [{"rule": rule, "applies_when": applies_when}]}))
+
+
+def test_the_model_words_lessons_of_a_session_from_its_words_only(client, model, home):
+    save_workspace_setting(ConfigFiles(home.paths), "default", "capture_llm", True)
+    client.write("Run the importer with make importer", kind="lesson")
+    model.reply = word("Stop the importer first", "the importer locks the table")
+    say(client, ("user", "The importer locks the table."), ("assistant", "I stop the importer first next time."))
+    # The end of a turn waits for no model.
+    assert model.requests == []
+    (lesson,) = distilled(client)
+    assert lesson["candidate"]
+    assert lesson["details"]["applies_when"] == "the importer locks the table"
+    prompt = json.loads(model.requests[0]["messages"][1]["content"])
+    assert [memory["text"] for memory in prompt["memories"]] == ["Run the importer with make importer"]
+    assert [message["by"] for message in prompt["messages"]] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("reply", [word("Call Bob at 5550123", "the moon is full"), Failure.TIMEOUT, reply_with("no")])
+def test_without_a_useful_reply_a_session_teaches_what_it_taught_before(client, model, home, reply):
+    save_workspace_setting(ConfigFiles(home.paths), "default", "capture_llm", True)
+    model.reply = reply
+    say(client, ("assistant", "I ran npm install."), ("user", "No, use pnpm instead of npm."))
+    assert [lesson["content"] for lesson in distilled(client)] == ["No, use pnpm instead of npm."]
+    assert len(model.requests) == 1
+
+
+def test_distillation_sends_no_message_without_the_switch_of_capture(client, model):
+    say(client, ("assistant", "I ran npm install."), ("user", "No, use pnpm instead of npm."))
+    assert len(distilled(client)) == 1
+    assert model.requests == []

@@ -115,7 +115,7 @@ def list_pairs(call: Call, query: bodies.ViewerQuery) -> Page[DuplicatePair]:
 
 @api.route(Endpoint("POST", "/v1/duplicates/{pair_id}", answer=MemoryAnswer, problems=(404, 409), needs=Role.OWNER))
 def settle_pair(call: Call, body: PairBody, pair_id: str) -> Memory:
-    """Merge a pair into its older memory, or keep both."""
+    """Merge a pair into the memory that was stated last, or keep both."""
     return review.settle_pair(call.workspace, pair_id, body.action)
 
 

@@ -222,5 +222,5 @@ def rename_session(call: Call, body: NameBody, session_id: str) -> SessionSummar
 @api.route(Endpoint("POST", "/v1/sessions/{session_id}/distill", answer=DistilledAnswer, problems=(404,)))
 def distill_session(call: Call, session_id: str) -> DistilledAnswer:
     """Propose lessons from a session; they wait for a person's review."""
-    receipts: list[Receipt] = distill.distill_session(call.workspace, session_id)
+    receipts: list[Receipt] = distill.distill_session(call.workspace, session_id, asks_model=True)
     return DistilledAnswer(proposed=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])

@@ -289,7 +289,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
     ),
     Tool(
         "duplicates",
-        "List possible duplicates; with id and action merge a pair into the older memory, or keep both.",
+        "List possible duplicates; with id and action merge a pair into the memory stated last, or keep both.",
         duplicates,
         {"id": ID, "action": one_of(("merge", "keep")), **PAGE},
         effect=Effect.ADDS,

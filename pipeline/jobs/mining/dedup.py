@@ -21,6 +21,7 @@ from pipeline.store.duplicates import ASKED, DEDUP_JOB, KEPT_APART_BY_RULES, Pai
 from pipeline.text.similarity.comparable_text import normalize_pair
 from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Judgement, Relation, classify_pair
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
+from pipeline.text.similarity.statement_key import relate_by_key
 from pipeline.write.reindex import reindex
 
 PAGE = 100
@@ -97,7 +98,7 @@ def _look_at_pair(job: JobRun, ask: Ask | None, pair: Pair) -> None:
 
 def judge_pair(older: Memory, newer: Memory, cosine: float) -> Verdict:
     """Return the judgement of two memories by rules alone."""
-    judgement = classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
+    judgement = relate_by_key(older, newer) or classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
     if judgement.relation in (Relation.DIFFERENT, Relation.CONTRADICTS, Relation.SUPERSEDES):
         return Verdict(judgement.relation, reasons=(*judgement.reasons, KEPT_APART_BY_RULES))
     survivor = older

@@ -19,11 +19,11 @@ OTHER_CHOICE: Final = "another choice"
 
 _LEXICON: Final = load_lexicon("rival_choices")
 _WORDS: Final = _LEXICON.table("words")
-_CHOOSING: Final = frozenset(_WORDS.words("choosing"))
+CHOOSING: Final = frozenset(_WORDS.words("choosing"))
 _LIMITING: Final = frozenset(_WORDS.words("limiting"))
 _REJECTING: Final = "|".join(re.escape(word) for word in _WORDS.words("rejecting"))
 # The alternatives of each group, each with its group's name.
-_NAMES: Final = {
+NAMES: Final = {
     group: re.compile(
         rf"(?P<rejected>\b(?:{_REJECTING})\s+(?:(?:use|uses|using|to|the|any|run|installing|with)\s+){{0,2}})?[`'\"*]*"
         rf"(?<![\w/.-])(?P<name>{'|'.join(names)})(?![\w/-]|\.\w)",
@@ -44,7 +44,7 @@ class Choice(NamedTuple):
 def find_contradiction(first: str, second: str) -> str | None:
     """Return how a sentence of one text contradicts a sentence of the other, None if none does."""
     for sentence, other in product(_list_sentences(first), _list_sentences(second)):
-        if _choose_differently(sentence, other):
+        if _sentences_differ(sentence, other):
             return OTHER_CHOICE
         judgement = classify_pair(sentence, other, DENIAL_COSINE)
         if judgement.relation in (Relation.CONTRADICTS, Relation.SUPERSEDES):
@@ -58,14 +58,17 @@ def _list_sentences(text: str) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if 0 < len(sentence) <= MAX_SENTENCE_CHARS)[:MAX_SENTENCES]
 
 
-def _choose_differently(first: str, second: str) -> bool:
+def _sentences_differ(first: str, second: str) -> bool:
     mine, theirs = read_choices(first), read_choices(second)
-    return any(
-        (choice.chosen and theirs[group].chosen and choice.chosen.isdisjoint(theirs[group].chosen))
-        or not choice.chosen.isdisjoint(theirs[group].rejected)
-        or not choice.rejected.isdisjoint(theirs[group].chosen)
-        for group, choice in mine.items()
-        if group in theirs
+    return any(choose_differently(choice, theirs[group]) for group, choice in mine.items() if group in theirs)
+
+
+def choose_differently(choice: Choice, other: Choice) -> bool:
+    """Return whether two choices of one group exclude each other."""
+    return (
+        bool(choice.chosen and other.chosen and choice.chosen.isdisjoint(other.chosen))
+        or not choice.chosen.isdisjoint(other.rejected)
+        or not choice.rejected.isdisjoint(other.chosen)
     )
 
 
@@ -73,10 +76,10 @@ def _choose_differently(first: str, second: str) -> bool:
 def read_choices(sentence: str) -> dict[str, Choice]:
     """Return by group what a sentence chooses and rejects; empty for a sentence that chooses nothing for certain."""
     words = frozenset(_WORD.findall(sentence.lower()))
-    if words.isdisjoint(_CHOOSING) or not words.isdisjoint(_LIMITING):
+    if words.isdisjoint(CHOOSING) or not words.isdisjoint(_LIMITING):
         return {}
     choices = {}
-    for group, names in _NAMES.items():
+    for group, names in NAMES.items():
         matches = list(names.finditer(sentence))
         rejected = frozenset(_name_of(match) for match in matches if match["rejected"])
         chosen = frozenset(_name_of(match) for match in matches if not match["rejected"]) - rejected

@@ -1,13 +1,17 @@
 """Reflect: what a decision came from and came to, and what advanced a goal; drawn once, and not what was erased."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
+from pipeline.jobs.context import JobContext
+from pipeline.jobs.model import Failure, JobModel
 from pipeline.services.maintenance import run_job
 from pipeline.times import utc_text
+from tests.fakes.model_replies import ModelReplies, reply_with
 
 CAUSE = "The importer crashed with a MemoryError in load_rows"
 DECISION = "We decided to stream rows in load_rows instead of reading the file at once"
@@ -76,3 +80,51 @@ def test_what_ended_is_archived_by_the_nightly_job_and_can_be_undone(client, wor
     assert client.get(f"/v1/memories/{memory_id}").get_json()["archived_at"] is not None
     (act,) = client.get("/v1/audit").get_json()["items"]
     assert (act["action"], act["memory_id"]) == ("archive", memory_id)
+
+
+@pytest.fixture
+def model(monkeypatch):
+    """The replies of a model that jobs may ask."""
+    replies = ModelReplies()
+    monkeypatch.setattr("pipeline.jobs.model.post", replies.post)
+    monkeypatch.setattr(JobContext, "model", lambda context: JobModel(context.database, replies.endpoint))
+    return replies
+
+
+def reply_with_links(*pairs):
+    return reply_with(json.dumps({"links": [{"cause": cause, "effect": effect} for cause, effect in pairs]}))
+
+
+def test_the_model_sees_a_session_once_and_links_more_of_it(client, worker, digested, model):
+    began = datetime.now(UTC) - timedelta(days=1)
+    texts = (("The night was long", "fact"), ("We decided to paint the door", "decision"), ("It is green", "fact"))
+    first, decision, last = (
+        client.write(text, kind=kind, session_id="s1", occurred_at=utc_text(began + timedelta(minutes=minute)))
+        for minute, (text, kind) in enumerate(texts)
+    )
+    with worker.databases.get("default").write() as db:
+        db.execute("UPDATE memory SET created_at = ?", (utc_text(began),))
+    digested()
+    # The last two are no pair of a cause and its later effect with a decision.
+    model.reply = reply_with_links((first, decision), (decision, first), (first, last))
+    assert run(worker).report.counts["by_model"] == 1
+    assert links(client, decision) == [first, decision]
+    model.reply = reply_with_links((decision, last))
+    run(worker)
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "times"),
+    [
+        (reply_with("no JSON"), 1),
+        (reply_with_links(("01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAW")), 1),
+        (Failure.TIMEOUT, 2),
+    ],
+)
+def test_without_a_useful_reply_the_rules_decide(client, chain, worker, model, reply, times):
+    model.reply = reply
+    assert run(worker).report.counts["edges"] == 2
+    asked = len(model.requests)
+    run(worker)
+    assert len(model.requests) == times * asked

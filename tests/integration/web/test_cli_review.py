@@ -40,7 +40,7 @@ def test_pairs_are_listed_with_their_differences(pair):
 def test_a_pair_is_merged(pair):
     done = run("review", "duplicates", stdin="m\n")
     assert done.stderr.endswith("1 merged\n")
-    assert run_json("get", pair[1])["archived_at"] is not None
+    assert run_json("get", pair[0])["archived_at"] is not None
     assert run_json("review", "duplicates")["items"] == []
 
 

@@ -544,6 +544,25 @@ def test_what_happened_or_is_less_to_be_trusted_only_denies_a_rule(dedup_store, 
     assert dedup_store.edges() == [(later, "contradicts", earlier)]
 
 
+@pytest.mark.parametrize("cosine", [BETWEEN, FAR])
+def test_a_preference_in_other_words_supersedes_the_one_that_was_said_before(dedup_store, cosine):
+    later = dedup_store.write("I would rather have spaces in Go", cosine, occurred_at="2026-02-01T00:00:00Z")
+    earlier = dedup_store.write("I prefer tabs in Go", occurred_at="2026-01-01T00:00:00Z")
+    dedup_store.digest()
+    assert dedup_store.edges() == [(later, "supersedes", earlier)]
+    assert dedup_store.pairs() == []
+
+
+def test_a_preference_is_found_among_many_of_its_like(dedup_store):
+    earlier = dedup_store.write("I prefer tabs in Go", 0.9)
+    for number in range(20):
+        dedup_store.write(f"I prefer tabs in language number {number}", 0.99)
+    dedup_store.digest()
+    later = dedup_store.write("I would rather have spaces in Go")
+    dedup_store.digest()
+    assert [edge for edge in dedup_store.edges() if edge[0] == later] == [(later, "supersedes", earlier)]
+
+
 def test_what_a_person_took_away_does_not_supersede_again(dedup_store):
     earlier, later = dedup_store.write(RULE), dedup_store.write(NEW_RULE, CLOSE)
     dedup_store.digest()

@@ -189,10 +189,10 @@ def test_a_person_merges_a_pair(dedup_store):
     dedup_store.digest()
     assert (
         settle_pair(workspace_over(dedup_store.database), get_waiting_pair(dedup_store).id, PairVerdict.MERGE).id
-        == older
+        == newer
     )
-    assert dedup_store.active() == {older}
-    assert dedup_store.list_history(older) == [("merged", MORE)]
+    assert dedup_store.active() == {newer}
+    assert dedup_store.list_history(newer) == [("merged", ONE)]
     [entry] = entries(dedup_store)
     undo_act(workspace_over(dedup_store.database), entry)
     dedup_store.digest_again()
@@ -234,14 +234,14 @@ def test_a_pair_of_which_one_is_archived_cannot_be_settled(dedup_store):
 
 
 def test_a_pin_goes_along_and_comes_back(dedup_store):
-    older, newer = dedup_store.write(ONE), dedup_store.write(SAME)
-    revise.edit(dedup_store.database, newer, Revision(pinned=True))
+    older, newer = dedup_store.write(ONE), dedup_store.write(MORE)
+    revise.edit(dedup_store.database, older, Revision(pinned=True))
     dedup_store.digest()
     settle_pair(workspace_over(dedup_store.database), get_waiting_pair(dedup_store).id, PairVerdict.MERGE)
-    assert dedup_store.get(older).pinned
+    assert dedup_store.get(newer).pinned
     [entry] = entries(dedup_store)
     undo_act(workspace_over(dedup_store.database), entry)
-    assert (dedup_store.get(older).pinned, dedup_store.get(newer).pinned) == (False, True)
+    assert (dedup_store.get(older).pinned, dedup_store.get(newer).pinned) == (True, False)
 
 
 def test_merged_near_duplicates_keep_the_stronger_fields_and_undo_restores_them(dedup_store):
@@ -288,7 +288,7 @@ def test_a_severity_that_a_person_lowered_later_is_kept(dedup_store):
 
 def test_what_is_merged_into_a_candidate_lets_it_in(dedup_store):
     older = candidate(dedup_store)
-    dedup_store.write(DOUBTFUL.lower())
+    dedup_store.write(DOUBTFUL.lower(), occurred_at="2024-01-01T00:00:00.000Z")
     dedup_store.digest()
     settle_pair(workspace_over(dedup_store.database), get_waiting_pair(dedup_store).id, PairVerdict.MERGE)
     assert not dedup_store.get(older).candidate

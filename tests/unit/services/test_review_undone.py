@@ -93,8 +93,8 @@ def test_a_pair_that_waits_cannot_be_taken_back(database, pair):
 def test_a_pair_whose_merge_was_taken_back_elsewhere_is_a_verdict_to_take_back(database, pair):
     settle_pair(workspace_over(database), pair.id, PairVerdict.MERGE)
     with database.read() as db:
-        newer = memories.by_seqs(db, [pair.newer_seq])[pair.newer_seq]
-    revise.restore(database, newer.id)
+        older = memories.by_seqs(db, [pair.older_seq])[pair.older_seq]
+    revise.restore(database, older.id)
     # Kept by now, which is a verdict of its own.
     reopen_pair(workspace_over(database), pair.id)
     with database.read() as db:
@@ -112,9 +112,9 @@ def test_of_a_pair_one_of_which_is_purged_nothing_is_left(database, pair):
 
 @pytest.fixture
 def candidate_pair(database):
-    """A pair whose older memory is a candidate."""
+    """A pair whose older memory is a candidate that was stated last."""
     older = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
-    newer = keep(database, "Deploys of the shop wait for all tests")
+    newer = keep(database, "Deploys of the shop wait for all tests", occurred_at="2024-01-01T00:00:00.000Z")
     assert (older.candidate, newer.candidate) == (True, False)
     return pair_of(database, older, newer)
 
@@ -158,7 +158,11 @@ def test_what_speaks_for_a_third_by_now_does_not_wait(database, candidate_pair):
     settle_pair(workspace_over(database), candidate_pair.id, PairVerdict.MERGE)
     with database.read() as db:
         older = memories.by_seqs(db, [candidate_pair.older_seq])[candidate_pair.older_seq]
-    third = pair_of(database, older, keep(database, "Every deploy of the shop waits for the tests"))
+    third = pair_of(
+        database,
+        older,
+        keep(database, "Every deploy of the shop waits for the tests", occurred_at="2024-01-02T00:00:00.000Z"),
+    )
     settle_pair(workspace_over(database), third.id, PairVerdict.MERGE)
     reopen_pair(workspace_over(database), candidate_pair.id)
     assert waits(database, candidate_pair) == (False, True)

@@ -210,11 +210,13 @@ def undo_rule(view: View, memory_id: str) -> Response:
 @section.action("/inbox/pairs/<pair_id>", PairForm)
 @_if_still_waiting
 def judge_pair(view: View, pair_id: str) -> Response:
-    """Merge a pair into its older memory, or keep both memories."""
+    """Merge a pair into the memory that was stated last, or keep both memories."""
     verdict: PairVerdict = view.form.action
     review.settle_pair(view.workspace, pair_id, verdict)
     merged = verdict is PairVerdict.MERGE
-    message = "The newer memory was merged into the older." if merged else "Both memories were kept."
+    message = (
+        "The earlier memory was merged into the one that was stated last." if merged else "Both memories were kept."
+    )
     return _go_on(view, message, Undo("undo_pair", {"pair_id": pair_id}, f"e-{pair_id}", {}))
 
 

@@ -68,6 +68,16 @@ def never(_system, _text):
     raise AssertionError("nobody may be asked")
 
 
+def test_a_waiting_pair_with_one_key_is_settled_without_a_merge(database):
+    earlier, later = pair(database, "I prefer tabs in Go", "I would rather have spaces in Go")
+    dedup(job_run_on(database, 2), never)
+    assert active(database) == {earlier, later}
+    assert [state for state, _ in list_pairs(database)] == [PairState.KEPT]
+    with database.read() as db:
+        maker = edges.maker(db, read(database, later).seq, EdgeKind.SUPERSEDES, read(database, earlier).seq)
+    assert maker == duplicates.DEDUP_JOB
+
+
 def test_two_that_sources_hold_are_left_to_a_person(database):
     both = pair(database, ONE, SAME)
     keep_in_step(database, *both)
