@@ -1,4 +1,4 @@
-"""Answer a command in its own process, while no server of the data directory runs.
+"""Answer a command about people in its own process, while no server of the data directory runs.
 
 The first person of a team's server is added before it starts: it refuses to start without a valid token.
 """
@@ -14,18 +14,21 @@ from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
 from config.settings import Settings, environment_read_only
 from pipeline.bootstrap.web import WebContainer
 from pipeline.records.people import HOME_OWNER
-from web.app import APIS, create_app
+from web.api import people
+from web.lazy_app import prepare_app
 from web.mcp.in_process import InProcessServer, Operations, Sender
+from web.metrics import Metrics
 
 
 def answer_here(
     settings: Settings, workspace_id: str, method: str, path: str, body: Any, query: Mapping[str, Any] | None
 ) -> Any:
-    """Run an endpoint as the owner of the data directory and return its answer as JSON; raise ReverieError."""
+    """Run an endpoint for people as the owner; return its answer as JSON or raise ReverieError."""
     is_read_only = environment_read_only()
     headers = Headers({WORKSPACE_HEADER: workspace_id, READ_ONLY_HEADER: str(is_read_only)})
     sender = Sender(HOME_OWNER, headers, str(ULID()), is_agent=False)
     # Reading creates no data directory; no worker runs that would have to be woken.
     creates = method != "GET" and not is_read_only
     with closing(WebContainer(settings, lambda *_: None, creates=creates)) as container:
-        return InProcessServer(create_app(container), Operations(APIS), sender).call(method, path, body, query)
+        app = prepare_app(container, Metrics(container))
+        return InProcessServer(app, Operations([people.api]), sender).call(method, path, body, query)

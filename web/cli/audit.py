@@ -9,14 +9,15 @@ import click
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import (
+    Column,
     format_minute,
     format_size,
     format_value,
+    minute_of,
     one_line,
-    plain,
     print_pairs,
+    print_table,
     scope_name,
-    table,
 )
 from web.cli.state import State
 
@@ -30,6 +31,20 @@ ACTS = 50
 # The subject of facts about the user, and the scopes in which they may be stored.
 PERSON = "user"
 PERSONAL_SCOPES = ("workspace", "user")
+
+
+def _format_act(act: dict[str, Any]) -> str:
+    into = f" into {act['other_id']}" if act["other_id"] else ""
+    return f"{act['action']} {act['memory_id']}{into}"
+
+
+ACT_COLUMNS: dict[str, Column] = {
+    "change": "id",
+    "at": minute_of("at"),
+    "by": "actor",
+    "what": _format_act,
+    "undone": lambda act: format_minute(act["undone_at"]) or "no",
+}
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -46,7 +61,8 @@ def audit(context: click.Context) -> None:
 def list_acts(state: State, limit: int) -> None:
     """List automatic merges and archivings, newest first."""
     page = state.list_items("/v1/audit", limit)
-    state.show(page, lambda: _print_acts(page["items"]))
+    empty = "There are no automatic changes yet. Jobs merge and archive memories; `reverie jobs` lists them."
+    state.show_table(page, ACT_COLUMNS, empty=empty)
 
 
 @audit.command("undo")
@@ -67,22 +83,17 @@ def list_accesses(state: State, person: str | None, since: str | None, limit: in
     """List what people read and wrote, newest first; with --workspace, in that workspace only."""
     filters = options.select_given_options({"person": person, "since": since, "workspace": state.named_workspace})
     page = state.list_items("/v1/access-log", limit, **filters)
-    rows = [
-        [
-            format_minute(entry["at"]),
-            entry["person"],
-            entry["workspace"] or "",
-            entry["action"],
-            str(entry["status"]),
-            str(entry["memories"] or ""),
-            entry["request_id"],
-        ]
-        for entry in page["items"]
-    ]
+    columns: dict[str, Column] = {
+        "at": minute_of("at"),
+        "person": "person",
+        "workspace": lambda entry: entry["workspace"] or "",
+        "what": "action",
+        "status": "status",
+        "memories": lambda entry: entry["memories"] or "",
+        "request": "request_id",
+    }
     empty = "No request by a person is recorded. Add people with `reverie user add NAME`."
-    state.show(
-        page, lambda: table(["at", "person", "workspace", "what", "status", "memories", "request"], rows, empty=empty)
-    )
+    state.show_table(page, columns, empty=empty)
 
 
 def _show_summary(state: State) -> None:
@@ -98,21 +109,18 @@ def _print_summary(summary: dict[str, Any]) -> None:
     _print_counts(summary)
     if summary["personal"]:
         click.echo("\nabout you")
-        rows = [
-            [
-                f"  {one_line(fact['attribute'])}",
-                one_line(format_value(fact["value"])),
-                format_minute(fact["valid_from"]),
-                fact["source"],
-            ]
-            for fact in summary["personal"]
-        ]
-        table(["  attribute", "value", "since", "source"], rows)
+        columns: dict[str, Column] = {
+            "  attribute": lambda fact: f"  {one_line(fact['attribute'])}",
+            "value": lambda fact: one_line(format_value(fact["value"])),
+            "since": minute_of("valid_from"),
+            "source": "source",
+        }
+        print_table(summary["personal"], columns)
     click.echo("\nfiles")
     print_pairs([(f"  {name}", file) for name, file in summary["places"].items()])
     click.echo("\nmerged or archived automatically")
     if summary["acts"]:
-        _print_acts(summary["acts"])
+        print_table(summary["acts"], ACT_COLUMNS)
         click.echo("`reverie logs audit undo ID` undoes one; `reverie logs audit list -n 1000` lists more")
     else:
         click.echo("  none")
@@ -191,23 +199,3 @@ def _at_least(count: int) -> str:
 
 def _format_counts(counts: Iterable[tuple[str, int]]) -> str | None:
     return ", ".join(f"{one_line(name)} {count}" for name, count in counts) or None
-
-
-def _print_acts(acts: list[dict[str, Any]]) -> None:
-    rows = [
-        [
-            act["id"],
-            format_minute(act["at"]),
-            plain(act["actor"]),
-            _format_act(act),
-            format_minute(act["undone_at"]) or "no",
-        ]
-        for act in acts
-    ]
-    empty = "There are no automatic changes yet. Jobs merge and archive memories; `reverie jobs` lists them."
-    table(["change", "at", "by", "what", "undone"], rows, empty=empty)
-
-
-def _format_act(act: dict[str, Any]) -> str:
-    into = f" into {act['other_id']}" if act["other_id"] else ""
-    return f"{act['action']} {act['memory_id']}{into}"

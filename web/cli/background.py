@@ -7,15 +7,13 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from config.data_directory_checks import list_problems
-from pipeline.errors import StoreUnavailable
-
-if TYPE_CHECKING:
-    from config.settings import Settings
+from config.program_variables import select_daemon_variables
+from config.settings import Settings, environment_with
+from pipeline.errors import ServerUnreachable, StoreUnavailable
 
 START_DEADLINE_S = 60.0
 POLL_S = 0.1
@@ -54,7 +52,7 @@ class Launched:
             return file.read().decode(errors="replace").splitlines()[-most_lines:]
 
 
-def launch(settings: "Settings") -> Launched:
+def launch(settings: Settings) -> Launched:
     """Start the stack in the background without waiting for it; use the installed service if there is one."""
     from web.cli.service_manager import start_installed
 
@@ -87,20 +85,20 @@ def _start_up(settings: "Settings", log: Path, *options: str) -> int:
     return start_detached(command, select_daemon_variables(environment_with({}), settings.paths.root), str(log))
 
 
-def start_if_stopped(settings: "Settings") -> str | None:
+def start_if_stopped(settings: Settings) -> str | None:
     """Start the stack unless it runs; return why it does not answer, None once it does."""
     from web.cli.processes import list_running
 
     return None if list_running(settings) else wait_until_ready(settings, launch(settings))
 
 
-def check_data_directory(settings: "Settings") -> None:
+def check_data_directory(settings: Settings) -> None:
     """Raise StoreUnavailable, with what to do, if nothing can run on the data directory."""
     if problems := list_problems(settings.paths.root):
         raise StoreUnavailable("; ".join(problems))
 
 
-def revive(settings: "Settings") -> bool:
+def revive(settings: Settings) -> bool:
     """Restart a stack that ended without being stopped; return whether it answers now.
 
     Raises StoreUnavailable if nothing can run on the data directory.
@@ -117,9 +115,8 @@ def revive(settings: "Settings") -> bool:
     return failure is None
 
 
-def wait_until_ready(settings: "Settings", launched: Launched) -> str | None:
+def wait_until_ready(settings: Settings, launched: Launched) -> str | None:
     """Wait until the started stack answers; return why it does not, None once it answers."""
-    from pipeline.errors import ServerUnreachable
     from web.client import Client
 
     pause = threading.Event()

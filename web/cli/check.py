@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.errors import ServerUnreachable
 from web.cli.command import Command, pass_state
 from web.cli.errors import BROKEN_HOME, report_error
 from web.cli.render import one_line
@@ -49,8 +50,6 @@ def check(state: State, paths: tuple[Path, ...], *, only_files: bool, only_memor
 
 
 def _list_memories(state: State) -> list[dict[str, Any]]:
-    from pipeline.errors import ServerUnreachable
-
     try:
         items: list[dict[str, Any]] = state.list_items("/v1/memories", MOST_MEMORIES)["items"]
     except ServerUnreachable as error:

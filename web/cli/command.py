@@ -73,14 +73,18 @@ class Command(click.Command):
 class Group(click.Group):
     """A group whose commands also take the global options.
 
-    An argument that is no command goes to the `default_command`, if there is one.
+    An argument that is no command goes to the `default_command`, if there is one. Without any argument, the
+    `bare_command` runs.
     """
 
     command_class = Command
 
-    def __init__(self, *args: Any, default_command: str | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, *args: Any, default_command: str | None = None, bare_command: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **{"invoke_without_command": bare_command is not None, **kwargs})
         self.default_command = default_command
+        self.bare_command = bare_command
         self.params.extend(_global_options())
 
     def resolve_command(
@@ -92,6 +96,13 @@ class Group(click.Group):
                 ctx.fail(f'There is no command "{args[0]}". {self.suggest(ctx, args[0])}')
             args = [self.default_command, *args]
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that the arguments name, or the bare command."""
+        answer = super().invoke(ctx)
+        if self.bare_command is not None and ctx.invoked_subcommand is None:
+            return ctx.invoke(self.commands[self.bare_command])
+        return answer
 
     def suggest(self, ctx: click.Context, word: str) -> str:
         """Return a sentence that names the most similar command."""

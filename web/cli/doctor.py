@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from config.settings import UnknownDataDirectory
+from config.toml_files import SettingsError
 from pipeline.errors import ExtraMissing, ReverieError
 from pipeline.records import CheckResult
 from web.cli.command import Command, pass_state
@@ -72,8 +74,6 @@ def _summarize(state: State, results: Sequence[Mapping[str, Any]], failed: int, 
 
 def _list_checks(state: State, *, probes: bool) -> Iterator[Check]:
     """Yield the checks; each may rely on the ones before it."""
-    from config.settings import UnknownDataDirectory
-    from config.toml_files import SettingsError
     from web.cli import doctor_checks as checks
 
     yield "installation", checks.check_installation

@@ -7,7 +7,7 @@ import click
 
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import format_minute, format_value, one_line, plain, print_if_none, scope_name, table
+from web.cli.render import Column, format_minute, format_value, minute_of, one_line, plain, scope_name, text_of
 from web.cli.state import State
 
 AS_OF = "Time of the value, such as yesterday or 2026-03-01.  [default: now]"
@@ -15,12 +15,9 @@ SCOPE = "Scope of the fact.  [default: workspace]"
 NO_FACTS = "There are no facts here yet. Set one with `reverie facts set SUBJECT ATTRIBUTE VALUE`."
 
 
-@click.group(cls=Group, invoke_without_command=True)
-@click.pass_context
-def facts(context: click.Context) -> None:
+@click.group(cls=Group, bare_command="list")
+def facts() -> None:
     """Set and look up facts whose values change over time. Without a command, list them."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_facts)
 
 
 @facts.command("list")
@@ -119,22 +116,13 @@ def _format_key(fact: dict[str, Any]) -> str:
 
 
 def _print_facts(state: State, page: dict[str, Any]) -> None:
-    rows = [
-        [
-            one_line(fact["subject"]),
-            one_line(fact["attribute"]),
-            one_line(format_value(fact["value"])),
-            format_minute(fact["valid_from"]),
-            format_minute(fact["valid_to"]),
-            fact["source"],
-            one_line(scope_name(fact["scope"])),
-        ]
-        for fact in page["items"]
-    ]
-
-    def show() -> None:
-        print_if_none(rows, NO_FACTS)
-        if rows:
-            table(["subject", "attribute", "value", "from", "until", "source", "scope"], rows)
-
-    state.show(page, show)
+    columns: dict[str, Column] = {
+        "subject": text_of("subject"),
+        "attribute": text_of("attribute"),
+        "value": lambda fact: one_line(format_value(fact["value"])),
+        "from": minute_of("valid_from"),
+        "until": minute_of("valid_to"),
+        "source": "source",
+        "scope": lambda fact: one_line(scope_name(fact["scope"])),
+    }
+    state.show_table(page, columns, empty=NO_FACTS)

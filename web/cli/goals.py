@@ -8,7 +8,7 @@ import click
 from pipeline.enums import GoalStatus
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import format_minute, one_line, print_if_none, table
+from web.cli.render import Column, format_minute, minute_of, one_line, text_of
 from web.cli.state import State
 
 STATUSES = tuple(status.value for status in GoalStatus)
@@ -18,12 +18,9 @@ DUE_HELP = "Due date, such as tomorrow, 2w or 2026-03-01."
 NO_GOALS = "There are no goals here yet. Add one with `reverie goals add TITLE`."
 
 
-@click.group(cls=Group, invoke_without_command=True)
-@click.pass_context
-def goals(context: click.Context) -> None:
+@click.group(cls=Group, bare_command="list")
+def goals() -> None:
     """List, add and change goals with status, progress and due date. Without a command, list them."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_goals)
 
 
 @goals.command("list")
@@ -34,17 +31,14 @@ def goals(context: click.Context) -> None:
 def list_goals(state: State, /, limit: int, **filters: Any) -> None:
     """List goals, newest first."""
     page = state.list_items("/v1/goals", limit, **filters)
-    state.show(page, lambda: _print_goals(page["items"]))
-
-
-def _print_goals(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, NO_GOALS)
-    rows = [
-        [goal["id"], goal["status"], f"{goal['progress']:.0%}", _format_due(goal), one_line(goal["title"])]
-        for goal in items
-    ]
-    if rows:
-        table(["goal", "status", "progress", "due", "title"], rows, right=["progress"])
+    columns: dict[str, Column] = {
+        "goal": "id",
+        "status": "status",
+        "progress": lambda goal: f"{goal['progress']:.0%}",
+        "due": minute_of("due_at"),
+        "title": text_of("title"),
+    }
+    state.show_table(page, columns, right=["progress"], empty=NO_GOALS)
 
 
 @goals.command("add")

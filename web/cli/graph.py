@@ -7,7 +7,7 @@ import click
 from pipeline.enums import EntityKind
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import format_minute, one_line, print_if_none, print_memory, table
+from web.cli.render import format_minute, one_line, print_memory, table, text_of
 from web.cli.state import State
 
 ARC_STATUSES = ("active", "dormant", "closed")
@@ -30,25 +30,20 @@ def graph() -> None:
 def arcs(state: State, /, limit: int, **filters: Any) -> None:
     """List threads: memories that belong to one story, the most recently continued first."""
     page = state.list_items("/v1/arcs", limit, **filters)
-    state.show(page, lambda: _print_arcs(page["items"]))
+    state.show_items(page, _print_arc, NO_ARCS)
 
 
-def _print_arcs(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, NO_ARCS)
-    for arc in items:
-        span = f"{format_minute(arc['first_at'])} to {format_minute(arc['last_at'])}"
-        click.echo(f"{arc['id']}  {arc['status']}  {span}  {arc['size']}")
-        click.echo(f"     {one_line(arc['title'], 400)}")
-        for member in arc["members"]:
-            click.echo(f"     - {member['id']}  {member['kind']}  {one_line(member['preview'])}")
+def _print_arc(arc: dict[str, Any]) -> None:
+    span = f"{format_minute(arc['first_at'])} to {format_minute(arc['last_at'])}"
+    click.echo(f"{arc['id']}  {arc['status']}  {span}  {arc['size']}")
+    click.echo(f"     {one_line(arc['title'], 400)}")
+    for member in arc["members"]:
+        click.echo(f"     - {member['id']}  {member['kind']}  {one_line(member['preview'])}")
 
 
-@graph.group(invoke_without_command=True)
-@click.pass_context
-def entities(context: click.Context) -> None:
+@graph.group(bare_command="list")
+def entities() -> None:
     """List and show the entities that memories mention. Without a command, list the most frequent ones."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_entities)
 
 
 @entities.command("list")
@@ -60,8 +55,8 @@ def entities(context: click.Context) -> None:
 def list_entities(state: State, /, name: str, limit: int, **filters: Any) -> None:
     """List entities, most frequent first; with NAME, those whose name contains it."""
     page = state.list_items("/v1/entities", limit, q=name, **filters)
-    rows = [[entity["id"], entity["kind"], entity["mentions"], one_line(entity["name"])] for entity in page["items"]]
-    state.show(page, lambda: table(["entity", "kind", "mentions", "name"], rows, right=["mentions"], empty=NO_ENTITIES))
+    columns = {"entity": "id", "kind": "kind", "mentions": "mentions", "name": text_of("name")}
+    state.show_table(page, columns, right=["mentions"], empty=NO_ENTITIES)
 
 
 @entities.command("show")

@@ -10,7 +10,7 @@ import click
 from pipeline.times import local_date
 from web.cli import options
 from web.cli.command import Command, pass_state
-from web.cli.render import count_of, headline, one_line, plain, print_if_none
+from web.cli.render import count_of, headline, one_line, plain, print_if_none, print_items
 from web.cli.state import State
 
 # The answer of a workspace to which nothing was ever written.
@@ -47,7 +47,11 @@ def fix(state: State, error: str, limit: int) -> None:
 @pass_state
 def how(state: State, task: str, limit: int) -> None:
     """Show the commands that work here for TASK, such as tests, deploy or docker compose."""
-    _answer(state, _print_commands, ask="how", about=task, limit=limit)
+
+    def show(answer: Mapping[str, Any]) -> None:
+        print_items(answer["commands"], _print_command, "No command for this succeeded in past sessions.")
+
+    _answer(state, show, ask="how", about=task, limit=limit)
 
 
 @click.command(cls=Command)
@@ -76,7 +80,8 @@ def blame(state: State, path: str, limit: int) -> None:
 @pass_state
 def friction(state: State, limit: int) -> None:
     """List the errors that occurred in three or more sessions, with what fixed them."""
-    _answer(state, _print_errors, ask="friction", limit=limit)
+    empty = "No error occurred in three or more sessions."
+    _answer(state, lambda answer: print_items(answer["errors"], _print_error, empty), ask="friction", limit=limit)
 
 
 def _answer(state: State, show: Callable[[Mapping[str, Any]], None], **query: Any) -> None:
@@ -89,9 +94,7 @@ def _answer(state: State, show: Callable[[Mapping[str, Any]], None], **query: An
 def _print_fixes(answer: Mapping[str, Any]) -> None:
     times = answer["occurrences"]
     problem = f"occurred {count_of(times, 'time')}, but no remedy is known" if times else "did not occur before"
-    print_if_none(answer["remedies"], f"This error {problem}.")
-    for remedy in answer["remedies"]:
-        _print_remedy(remedy)
+    print_items(answer["remedies"], _print_remedy, f"This error {problem}.")
 
 
 def _print_remedy(remedy: Mapping[str, Any]) -> None:
@@ -115,12 +118,10 @@ def _describe_steps(remedy: Mapping[str, Any]) -> str:
     return ", then ".join(steps)
 
 
-def _print_commands(answer: Mapping[str, Any]) -> None:
-    print_if_none(answer["commands"], "No command for this succeeded in past sessions.")
-    for found in answer["commands"]:
-        click.echo(plain(found["command"]))
-        times, session = count_of(found["successes"], "time"), plain(found["session_id"])
-        click.echo(f"{INDENT}succeeded {times}, last {local_date(found['last_at'])} in {session}")
+def _print_command(found: Mapping[str, Any]) -> None:
+    click.echo(plain(found["command"]))
+    times, session = count_of(found["successes"], "time"), plain(found["session_id"])
+    click.echo(f"{INDENT}succeeded {times}, last {local_date(found['last_at'])} in {session}")
 
 
 def _print_file(answer: Mapping[str, Any]) -> None:
@@ -135,11 +136,9 @@ def _print_file(answer: Mapping[str, Any]) -> None:
         click.echo(f"{headline(memory)}\n{INDENT}{one_line(memory['content'])}")
 
 
-def _print_errors(answer: Mapping[str, Any]) -> None:
-    print_if_none(answer["errors"], "No error occurred in three or more sessions.")
-    for error in answer["errors"]:
-        click.echo(one_line(error["error"]))
-        counts = f"{count_of(error['occurrences'], 'time')} in {count_of(error['sessions'], 'session')}"
-        click.echo(f"{INDENT}{counts}, {local_date(error['first_at'])} to {local_date(error['last_at'])}")
-        remedy = error["remedy"]
-        click.echo(f"{INDENT}{'no remedy is known' if remedy is None else f'fixed by: {_describe_steps(remedy)}'}")
+def _print_error(error: Mapping[str, Any]) -> None:
+    click.echo(one_line(error["error"]))
+    counts = f"{count_of(error['occurrences'], 'time')} in {count_of(error['sessions'], 'session')}"
+    click.echo(f"{INDENT}{counts}, {local_date(error['first_at'])} to {local_date(error['last_at'])}")
+    remedy = error["remedy"]
+    click.echo(f"{INDENT}{'no remedy is known' if remedy is None else f'fixed by: {_describe_steps(remedy)}'}")

@@ -8,7 +8,7 @@ import click
 from pipeline.enums import Stage
 from pipeline.times import format_duration
 from web.cli.command import Command, Group, pass_state
-from web.cli.render import format_minute, plain, table
+from web.cli.render import Column, format_minute, minute_of, plain, print_table, table
 from web.cli.state import HOW_TO_FILL, State, empty_page
 
 NO_MEMORIES = f"No work is pending, because no memory is stored here yet. {HOW_TO_FILL}"
@@ -18,12 +18,9 @@ NO_WORK: dict[str, Any] = {"pending": {}, "dead": {}, "oldest_pending_s": None, 
 RUNS_IN_WEB_SERVER = "touches"
 
 
-@click.group(cls=Group, invoke_without_command=True)
-@click.pass_context
-def jobs(context: click.Context) -> None:
+@click.group(cls=Group, bare_command="list")
+def jobs() -> None:
     """List and run maintenance jobs, and show the work queue. Without a command, list the jobs."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_jobs)
 
 
 @jobs.command("list")
@@ -31,20 +28,21 @@ def jobs(context: click.Context) -> None:
 def list_jobs(state: State) -> None:
     """List the jobs with schedule, last run and next run."""
     page = state.ask_about_content(lambda client: client.jobs(), empty_page())
-    rows = [
-        [job["name"], job["schedule"], *_format_run(job["last_run"]), format_minute(job["next_run_at"])]
-        for job in page["items"]
-    ]
-    state.show(page, lambda: table(["job", "schedule", "last run", "outcome", "next run"], rows, empty=NO_JOBS))
+    columns: dict[str, Column] = {
+        "job": "name",
+        "schedule": "schedule",
+        "last run": lambda job: job["last_run"] and format_minute(job["last_run"]["started_at"]),
+        "outcome": lambda job: job["last_run"] and _format_outcome(job["last_run"]),
+        "next run": minute_of("next_run_at"),
+    }
+    state.show_table(page, columns, empty=NO_JOBS)
 
 
-def _format_run(run: dict[str, Any] | None) -> tuple[str | None, str | None]:
-    if run is None:
-        return None, None
+def _format_outcome(run: dict[str, Any]) -> str:
     if run["ok"] is None:
-        return format_minute(run["started_at"]), f"running, {run['done']} of {run['total']}"
+        return f"running, {run['done']} of {run['total']}"
     counts = ", ".join(f"{name} {count}" for name, count in run["counts"].items())
-    return format_minute(run["started_at"]), counts or "ok" if run["ok"] else f"failed: {run['error']}"
+    return counts or "ok" if run["ok"] else f"failed: {run['error']}"
 
 
 @jobs.command("run")
@@ -93,10 +91,9 @@ def consolidate(context: click.Context) -> None:
 def _list_known(state: State) -> None:
     from pipeline.jobs.registry import JOBS
 
-    state.show(
-        [{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS],
-        lambda: table(["job", "schedule", "description"], [[job.name, str(job.schedule), job.summary] for job in JOBS]),
-    )
+    items = [{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS]
+    columns = {"job": "name", "schedule": "schedule", "description": "summary"}
+    state.show(items, lambda: print_table(items, columns))
 
 
 def _run_in_background(state: State, names: tuple[str, ...]) -> None:

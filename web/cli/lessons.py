@@ -7,7 +7,7 @@ import click
 
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import one_line, plain, print_if_none
+from web.cli.render import one_line, plain
 from web.cli.sessions import resolve_session
 from web.cli.state import State
 
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 NO_LESSONS = 'There are no lessons here yet. Store one with `reverie remember "…" --kind lesson`.'
 
 
-@click.group(cls=Group, invoke_without_command=True)
-@click.pass_context
-def lessons(context: click.Context) -> None:
+@click.group(cls=Group, bare_command="list")
+def lessons() -> None:
     """List lessons and record whether agents followed them. Without a command, list them."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_lessons)
 
 
 @lessons.command("list")
@@ -35,18 +32,16 @@ def lessons(context: click.Context) -> None:
 def list_lessons(state: State, /, limit: int, **filters: Any) -> None:
     """List lessons, newest first, with how often each was shown and followed."""
     page = state.list_items("/v1/lessons", limit, **filters)
-    state.show(page, lambda: _print_lessons(page["items"]))
+    state.show_items(page, _print_lesson, NO_LESSONS)
 
 
-def _print_lessons(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, NO_LESSONS)
-    for lesson in items:
-        record = f"shown {lesson['shown']}, followed {lesson['followed']}, ignored {lesson['ignored']}"
-        click.echo(f"{lesson['id']}  {lesson['severity']}  {plain(lesson['usefulness'])} ({record})")
-        condition = f"When {one_line(lesson['applies_when'])}: " if lesson["applies_when"] else ""
-        click.echo(f"     {condition}{one_line(lesson['rule'] or lesson['content'], 400)}")
-        if lesson.get("surface_id"):
-            click.echo(f"     record the outcome: `reverie lessons outcome {lesson['surface_id']} followed|ignored`")
+def _print_lesson(lesson: dict[str, Any]) -> None:
+    record = f"shown {lesson['shown']}, followed {lesson['followed']}, ignored {lesson['ignored']}"
+    click.echo(f"{lesson['id']}  {lesson['severity']}  {plain(lesson['usefulness'])} ({record})")
+    condition = f"When {one_line(lesson['applies_when'])}: " if lesson["applies_when"] else ""
+    click.echo(f"     {condition}{one_line(lesson['rule'] or lesson['content'], 400)}")
+    if lesson.get("surface_id"):
+        click.echo(f"     record the outcome: `reverie lessons outcome {lesson['surface_id']} followed|ignored`")
 
 
 @lessons.command("outcome")

@@ -9,15 +9,27 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from config.paths import list_encoder_caches
+from config.program_variables import list_workspace_variables
+from config.settings import AUTO, ENVIRONMENT_PREFIX, Settings, environment_with, load_settings
 from pipeline.errors import ReverieError
 from web.cli.background import check_data_directory, launch, wait_until_ready
 from web.cli.command import Command, pass_state
 from web.cli.render import plain, show_waiting
 from web.cli.state import State, find_user_home
+from web.supervisor import (
+    OWN_NAME,
+    StackInUse,
+    Supervisor,
+    build_alone,
+    build_stack,
+    check_stack_is_free,
+    listens,
+    watch_idleness,
+)
 
 if TYPE_CHECKING:
     from config.process import Role
-    from config.settings import Settings
 
 LOG_TAIL_LINES = 25
 LOG_TIME = "%Y-%m-%d %H:%M:%S"
@@ -69,7 +81,6 @@ def up(state: State, *, daemon: bool, replace: bool, exit_with_parent: int | Non
 @click.option("--only", type=click.Choice(["web", "worker", "scheduler"]), help="Run a single process of the stack.")
 def serve(host: str | None, port: int | None, behind_proxy: str | None, only: str | None) -> None:
     """Start Reverie for a team, in the foreground; options override settings."""
-    from config.settings import ENVIRONMENT_PREFIX, environment_with, load_settings
     from web.cli.new_data_directory import warn_if_replaced
 
     options = {"host": host, "port": port, "behind_proxy": behind_proxy}
@@ -84,17 +95,15 @@ def serve(host: str | None, port: int | None, behind_proxy: str | None, only: st
     _replace_process(only, settings, environment)
 
 
-def _replace_process(name: str, settings: "Settings", environment: Mapping[str, str]) -> None:
+def _replace_process(name: str, settings: Settings, environment: Mapping[str, str]) -> None:
     """Replace this process by one process of the stack, so that the caller supervises it directly."""
-    from web.supervisor import build_alone
-
     if name == "web":
         _check_listener(settings)
     command = build_alone(name, settings.worker_processes)
     os.execve(command[0], command, environment)  # noqa: S606 - our own command, without a shell
 
 
-def _check_listener(settings: "Settings") -> None:
+def _check_listener(settings: Settings) -> None:
     # These imports take as long as a command; most stacks serve one person on loopback.
     if settings.is_exposed:
         from pipeline.store.stores import opened_people
@@ -104,10 +113,9 @@ def _check_listener(settings: "Settings") -> None:
             check_listener(settings, people)
 
 
-def _run_stack(settings: "Settings", environment: Mapping[str, str] | None = None, *, daemon: bool = False) -> int:
+def _run_stack(settings: Settings, environment: Mapping[str, str] | None = None, *, daemon: bool = False) -> int:
     """Run the stack until it is stopped; with `daemon`, only check that it can start."""
     from web.cli.processes import supervisor_role
-    from web.supervisor import check_stack_is_free
 
     check_data_directory(settings)
     _check_listener(settings)
@@ -121,9 +129,8 @@ def _run_stack(settings: "Settings", environment: Mapping[str, str] | None = Non
         role.release()
 
 
-def _take_role(role: "Role", settings: "Settings") -> None:
+def _take_role(role: "Role", settings: Settings) -> None:
     from config.process import RoleInUse
-    from web.supervisor import StackInUse
 
     try:
         role.take()
@@ -134,11 +141,7 @@ def _take_role(role: "Role", settings: "Settings") -> None:
         ) from error
 
 
-def _supervise(settings: "Settings", role: "Role", environment: Mapping[str, str] | None) -> int:
-    from config.program_variables import list_workspace_variables
-    from config.settings import environment_with
-    from web.supervisor import OWN_NAME, Supervisor, build_stack, listens, watch_idleness
-
+def _supervise(settings: Settings, role: "Role", environment: Mapping[str, str] | None) -> int:
     stack = build_stack(settings.worker_processes)
     say = speaker(sys.stdout, [command.name for command in stack])
     say(OWN_NAME, f"{settings.url}, data directory {settings.paths.root}")
@@ -161,18 +164,15 @@ def _supervise(settings: "Settings", role: "Role", environment: Mapping[str, str
             say(OWN_NAME, problem)
 
 
-def _complete_files(settings: "Settings") -> Iterator[str]:
+def _complete_files(settings: Settings) -> Iterator[str]:
     """Complete the main files of the stores after the stack has stopped; yield what remains to be done."""
     from pipeline.services.store_files import complete_store_files
 
     return complete_store_files(settings)
 
 
-def _has_encoder(settings: "Settings") -> bool:
+def _has_encoder(settings: Settings) -> bool:
     """Tell whether a model was ever compiled, by its files: importing the model code takes a second."""
-    from config.paths import list_encoder_caches
-    from config.settings import AUTO
-
     if any(settings.paths.models.glob("*/manifest.json")):
         return True
     is_default = settings.embedding_model == AUTO
@@ -181,8 +181,6 @@ def _has_encoder(settings: "Settings") -> bool:
 
 def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
     """Return a function that prints a line with the name of a process; it stays silent once the stream is closed."""
-    from web.supervisor import OWN_NAME
-
     lock = threading.Lock()
     width = max(len(name) for name in (*names, OWN_NAME))
     colours = _COLOURS if stream.isatty() else {}

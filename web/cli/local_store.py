@@ -4,21 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from config.settings import Settings, environment_read_only
 from pipeline.errors import Conflict, ReadOnly
 from web.cli.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from config.settings import Settings
     from pipeline.bootstrap.command import CommandContainer
     from pipeline.enums import Stage
 
 
 def refuse_read_only() -> None:
     """Raise ReadOnly in a read-only session: a command that opens the files asks no server, which would refuse it."""
-    from config.settings import environment_read_only
-
     if environment_read_only():
         raise ReadOnly(
             "Nothing was changed: this session is read-only (REVERIE_READ_ONLY). Unset the variable to run the command."
@@ -54,7 +52,7 @@ def open_home(state: State, *, only_reads: bool = False) -> Iterator["CommandCon
                 wake_workers(WakeUp(workspace_id, stage))
 
 
-def require_files(settings: "Settings", action: str) -> None:
+def require_files(settings: Settings, action: str) -> None:
     """Raise Conflict if the store is on a server; the action, such as "take a snapshot", works with files only."""
     if settings.store_place:
         raise Conflict(
@@ -64,7 +62,7 @@ def require_files(settings: "Settings", action: str) -> None:
 
 
 @contextmanager
-def nothing_runs(settings: "Settings", action: str) -> Iterator[None]:
+def nothing_runs(settings: Settings, action: str) -> Iterator[None]:
     """Keep every server from starting during an action, such as "encrypt"; raise Conflict if one is running."""
     from config.process import Role
     from web.cli.processes import list_running, supervisor_role

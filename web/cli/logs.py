@@ -5,12 +5,14 @@ from urllib.parse import quote
 
 import click
 
-from pipeline.times import local_minute, local_second
+from pipeline.times import local_second
 from web.cli import options
 from web.cli.audit import audit
 from web.cli.command import Group, pass_state
-from web.cli.render import one_line, plain, print_if_none, table
+from web.cli.render import SCORE, format_minute, plain, print_table, text_of
 from web.cli.state import State
+
+NO_RUNS = "No hook has run in the last two weeks. Connect your agents with `reverie setup`."
 
 
 @click.group(cls=Group)
@@ -24,19 +26,15 @@ def logs() -> None:
 def errors(state: State, limit: int) -> None:
     """List background errors, newest first."""
     page = state.list_items("/v1/errors", limit)
-    state.show(page, lambda: _print_errors(page["items"]))
+    state.show_items(page, _print_error, "No background errors.")
 
 
-def _print_errors(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, "No background errors.")
-    for error in items:
-        workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
-        repaired = (
-            f"  (repaired at {local_minute(error['repaired_at']).replace('T', ' ')})" if error["repaired_at"] else ""
-        )
-        click.echo(
-            f"{local_second(error['at'])}  {plain(error['component'])}{workspace}: {plain(error['message'])}{repaired}"
-        )
+def _print_error(error: dict[str, Any]) -> None:
+    workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
+    repaired = f"  (repaired at {format_minute(error['repaired_at'])})" if error["repaired_at"] else ""
+    click.echo(
+        f"{local_second(error['at'])}  {plain(error['component'])}{workspace}: {plain(error['message'])}{repaired}"
+    )
 
 
 @logs.command()
@@ -46,22 +44,17 @@ def _print_errors(items: list[dict[str, Any]]) -> None:
 def journal(state: State, limit: int, session: str | None) -> None:
     """List what agents did, newest first: edits, tests, commits, deployments, commands."""
     page = state.list_items("/v1/journal", limit, session_id=session)
-    state.show(page, lambda: _print_actions(page["items"]))
+    state.show_items(page, _print_action, "No actions are recorded yet. Connect your agents with `reverie setup`.")
 
 
-def _print_actions(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, "No actions are recorded yet. Connect your agents with `reverie setup`.")
-    for action in items:
-        failed = "" if action["ok"] else "  (failed)"
-        click.echo(f"{local_second(action['at'])}  {action['type']:<7} {plain(action['target'])}{failed}")
+def _print_action(action: dict[str, Any]) -> None:
+    failed = "" if action["ok"] else "  (failed)"
+    click.echo(f"{local_second(action['at'])}  {action['type']:<7} {plain(action['target'])}{failed}")
 
 
-@logs.group(invoke_without_command=True, default_command="log")
-@click.pass_context
-def hooks(context: click.Context) -> None:
+@logs.group(bare_command="log", default_command="log")
+def hooks() -> None:
     """Show what hooks and tools showed to agents in the last two weeks. Without a command, list it."""
-    if context.invoked_subcommand is None:
-        context.invoke(log)
 
 
 @hooks.command("log")
@@ -79,7 +72,7 @@ def log(state: State, run: str | None, limit: int, session: str | None) -> None:
         state.show(record, lambda: _print_run(record))
         return
     page = state.list_items("/v1/hook-runs", limit, session_id=session, workspace=state.named_workspace)
-    state.show(page, lambda: _print_runs(page["items"]))
+    state.show_items(page, _print_hook_run, NO_RUNS)
 
 
 def _print_run(run: dict[str, Any]) -> None:
@@ -88,20 +81,16 @@ def _print_run(run: dict[str, Any]) -> None:
     click.echo(plain(run["text"]) or f"Nothing was shown: {plain(run['reason'])}")
     if run["left_out"]:
         click.echo("\nleft out:")
-        rows = [
-            [f"{line['score']:.2f}", line["source"], one_line(line["text"]), line["reason"]] for line in run["left_out"]
-        ]
-        table(["score", "source", "text", "reason"], rows, right=["score"])
+        columns = {**SCORE, "source": "source", "text": text_of("text"), "reason": "reason"}
+        print_table(run["left_out"], columns, right=["score"])
 
 
-def _print_runs(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, "No hook has run in the last two weeks. Connect your agents with `reverie setup`.")
-    for run in items:
-        outcome = f"{run['chars']} characters, {len(run['memory_ids'])} memories" if run["chars"] else run["reason"]
-        click.echo(
-            f"{run['id']:>6}  {local_second(run['at'])}  {run['host']:<12} {run['event']:<18} "
-            f"{run['took_ms']:7.1f} ms  {run['outcome']:<6} {plain(outcome or '')}"
-        )
+def _print_hook_run(run: dict[str, Any]) -> None:
+    outcome = f"{run['chars']} characters, {len(run['memory_ids'])} memories" if run["chars"] else run["reason"]
+    click.echo(
+        f"{run['id']:>6}  {local_second(run['at'])}  {run['host']:<12} {run['event']:<18} "
+        f"{run['took_ms']:7.1f} ms  {run['outcome']:<6} {plain(outcome or '')}"
+    )
 
 
 logs.add_command(audit)

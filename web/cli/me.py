@@ -1,23 +1,18 @@
 """Commands for memories about the user, which apply in every workspace."""
 
-from typing import Any
-
 import click
 
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import count_of, print_if_none, print_memory
+from web.cli.render import count_of, print_memory
 from web.cli.state import State
 
 NO_MEMORIES = "There are no memories about you yet. Add one with `reverie me add TEXT`."
 
 
-@click.group(cls=Group, invoke_without_command=True)
-@click.pass_context
-def me(context: click.Context) -> None:
+@click.group(cls=Group, bare_command="list")
+def me() -> None:
     """List, add, edit and purge memories about you, which apply in every workspace. Without a command, list them."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_personal)
 
 
 @me.command("list")
@@ -26,13 +21,7 @@ def me(context: click.Context) -> None:
 def list_personal(state: State, limit: int) -> None:
     """List the memories about you, newest first."""
     page = state.list_items("/v1/memories", limit, scope="user")
-    state.show(page, lambda: _print_personal(page["items"]))
-
-
-def _print_personal(memories: list[dict[str, Any]]) -> None:
-    print_if_none(memories, NO_MEMORIES)
-    for memory in memories:
-        print_memory(memory)
+    state.show_items(page, print_memory, NO_MEMORIES)
 
 
 @me.command("add")

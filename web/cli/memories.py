@@ -10,6 +10,8 @@ from urllib.parse import quote
 import click
 
 from pipeline.enums import Kind, Sensitivity, Trust
+from pipeline.errors import ServerUnreachable
+from pipeline.records import SHORT_ID
 from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.render import (
@@ -90,7 +92,6 @@ def remember(state: State, /, text: str, severity: str | None, **fields: Any) ->
 
 def _send(state: State, body: dict[str, Any], team: str | None) -> dict[str, Any] | None:
     """Store a memory and return its receipt; None if it waits in the spool because no server answers."""
-    from pipeline.errors import ServerUnreachable
     from web.spool.writes import MEMORIES, add_client_ids, spool_write
 
     body = add_client_ids("POST", MEMORIES, body)
@@ -153,8 +154,6 @@ def _follow(state: State, lines: int, query: dict[str, Any]) -> None:
 
 
 def _print_list(memories: list[dict[str, Any]], empty: str) -> None:
-    from pipeline.records import SHORT_ID
-
     print_if_none(memories, empty)
     width = terminal_width()
     for memory in memories:

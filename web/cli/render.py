@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,6 +14,8 @@ from pipeline.times import local_minute
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+T = TypeVar("T")
 
 # In a pipe no terminal sets a width: nothing shall be wrapped or cut.
 PIPE_WIDTH = 4000
@@ -61,6 +63,44 @@ def table(
     with target.capture() as captured:
         target.print(rows_table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+Column = str | Callable[[Any], object]
+
+
+def print_table(
+    items: Sequence[Any], columns: Mapping[str, Column], *, right: Sequence[str] = (), empty: str | None = None
+) -> None:
+    """Print a row for each item; a column is a field of the items, or a function that returns the cell."""
+    rows = [[column(item) if callable(column) else item[column] for column in columns.values()] for item in items]
+    table(list(columns), rows, right=right, empty=empty)
+
+
+def print_items(items: Sequence[T], print_item: Callable[[T], object], empty: str) -> None:
+    """Print each item by a function; without items, print the message `empty` on standard error."""
+    for item in items:
+        print_item(item)
+    if not items:
+        click.echo(empty, err=True)
+
+
+def text_of(name: str) -> Column:
+    """Return the column with the text in a field of the items, as one line."""
+    return lambda item: one_line(item[name])
+
+
+def minute_of(name: str) -> Column:
+    """Return the column with the time in a field of the items, to the minute."""
+    return lambda item: format_minute(item[name])
+
+
+def size_of(name: str) -> Column:
+    """Return the column with the number of bytes in a field of the items."""
+    return lambda item: format_size(item[name])
+
+
+# The column with the score of the items.
+SCORE: Mapping[str, Column] = {"score": lambda item: f"{item['score']:.2f}"}
 
 
 def print_wrapped(text: str) -> None:

@@ -10,10 +10,21 @@ import click
 
 from pipeline.enums import Kind, Outcome
 from pipeline.errors import Conflict, NotFound
+from pipeline.times import local_date
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import format_minute, headline, one_line, plain, print_if_none, print_memory, table
-from web.cli.review_conflicts import review_conflicts
+from web.cli.render import (
+    SCORE,
+    Column,
+    count_of,
+    headline,
+    minute_of,
+    one_line,
+    plain,
+    print_memory,
+    print_table,
+    text_of,
+)
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -28,9 +39,6 @@ NOT_STORED = (Outcome.REJECTED, Outcome.MERGED, Outcome.CANDIDATE)
 @click.group(cls=Group)
 def review() -> None:
     """Review candidates, duplicates, conflicts, refused offers, and why something was not stored."""
-
-
-review.add_command(review_conflicts)
 
 
 @review.command()
@@ -48,14 +56,12 @@ def refused(state: State, memory_id: str | None, limit: int) -> None:
     page: dict[str, Any] = state.ask_about_content(
         lambda client: client.call("GET", "/v1/refused", query={"limit": limit}), {"items": []}
     )
-    state.show(page, lambda: _print_refused(page["items"]))
+    state.show_items(page, _print_refusal, "No memory was offered again after you refused it.")
 
 
-def _print_refused(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, "No memory was offered again after you refused it.")
-    for refusal in items:
-        text = one_line(refusal["memory"]["content"]) if refusal["memory"] else "(purged)"
-        click.echo(f"{refusal['id']}  {refusal['how']}, offered {refusal['offers']} times since  {text}")
+def _print_refusal(refusal: dict[str, Any]) -> None:
+    text = one_line(refusal["memory"]["content"]) if refusal["memory"] else "(purged)"
+    click.echo(f"{refusal['id']}  {refusal['how']}, offered {refusal['offers']} times since  {text}")
 
 
 @review.command()
@@ -67,18 +73,12 @@ def duplicates(state: State, /, limit: int, *, only_list: bool, **filters: Any) 
     """Review pairs of similar memories: merge them, keep both, or skip. With --json, list them."""
     page = state.list_items("/v1/duplicates", limit, **filters)
     if state.json or only_list or not page["items"]:
-        state.show(page, lambda: _print_pairs(page["items"]))
+        state.show_items(page, _print_pair, "No pair of similar memories waits for review.")
         return
     with state.client() as client:
         settled = _review(client, page["items"])
     summary = ", ".join(f"{count} {name}" for name, count in settled.items() if count)
     click.echo(summary or "no pair was changed", err=True)
-
-
-def _print_pairs(pairs: list[dict[str, Any]]) -> None:
-    print_if_none(pairs, "No pair of similar memories waits for review.")
-    for pair in pairs:
-        _print_pair(pair)
 
 
 def _review(client: "Client", pairs: Any) -> dict[str, int]:
@@ -138,12 +138,9 @@ def _mark_words(words: Sequence[str], begin: str, end: str, colour: str, *, same
     return head + click.style(f"{begin}{core}{end}", fg=colour) + tail
 
 
-@review.group(invoke_without_command=True)
-@click.pass_context
-def candidates(context: click.Context) -> None:
+@review.group(bare_command="list")
+def candidates() -> None:
     """List, accept and reject memories that wait for your review. Without a command, list them."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_candidates)
 
 
 @candidates.command("list")
@@ -153,13 +150,7 @@ def candidates(context: click.Context) -> None:
 def list_candidates(state: State, /, limit: int, **filters: Any) -> None:
     """List the memories that wait for your review, newest first."""
     page = state.list_items("/v1/candidates", limit, **filters)
-    state.show(page, lambda: _print_candidates(page["items"]))
-
-
-def _print_candidates(memories: list[dict[str, Any]]) -> None:
-    print_if_none(memories, "No memory waits for review.")
-    for memory in memories:
-        print_memory(memory)
+    state.show_items(page, print_memory, "No memory waits for review.")
 
 
 @candidates.command("accept")
@@ -218,33 +209,73 @@ def decisions(state: State, limit: int, outcome: str | None, kind: str | None) -
 def _print_not_saved(statements: list[dict[str, Any]], entries: list[dict[str, Any]]) -> None:
     if statements:
         click.echo('Considered in your prompts and not saved (to save one, run `reverie remember "…"`):')
-        rows = [
-            [
-                format_minute(statement["at"]),
-                statement["label"],
-                f"{statement['lasts']:.2f}",
-                one_line(statement["sentence"]),
-                statement["reason"],
-            ]
-            for statement in statements
-        ]
-        table(["at", "type", "score", "sentence", "reason"], rows, right=["score"])
+        columns: dict[str, Column] = {
+            "at": minute_of("at"),
+            "type": "label",
+            "score": lambda statement: f"{statement['lasts']:.2f}",
+            "sentence": text_of("sentence"),
+            "reason": "reason",
+        }
+        print_table(statements, columns, right=["score"])
     if entries or not statements:
-        _print_decisions(entries)
+        reasons: dict[str, Column] = {"reasons": lambda entry: "; ".join(entry["reasons"])}
+        columns = {"at": minute_of("at"), "outcome": "outcome", "kind": "kind", "source": "source", **SCORE, **reasons}
+        print_table(entries, columns, right=["score"], empty="Everything that was offered was stored.")
 
 
-def _print_decisions(entries: list[dict[str, Any]]) -> None:
-    print_if_none(entries, "Everything that was offered was stored.")
-    rows = [
-        [
-            format_minute(entry["at"]),
-            entry["outcome"],
-            entry["kind"],
-            entry["source"],
-            f"{entry['score']:.2f}",
-            "; ".join(entry["reasons"]),
-        ]
-        for entry in entries
-    ]
-    if rows:
-        table(["at", "outcome", "kind", "source", "score", "reasons"], rows, right=["score"])
+CONFLICT_KEYS = ("p", "o", "k", "s", "q")
+CONFLICT_QUESTION = "keep [p]referred, keep [o]ther, [k]eep both, [s]kip, [q]uit"
+
+
+@review.command("conflicts")
+@click.option("--list", "only_list", is_flag=True, help="List the conflicts without asking what to do.")
+@options.limit(50)
+@pass_state
+def review_conflicts(state: State, limit: int, *, only_list: bool) -> None:
+    """Review memories that contradict each other: keep one and archive the other, or keep both.
+
+    The preferred memory comes first: a rule file, then your own statement, then a memory that matches its code, then
+    the newer memory. With --json, list the conflicts.
+    """
+    page = state.list_items("/v1/conflicts", limit)
+    if state.json or only_list or not page["items"]:
+        state.show_items(page, _print_conflict, "No memories contradict each other.")
+        return
+    with state.client() as client:
+        archived, kept = _settle_conflicts(client, page["items"])
+    click.echo(f"{count_of(archived, 'memory', 'memories')} archived, {count_of(kept, 'conflict')} removed", err=True)
+
+
+def _settle_conflicts(client: "Client", conflicts: list[dict[str, Any]]) -> tuple[int, int]:
+    """Ask about each conflict; return the numbers of archived memories and of conflicts whose memories are kept."""
+    archived = kept = 0
+    for conflict in conflicts:
+        _print_conflict(conflict)
+        key = click.prompt(CONFLICT_QUESTION, type=click.Choice(CONFLICT_KEYS), show_choices=False)
+        click.echo()
+        if key == "q":
+            break
+        if key == "s":
+            continue
+        kept_id, other_id = (conflict[side]["memory"]["id"] for side in ("leading", "other"))
+        if key == "o":
+            kept_id, other_id = other_id, kept_id
+        try:
+            answer = client.settle_conflict(kept_id, other_id, "both" if key == "k" else "keep")
+        except (Conflict, NotFound) as error:
+            # Another client was faster, or one of the two was deleted: go on with the other conflicts.
+            click.echo(f"not changed: {plain(error)}", err=True)
+            continue
+        archived += answer["archived"] is not None
+        kept += answer["archived"] is None
+    return archived, kept
+
+
+def _print_conflict(conflict: dict[str, Any]) -> None:
+    for name, label in (("leading", "preferred"), ("other", "other    ")):
+        side = conflict[name]
+        memory = side["memory"]
+        click.echo(f"{label}  {one_line(memory['content'])}")
+        origin = f"{local_date(memory['occurred_at'])}  {side['standing']}  {plain(side['origin'])}  {memory['id']}"
+        click.echo(f"           {origin}")
+    click.echo()

@@ -7,12 +7,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from config.program_variables import list_moving_variables
+from config.settings import ENVIRONMENT_PREFIX, Settings
 from pipeline.errors import ReverieError
-
-if TYPE_CHECKING:
-    from config.settings import Settings
 
 UNIT = "reverie.service"
 LABEL = "dev.reverie"
@@ -45,7 +43,7 @@ class Service:
     """Arguments for the time after the file is deleted."""
 
 
-def start_installed(settings: "Settings") -> int | None:
+def start_installed(settings: Settings) -> int | None:
     """Start the systemd service of these settings and return its process ID, or None if it is not installed."""
     program = shutil.which("systemctl") if sys.platform.startswith("linux") else None
     if program is None:
@@ -73,11 +71,8 @@ def _query(program: str, *arguments: str) -> str:
     return "" if done.returncode else done.stdout.strip()
 
 
-def service_of(platform: str, home: Path, xdg_config_home: str | None, settings: "Settings") -> Service:
+def service_of(platform: str, home: Path, xdg_config_home: str | None, settings: Settings) -> Service:
     """Return the service for a platform; raise NoService if there is none."""
-    from config.program_variables import list_moving_variables
-    from config.settings import ENVIRONMENT_PREFIX
-
     root = settings.paths.root
     command = (sys.executable, *ARGUMENTS)
     variables = {f"{ENVIRONMENT_PREFIX}HOME": str(root)} | list_moving_variables(settings)

@@ -11,7 +11,7 @@ from pipeline.errors import NotFound
 from pipeline.times import local_minute
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import count_of, format_minute, one_line, plain, print_if_none, table, terminal_width
+from web.cli.render import count_of, format_minute, one_line, plain, terminal_width
 from web.cli.state import State, empty_page
 
 if TYPE_CHECKING:
@@ -22,12 +22,9 @@ SEARCHED_SESSIONS = 1000
 NO_SESSIONS = "There are no sessions here yet. They appear once a connected agent works in this workspace."
 
 
-@click.group(cls=Group, invoke_without_command=True, default_command="show")
-@click.pass_context
-def sessions(context: click.Context) -> None:
+@click.group(cls=Group, bare_command="list", default_command="show")
+def sessions() -> None:
     """List, show and rename the sessions of agents. Without a command, list them; with the start of an ID, show one."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_sessions)
 
 
 @sessions.command("list")
@@ -36,21 +33,19 @@ def sessions(context: click.Context) -> None:
 def list_sessions(state: State, limit: int) -> None:
     """List sessions, the most recently active first."""
     page = state.list_items("/v1/sessions", limit)
-    state.show(page, lambda: _print_sessions(page["items"]))
+    state.show_items(page, _print_counted_session, NO_SESSIONS)
 
 
-def _print_sessions(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, NO_SESSIONS)
-    for session in items:
-        counts = ", ".join(
-            [
-                count_of(session["turns"], "message"),
-                count_of(session["actions"], "action"),
-                count_of(session["memories"], "memory", "memories"),
-            ]
-        )
-        name = one_line(session["name"] or "–", 60)
-        click.echo(f"{format_minute(session['last_at'])}  {plain(session['id'])}  {name}  ({counts})")
+def _print_counted_session(session: Mapping[str, Any]) -> None:
+    counts = ", ".join(
+        [
+            count_of(session["turns"], "message"),
+            count_of(session["actions"], "action"),
+            count_of(session["memories"], "memory", "memories"),
+        ]
+    )
+    name = one_line(session["name"] or "–", 60)
+    click.echo(f"{format_minute(session['last_at'])}  {plain(session['id'])}  {name}  ({counts})")
 
 
 def resolve_session(client: "Client", prefix: str) -> str:
@@ -78,13 +73,7 @@ def search_sessions(state: State, query: str, limit: int) -> None:
         return client.call("GET", "/v1/sessions/search", query={"query": query, "limit": limit})
 
     answer: dict[str, Any] = state.ask_about_content(fetch, {"items": []})
-    state.show(answer, lambda: _print_found(answer["items"]))
-
-
-def _print_found(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, "No session contains these words.")
-    for session in items:
-        print_found_session(session)
+    state.show_items(answer, print_found_session, "No session contains these words.")
 
 
 def print_found_session(session: Mapping[str, Any], *, with_relevance: bool = False) -> None:
@@ -184,9 +173,8 @@ def off(state: State, session_id: str | None) -> None:
 def list_incognito(state: State) -> None:
     """List the incognito sessions."""
     answer = state.ask_about_content(lambda client: client.incognito(), empty_page())
-    rows = [[plain(item["session_id"]), item["since"]] for item in answer["items"]]
     empty = "No session is incognito. Turn it on with `reverie sessions incognito on`."
-    state.show(answer, lambda: table(["session", "since"], rows, empty=empty))
+    state.show_table(answer, {"session": "session_id", "since": "since"}, empty=empty)
 
 
 def _set_incognito(state: State, session_id: str | None, *, on: bool) -> None:

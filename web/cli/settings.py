@@ -6,11 +6,13 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from pipeline.errors import NotFound, ReverieError, ServerUnreachable
+from config.settings import load_settings
+from config.settings_edits import save_setting
+from pipeline.errors import Conflict, EncoderUnavailable, NotFound, ReverieError, ServerUnreachable
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
-from web.cli.encoders import fill_encoder_cache
 from web.cli.render import plain, print_pairs, show_waiting, table
+from web.cli.settings_file import edit_settings, save_value
 from web.cli.state import State
 
 RESTART = "restart Reverie to apply it: `reverie down`, then `reverie up`"
@@ -56,8 +58,6 @@ def _show_settings(state: State) -> None:
 
 
 def _edit_settings(state: State, workspace_id: str | None) -> None:
-    from web.cli.settings_file import edit_settings
-
     file, is_changed = edit_settings(state.settings, workspace_id)
     note = f"; {RESTART}" if is_changed and workspace_id is None else ""
     state.show({"place": file, "changed": is_changed}, f"{file}: {'saved' if is_changed else 'unchanged'}{note}")
@@ -70,8 +70,6 @@ def _edit_settings(state: State, workspace_id: str | None) -> None:
 @pass_state
 def set_value(state: State, name: str, value: str, *, here: bool) -> None:
     """Set the setting NAME to VALUE for all workspaces, or with --workspace or --here for one workspace."""
-    from web.cli.settings_file import save_value
-
     workspace_id = _target_workspace(state, here=here)
     file, saved, effective = save_value(state.settings, workspace_id, name, value)
     if state.json:
@@ -219,9 +217,6 @@ def embed_now(state: State) -> int:
 @pass_state
 def use(state: State, name: str) -> None:
     """Compile the model NAME and use it after a restart. NAME is a name, a folder, or auto (by language)."""
-    from config.settings import load_settings
-    from config.settings_edits import save_setting
-
     # The processes that load the model have other working folders.
     chosen = str(Path(name).absolute()) if Path(name).is_dir() else name
     directory = _compile(state, chosen)
@@ -243,3 +238,54 @@ def _compile(state: State, name: str | None = None) -> Path:
         from pipeline.services.encoder import compile_model
 
         return compile_model(state.settings, name)
+
+
+# The settings of a project in which Reverie is on. They are inverted while it is off.
+_OF_AN_ACTIVE_PROJECT = {"enabled": True, "incognito": False}
+
+
+@click.command(cls=Command)
+@pass_state
+def off(state: State) -> None:
+    """Turn Reverie off in this project: agents see no memories and no tools, and nothing is stored."""
+    _switch(state, on=False)
+
+
+@click.command(cls=Command)
+@pass_state
+def on(state: State) -> None:
+    """Turn Reverie on again in this project."""
+    _switch(state, on=True)
+
+
+def _switch(state: State, *, on: bool) -> None:
+    from pipeline.services.workspaces import OF_A_PROJECT
+
+    choice = state.choice(Path())
+    if choice.identity is None or choice.identity.rule not in {*OF_A_PROJECT, "file", "explicit"}:
+        raise Conflict(
+            f"Cannot turn Reverie {'on' if on else 'off'} here: this folder is in no Git repository and shares "
+            f"workspace {choice.workspace} with other folders. Run the command in a project, or change the shared "
+            "workspace with `reverie config set incognito true --here`."
+        )
+    for name, value in _OF_AN_ACTIVE_PROJECT.items():
+        file, _, _ = save_value(state.settings, choice.workspace, name, str(value is on).lower())
+    text = f"Reverie is {'on' if on else 'off'} in {choice.workspace}"
+    if not on:
+        text += ": agents see no memories and no tools, and nothing is stored. Turn it on again with `reverie on`."
+    state.show({"workspace": choice.workspace, "on": on, "place": file}, text)
+
+
+def fill_encoder_cache(state: State) -> list[str]:
+    """Build the encoders that these settings use, with a line for each; return the names of those in the cache."""
+    from pipeline.services import encoder
+
+    built = []
+    for name in encoder.list_default_encoders(state.settings):
+        try:
+            with show_waiting(f"preparing the encoder {plain(name)}", quiet=state.json):
+                if encoder.fill_encoder_cache(name):
+                    built.append(name)
+        except EncoderUnavailable as error:
+            click.echo(f"{plain(name)} could not be prepared: {error}. A worker tries it again.", err=True)
+    return built

@@ -7,21 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from config.settings import Settings
+from pipeline.services.team_servers import add_team, list_teams, remove_team
 from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.render import plain
+from web.cli.setup_import import ImportOffer, find_offer, list_connections, start_import, suggest_questions
+from web.cli.setup_summary import describe, list_titles, show_agents, show_diffs, show_kept, show_next_steps, show_plan
 from web.cli.state import State, find_user_home
-
-if TYPE_CHECKING:
-    from config.settings import Settings
-    from web.cli.setup_import import ImportOffer
-    from web.hosts.environment import HostEnvironment, Installation, RemoteServer
-    from web.hosts.host import Host
-    from web.hosts.setup_plan import FileChange
+from web.hosts.environment import HOST_VARIABLES, HostEnvironment, Installation, RemoteServer, programs_folder
+from web.hosts.host import Host
+from web.hosts.hosts import BY_NAME, HOSTS as KNOWN
+from web.hosts.installed_files import read_state
+from web.hosts.setup_plan import FileChange, apply, plan_removal, plan_setup
 
 HOSTS = (
     *(
@@ -56,8 +58,6 @@ class _SetupCommand(Command):
     """The command with the hosts' environment variables as hidden parameters: commands do not read the environment."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        from web.hosts.environment import HOST_VARIABLES
-
         super().__init__(*args, **kwargs)
         for name in HOST_VARIABLES:
             self.params.append(click.Option([f"--{name.lower()}"], envvar=name, hidden=True))
@@ -122,10 +122,10 @@ class _Planned:
     """A planned setup: the hosts and how to connect them, the changes of files, and the sessions to import."""
 
     hosts: "Sequence[Host]"
-    host_env: "HostEnvironment"
-    reverie: "Installation"
+    host_env: HostEnvironment
+    reverie: Installation
     changes: "Sequence[FileChange]"
-    offer: "ImportOffer"
+    offer: ImportOffer
     removes: bool
 
     @property
@@ -138,16 +138,12 @@ class _Planned:
 def _plan(
     state: State,
     names: Sequence[str],
-    host_env: "HostEnvironment",
-    reverie: "Installation",
+    host_env: HostEnvironment,
+    reverie: Installation,
     *,
     remove: bool,
     imports: bool,
 ) -> _Planned:
-    from web.cli.setup_import import ImportOffer, find_offer
-    from web.hosts.installed_files import read_state
-    from web.hosts.setup_plan import plan_removal, plan_setup
-
     hosts = _choose_hosts(names, host_env, remove=remove)
     records = read_state(state.settings.paths.root)
     changes = (plan_removal if remove else plan_setup)(hosts, host_env, reverie, records)
@@ -156,17 +152,13 @@ def _plan(
 
 
 def _write(state: State, planned: _Planned, token_file: Path | None) -> _Planned:
-    from web.hosts.setup_plan import apply
-
     _save_or_forget(state, planned.reverie.server, token_file, forget=planned.removes)
     return replace(planned, changes=apply(planned.changes, state.settings.paths.root))
 
 
 def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
     """Start the import and the server, and print what was done and what undoes it."""
-    from web.cli.encoders import fill_encoder_cache
-    from web.cli.setup_import import start_import, suggest_questions
-    from web.cli.setup_summary import list_titles, show_agents, show_kept, show_next_steps
+    from web.cli.settings import fill_encoder_cache
 
     titles = list_titles(planned.hosts, planned.changes)
     if not titles and not planned.offer.waiting:
@@ -218,19 +210,15 @@ def _warn_of_cuda() -> None:
             click.echo(f"torch: {result.says}\n{result.hint}", err=True)
 
 
-def _choose_hosts(names: Sequence[str], host_env: "HostEnvironment", *, remove: bool) -> list["Host"]:
-    from web.hosts.hosts import BY_NAME, HOSTS as KNOWN
-
+def _choose_hosts(names: Sequence[str], host_env: HostEnvironment, *, remove: bool) -> list[Host]:
     if names:
         return [BY_NAME[name] for name in dict.fromkeys(names)]
     # Entries may remain after a host was uninstalled.
     return [host for host in KNOWN if remove or host.is_found(host_env)]
 
 
-def _host_environment(environment: Mapping[str, str], *, project: bool) -> "HostEnvironment":
+def _host_environment(environment: Mapping[str, str], *, project: bool) -> HostEnvironment:
     import shutil
-
-    from web.hosts.environment import HostEnvironment
 
     home = find_user_home()
     project_folder = _current_folder() if project else None
@@ -248,25 +236,22 @@ def _current_folder() -> Path:
         ) from error
 
 
-def _installation(settings: "Settings", server: "RemoteServer | None") -> "Installation":
+def _installation(settings: Settings, server: "RemoteServer | None") -> Installation:
     from config.program_variables import list_moving_variables
-    from web.hosts.environment import Installation, programs_folder
 
     return Installation(programs_folder(), list_moving_variables(settings), server)
 
 
 def _find_server(
-    state: State, url: str | None, token_file: Path | None, host_env: "HostEnvironment"
+    state: State, url: str | None, token_file: Path | None, host_env: HostEnvironment
 ) -> "RemoteServer | None":
     """Return the team server at an address with its known or a new name; None without an address."""
     if url is None and token_file is not None:
         raise click.UsageError("--token-file requires --server.")
     if url is None:
         return None
-    from pipeline.services.team_servers import list_teams
     from pipeline.team.servers import name_of
     from pipeline.text.addresses import check_server_url
-    from web.hosts.environment import RemoteServer
 
     url = check_server_url(url)
     known = list_teams(state.settings.paths.servers, state.warn_skipped)
@@ -279,7 +264,6 @@ def _save_or_forget(state: State, server: "RemoteServer | None", token_file: Pat
     """Save the team server after it accepted the token, unless it is already known; or forget it."""
     if server is None:
         return
-    from pipeline.services.team_servers import add_team, list_teams, remove_team
 
     folder = state.settings.paths.servers
     known = list_teams(folder, state.warn_skipped)
@@ -315,9 +299,6 @@ def _find_version(program: str) -> tuple[int, ...] | None:
 
 
 def _show(planned: _Planned, *, diff: bool) -> None:
-    from web.cli.setup_import import list_connections
-    from web.cli.setup_summary import show_diffs, show_plan
-
     _warn_of_cuda()
     hosts, offer = planned.hosts, planned.offer
     if not hosts and not offer.sessions:
@@ -335,8 +316,6 @@ def _show(planned: _Planned, *, diff: bool) -> None:
 
 def _report(state: State, planned: _Planned, *, dry_run: bool) -> None:
     if state.json:
-        from web.cli.setup_summary import describe
-
         files = [describe(change) for change in planned.changes]
         answer = {"hosts": [host.name for host in planned.hosts], "dry_run": dry_run, "files": files}
         state.print_json(answer | {"sessions": planned.offer.describe()})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from config.settings import environment_with
 from pipeline.errors import ReverieError
 from web.cli.render import count_of, format_size, plain, print_wrapped, show_waiting
 
@@ -70,7 +71,6 @@ class ImportOffer:
 
 def find_offer(state: "State", host_env: "HostEnvironment", hosts: "Sequence[Host] | None") -> ImportOffer:
     """Look for the sessions of some hosts, or of all agents."""
-    from config.settings import environment_with
     from pipeline.services.session_discovery import find_stored_sessions
 
     agents = None if hosts is None else {agent for host in hosts for agent in host.agents}

@@ -6,7 +6,7 @@ import click
 
 from web.cli.command import Group, pass_state
 from web.cli.local_store import nothing_runs, require_files
-from web.cli.render import format_size, plain, show_waiting, table
+from web.cli.render import format_size, plain, show_waiting, size_of
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -39,11 +39,8 @@ def list_snapshots(state: State, *, of_people: bool) -> None:
     else:
         items = [_describe(copy) for copy in snapshots.list_snapshots(state.settings, state.workspace)]
         counted = "memories"
-    rows = [[item["name"], item["taken"], item[counted], format_size(item["bytes"])] for item in items]
-    state.show(
-        {"items": items, "next_cursor": None},
-        lambda: table(["snapshot", "taken", counted, "size"], rows, right=[counted, "size"], empty=NO_SNAPSHOTS),
-    )
+    columns = {"snapshot": "name", "taken": "taken", counted: counted, "size": size_of("bytes")}
+    state.show_table({"items": items, "next_cursor": None}, columns, right=[counted, "size"], empty=NO_SNAPSHOTS)
 
 
 def _describe(copy: "SnapshotSummary") -> dict[str, Any]:
@@ -76,8 +73,8 @@ def take(state: State, *, of_people: bool) -> None:
         require_files(state.settings, "take a snapshot")
     with show_waiting("copying", quiet=state.json):
         copy = _describe(snapshots.take_snapshot(state.settings, state.workspace))
-    size = format_size(copy["bytes"])
-    state.show(copy, f"{copy['name']} contains {copy['memories']} memories of {state.workspace} ({size})")
+    text = f"{copy['name']} contains {copy['memories']} memories of {state.workspace} ({format_size(copy['bytes'])})"
+    state.show(copy, text)
 
 
 @snapshot.command("restore")

@@ -1,7 +1,7 @@
 """The global options of a command line, and the settings, workspace and client that follow from them."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pipeline.errors import (
+    NO_SUCH_MEMORY,
+    NO_WORKSPACE,
+    AnswerLost,
+    InvalidField,
+    NotFound,
+    ReverieError,
+    ServerUnreachable,
+    WrongServer,
+)
 from web.cli.output import dump_json
+from web.cli.render import Column, print_items, print_table
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from pipeline.errors import ReverieError
     from pipeline.services.workspaces import WorkspaceChoice
     from web.client import Client
 
@@ -55,8 +65,6 @@ class State:
 
     def choice(self, folder: Path, *, to_write: bool = False) -> "WorkspaceChoice":
         """Choose the workspace of a folder; raise InvalidField for an invalid `.reverie.toml`."""
-        from pipeline.errors import InvalidField
-
         choice = choose_for_folder(folder, self.settings, self.named_workspace, to_write=to_write)
         if choice.identity is not None and choice.identity.problem is not None:
             raise InvalidField(choice.identity.problem)
@@ -122,9 +130,7 @@ class State:
         *,
         workspace: str | None = None,
     ) -> Any:
-        """Return the answer of an endpoint of this data directory, from this process if no server runs."""
-        from pipeline.errors import AnswerLost, ServerUnreachable, WrongServer
-
+        """Return the answer of an endpoint for people, from this process if no server runs."""
         with self.client_of(workspace or self.settings.workspace) as client:
             try:
                 return client.call(method, path, body, query)
@@ -141,8 +147,6 @@ class State:
 
         A workspace that the user names must exist, unless it would be the first.
         """
-        from pipeline.errors import NotFound
-
         try:
             return self.ask(question)
         except NotFound as error:
@@ -160,7 +164,6 @@ class State:
         """
         if self.named_workspace is None:
             return
-        from pipeline.errors import NotFound
         from pipeline.services.workspace_listing import has_workspace, list_workspaces
 
         if not has_workspace(self.settings, self.named_workspace):
@@ -180,14 +183,12 @@ class State:
         with self.client(to_write=True) as client:
             return write(client)
 
-    def warn_skipped(self, problem: "ReverieError") -> None:
+    def warn_skipped(self, problem: ReverieError) -> None:
         """Report that a file was skipped."""
         click.echo(f"skipped: {problem}", err=True)
 
-    def explain_not_found(self, error: Exception) -> "ReverieError | None":
+    def explain_not_found(self, error: Exception) -> ReverieError | None:
         """Return a helpful error if a command found no memory, or no workspace yet, else None."""
-        from pipeline.errors import NO_SUCH_MEMORY, NotFound
-
         if isinstance(error, NotFound) and str(error) == NO_SUCH_MEMORY:
             return NotFound(f'{NO_SUCH_MEMORY} in workspace "{self.workspace}". {HOW_TO_FIND}')
         others = self._other_workspaces(error)
@@ -202,8 +203,6 @@ class State:
 
     def _other_workspaces(self, error: Exception) -> list[str] | None:
         """List the other workspaces if a command failed because its workspace does not exist yet, else None."""
-        from pipeline.errors import NO_WORKSPACE, NotFound
-
         if not isinstance(error, NotFound) or NO_WORKSPACE not in str(error):
             return None
         from pipeline.services.workspace_listing import has_workspace, list_workspaces
@@ -222,6 +221,16 @@ class State:
             click.echo(text)
         else:
             text()
+
+    def show_table(
+        self, page: Mapping[str, Any], columns: Mapping[str, Column], *, right: Sequence[str] = (), empty: str
+    ) -> None:
+        """Print a page of a list as a table, or with --json as it is."""
+        self.show(page, lambda: print_table(page["items"], columns, right=right, empty=empty))
+
+    def show_items(self, page: Mapping[str, Any], print_item: Callable[[Any], object], empty: str) -> None:
+        """Print the items of a page by a function, or with --json the page as it is."""
+        self.show(page, lambda: print_items(page["items"], print_item, empty))
 
 
 def empty_page() -> dict[str, Any]:
@@ -264,8 +273,6 @@ def choose_for_folder(
 
 def find_user_home() -> Path:
     """Return the user's home folder; raise ReverieError if neither HOME nor the system names it."""
-    from pipeline.errors import ReverieError
-
     try:
         return Path.home()
     except RuntimeError as error:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from config.data_directory_checks import list_problems
-from config.settings import SWITCHES
+from config.settings import SWITCHES, Settings
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.services.workspace_config import read_switches
+from pipeline.services.workspaces import describe_earlier, list_earlier
 from pipeline.times import format_duration, local_second, utc_text
 from web.cli.command import Command, pass_state
 from web.cli.errors import BROKEN_HOME
@@ -18,7 +19,6 @@ from web.cli.render import count_of, describe_encoder, plain, print_pairs, table
 from web.cli.state import State, choose_for_folder
 
 if TYPE_CHECKING:
-    from config.settings import Settings
     from web.client import Client
 
 ERRORS_SHOWN = 5
@@ -63,15 +63,13 @@ def _describe_here(state: State) -> dict[str, Any]:
 
 def _describe_earlier(state: State, workspaces: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Describe the other workspaces that may contain earlier memories of this folder's project."""
-    from pipeline.services.workspaces import list_earlier
-
     choice = choose_for_folder(Path(), state.settings, state.named_workspace)
     counts = {item["id"]: item["memories"] for item in workspaces}
     names = list_earlier(state.settings, choice)
     return [{"workspace": name, "memories": counts.get(name)} for name in names if counts.get(name) != 0]
 
 
-def _describe_spool(settings: "Settings") -> dict[str, Any]:
+def _describe_spool(settings: Settings) -> dict[str, Any]:
     """Describe the requests that wait for the server, and those that it refused."""
     from web.spool.files import describe_spool
 
@@ -80,7 +78,7 @@ def _describe_spool(settings: "Settings") -> dict[str, Any]:
     return {"waiting": spool.files, "bytes": spool.bytes, "oldest": oldest, "refused": spool.refused}
 
 
-def _describe_hosts(settings: "Settings") -> list[dict[str, Any]]:
+def _describe_hosts(settings: Settings) -> list[dict[str, Any]]:
     """Describe when each connected host was last seen, and why it is not recorded, if it is not."""
     from pipeline.services.recording_check import describe_problem
     from web.recording import check_hosts
@@ -104,8 +102,6 @@ def _format_seconds(at: float | None) -> str | None:
 
 
 def _print_problems(report: Mapping[str, Any]) -> None:
-    from pipeline.services.workspaces import describe_earlier
-
     for problem in report["problems"]:
         click.echo(f"problem  {plain(problem)}")
     for host in report["hosts"]:
@@ -141,7 +137,7 @@ def _find_switches(state: State, client: "Client", report: Mapping[str, Any]) ->
     return {name: switches[name] for name in SWITCHES}
 
 
-def _ask_server(client: "Client", settings: "Settings") -> dict[str, Any]:
+def _ask_server(client: "Client", settings: Settings) -> dict[str, Any]:
     """Return the server's report on itself and every workspace; errors are listed as problems."""
     from pipeline.services.encoder import describe_waiting_turns
     from web.hooks.version_skew import describe_skews

@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.enums import ScopeKind
+from pipeline.errors import NotFound, ReverieError
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.local_store import open_home
-from web.cli.render import format_minute, format_size, one_line, plain, print_if_none, show_waiting, table
+from web.cli.render import (
+    Column,
+    format_minute,
+    minute_of,
+    one_line,
+    plain,
+    print_if_none,
+    print_table,
+    show_waiting,
+    size_of,
+)
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -91,8 +102,6 @@ def remove(state: State, name: str) -> None:
 @pass_state
 def now(state: State, name: str | None) -> None:
     """Send and receive changes now, with all remotes or with NAME."""
-    from pipeline.errors import ReverieError
-
     with open_home(state) as home, show_waiting("syncing", quiet=state.json):
         results = home.sync.now([name] if name else [])
     answer = {
@@ -147,29 +156,18 @@ def status(state: State) -> None:
     """Show each remote: changes to send and to receive, time of the last sync, size and problems."""
     with open_home(state, only_reads=True) as home:
         remotes = [_describe(remote) for remote in home.sync.look()]
-    state.show(remotes, lambda: _print_remotes(remotes))
-
-
-def _print_remotes(remotes: list[dict[str, Any]]) -> None:
-    print_if_none(remotes, NO_REMOTES)
-    rows = [
-        [
-            remote["name"],
-            remote["url"],
-            remote["ahead"],
-            remote["behind"],
-            format_minute(remote["last_ok_at"]) if remote["last_ok_at"] else "never",
-            format_size(remote["bytes"]),
-            one_line(remote["error"] or "", 60),
-        ]
-        for remote in remotes
-    ]
-    if rows:
-        table(
-            ["remote", "address", "to send", "to receive", "last sync", "size", "problem"],
-            rows,
-            right=["to send", "to receive", "size"],
-        )
+    columns: dict[str, Column] = {
+        "remote": "name",
+        "address": "url",
+        "to send": "ahead",
+        "to receive": "behind",
+        "last sync": lambda remote: format_minute(remote["last_ok_at"]) or "never",
+        "size": size_of("bytes"),
+        "problem": lambda remote: one_line(remote["error"] or "", 60),
+    }
+    state.show(
+        remotes, lambda: print_table(remotes, columns, right=["to send", "to receive", "size"], empty=NO_REMOTES)
+    )
 
 
 @sync.command("log")
@@ -208,8 +206,6 @@ def log(state: State, limit: int) -> None:
 @pass_state
 def conflicts(state: State, number: int | None) -> None:
     """List fields that two machines changed at the same time: the current and the overwritten value."""
-    from pipeline.errors import NotFound
-
     with open_home(state, only_reads=number is None) as home:
         records = home.sync.conflicts(state.workspace)
         if number is not None:
@@ -273,16 +269,9 @@ def devices(state: State) -> None:
             for device, is_here in home.sync.devices()
         ]
 
-    def show() -> None:
-        print_if_none(items, "No other device is paired. Show a pairing code with `reverie sync invite`.")
-        rows = [
-            [device["name"], device["node"], format_minute(str(device["added_at"])), _format_state(device)]
-            for device in items
-        ]
-        if rows:
-            table(["device", "number", "since", ""], rows)
-
-    state.show(items, show)
+    empty = "No other device is paired. Show a pairing code with `reverie sync invite`."
+    columns: dict[str, Column] = {"device": "name", "number": "node", "since": minute_of("added_at"), "": _format_state}
+    state.show(items, lambda: print_table(items, columns, empty=empty))
 
 
 def _format_state(device: dict[str, Any]) -> str:

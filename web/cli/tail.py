@@ -9,6 +9,7 @@ import click
 
 from pipeline.enums import Kind
 from pipeline.errors import AnswerLost, ServerUnreachable, StoreUnavailable
+from pipeline.records import SHORT_ID
 from pipeline.times import local_second
 from web.cli.command import Command, pass_state
 from web.cli.output import dump_json
@@ -85,8 +86,6 @@ def print_event(state: State, event: dict[str, Any]) -> None:
         failed = "" if event["ok"] else "  (failed)"
         click.echo(f"{local_second(event['at'])}  job_done    {plain(event['job'])}{failed}")
     else:
-        from pipeline.records import SHORT_ID
-
         title = one_line(event.get("title", ""))
         head = f"{local_second(event['at'])}  {event['type']:<10}  {event['kind']:<10}"
         click.echo(f"{head}  {event['memory_id'][-SHORT_ID:]}  {title}".rstrip())

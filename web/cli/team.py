@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
+from pipeline.services.team_servers import add_team, list_teams, remove_team
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.lifecycle import serve
-from web.cli.render import one_line, plain, print_if_none, table
+from web.cli.render import one_line, plain
 from web.cli.state import State
 
 NO_TEAMS = "No team is connected. Connect one with `reverie team add NAME URL`."
@@ -25,8 +26,6 @@ def team() -> None:
 @pass_state
 def add(state: State, name: str, url: str, token_file: Path | None) -> None:
     """Connect to the team server at URL as NAME, after a check that it accepts your token."""
-    from pipeline.services.team_servers import add_team
-
     token = options.read_token(token_file)
     workspaces = sorted(add_team(state.settings.paths.servers, name, url, token))
     listed = ", ".join(map(plain, workspaces)) or "none yet"
@@ -39,11 +38,9 @@ def add(state: State, name: str, url: str, token_file: Path | None) -> None:
 @pass_state
 def list_(state: State) -> None:
     """List the connected teams, without their tokens."""
-    from pipeline.services.team_servers import list_teams
-
     servers = list_teams(state.settings.paths.servers, state.warn_skipped)
     items = [{"name": server.name, "url": server.url} for server in servers]
-    state.show({"items": items}, lambda: _print_teams([[item["name"], item["url"]] for item in items]))
+    state.show_table({"items": items}, {"team": "name", "address": "url"}, empty=NO_TEAMS)
 
 
 @team.command("remove")
@@ -51,16 +48,8 @@ def list_(state: State) -> None:
 @pass_state
 def remove(state: State, name: str) -> None:
     """Disconnect from the team NAME and delete its token here; the team keeps its memories."""
-    from pipeline.services.team_servers import remove_team
-
     remove_team(state.settings.paths.servers, name)
     state.show({"removed": name}, f"disconnected from {name}")
-
-
-def _print_teams(rows: list[list[str]]) -> None:
-    print_if_none(rows, NO_TEAMS)
-    if rows:
-        table(["team", "address"], rows)
 
 
 @team.command("share")

@@ -5,13 +5,17 @@ from typing import Any
 
 import click
 
+from config.settings import load_settings
+from config.settings_edits import save_setting
 from pipeline.enums import Outcome
-from pipeline.errors import InvalidField
+from pipeline.errors import InvalidField, ServerUnreachable
+from pipeline.services.workspace_listing import list_workspaces as list_existing
+from pipeline.services.workspaces import DEFAULT_WORKSPACE, agree_to_claim, claim_of_folder, withdraw_claim
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.local_store import nothing_runs
-from web.cli.render import count_of, describe_encoder, format_size, print_pairs, table
-from web.cli.state import HOW_TO_FILL, State, choose_for_folder
+from web.cli.render import Column, count_of, describe_encoder, format_size, print_pairs
+from web.cli.state import HOW_TO_FILL, State, choose_for_folder, empty_page
 
 # The server copies all memories before it answers.
 MOVED_WITHIN_S = 3600.0
@@ -25,11 +29,18 @@ def workspace() -> None:
 @workspace.command("list")
 @pass_state
 def list_workspaces(state: State) -> None:
-    """List the workspaces with their numbers of memories."""
-    page = state.ask_local("GET", "/v1/workspaces")
-    rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in page["items"]]
-    empty = f"There is no workspace yet. {HOW_TO_FILL}"
-    state.show(page, lambda: table(["", "workspace", "memories"], rows, right=["memories"], empty=empty))
+    """List the workspaces; the number of memories is shown while the server runs."""
+    try:
+        with state.client() as client:
+            page = client.workspaces()
+    except ServerUnreachable:
+        page = empty_page() | {"items": [{"id": name, "memories": None} for name in list_existing(state.settings)]}
+    columns: dict[str, Column] = {
+        "": lambda item: "*" if item["id"] == state.workspace else "",
+        "workspace": "id",
+        "memories": "memories",
+    }
+    state.show_table(page, columns, right=["memories"], empty=f"There is no workspace yet. {HOW_TO_FILL}")
 
 
 @workspace.command("current")
@@ -58,8 +69,6 @@ def why(state: State, folder: Path) -> None:
 @pass_state
 def trust(state: State, folder: Path, *, revoke: bool, yes: bool) -> None:
     """Agree that this project uses the workspace that its .reverie.toml names."""
-    from pipeline.services.workspaces import agree_to_claim, claim_of_folder, withdraw_claim
-
     file, name = claim_of_folder(folder)
     if revoke:
         withdraw_claim(state.settings, file)
@@ -79,10 +88,6 @@ def trust(state: State, folder: Path, *, revoke: bool, yes: bool) -> None:
 @pass_state
 def use(state: State, name: str) -> None:
     """Use the workspace ID in all folders; a unique prefix is enough. `use default` ends this."""
-    from config.settings import load_settings
-    from config.settings_edits import save_setting
-    from pipeline.services.workspaces import DEFAULT_WORKSPACE
-
     name = name if name == DEFAULT_WORKSPACE else _find(state, name)
     paths = state.settings.paths
     save_setting(paths, "workspace", name)
@@ -124,7 +129,6 @@ def delete(state: State, name: str, *, yes: bool) -> int:
 def _find(state: State, name: str) -> str:
     """Return the workspace that a name or the start of a name means."""
     from pipeline.services.workspace_changes import find_by_prefix
-    from pipeline.services.workspace_listing import list_workspaces as list_existing
 
     try:
         return find_by_prefix(name, list_existing(state.settings))
@@ -143,8 +147,6 @@ def move(state: State, source: str, target: str, *, yes: bool) -> int:
 
     The folders of a moved workspace use TO, which is created if it does not exist. FROM keeps archived copies.
     """
-    from pipeline.services.workspace_listing import list_workspaces as list_existing
-
     if not any(name.startswith(source) for name in list_existing(state.settings)):
         with state.client() as client:
             receipt = client.move(source, target)
