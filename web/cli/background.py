@@ -77,8 +77,6 @@ def _prepare_log(settings: "Settings") -> tuple[Path, int]:
 
 
 def _start_up(settings: "Settings", log: Path, *options: str) -> int:
-    from config.program_variables import select_daemon_variables
-    from config.settings import environment_with
     from web.detached import start_detached
 
     command = [sys.executable, "-u", "-I", "-m", "web.cli", "up", *options]
