@@ -35,6 +35,8 @@ class PlayedHost:
 class NoServer:
     """A connection over which no server answers."""
 
+    folder, session = "", None
+
     def post(self, *_, **__):
         raise ServerUnreachable("No server answers.")
 
@@ -60,9 +62,9 @@ class PlayedServer(NoServer):
         return {"jsonrpc": "2.0", "id": message["id"], **self._answer(message)}
 
 
-def converse(lines, connection=None, profile="core", find_switches=Switches, origin=None, last_answers_s=60):
+def converse(lines, connection=None, profile="core", find_switches=Switches, last_answers_s=60):
     """Return what a host is sent that says these lines and then closes its end."""
     host = PlayedHost(lines)
     session = Session(profile, find_switches)
-    Relay(host, session, lambda: connection or NoServer(), origin).run(last_answers_s)
+    Relay(host, session, lambda: connection or NoServer()).run(last_answers_s)
     return host.sent

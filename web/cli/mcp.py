@@ -32,15 +32,13 @@ def mcp(state: State, *, profile: str, server: str | None, read_only: bool, stan
     if standalone and server is not None:
         raise click.UsageError("--standalone excludes --server: the memory of a team is on its server.")
     # The host waits for the answer to its handshake: nothing heavy is imported before.
-    from config.settings import environment_session
     from web.mcp.host_lines import HostLines
-    from web.mcp.relay import Origin, Relay
+    from web.mcp.relay import Relay
     from web.mcp.session import Session
 
     find_switches = functools.partial(_find_switches, state, server, is_read_only=read_only)
     connect = functools.partial(_connect, state, server, is_read_only=read_only, is_standalone=standalone)
-    origin = Origin(str(find_working_folder() or ""), environment_session())
-    Relay(HostLines.take_standard_streams(), Session(profile, find_switches), connect, origin).run()
+    Relay(HostLines.take_standard_streams(), Session(profile, find_switches), connect).run()
 
 
 def _find_switches(state: State, team: str | None, *, is_read_only: bool) -> "Switches":
@@ -80,11 +78,12 @@ def _workspace_chooser(state: State) -> "Choose":
 
 def _connect(state: State, team: str | None, *, is_read_only: bool, is_standalone: bool) -> "Connection":
     """Return the connection to the server of a team, or to the one on this machine, which is started if it is down."""
-    from config.settings import environment_incognito, environment_read_only
+    from config.settings import environment_incognito, environment_read_only, environment_session
     from web.contract import MCP
     from web.mcp.connection import Connection, MessageClient, Stack
 
     settings, choose = state.settings, _workspace_chooser(state)
+    folder, session = str(find_working_folder() or ""), environment_session()
     if team is not None:
         from pipeline.services.team_servers import find_team
 
@@ -96,10 +95,10 @@ def _connect(state: State, team: str | None, *, is_read_only: bool, is_standalon
             incognito=environment_incognito(),
             read_only=is_read_only or environment_read_only(),
         )
-        return Connection(client, choose, read_only=is_read_only)
+        return Connection(client, choose, folder=folder, session=session, read_only=is_read_only)
     from web.cli.background import launch, launch_for_this_process
 
     start = functools.partial(launch_for_this_process if is_standalone else launch, settings)
-    folder = str(find_working_folder() or "")
     client = MessageClient.from_settings(settings, caller=MCP, read_only=is_read_only, folder=folder)
-    return Connection(client, choose, Stack(settings, start, ends_with_session=is_standalone), read_only=is_read_only)
+    stack = Stack(settings, start, ends_with_session=is_standalone)
+    return Connection(client, choose, stack, folder=folder, session=session, read_only=is_read_only)

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
 
 from config.paths import WORKSPACE_HEADER
 from config.settings import Settings
 from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
 from pipeline.http.problems import NotReverie, read_answer
 from web.client import Client
-from web.contract import MCP
+from web.contract import MCP, SESSION_HEADER
 from web.spool.writes import spool_write
 
 START_DEADLINE_S = 10.0
@@ -89,7 +90,8 @@ class MessageClient(Client):
 class Connection:
     """Sends the requests of a session to its server. Several threads may use one object.
 
-    The server of a team has no `stack` here: it is not started, and nothing for it is stored on this machine.
+    `folder` is that of the session, and `session` that of its agent if the host names it. The server of a team has no
+    `stack` here: it is not started, and nothing for it is stored on this machine.
     """
 
     def __init__(
@@ -98,9 +100,13 @@ class Connection:
         workspace: Choose,
         stack: Stack | None = None,
         *,
+        folder: str = "",
+        session: str | None = None,
         read_only: bool = False,
         deadline_s: float = START_DEADLINE_S,
     ) -> None:
+        self.folder = folder
+        self.session = session
         self._client = client
         self._workspace = workspace
         self._stack = stack
@@ -116,7 +122,10 @@ class Connection:
         request that may not be repeated.
         """
         workspace = self._choose(to_write=stores)
-        return self._repeat(lambda: self._client.post_message(target, message, headers, workspace), may_repeat)
+        named = {} if self.session is None else {SESSION_HEADER: quote(self.session, safe="")}
+        return self._repeat(
+            lambda: self._client.post_message(target, message, {**named, **headers}, workspace), may_repeat
+        )
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Send a request to the HTTP API and return the answer's JSON."""

@@ -1,34 +1,26 @@
-"""The relay of a session over stdio: answer what needs no server, and pass every other request to `POST /mcp`."""
+"""The relay of a session over stdio: answer what needs no server, and pass every other request to it.
+
+Nothing is imported here that the answer to the handshake does not need.
+"""
 
 import json
-import logging
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import quote
 
-from config.toml_files import SettingsError
-from pipeline.errors import ReverieError, ServerUnreachable
-from web.contract import SESSION_HEADER
-from web.mcp.greeting import LISTS, Request, sign
+from web.mcp.greeting import LISTS, Request
 from web.mcp.messages import INTERNAL_ERROR, read_message
 from web.mcp.session import Session
 
 if TYPE_CHECKING:
     from web.mcp.connection import Connection
-    from web.mcp.tool import Server, ToolCall, ToolResult
+    from web.mcp.server_requests import ServerRequests
 
 # How long requests may take after the host has closed standard input.
 LAST_ANSWERS_S = 10.0
 # The server has as many threads for all its clients. Further requests wait in the relay.
 MOST_AT_ONCE = 8
-ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-PING: dict[str, Any] = {"method": "ping"}
-
-log = logging.getLogger(__name__)
 
 
 class Host(Protocol):
@@ -39,14 +31,6 @@ class Host(Protocol):
 
     def send(self, message: Any) -> None:
         """Send a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The folder of a session, and the session of the agent if the host names it."""
-
-    folder: str = ""
-    session: str | None = None
 
 
 class OpenRequests:
@@ -88,14 +72,11 @@ class OpenRequests:
 class Relay:
     """Serves one host. Each request that needs the server has a thread, so that none waits for another."""
 
-    def __init__(
-        self, host: Host, session: Session, connect: "Callable[[], Connection]", origin: Origin | None = None
-    ) -> None:
+    def __init__(self, host: Host, session: Session, connect: "Callable[[], Connection]") -> None:
         self._host = host
         self._session = session
         self._connect = connect
-        self._origin = origin or Origin()
-        self._connection: Connection | None = None
+        self._requests: ServerRequests | None = None
         self._connecting = threading.Lock()
         self._is_warm = False
         self._open = OpenRequests()
@@ -107,8 +88,8 @@ class Relay:
             if line.strip():
                 self._hear(line)
         self._open.wait(last_answers_s)
-        if self._connection is not None:
-            self._connection.close()
+        if self._requests is not None:
+            self._requests.close()
 
     def _hear(self, line: bytes) -> None:
         text = read_message(line)
@@ -153,6 +134,8 @@ class Relay:
         try:
             return find()
         except Exception as error:  # noqa: BLE001 - the host gets an answer, and the traceback is on standard error
+            import traceback
+
             traceback.print_exc(file=sys.stderr)
             reason = f"{request.method} failed unexpectedly ({type(error).__name__}). See the log of the MCP server."
             return request.refuse(INTERNAL_ERROR, reason)
@@ -161,21 +144,22 @@ class Relay:
         """Once, start the stack if it is down, and have the server load its SDK: a tool call will follow."""
         if not self._is_warm:
             self._is_warm = True
-            threading.Thread(target=self._ping, name="start", daemon=True).start()
+            threading.Thread(target=lambda: self._find_requests().ping(), name="start", daemon=True).start()
 
-    def _ping(self) -> None:
-        try:
-            self._post(self._find_connection(), PING, {}, stores=False, may_repeat=True)
-        except (ReverieError, SettingsError, OSError) as error:
-            # The first tool call reports the same error to the model.
-            log.warning("%s", error)
+    def _find_requests(self) -> "ServerRequests":
+        with self._connecting:
+            if self._requests is None:
+                from web.mcp.server_requests import ServerRequests
+
+                self._requests = ServerRequests(self._session, self._connect)
+            return self._requests
 
     def _answer(self, request: Request, mark: object) -> None:
         try:
             with self._slots:
                 if not self._open.is_open(mark):
                     return
-                answer = self._guard(request, lambda: self._ask(request)) or {}
+                answer = self._guard(request, lambda: self._find_requests().answer(request)) or {}
             if self._open.is_open(mark):
                 self._host.send(answer)
             if request.method == "tools/call":
@@ -183,83 +167,9 @@ class Relay:
         finally:
             self._open.finish(mark)
 
-    def _announce(self, request: Request, answer: Mapping[str, Any]) -> None:
+    def _announce(self, request: Request, answer: dict[str, Any]) -> None:
         """Notify the host of a changed list: a tool may reveal others, and a switch may have changed since."""
         is_done = "result" in answer and not answer["result"].get("isError")
         name = request.params.get("name") if is_done else None
         for notification in self._session.note_call(name):
             self._host.send(notification)
-
-    def _ask(self, request: Request) -> dict[str, Any]:
-        """Return the server's answer, or the reason why there is none. The model gets it if it called a tool."""
-        is_call = request.method == "tools/call"
-        try:
-            connection = self._find_connection()
-            return self._call_tool(connection, request) if is_call else self._relay(connection, request)
-        except (ReverieError, SettingsError, OSError) as error:
-            if is_call:
-                return _answer_text(request, str(error), {}, is_error=True)
-            return request.refuse(INTERNAL_ERROR, str(error))
-
-    def _find_connection(self) -> "Connection":
-        with self._connecting:
-            if self._connection is None:
-                self._connection = self._connect()
-            return self._connection
-
-    def _relay(
-        self, connection: "Connection", request: Request, *, stores: bool = False, may_repeat: bool = True
-    ) -> dict[str, Any]:
-        message = {"method": request.method, "params": request.params}
-        headers = self._session.describe(request)
-        return self._post(connection, message, headers, stores=stores, may_repeat=may_repeat) | {"id": request.id}
-
-    def _post(
-        self,
-        connection: "Connection",
-        message: Mapping[str, Any],
-        headers: Mapping[str, str],
-        *,
-        stores: bool,
-        may_repeat: bool,
-    ) -> dict[str, Any]:
-        named = {} if self._origin.session is None else {SESSION_HEADER: quote(self._origin.session, safe="")}
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode("ascii")
-        target = f"/mcp?profile={self._session.profile}"
-        return connection.post(target, body, {**ACCEPT, **named, **headers}, stores=stores, may_repeat=may_repeat)
-
-    def _call_tool(self, connection: "Connection", request: Request) -> dict[str, Any]:
-        from web.mcp.relayed_calls import RelayedCall
-
-        tool, arguments = self._session.find_tool(request.params.get("name")), request.params.get("arguments") or {}
-        if tool is None or not isinstance(arguments, dict):
-            return self._relay(connection, request, may_repeat=False)
-        call = RelayedCall(tool, self._describe_call(connection, request, arguments))
-        if tool.reads_folder:
-            return _answer_call(request, call.run_here(connection))
-        relayed = request._replace(params=request.params | {"arguments": call.arguments})
-        try:
-            return self._relay(connection, relayed, stores=call.stores, may_repeat=call.may_repeat)
-        except ServerUnreachable as error:
-            return _answer_call(request, call.spool(connection, error))
-
-    def _describe_call(self, connection: "Server", request: Request, arguments: Mapping[str, Any]) -> "ToolCall":
-        from web.mcp.rendering import ShownIds
-        from web.mcp.tool import ToolCall, find_thread
-
-        session = find_thread(request.params.get("_meta")) or self._origin.session
-        agent = self._session.find_client(request) or None
-        return ToolCall(connection, ShownIds(), agent, self._origin.folder, arguments, session)
-
-
-def _answer_call(request: Request, result: "ToolResult") -> dict[str, Any]:
-    """Return the answer to a call that this process has carried out."""
-    return _answer_text(request, result.text, result.meta or {}, is_error=False)
-
-
-def _answer_text(request: Request, text: str, meta: Mapping[str, Any], *, is_error: bool) -> dict[str, Any]:
-    """Return the answer to a call, in the form of the request's version. A model reads the text, also of an error."""
-    answer: dict[str, Any] = {} if request.envelope is None else sign()
-    answer |= {"content": [{"type": "text", "text": text}], "isError": is_error}
-    metadata = answer.get("_meta", {}) | meta
-    return request.answer(answer | ({"_meta": metadata} if metadata else {}))

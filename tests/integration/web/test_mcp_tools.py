@@ -33,7 +33,7 @@ from web.mcp.front import SessionSubscriptions
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES, REVEALED
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, SUBSCRIPTION_ID, VERSIONS
 from web.mcp.offered_tools import MORE_TOOLS, Switches
-from web.mcp.relay import Origin, Relay
+from web.mcp.relay import Relay
 from web.mcp.relayed_calls import RelayedCall
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
 from web.mcp.server import ToolCaller, build_server
@@ -751,7 +751,10 @@ def test_the_host_and_the_session_of_its_agent_reach_the_server():
     call = bare("tools/call", 1, params={"name": "recall", "arguments": {"query": "x"}})
     named = {"clientInfo": {"name": " @scope/my agent é ", "version": "1"}}
     server = PlayedServer()
-    converse([hello(**named), call], server, origin=Origin("/work/shop", "s/1 é"))
+    client = MessageClient("http://127.0.0.1:1")
+    client.post_message = lambda target, body, headers, _workspace: server.post(target, body, headers)
+    connection = Connection(client, lambda **_: "default", session="s/1 é")
+    converse([hello(**named), call], connection)
     [(target, message, headers, _)] = server.got
     assert target == "/mcp?profile=core"
     assert message["params"] == call["params"]
@@ -991,6 +994,6 @@ def test_nothing_heavy_is_loaded_before_the_lists():
 
 
 def test_the_relay_loads_neither_the_sdk_nor_a_model_nor_a_store():
-    loaded = modules_after("import web.mcp.relay, web.mcp.relayed_calls, web.mcp.connection, web.mcp.full_tools")
+    loaded = modules_after("import web.mcp.relay, web.mcp.server_requests, web.mcp.full_tools")
     heavy = {"torch", "spacy", "onnxruntime", "numpy", "tokenizers", "lancedb", "flask", "sqlite_utils", "bm25s"}
     assert loaded & (heavy | {"mcp", "mcp_types", "pydantic", "anyio"}) == set()
