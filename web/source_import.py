@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -315,6 +315,7 @@ def draft_body(draft: Draft) -> dict[str, Any]:
         "expires_at": draft.expires_at,
         "sensitivity": draft.sensitivity,
         "edges": [{"kind": edge.kind, "to": edge.to} for edge in draft.edges],
+        **asdict(draft.extraction),
     }
     if draft.scope is not None:
         body["scope"] = {"kind": draft.scope.kind, "id": draft.scope.id}

@@ -197,6 +197,7 @@ class CaptureStage:
         draft, policy = self._propose(turn, text, settings).draft, replace(settings.policy, author=who)
         # What replaces a statement lasts as that one did, whatever its own words.
         draft = replace(draft, metadata={"turn": turn.seq})
+        rests = list(self._list_rests(replaced, settings))
         if here:
             with self.database.write() as db:
                 if not turns.by_seqs(db, [turn.seq]):
@@ -207,7 +208,7 @@ class CaptureStage:
                     here, made = [*here, made], None
                 older = said_changes.replace_all(db, replace(draft, scope=None), made, here, policy)
                 close_goals(db, older, turn.content)
-                for rest in self._list_rests(replaced, settings):
+                for rest in rests:
                     said_changes.store(db, rest, policy)
         if of_person:
             with self.personal(who).write() as db:

@@ -19,6 +19,8 @@ from pipeline.workspace import Workspace
 # More imported memories than this are only counted.
 LISTED_IMPORTS = 5
 MOST_CHANGES = 500
+# The clock of a file system may be behind that of the program by a tick or, on FAT, two seconds.
+FILE_CLOCK_S = 2.0
 MOST_ACTS = 20
 OPERATIONS = (
     changes.CREATE,
@@ -115,7 +117,7 @@ class WorkspaceDay:
 
 def list_written_since(databases: Databases, since: datetime) -> list[str]:
     """List the workspaces that were written since a time, without opening their stores."""
-    since_ns = int(since.timestamp() * 1e9)
+    since_ns = int((since.timestamp() - FILE_CLOCK_S) * 1e9)
     return [name for name, files in databases.states().items() if max(written for _, written, _ in files) >= since_ns]
 
 

@@ -114,6 +114,6 @@ def test_a_setup_ends_with_questions_that_past_sessions_answer(machine):
     assert json.loads(machine.reverie("status", "--json"))["sessions"]["text"] == imported
 
     first = wait_until("a brief", lambda: machine.start_session("first"))
-    for part in ("warehouse", "Decided in past sessions", "“make test”", "“alembic upgrade head”", "jitter"):
+    for part in ("warehouse", "PostgreSQL", "“make test”", "“alembic upgrade head”", "jitter"):
         assert part in first
     assert "past sessions" not in machine.start_session("second")

@@ -65,8 +65,8 @@ class RoleBody(bodies.Body):
 class TokenQuery(bodies.Body):
     """Tokens to revoke: that of a device, that with an id, or all."""
 
-    device: str | None = None
-    token: str | None = None
+    device: PersonName | None = None
+    token: Annotated[str, StringConstraints(max_length=people.MAX_ID_CHARS)] | None = None
 
 
 class TokenAnswer(Answer):

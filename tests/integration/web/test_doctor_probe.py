@@ -62,7 +62,7 @@ def programs(tmp_path, monkeypatch):
     monkeypatch.setattr(configured_commands, "_read_timeout_s", lambda _timeout: 60.0)
     monkeypatch.setattr(mcp_probe, "WITHIN_S", 60.0)
     monkeypatch.setattr(doctor_probe, "PROBE_TIMEOUT_S", 60.0)
-    monkeypatch.setattr(environment, "programs_folder", lambda: folder)
+    monkeypatch.setattr("web.cli.setup.programs_folder", lambda: folder)
     return write
 
 

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
 from pipeline.ingest.fields import Item, Skipped, Unchanged
 from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Sensitivity, Source
+from pipeline.records.extraction import Disposition, Extraction
 from tests.fakes.command_line import serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from web.client import Client
@@ -302,15 +303,18 @@ def test_everything_that_a_draft_holds_arrives(client):
         expires_at="2999-01-02T03:04:05.000Z",
         sensitivity=Sensitivity.PRIVATE,
         edges=(EdgeDraft(EdgeKind.SUPPORTS, earlier),),
+        extraction=Extraction(value="nine", evidence="opens at nine", confidence=0.9, disposition=Disposition.STORE),
     )
-    # Imports have keys of their own.
-    assert set(draft_body(draft)) == Draft.__dataclass_fields__.keys() - {"source", "id"}
+    # Imports have keys of their own; a body has the fields of an extraction.
+    fields = Draft.__dataclass_fields__.keys() - {"source", "id", "extraction"}
+    assert set(draft_body(draft)) == fields | Extraction.__dataclass_fields__.keys()
     Intake(client, SOURCE).take(reader(Item("a", "1", (draft,))))
     [listed] = client.items("/v1/memories", 10, scope="agent:reviewer")
     memory = client.memory(listed["id"])
     assert memory["anchor"]["lines"] == [3, 3]
     assert (memory["branch"], memory["session_id"], memory["importance"]) == ("main", "s1", 0.7)
     assert [edge["id"] for edge in memory["edges"]] == [earlier]
+    assert memory["metadata"]["extraction"]["evidence"] == "opens at nine"
 
 
 texts = st.lists(st.sampled_from(["Opens", "Closes", "Sells", "Sweeps"]), max_size=3, unique=True)
