@@ -14,6 +14,7 @@ from typing import Final
 from pipeline.index.encoder import rarity
 from pipeline.jobs.mining.replacements import NEVER, stems
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.sentences import QUESTION_MARKS
 
 # A wrong replacement hides something true, so a pair needs more than even odds.
 LEAST: Final = 0.55
@@ -50,16 +51,11 @@ _WEIGHTS: Final[Mapping[str, float]] = {
     "number only now": -0.69,
     "number only before": -0.41,
 }
+# Between a restated value and the message that gave it.
+RESTATED: Final = " (“"
 _ARROW = re.compile(r"→|->|=>")
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,:]\d+)*)\s*(%|[a-zµ]+)?", re.IGNORECASE)
-# "Don't wonder when test data is gone": a condition announces nothing.
-_CONDITION = re.compile(
-    r"(?<!\w)(?:when|whenever|if|unless|wenn|falls|sofern|quand|lorsque|si|cuando)\s[^,;:.!?]*", re.IGNORECASE
-)
 _PART = re.compile(r"[,;.!?()]+\s|\s[-–—]\s")
-# A clause of a statement, and where an exception to it begins.
-_CLAUSE = re.compile(r"[,;.!?()]+\s|\s[-–—]\s|\s(?:but|and|aber|und|mais|et|pero|y|ma|e)\s", re.IGNORECASE)
-_EXCEPTION = re.compile(r"\s(?:but|except|aber|außer|mais|sauf|pero|excepto|ma|tranne)\s", re.IGNORECASE)
 _ELLIPSIS_STEMS, _ELLIPSIS_WORDS = 4, 12
 # More about a subject says nothing more about whether it is the same.
 _MOST_SHARED, _MOST_NAMED = 2.5, 1.5
@@ -124,15 +120,18 @@ class SaidChange:
         if self.names_subject(older):
             lacks_value = _numbers(older) and not _numbers(self.text) and _numbers(self.answer)
             return f"{self.text} ({self.answer})" if lacks_value else self.text
-        # A value that was restated before has its message behind it.
-        older = older.partition(" (“")[0]
+        return self.change_value(older) or f"{older.partition(RESTATED)[0]} → {self.text}"
+
+    def change_value(self, older: str) -> str | None:
+        """Return an earlier statement with the value of the message; None unless both have one value."""
+        older = older.partition(RESTATED)[0]
         known, old = _numbers(older), list(_NUMBER.finditer(older))
         new = [match for match in _NUMBER.finditer(_write_digits(self.text)) if match[1].replace(",", ".") not in known]
-        if len(new) == len(old) == 1:
-            value = old[0][0].replace(old[0][1], new[0][1]) if _is_same_unit(new[0][2], old[0][2]) else new[0][0]
-            stated = f"{older[: old[0].start()]}{value}{older[old[0].end() :]}".rstrip(" .!")
-            return f"{stated} (“{self.text}”)"
-        return f"{older} → {self.text}"
+        if not len(new) == len(old) == 1:
+            return None
+        value = old[0][0].replace(old[0][1], new[0][1]) if _is_same_unit(new[0][2], old[0][2]) else new[0][0]
+        stated = f"{older[: old[0].start()]}{value}{older[old[0].end() :]}".rstrip(" .!")
+        return f"{stated}{RESTATED}{self.text}”)"
 
     def weigh(self, older: str, closeness: float) -> float:
         """Return the probability that the message replaces or ends an earlier statement of a given closeness."""
@@ -142,7 +141,8 @@ class SaidChange:
     def measure(self, older: str, closeness: float) -> Mapping[str, float]:
         """Return the features of the message and an earlier statement."""
         says = {name: float(_says(name, self.text)) for name in ("added", "repeated", "state")}
-        text = _CONDITION.sub(" ", self.text)
+        # "Don't wonder when test data is gone": a condition announces nothing.
+        text = _patterns()["condition"].sub(" ", self.text)
         ended = (
             _says("ended", text)
             or (_says("reached", text) and _says("aims", older) and not _says("sets_aim", text))
@@ -151,7 +151,6 @@ class SaidChange:
         changed, hints = _says_changed(text), _says("hints", text)
         is_change = float(changed or ended)
         shared = _sum_rarity(_shared(self.meaning, older))
-        told = float(bool(_numbers(self.context).items() & _numbers(older).items()))
         named = _sum_rarity(_shared(self.text if self.context else _parts_of_change(self.text), older))
         return {
             "closeness": closeness,
@@ -163,7 +162,7 @@ class SaidChange:
             "shared words": min(shared, _MOST_SHARED) / _MOST_SHARED,
             "words of the change": min(named, _MOST_NAMED),
             "shared words of a change": min(shared, 1) * is_change,
-            "value named before": told,
+            "value named before": float(bool(_numbers(self.context).items() & _numbers(older).items())),
             "change with an addition": is_change * says["added"],
             "lasts": min(self.lasts, _MOST_LASTS),
             "words": math.log(len(self.text.split())),
@@ -192,7 +191,7 @@ def _measure_numbers(change: SaidChange, older: str, is_change: float) -> Mappin
 
 def is_stated(text: str) -> bool:
     """Return whether a message is short and is no question, proposal, plan or wish of another person."""
-    return len(text) <= LONGEST and not text.endswith(("?", "？")) and not _says("open", text)
+    return len(text) <= LONGEST and not text.endswith(QUESTION_MARKS) and not _says("open", text)
 
 
 def may_change(text: str, lasts: float = 0.0) -> bool:
@@ -206,7 +205,7 @@ def split_clauses(text: str) -> list[str]:
     """Return the clauses of a statement."""
     clauses: list[str] = []
     start = 0
-    for end in (*(match.start() for match in _CLAUSE.finditer(text)), len(text)):
+    for end in (*(match.start() for match in _clause_end().finditer(text)), len(text)):
         clause = text[start:end].strip(" ,;:.!?()-–—")
         if len(clause.split()) >= LEAST_CLAUSE_WORDS:
             clauses.append(clause)
@@ -215,10 +214,8 @@ def split_clauses(text: str) -> list[str]:
 
 
 def read_untouched(text: str, clause: str) -> str:
-    """Return what a statement says before a clause, without an exception: it does not depend on the clause."""
-    before = text[: text.index(clause)]
-    if (exception := _EXCEPTION.search(before)) is not None:
-        before = before[: exception.start()]
+    """Return the part of a statement before a clause, without an exception: it does not depend on the clause."""
+    before, *_ = _patterns()["exception"].split(text[: text.index(clause)])
     return before.strip(" ,;:-–—(")
 
 
@@ -240,9 +237,7 @@ def needs_context(text: str) -> bool:
 def settle_value(text: str, older: str) -> str | None:
     """Return an earlier sentence with the value that a text gives instead of its own; None if the text gives none."""
     change = SaidChange(text)
-    if not needs_context(text) or change.names_subject(older) or len(_numbers(older)) != 1:
-        return None
-    return change.restate(older) if len(_numbers(text).keys() - _numbers(older).keys()) == 1 else None
+    return change.change_value(older) if needs_context(text) and not change.names_subject(older) else None
 
 
 def _says_changed(text: str) -> bool:
@@ -309,6 +304,12 @@ def _is_same_unit(unit: str | None, other: str | None) -> bool:
 
 
 @cache
+def _clause_end() -> "re.Pattern[str]":
+    conjunctions = load_lexicon("said_changes").alternatives("conjunctions")
+    return re.compile(rf"{_PART.pattern}|\s(?:{conjunctions})\s", re.IGNORECASE)
+
+
+@cache
 def _weak_stems() -> frozenset[str]:
     return stems(" ".join(load_lexicon("said_changes").words("weak")))
 
@@ -317,6 +318,5 @@ def _weak_stems() -> frozenset[str]:
 def _patterns() -> "Mapping[str, re.Pattern[str]]":
     lexicon = load_lexicon("said_changes")
     others = ("changed", "aims", "sets_aim", "goal_reached", "forbids", "added", "repeated", "state", "open")
-    return {
-        name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in (*_ANNOUNCING, *others)
-    }
+    names = (*_ANNOUNCING, *others, "condition", "exception")
+    return {name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in names}

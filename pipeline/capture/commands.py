@@ -130,6 +130,11 @@ def read_commands(message: str) -> list[MemoryCommand]:
     return commands
 
 
+def has_sure_command(message: str) -> bool:
+    """Return whether a message contains a command that can mean nothing else."""
+    return any(not command.is_loose for command in read_commands(message))
+
+
 def _may_be_pasted(passages: Sequence[Passage]) -> bool:
     """Return whether commands may belong to text that was pasted without a mark.
 

@@ -9,6 +9,7 @@ from pipeline.capture.change_pairs import settle_value
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.statements import AGENT_MARK, Label, Statement
 from pipeline.text.own_words import list_own_lines
+from pipeline.text.sentences import QUESTION_MARKS
 
 # A longer message says itself what it means, and a longer confirmation asks for work.
 MOST_WORDS: Final = 16
@@ -39,13 +40,12 @@ def settle_values(sentences: Sequence[str]) -> list[str]:
     """Return the sentences of a message, each with the value that a later one gives it: "3 years. No, make it 2"."""
     settled: list[str] = []
     for sentence in sentences:
-        places = range(len(settled) - 1, max(-1, len(settled) - 1 - FURTHEST_VALUE), -1)
-        found = ((place, settle_value(sentence, settled[place])) for place in places)
-        place, stated = next(((place, text) for place, text in found if text is not None), (None, None))
-        if place is None or stated is None:
-            settled.append(sentence)
+        for place in reversed(range(max(0, len(settled) - FURTHEST_VALUE), len(settled))):
+            if (stated := settle_value(sentence, settled[place])) is not None:
+                settled[place] = stated
+                break
         else:
-            settled[place] = stated
+            settled.append(sentence)
     return settled
 
 
@@ -90,7 +90,7 @@ def _list_answers(exchange: Exchange, states: bool) -> list[str]:
     named, numbers = _terms(said), _numbers(said)
     if numbers:
         return [answer for answer in answers if _numbers(answer) & numbers]
-    if words > MOST_CONFIRMING_WORDS or said.endswith(("?", "？")):
+    if words > MOST_CONFIRMING_WORDS or said.endswith(QUESTION_MARKS):
         return []
     proposed = _terms(exchange.before)
     return [

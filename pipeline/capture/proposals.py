@@ -16,14 +16,13 @@ from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
 from pipeline.text.normalize import shorten
 from pipeline.text.own_words import list_own_lines
-from pipeline.text.sentences import split_typed_sentences
+from pipeline.text.sentences import QUESTION_MARKS, split_typed_sentences
 
 # Of a longer message, read the end (usually the request) and the start.
 READ_CHARS = 6000
 MOST_SENTENCES = 60
 LONGEST_SENTENCE = 400
 MIN_WORDS_PER_SENTENCE = 2
-QUESTION_MARKS = ("?", "？")
 # Minimum probability that a sentence is lasting: lower for kinds that are rarely confused with work or small talk
 # (decision 0081).
 MIN_LASTING_PROBABILITY = 0.56

@@ -3,7 +3,7 @@
 The message takes effect at once. If capture did not keep it as a lasting statement, it is stored as a memory.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Final
@@ -15,6 +15,7 @@ from pipeline.capture.change_pairs import (
     LEAST_FURTHER,
     LEAST_UNKEPT,
     LONGEST,
+    RESTATED,
     SaidChange,
     is_stated,
     may_change,
@@ -22,7 +23,7 @@ from pipeline.capture.change_pairs import (
     says_goal_reached,
     split_clauses,
 )
-from pipeline.capture.commands import read_commands
+from pipeline.capture.commands import has_sure_command, read_commands
 from pipeline.capture.exchanges import settle_values
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.statements import Statement
@@ -34,7 +35,7 @@ from pipeline.records.write_policy import WritePolicy
 from pipeline.store import audit, changes, edges, memories, turn_search, turns
 from pipeline.store.audit import AuditAction
 from pipeline.store.turns import Role, Turn
-from pipeline.text.own_words import list_own_lines
+from pipeline.text.own_words import join_own_lines
 from pipeline.times import utc_now
 from pipeline.write.accept import write_all
 from pipeline.write.fact_placement import end_at
@@ -56,7 +57,7 @@ ANSWER_CHARS: Final = 200
 class EarlierStatement:
     """A sentence that a person said, and the memory that was made of it, if any.
 
-    `rest` is what still holds of a statement that is replaced.
+    `rest` is the part of a replaced statement that remains valid.
     """
 
     text: str
@@ -68,7 +69,7 @@ class EarlierStatement:
 def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]) -> SaidChange | None:
     """Return what a message may change, with what was said around it that it needs; None for other messages."""
     text = read_stated(turn.content)
-    if not text or not is_stated(text) or any(not command.is_loose for command in read_commands(turn.content)):
+    if not text or not is_stated(text) or has_sure_command(turn.content):
         return None
     after = turns.find_answer(db, turn)
     answer = "" if after is None else next(iter(list_sentences(after.content[:LONGEST])), "")
@@ -88,8 +89,8 @@ def read_stated(message: str) -> str:
     sentences = list_sentences(message)
     settled = settle_values(sentences)
     if len(settled) < len(sentences):
-        return " ".join(sentence.partition(" (“")[0] for sentence in settled)
-    return " ".join(" ".join(list_own_lines(message)).split())
+        return " ".join(sentence.partition(RESTATED)[0] for sentence in settled)
+    return join_own_lines(message)
 
 
 def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[EarlierStatement]:
@@ -116,7 +117,7 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
             statement
             for statement in found
             if len(statement.text.split()) >= LEAST_WORDS
-            # What was kept was stated, whatever its words; only an announced change is about it.
+            # A memory that reads like a plan or a question is compared with announced changes only.
             and (is_stated(statement.text) or (statement.memory is not None and change.announces))
             and change.shares_subject(statement.text)
         ]
@@ -128,44 +129,47 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
 def choose_replaced(
     change: SaidChange, earlier: Sequence[EarlierStatement], encoder: Encoder
 ) -> list[EarlierStatement]:
-    """Return the statements that a message surely replaces or ends, the surest first, each with what still holds."""
+    """Return the statements that a message surely replaces or ends, the surest first, each with its valid part."""
     if not earlier:
         return []
-    vectors = _encode(encoder, [change.meaning, *(statement.text for statement in earlier)])
-    weighed = _weigh(change, [statement.text for statement in earlier], vectors, encoder)
-    likely = sorted((number for number in range(len(earlier)) if weighed[number] >= LEAST), key=lambda n: -weighed[n])
-    found: list[int] = []
+    meaning, *vectors = _encode(encoder, [change.meaning, *(statement.text for statement in earlier)])
+    weighed = _weigh(change, [statement.text for statement in earlier], meaning, vectors, encoder)
+    first: Vector | None = None
     replaced: list[EarlierStatement] = []
-    for number in likely:
-        # What is replaced next to the first states nearly the same: it was said twice.
-        if found and _compare(vectors[[1 + number]], vectors[1 + found[0]], encoder)[0] < LEAST_ALIKE:
+    for number in sorted(range(len(earlier)), key=lambda number: -weighed[number]):
+        statement, vector = earlier[number], vectors[number]
+        bars = (LEAST, 0 if statement.memory is not None else LEAST_UNKEPT, 0 if first is None else LEAST_FURTHER)
+        if weighed[number] < max(bars):
             continue
-        statement, bar = earlier[number], LEAST_FURTHER if found else LEAST
-        bar = max(bar, LEAST if statement.memory is not None else LEAST_UNKEPT)
-        rest = None if weighed[number] < bar else _find_untouched(change, statement.text, encoder)
+        # What is replaced next to the first states nearly the same: it was said twice.
+        if first is not None and _compare(vector, first, encoder) < LEAST_ALIKE:
+            continue
+        rest = _find_untouched(change, statement.text, meaning, encoder)
         if rest is not None:
-            found.append(number)
+            first = vector if first is None else first
             replaced.append(replace(statement, rest=rest))
-        if len(found) == MAX_REPLACED:
-            break
+            if len(replaced) == MAX_REPLACED:
+                break
     return replaced
 
 
-def _find_untouched(change: SaidChange, text: str, encoder: Encoder) -> str | None:
-    """Return what a change leaves of a statement; None if no clause of it is changed."""
+def _find_untouched(change: SaidChange, text: str, meaning: Vector, encoder: Encoder) -> str | None:
+    """Return the part of a statement that a change leaves; None if no clause of it is changed."""
     clauses = split_clauses(text)
     if len(clauses) <= 1:
         return ""
-    vectors = _encode(encoder, [change.meaning, *clauses])
-    weighed = _weigh(change, clauses, vectors, encoder)
+    weighed = _weigh(change, clauses, meaning, _encode(encoder, clauses), encoder)
     bar = max(LEAST, NEARLY_SURE * max(weighed))
     changed = next((clause for clause, weight in zip(clauses, weighed, strict=True) if weight >= bar), None)
     return None if changed is None else read_untouched(text, changed)
 
 
-def _weigh(change: SaidChange, texts: Sequence[str], vectors: Vector, encoder: Encoder) -> list[float]:
-    closeness = _compare(vectors[1:], vectors[0], encoder)
-    return [change.weigh(text, float(close)) for text, close in zip(texts, closeness, strict=True)]
+def _weigh(
+    change: SaidChange, texts: Sequence[str], meaning: Vector, vectors: Iterable[Vector], encoder: Encoder
+) -> list[float]:
+    """Return for each text, with its vector, the probability that a change of this meaning replaces it."""
+    pairs = zip(texts, vectors, strict=True)
+    return [change.weigh(text, _compare(vector, meaning, encoder)) for text, vector in pairs]
 
 
 def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory]) -> None:
@@ -233,11 +237,10 @@ def _text_of(memory: Memory) -> str:
     return said if isinstance(said, str) else memory.content
 
 
-def _compare(vectors: Vector, other: Vector, encoder: Encoder) -> Vector:
-    """Return how close vectors are to another, from 0, as close as unrelated texts, to 1."""
+def _compare(vector: Vector, other: Vector, encoder: Encoder) -> float:
+    """Return how close two vectors are, from 0, as close as unrelated texts, to 1."""
     background = baseline(encoder.background)
-    closeness: Vector = np.clip((vectors @ other - background) / (1 - background), 0, None)
-    return closeness
+    return max(0.0, float((vector @ other - background) / (1 - background)))
 
 
 def _encode(encoder: Encoder, texts: Sequence[str]) -> Vector:

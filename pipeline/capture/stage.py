@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.capture import said_changes
 from pipeline.capture.change_pairs import SaidChange, is_stated
-from pipeline.capture.commands import read_commands
+from pipeline.capture.commands import has_sure_command
 from pipeline.capture.ended_goals import close_goals
 from pipeline.capture.exchanges import Exchange, drop_settled, find_settled, settle_values
 from pipeline.capture.model import extract, supersede_named
@@ -122,8 +122,7 @@ class CaptureStage:
                 return statements, []
         classified = self._weigh(sentences)
         chosen = choose_lasting(classified)
-        obeyed = any(not command.is_loose for command in read_commands(turn.content))
-        settled = [] if obeyed else find_settled(exchange, classified, chosen, self._weigh)
+        settled = [] if has_sure_command(turn.content) else find_settled(exchange, classified, chosen, self._weigh)
         return [*drop_settled(chosen, settled), *settled], list(explain_dropped(classified, chosen))
 
     def _read_exchange(self, turn: Turn) -> Exchange:
@@ -216,7 +215,7 @@ class CaptureStage:
                 said_changes.replace_all(db, draft, None, of_person, replace(policy, branch=None))
 
     def _list_rests(self, replaced: Sequence[EarlierStatement], settings: CaptureSettings) -> Iterator[Draft]:
-        """Yield what still holds of statements that were changed in part."""
+        """Yield the parts that remain valid of statements that were changed in part."""
         for old in replaced:
             if old.memory is not None and is_stated(old.rest) and choose_lasting([self._classify(old.rest)]):
                 yield replace(self._propose(old.turn, old.rest, settings).draft, scope=None)

@@ -30,7 +30,7 @@ from pipeline.store import agent_sessions, goals, memories, meta, turn_search, t
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.database import Database
 from pipeline.store.impressions import Impression, make_impressions
-from pipeline.text.own_words import list_own_lines
+from pipeline.text.own_words import join_own_lines
 
 ACTIONS_SHOWN = 12
 # The order of a brief. Rules and goals are chosen first, then what was confirmed, used or said lately.
@@ -109,10 +109,7 @@ def _read_messages(db: Connection, candidates: Sequence[Memory]) -> dict[int, st
     captured = {memory.seq: memory for memory in candidates if memory.said_by is not None}
     turn_of = {seq: memory.metadata["turn"] for seq, memory in captured.items()}
     replaced = turn_search.list_not_current(db, turn_of.values())
-    said = {
-        turn.seq: " ".join(" ".join(list_own_lines(turn.content)).split())
-        for turn in turns.by_seqs(db, list(turn_of.values()))
-    }
+    said = {turn.seq: join_own_lines(turn.content) for turn in turns.by_seqs(db, list(turn_of.values()))}
     return {
         seq: said[turn]
         for seq, turn in turn_of.items()

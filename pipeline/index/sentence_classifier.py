@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.index.encoder import Encoder
+from pipeline.text.sentences import QUESTION_MARKS
 
 Matrix = NDArray[np.floating[Any]]
 Example = tuple[str, str]
@@ -249,7 +250,7 @@ def _marks(sentence: str) -> tuple[float, ...]:
     """Return the formal features of a sentence in any language."""
     words = sentence.split()
     return (
-        sentence.rstrip().endswith(("?", "？")),
+        sentence.rstrip().endswith(QUESTION_MARKS),
         any(sign.isdigit() for sign in sentence),
         _NAMES_CODE.search(sentence) is not None,
         float(np.log(len(words) + 1)) - 2,

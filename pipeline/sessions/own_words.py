@@ -28,7 +28,8 @@ from pipeline.sessions.search import search_turn_vectors
 from pipeline.store import memories, turn_search
 from pipeline.store.turn_search import FoundTurn
 from pipeline.text.messages import is_small_talk
-from pipeline.text.own_words import list_own_lines
+from pipeline.text.own_words import join_own_lines
+from pipeline.text.sentences import QUESTION_MARKS
 
 # Chosen on the labelled days of two developers (decision 0079): the bar leaves one line per prompt.
 INFORMATION = 0.2
@@ -41,7 +42,6 @@ NEAR_MISSES = 2
 NEAR_BACKGROUND = 0.05
 # A message with fewer words rarely makes sense in another session.
 LEAST_WORDS = 4
-QUESTION_MARKS = ("?", "？")
 # Messages of the person that are compared, the newest.
 COMPARED = 20_000
 COMPARED_BY_ACTIVITY = 100
@@ -140,15 +140,11 @@ def _list_best(db: Connection, session: AgentSession, rows: Seqs, scores: Floats
 
 def _states(turn: FoundTurn) -> bool:
     """Return whether a message states something, so that it may matter in another session."""
-    text = _own_text(turn)
+    text = join_own_lines(turn.content)
     if text.endswith(QUESTION_MARKS) or len(text.split()) < LEAST_WORDS or _FORGETS.match(text) is not None:
         return False
     return not read_commands(turn.content)
 
 
-def _own_text(turn: FoundTurn) -> str:
-    return " ".join(" ".join(list_own_lines(turn.content)).split())
-
-
 def _own_message(turn: FoundTurn, score: float, made: Sequence[Memory]) -> OwnMessage:
-    return OwnMessage(turn.seq, turn.at, _own_text(turn), score, tuple(made))
+    return OwnMessage(turn.seq, turn.at, join_own_lines(turn.content), score, tuple(made))

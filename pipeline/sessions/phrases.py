@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.sentences import QUESTION_MARKS
 
 # An acknowledgement and an article may precede the words that sum up.
 _BEFORE_RECAP = (
@@ -46,7 +47,7 @@ def _consent() -> "re.Pattern[str]":
 
 def asks(sentence: str) -> bool:
     """Return whether a sentence is a question."""
-    return sentence.rstrip("\"'”»)* ").endswith(("?", "？"))
+    return sentence.rstrip("\"'”»)* ").endswith(QUESTION_MARKS)
 
 
 def sums_up(sentence: str) -> bool:

@@ -48,6 +48,11 @@ def list_own_lines(message: str) -> list[str]:
     return [line for passage in split_message(message) if passage.origin is Origin.PERSON for line in passage.lines]
 
 
+def join_own_lines(message: str) -> str:
+    """Return the person's own words in one line."""
+    return " ".join(" ".join(list_own_lines(message)).split())
+
+
 def drop_host_text(message: str) -> str:
     """Return a message without the passages of the host; unchanged if there are none."""
     if not _may_contain_host_text(message):
