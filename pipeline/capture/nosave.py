@@ -24,7 +24,7 @@ from pipeline.text.private_blocks import is_private
 from pipeline.text.sentences import split_sentences, split_typed_sentences
 
 if TYPE_CHECKING:
-    from pipeline.index.sentence_classifier import Examples, Matrix
+    from pipeline.index.sentence_classifier import Matrix
 
 # Minimum score of the commands together. Higher loses secrets, lower loses memories. It rises with the number of texts
 # of a message and with each word of a text beyond SHORT_COMMAND: more words look like a command by chance.
@@ -116,16 +116,17 @@ def _guess(sentences: Sequence[str]) -> NoSave | None:
 
 def _is_brief(text: str) -> bool:
     words = _list_words(text)
-    concepts = {concept for word in words for concept in _concepts(word)}
-    return len(words) <= _BRIEF_WORDS and not concepts & _SESSION_CONCEPTS
+    return len(words) <= _BRIEF_WORDS and not any(_SESSION_CONCEPTS & set(_concepts(word)) for word in words)
 
 
 def _list_parts(sentence: str) -> list[str]:
     """Return the first words of a sentence up to a colon, if there is one, and the sentence.
 
-    In "not for your notes: …", the text after the colon may be about anything.
+    In "not for your notes: …", the text after the colon may be about anything. "I always forget: …" orders nothing.
     """
     label = _LABEL.match(sentence)
+    if label is not None and re.search(load_lexicon("nosave").alternatives("own_memory"), _fold(label[0])):
+        return [sentence[label.end() :]]
     return [sentence] if label is None else [label[0], sentence]
 
 
@@ -183,17 +184,12 @@ def _refusals() -> frozenset[Feature]:
 
 @cache
 def _classifier() -> NoSaveClassifier:
-    from pipeline.index.sentence_classifier import list_examples
+    from pipeline.index.sentence_classifier import Examples, list_examples
 
-    examples = list_examples(_examples())
+    source = Examples("pipeline.capture", "nosave_examples", LABELS, vector_scale=0, mark_scale=0, penalty=_PENALTY)
+    examples = list_examples(source)
     features = [frozenset(_list_features(_list_words(text))) for text, _ in examples]
     return fit(features, [label for _, label in examples])
-
-
-def _examples() -> "Examples":
-    from pipeline.index.sentence_classifier import Examples
-
-    return Examples("pipeline.capture", "nosave_examples", LABELS, vector_scale=0, mark_scale=0, penalty=_PENALTY)
 
 
 def fit(features: Sequence[frozenset[Feature]], labels: Sequence[str]) -> NoSaveClassifier:

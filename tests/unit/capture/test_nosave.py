@@ -19,6 +19,8 @@ BOUNDS = {
     "nosave/french": (0.75, 0.1),
     "nosave_work/dev": (0.9, 0.1),
     "nosave_work/test": (0.9, 0.05),
+    # Rules and reminders of a project, no commands.
+    "nosave_work/rules": (0, 0.1),
 }
 
 
@@ -81,6 +83,10 @@ def test_commands_that_the_classifier_was_not_fitted_on_are_recognized(name):
         ("Speicher die Datei noch nicht.", None),
         ("El formulario no guarda los datos.", None),
         ("Le formulaire n'enregistre pas la date.", None),
+        ("no internal names and no ticket ids in release notes, please, ever", None),
+        ("I keep forgetting: the pager rota is in infra/oncall.yml", None),
+        ("Patientendaten NIE ins Log. Der Datenschutz hat uns letztes Jahr fast den Kopf abgerissen", None),
+        ("I forgot to say: don't store this", SENTENCE),
     ],
 )
 def test_a_question_is_recognized(said, command):
