@@ -73,13 +73,16 @@ _ANNOUNCING: Final = ("hints", "ended", "reached", "permits", "pointing")
 class SaidChange:
     """A message that may change earlier statements, and the words that it refers to without repeating them.
 
-    `lasts` is the probability that it is a lasting statement; `answer` is what the agent said to it first.
+    `lasts` is the probability that it is a lasting statement; `answer` is what the agent said to it first. `starts` is
+    the later time from which it is true. Then `text` is what the person will say at that time, and `said` the message.
     """
 
     text: str
     context: str = ""
     lasts: float = 0.5
     answer: str = ""
+    starts: str | None = None
+    said: str = ""
 
     @classmethod
     def read(cls, text: str, lasts: float, before: str = "", answer: str = "") -> "SaidChange":
@@ -117,6 +120,8 @@ class SaidChange:
 
         "The port is switched now" has its value in the answer, "make it 8" its subject in the statement.
         """
+        if self.starts is not None:
+            return self.said if self.names_subject(older) else f"{older.partition(RESTATED)[0]} → {self.said}"
         if self.names_subject(older):
             lacks_value = _numbers(older) and not _numbers(self.text) and _numbers(self.answer)
             return f"{self.text} ({self.answer})" if lacks_value else self.text
@@ -191,11 +196,21 @@ def _measure_numbers(change: SaidChange, older: str, is_change: float) -> Mappin
 
 def is_stated(text: str) -> bool:
     """Return whether a message is short and is no question, proposal, plan or wish of another person."""
+    return is_settled(text) and not _says("later", text)
+
+
+def is_settled(text: str) -> bool:
+    """Return whether a message is short, and says what is or will be true."""
     return len(text) <= LONGEST and not text.endswith(QUESTION_MARKS) and not _says("open", text)
 
 
-def may_change(text: str, lasts: float = 0.0) -> bool:
-    """Return whether a message may replace or end an earlier statement now: it announces a change, or it lasts."""
+def may_change(text: str, lasts: float = 0.0, *, later: bool = False) -> bool:
+    """Return whether a message may replace or end an earlier statement: it announces a change, or it lasts.
+
+    For `later`, words must announce it.
+    """
+    if later:
+        return is_settled(text) and SaidChange(text).announces
     if not is_stated(text):
         return False
     return lasts >= LEAST_LASTS or _says_changed(text) or any(_says(name, text) for name in _ANNOUNCING)
@@ -317,6 +332,6 @@ def _weak_stems() -> frozenset[str]:
 @cache
 def _patterns() -> "Mapping[str, re.Pattern[str]]":
     lexicon = load_lexicon("said_changes")
-    others = ("changed", "aims", "sets_aim", "goal_reached", "forbids", "added", "repeated", "state", "open")
+    others = ("changed", "aims", "sets_aim", "goal_reached", "forbids", "added", "repeated", "state", "open", "later")
     names = (*_ANNOUNCING, *others, "condition", "exception")
     return {name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in names}

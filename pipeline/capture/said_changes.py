@@ -17,6 +17,7 @@ from pipeline.capture.change_pairs import (
     LONGEST,
     RESTATED,
     SaidChange,
+    is_settled,
     is_stated,
     may_change,
     read_untouched,
@@ -26,6 +27,7 @@ from pipeline.capture.change_pairs import (
 from pipeline.capture.commands import has_sure_command, read_commands
 from pipeline.capture.exchanges import settle_values
 from pipeline.capture.proposals import list_sentences
+from pipeline.capture.statement_ends import FROM_NOW, find_statement_end, find_statement_start
 from pipeline.capture.statements import Statement
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder, baseline
@@ -40,6 +42,7 @@ from pipeline.times import utc_now
 from pipeline.write.accept import write_all
 from pipeline.write.fact_placement import end_at
 from pipeline.write.prepare import prepare
+from pipeline.write.revise import expire
 
 MAKER: Final = "capture"
 # The newest messages that a change may be about.
@@ -69,19 +72,27 @@ class EarlierStatement:
 def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]) -> SaidChange | None:
     """Return what a message may change, with what was said around it that it needs; None for other messages."""
     text = read_stated(turn.content)
-    if not text or not is_stated(text) or has_sure_command(turn.content):
+    starts, stated = find_statement_start(text, turn.at) or (None, text)
+    if FROM_NOW not in stated and is_stated(text):
+        # "Piet took over on Monday" names a day, but nothing in it is for later.
+        starts, stated = None, text
+    if not stated or not is_settled(stated) or has_sure_command(turn.content):
+        return None
+    if starts is not None and find_statement_end(text, turn.at) is not None:
+        # "From Thursday to Monday, Ayşe reviews": afterwards, the earlier statement is true again.
         return None
     after = turns.find_answer(db, turn)
     answer = "" if after is None else next(iter(list_sentences(after.content[:LONGEST])), "")
     if says_goal_reached(answer):
-        text = f"{text} ({answer})"
-    lasts = classify(text).lasts
-    if not may_change(text, lasts):
+        stated = f"{stated} ({answer})"
+    lasts = classify(stated).lasts
+    if not may_change(stated, lasts, later=starts is not None):
         return None
     before = [said for said in turns.page(db, turn.session_id, 4, turn.seq) if said.role is not Role.TOOL]
     asked = next((said.content for said in before if said.role is Role.USER), "")
     answered = before[0].content[:ANSWER_CHARS] if before and before[0].role is Role.ASSISTANT else ""
-    return SaidChange.read(text, lasts, " ".join(f"{asked} {answered}".split()), answer)
+    change = SaidChange.read(stated, lasts, " ".join(f"{asked} {answered}".split()), answer)
+    return replace(change, starts=starts, said=text)
 
 
 def read_stated(message: str) -> str:
@@ -172,16 +183,21 @@ def _weigh(
     return [change.weigh(text, _compare(vector, meaning, encoder)) for text, vector in pairs]
 
 
-def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory]) -> None:
-    """Mark memories as superseded by a newer one, and end keyed facts, which have a history of their own."""
+def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory], starts: str | None = None) -> None:
+    """Mark memories as superseded by a newer one, and end keyed facts, which have a history of their own.
+
+    If the newer one is true only from a later time on, they end at that time.
+    """
     now = utc_now()
     open_seqs = {memory.seq for memory in edges.list_open_to_edges(db, [older.seq for older in replaced])}
     superseded = []
     for older in replaced:
         if older.key is not None:
-            end_at(db, older, newer.occurred_at, now)
+            end_at(db, older, starts or newer.occurred_at, now)
             audit.add(db, now, MAKER, AuditAction.CLOSE, older.id, detail={"until": older.valid_to, **newer.metadata})
             changes.append(db, changes.CLOSE, [older.id])
+        elif starts is not None:
+            expire(db, older, starts, now)
         elif older.seq in open_seqs and edges.find(db, newer.seq, EdgeKind.SUPERSEDES, older.seq, MAKER, now):
             superseded.append(older.id)
     if superseded:
@@ -189,9 +205,14 @@ def supersede(db: Connection, newer: Memory, replaced: Sequence[Memory]) -> None
 
 
 def replace_all(
-    db: Connection, draft: Draft, made: Memory | None, older: Sequence[Memory | Draft], policy: WritePolicy
+    db: Connection,
+    draft: Draft,
+    made: Memory | None,
+    older: Sequence[Memory | Draft],
+    policy: WritePolicy,
+    starts: str | None = None,
 ) -> list[Memory]:
-    """Supersede earlier statements of a store by a new one; return the superseded memories.
+    """Supersede earlier statements of a store by a new one, at a later time or at once; return their memories.
 
     `made` is the memory that was made of the new statement. Earlier statements that are not stored are stored for the
     history.
@@ -201,7 +222,7 @@ def replace_all(
         return []
     written = [old if isinstance(old, Memory) else store(db, old, policy) for old in older]
     replaced = [memory for memory in written if memory is not None and memory.id != newer.id]
-    supersede(db, newer, replaced)
+    supersede(db, newer, replaced, starts)
     return replaced
 
 
@@ -218,7 +239,7 @@ def says_less(made: Memory, change: SaidChange, older: str) -> bool:
     """
     if "agreed" in made.metadata:
         return not SaidChange(made.content).names_subject(older)
-    return change.names_subject(older) and change.restate(older) != change.text
+    return change.names_subject(older) and change.restate(older) not in (change.text, change.said)
 
 
 def store(db: Connection, draft: Draft, policy: WritePolicy) -> Memory | None:

@@ -205,14 +205,15 @@ class CaptureStage:
                 made = said_changes.find_made(db, turn)
                 if made is not None and said_changes.says_less(made, change, replaced[0].text):
                     here, made = [*here, made], None
-                older = said_changes.replace_all(db, replace(draft, scope=None), made, here, policy)
-                close_goals(db, older, turn.content)
+                older = said_changes.replace_all(db, replace(draft, scope=None), made, here, policy, change.starts)
+                if change.starts is None:
+                    close_goals(db, older, turn.content)
                 for rest in rests:
                     said_changes.store(db, rest, policy)
         if of_person:
             with self.personal(who).write() as db:
                 draft = replace(draft, scope=personal_scope(who))
-                said_changes.replace_all(db, draft, None, of_person, replace(policy, branch=None))
+                said_changes.replace_all(db, draft, None, of_person, replace(policy, branch=None), change.starts)
 
     def _list_rests(self, replaced: Sequence[EarlierStatement], settings: CaptureSettings) -> Iterator[Draft]:
         """Yield the parts that remain valid of statements that were changed in part."""

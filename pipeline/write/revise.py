@@ -97,6 +97,12 @@ def edit_text(db: Connection, memory: Memory, content: str, at: str) -> None:
         _apply(db, memory, values | _judge_text(memory, values), at)
 
 
+def expire(db: Connection, memory: Memory, moment: str, at: str) -> None:
+    """Let a memory end at a time, within a transaction, unless it ends before."""
+    if memory.expires_at is None or memory.expires_at > moment:
+        _apply(db, memory, {"expires_at": moment}, at)
+
+
 def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
     """Undo a person's confirmation of a memory since a time, as if it had always been evidence.
 

@@ -1,6 +1,7 @@
 """What is said in sessions: from a turn to a memory, as the workspace's switch has it."""
 
 import json
+from datetime import date
 
 import pytest
 
@@ -13,7 +14,7 @@ from pipeline.errors import EncoderPending
 from pipeline.records import Stage
 from pipeline.store import agent_sessions, near_statements, turns, work
 from pipeline.text.languages import is_foreign
-from pipeline.times import utc_now
+from pipeline.times import parse, utc_now
 from pipeline.workspace import WorkspaceSettings
 from tests.fakes.in_process import digest_all
 from tests.fakes.model_server import hangs_up, model_server, says
@@ -308,6 +309,30 @@ def test_a_cancelling_message_acts_and_is_kept_whatever_its_own_score(client, sa
     say(BAN)
     say(LIFTED, session="s2")
     assert superseded_by(client, id_of(client, BAN)) == [id_of(client, LIFTED)]
+
+
+MOVE = "from 2 March 2090 on we deploy the kiosk firmware with Argo"
+
+
+@pytest.mark.parametrize(
+    "before", ["Decision: we deploy the kiosk firmware with Flux", "we deploy the kiosk firmware with Flux, ok"]
+)
+def test_an_announced_change_ends_the_earlier_statement_on_its_day(client, say, before):
+    say(before, label="decision")
+    say(MOVE, label="decision", session="s2")
+    memories = {one["content"]: one for one in client.get("/v1/memories").get_json()["items"]}
+    assert memories.keys() == {before, MOVE}
+    assert parse(memories[before]["expires_at"]).astimezone().date() == date(2090, 3, 2)
+    assert memories[MOVE]["expires_at"] is None
+    assert superseded_by(client, memories[before]["id"]) == []
+
+
+@pytest.mark.parametrize("plan", ["maybe " + MOVE, MOVE + " until 9 March 2090"])
+def test_an_open_or_temporary_plan_for_a_day_ends_nothing(client, say, plan):
+    say("we deploy the kiosk firmware with Flux", label="decision")
+    say(plan, session="s2")
+    (memory,) = client.get("/v1/memories").get_json()["items"]
+    assert memory["expires_at"] is None
 
 
 def test_a_removed_supersession_is_not_made_again(client, say):

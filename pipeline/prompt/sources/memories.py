@@ -211,7 +211,8 @@ def _seqs(hits: Sequence[Hit]) -> set[int]:
 
 def is_import(memory: Memory) -> bool:
     """Return whether a memory was read from a document, from code or from a history."""
-    return memory.source is Source.IMPORT and memory.said_by is None
+    is_document = memory.source is Source.IMPORT and memory.kind in (Kind.DOCUMENT, Kind.CODE)
+    return memory.said_by is None and (is_document or is_indexed(memory))
 
 
 def _source_of_line(memory: Memory) -> LineSource:
