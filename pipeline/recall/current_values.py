@@ -25,7 +25,7 @@ from pipeline.text.similarity.stated_values import (
     list_sentence_stems,
     slot_words,
 )
-from pipeline.text.tokens import speaker_of
+from pipeline.text.tokens import search_tokens, speaker_of
 
 EXAMINED_HITS = 30
 # Minimum share of the query's words that a slot must contain.
@@ -36,6 +36,8 @@ MOST_VALUES = 12
 MIN_SLOT_WORDS = 3
 # A memory with this many more words of the query outside of the slot is relevant because of them.
 EXTRA_WORDS = 2
+# Up to so many words, a query with an identifier asks for what contains it.
+MOST_WORDS_OF_IDENTIFIER = 10
 # A memory with additional items of every kind that it lists is not replaced.
 LISTING = frozenset({Kind.CODE, Kind.DOCUMENT, Kind.KEYED_FACT})
 # A query for an earlier value does not ask for the current one.
@@ -77,11 +79,13 @@ def _find_replaced(statements: Sequence[StatementRow], ranking: Ranking, text: s
         return []
     probable = relevance(ranking)
     relevant = frozenset(ranking.evidence.seqs[probable >= RELEVANT].tolist())
+    # In a long query, such as a bug report, an identifier is one of many words.
+    is_long = len(search_tokens(text)) > MOST_WORDS_OF_IDENTIFIER
     literal_sets = dict(zip(ranking.evidence.seqs.tolist(), ranking.evidence.literal_sets.tolist(), strict=True))
     return [
         (earlier.seq, later.seq)
         for earlier, later in find_announced_changes(statements, relevant, text)
-        if _outranks(later, earlier) and literal_sets[earlier.seq] == literal_sets[later.seq]
+        if _outranks(later, earlier) and (is_long or literal_sets[earlier.seq] == literal_sets[later.seq])
     ]
 
 

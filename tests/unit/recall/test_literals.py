@@ -276,3 +276,19 @@ def test_a_successor_without_the_identifier_does_not_take_the_first_place(worksp
     found = workspace.find_ids("OPS-1846", k=count + 1)
     assert set(found[:count]) == {*held}
     assert newer not in found[:count]
+
+
+def test_an_announced_successor_takes_the_first_place_for_a_long_query_with_the_identifier(workspace):
+    workspace.write(
+        "Settled: merge_contacts keys on the lowercased email and keeps the contact with the latest update.",
+        occurred_at="2025-01-01T00:00:00.000Z",
+    )
+    amended = workspace.write(
+        "Amended rule, superseding keep-latest: the key stays the lowercased email, the most complete contact wins.",
+        occurred_at="2025-03-01T00:00:00.000Z",
+    )
+    report = (
+        "After a sync the same contact is in the list more than once, with the same email in another case. "
+        "Fix merge_contacts so that no contact is kept twice, without breaking existing behaviour."
+    )
+    assert workspace.find_ids(report)[0] == amended
