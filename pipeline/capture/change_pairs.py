@@ -239,6 +239,11 @@ def says_goal_reached(answer: str) -> bool:
     return _says("goal_reached", answer)
 
 
+def is_carried_out(text: str, answer: str) -> bool:
+    """Return whether an agent did at once what a message proposes: "new idea: weekly" – "Changed it to weekly sums"."""
+    return len(text) <= LONGEST and _says("carried_out", answer) and bool(_shared(answer, text))
+
+
 def needs_context(text: str) -> bool:
     """Return whether a message gives a value without saying of what: "make it 8"."""
     return (
@@ -332,6 +337,7 @@ def _weak_stems() -> frozenset[str]:
 @cache
 def _patterns() -> "Mapping[str, re.Pattern[str]]":
     lexicon = load_lexicon("said_changes")
-    others = ("changed", "aims", "sets_aim", "goal_reached", "forbids", "added", "repeated", "state", "open", "later")
-    names = (*_ANNOUNCING, *others, "condition", "exception")
+    others = ("changed", "aims", "sets_aim", "forbids", "added", "repeated", "state", "open", "later")
+    reports = ("goal_reached", "carried_out")
+    names = (*_ANNOUNCING, *others, *reports, "condition", "exception")
     return {name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in names}

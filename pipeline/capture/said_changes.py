@@ -17,6 +17,7 @@ from pipeline.capture.change_pairs import (
     LONGEST,
     RESTATED,
     SaidChange,
+    is_carried_out,
     is_settled,
     is_stated,
     may_change,
@@ -76,17 +77,20 @@ def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]
     if FROM_NOW not in stated and is_stated(text):
         # "Piet took over on Monday" names a day, but nothing in it is for later.
         starts, stated = None, text
-    if not stated or not is_settled(stated) or has_sure_command(turn.content):
+    if not stated or has_sure_command(turn.content):
         return None
     if starts is not None and find_statement_end(text, turn.at) is not None:
         # "From Thursday to Monday, Ayşe reviews": afterwards, the earlier statement is true again.
         return None
     after = turns.find_answer(db, turn)
     answer = "" if after is None else next(iter(list_sentences(after.content[:LONGEST])), "")
+    is_done = is_carried_out(stated, answer) and SaidChange(stated).announces
+    if not is_done and not is_settled(stated):
+        return None
     if says_goal_reached(answer):
         stated = f"{stated} ({answer})"
     lasts = classify(stated).lasts
-    if not may_change(stated, lasts, later=starts is not None):
+    if not is_done and not may_change(stated, lasts, later=starts is not None):
         return None
     before = [said for said in turns.page(db, turn.session_id, 4, turn.seq) if said.role is not Role.TOOL]
     asked = next((said.content for said in before if said.role is Role.USER), "")

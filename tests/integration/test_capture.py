@@ -335,6 +335,21 @@ def test_an_open_or_temporary_plan_for_a_day_ends_nothing(client, say, plan):
     assert memory["expires_at"] is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "is_done"), [("Then I change the forecast to weekly.", True), ("Daily stays for the moment.", False)]
+)
+def test_a_proposal_changes_what_it_names_if_the_agent_carries_it_out(client, say, capture, answer, is_done):
+    daily, weekly = (
+        "Decision: the sales forecast is daily",
+        "new idea: we make the sales forecast weekly instead of daily",
+    )
+    say(daily)
+    messages = [{"role": "user", "content": weekly}, {"role": "assistant", "content": answer}]
+    client.post("/v1/turns", {"session_id": "s2", "messages": messages})
+    capture()
+    assert superseded_by(client, id_of(client, daily)) == ([id_of(client, weekly)] if is_done else [])
+
+
 def test_a_removed_supersession_is_not_made_again(client, say):
     say(BAN)
     say(LIFTED, session="s2")
