@@ -1,12 +1,18 @@
 """The user's own words before commits and outlines about the same thing, which are longer and more numerous."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.kinds import is_indexed, is_said
 from pipeline.recall.relevance import RELEVANT
 from pipeline.records.recall import Hit
-from pipeline.text.agent_nouns import list_activity_roots, names_activity
+from pipeline.text.messages import list_own_words
+
+# A word with this many letters more than the root is another word: "run" and "rundown".
+LONGEST_ENDING = 5
+_AGENT = re.compile(r"(?P<root>\w{3,}?)(?:ierer|er|ers|or|ors|ador|adora|adores|eur|eurs|euse)")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def put_said_first(hits: Sequence[Hit], query: str) -> list[Hit]:
@@ -34,3 +40,19 @@ def put_said_first(hits: Sequence[Hit], query: str) -> list[Hit]:
     moved = [hit for hit, stay in zip(hits, stays, strict=True) if not stay]
     lowest = before[-1].score
     return [*before, *(replace(hit, score=min(hit.score, lowest)) for hit in moved)]
+
+
+def list_activity_roots(question: str) -> list[str]:
+    """Return the roots of the activities whose tools a question names: "format" for "which formatter do we use"."""
+    matches = (_AGENT.fullmatch(word) for word in list_own_words(question))
+    return [_undouble(match["root"]) for match in matches if match]
+
+
+def names_activity(text: str, roots: list[str]) -> bool:
+    """Return whether a text contains a word with one of some roots."""
+    words = [word.casefold() for word in _WORD.findall(text)] if roots else []
+    return any(word.startswith(root) and len(word) <= len(root) + LONGEST_ENDING for word in words for root in roots)
+
+
+def _undouble(root: str) -> str:
+    return root[:-1] if root[-1] == root[-2] and len(root) > len("run") else root
