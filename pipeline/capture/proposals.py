@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from pipeline.capture.commands import read_line
@@ -14,9 +13,9 @@ from pipeline.capture.statements import Label, Statement
 from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
-from pipeline.text.lexicon import load_lexicon
 from pipeline.text.normalize import shorten
 from pipeline.text.own_words import list_own_lines
+from pipeline.text.phrases import says
 from pipeline.text.sentences import QUESTION_MARKS, split_typed_sentences
 
 # Of a longer message, read the end (usually the request) and the start.
@@ -188,45 +187,20 @@ def _details(kind: Kind, sentence: str, end: str | None) -> Mapping[str, Any]:
             return {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Expressions:
-    unstated: "re.Pattern[str]"
-    role: "re.Pattern[str]"
-    of_role: "re.Pattern[str]"
-    task: "re.Pattern[str]"
-    of_example: "re.Pattern[str]"
-
-
 def keep_statements(sentences: Iterable[str]) -> Iterator[str]:
-    """Yield the sentences of a message that may state something."""
-    known = _compile_expressions()
-    of_earlier: re.Pattern[str] | None = None
+    """Yield the sentences of a message that may state something.
+
+    Hypotheses, wishes, roles, texts to write, people of examples and sarcasm state nothing.
+    """
+    of_earlier: str | None = None
     for sentence in sentences:
         text = sentence.replace("’", "'")
-        if known.role.match(text):
-            of_earlier = known.of_role
-        elif known.task.match(text):
-            of_earlier = known.of_example
-        elif of_earlier is not None and of_earlier.match(text):
+        if says("unstated", "roles", text):
+            of_earlier = "of_role"
+        elif says("unstated", "tasks", text):
+            of_earlier = "of_example"
+        elif of_earlier is not None and says("unstated", of_earlier, text):
             continue
-        elif not known.unstated.match(text):
+        elif not (says("unstated", "imagined", text) or says("unstated", "sarcastic", text)):
             of_earlier = None
             yield sentence
-
-
-@cache
-def _compile_expressions() -> _Expressions:
-    lexicon = load_lexicon("unstated")
-    start = rf"[\W_]{{0,5}}(?:{lexicon.entries['leads']}[,:]?\s+){{0,3}}"
-
-    def compile_list(*names: str) -> "re.Pattern[str]":
-        expressions = "|".join(lexicon.alternatives(name) for name in names).replace("{gap}", r"[^.!?\n]{0,90}?")
-        return re.compile(rf"{start}(?:{expressions})", re.IGNORECASE)
-
-    return _Expressions(
-        unstated=compile_list("imagined", "sarcastic"),
-        role=compile_list("roles"),
-        of_role=re.compile(lexicon.entries["of_role"], re.IGNORECASE),
-        task=compile_list("tasks"),
-        of_example=re.compile(lexicon.entries["of_example"], re.IGNORECASE),
-    )

@@ -11,7 +11,6 @@ from typing import Any
 from pipeline.capture import said_changes
 from pipeline.capture.change_pairs import SaidChange, is_stated
 from pipeline.capture.commands import has_sure_command
-from pipeline.capture.ended_goals import close_goals
 from pipeline.capture.exchanges import Exchange, drop_settled, find_settled, settle_values
 from pipeline.capture.model import extract, supersede_named
 from pipeline.capture.model_context import read_context
@@ -206,7 +205,7 @@ class CaptureStage:
                 if made is not None and said_changes.says_less(made, change, replaced[0].text):
                     here, made = [*here, made], None
                 older = said_changes.replace_all(db, replace(draft, scope=None), made, here, policy)
-                close_goals(db, older, turn.content)
+                said_changes.close_goals(db, older, turn.content)
                 for rest in rests:
                     said_changes.store(db, rest, policy)
         if of_person:

@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
-from functools import cache
 from itertools import chain, combinations
 from sqlite3 import Connection
 
@@ -20,7 +19,7 @@ from pipeline.recall.rank import Ranking, join_groups, rank_newest_first, split_
 from pipeline.recall.relevance import RELEVANT, relevance
 from pipeline.records import Kind, Source, Trust
 from pipeline.store.memory_rows import StatementRow, read_statements
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.phrases import says
 from pipeline.text.similarity.stated_values import (
     LEAST_WORDS,
     StatedValue,
@@ -217,17 +216,6 @@ def _give_other_values(first: StatedValue, second: StatedValue, asked: frozenset
     return short < long and long - short <= asked and 2 * len(short & asked) >= len(asked)
 
 
-def says_that_changed(text: str) -> bool:
-    """Return whether a text says that something is no longer as it was."""
-    return _changed().search(text.lower()) is not None
-
-
-@cache
-def _changed() -> "re.Pattern[str]":
-    # "Providers can be replaced": what may or will happen has not. Lower case: ignoring case takes twice as long.
-    return re.compile(rf"\b(?<!\bbe )(?<!\bêtre )(?<!\bser )(?:{load_lexicon('changes').alternatives('changed')})")
-
-
 def find_announced_changes(
     ranked: Sequence[StatementRow], relevant: AbstractSet[int], query: str
 ) -> Iterator[tuple[StatementRow, StatementRow]]:
@@ -253,10 +241,13 @@ def announces_change(text: str) -> bool:
     """Return whether a text is about a change: a short text anywhere, a longer one at its beginning."""
     if len(text) > LONGEST_CHARS:
         return False
-    return _says_that_changed(text if len(text) <= SHORT_CHARS else text[:BEGINNING_CHARS])
+    return says_that_changed(text if len(text) <= SHORT_CHARS else text[:BEGINNING_CHARS])
 
 
-_says_that_changed = cache_by_text(MAX_CACHED_TEXTS)(says_that_changed)
+@cache_by_text(MAX_CACHED_TEXTS)
+def says_that_changed(text: str) -> bool:
+    """Return whether a text says that something is no longer as it was."""
+    return says("announced", "changed", text.lower())
 
 
 class HitWords:

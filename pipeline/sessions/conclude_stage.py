@@ -14,7 +14,6 @@ from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.digest.stage_loop import PENDING_S
 from pipeline.errors import EncoderPending
 from pipeline.records.digestion import WorkItem
-from pipeline.sessions import phrases
 from pipeline.sessions.conclusions import Found, conclude
 from pipeline.store import agent_sessions, conclusions, turns, work
 from pipeline.store.conclusions import Conclusion, NewConclusion
@@ -23,6 +22,7 @@ from pipeline.store.turns import Role, Turn
 from pipeline.text.instructions import instructs
 from pipeline.text.messages import is_function_word
 from pipeline.text.own_words import list_own_lines
+from pipeline.text.phrases import says
 from pipeline.text.tokens import identifiers, search_tokens
 
 # Minimum share of the shorter statement's words in both, each word weighted by its rareness: if the later one says that
@@ -60,7 +60,7 @@ class Subject:
     def of(cls, main: Conclusion) -> "Subject":
         """Return the subject of a main conclusion."""
         words, names = frozenset(search_tokens(main.content)), frozenset(identifiers(main.content))
-        return cls(main, words, words | {*main.topic}, names, phrases.replaces(main.content))
+        return cls(main, words, words | {*main.topic}, names, says("decision", "replaces", main.content))
 
 
 class Subjects:

@@ -1,7 +1,7 @@
 """Short messages to an agent: those that continue the message before, and those that say too little to search."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 from pipeline.text.lexicon import load_lexicon
@@ -59,12 +59,11 @@ def _points_back(words: Sequence[str]) -> bool:
     return (
         text.startswith(lexicon.words("points_at_start"))
         or not _list("follow_up", "points").isdisjoint(word.split("'")[0] for word in words)
-        or any(word in articles and (not rest or rest[0] in after) for word, *rest in _tails(words))
+        or any(
+            word in articles and (not rest or rest[0] in after)
+            for word, *rest in (words[start:] for start in range(len(words)))
+        )
     )
-
-
-def _tails(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (words[start:] for start in range(len(words)))
 
 
 def _is_complete(message: str, words: Sequence[str]) -> bool:
