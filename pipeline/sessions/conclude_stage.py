@@ -6,11 +6,11 @@ A session is concluded after its last message, and again when it continues.
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.capture.statements import Statement, StatementClassifier
+from pipeline.capture.statements import StatementReader
 from pipeline.digest.stage_loop import PENDING_S
 from pipeline.errors import EncoderPending
 from pipeline.records.digestion import WorkItem
@@ -136,8 +136,7 @@ class ConcludeStage:
     """Conclude the sessions of a workspace's turns."""
 
     database: Database
-    # The classifier of the sentences of a text, by its language.
-    classifier: Callable[[str], StatementClassifier]
+    reader: StatementReader
 
     def load(self) -> None:
         """Load nothing: most sessions are concluded without an encoder."""
@@ -158,16 +157,13 @@ class ConcludeStage:
             first = turns.by_seqs(db, [item.seq])
             session_id = first[0].session_id if first else None
             read = [] if session_id is None else _read_turns(db, session_id)
-        found = conclude(read, self._classify)
+        found = conclude(read, self.reader.read)
         new = _describe(read, found)
         with self.database.write() as db:
             # A turn may have been deleted since, and a session that continued is concluded again.
             if session_id is not None and turns.by_seqs(db, [turn.seq for turn in read]) == read:
                 link(db, conclusions.replace(db, session_id, new), subjects)
             work.complete(db, [item], owner)
-
-    def _classify(self, sentences: Sequence[str]) -> list[Statement]:
-        return self.classifier(" ".join(sentences)).classify(sentences)
 
 
 def link(db: Connection, stored: Sequence[Conclusion], subjects: Subjects) -> None:

@@ -13,7 +13,7 @@ from pipeline.sessions.failed_commands import name_command
 from pipeline.store import action_history
 from pipeline.store.action_history import CommandCount
 from pipeline.store.agent_sessions import ActionType, JournalRow
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.times import parse, utc_now
 from pipeline.write.tool_actions import list_effective_commands
 
@@ -103,7 +103,7 @@ class Task:
 def read_task_words(text: str) -> list[str]:
     """Return the telling words of a question for a command; all words if none is."""
     words = [word.strip(".-") for word in _WORD.findall(text.lower().replace("type check", "typecheck"))]
-    return [word for word in words if word not in _load_fillers()] or words
+    return [word for word in words if word not in word_set("command_tasks.fillers", "words")] or words
 
 
 def matches_word(command: str, command_type: str, word: str) -> bool:
@@ -125,8 +125,3 @@ def _load_tasks() -> Mapping[str, Task]:
         task = Task(entry.get("type"), re.compile(pattern) if pattern else None)
         tasks |= dict.fromkeys(entry["words"].split(), task)
     return tasks
-
-
-@cache
-def _load_fillers() -> frozenset[str]:
-    return frozenset(load_lexicon("command_tasks").table("fillers").words("words"))
