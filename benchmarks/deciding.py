@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.capture.statements import StatementClassifier
+from pipeline.capture.statements import StatementClassifier, StatementReader
 from pipeline.index.encoder import ENGLISH, OnnxEncoder, encoder_directory
 from pipeline.prompt.briefing import BriefingLimits
 from pipeline.records import Stage
@@ -72,7 +72,7 @@ def fill(workspace: Workspace, sessions: Sequence[Mapping[str, Any]], classifier
     with workspace.database.write() as db:
         items = work.claim(db, Stage.CONCLUDE, OWNER, limit=len(sessions), lease_s=3600, now=time.time())
     began = time.perf_counter()
-    ConcludeStage(workspace.database, lambda _text: classifier).run(items, OWNER)
+    ConcludeStage(workspace.database, StatementReader(lambda _text: classifier)).run(items, OWNER)
     return time.perf_counter() - began
 
 

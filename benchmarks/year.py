@@ -17,7 +17,7 @@ from benchmarks.figures import Aim, Limit, Report, latency
 from benchmarks.questions import Question, questions
 from benchmarks.year_plan import DAYS, Planned, moment, plan
 from pipeline.errors import EncoderUnavailable
-from pipeline.feedback.usage import UsageBuffer, write_usage
+from pipeline.feedback.writer import UsageBuffer, write_usage
 from pipeline.jobs.aging import archive, decay
 from pipeline.jobs.runner import JobRun
 from pipeline.recall.search_context import DenseSearch

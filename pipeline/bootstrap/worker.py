@@ -11,7 +11,7 @@ from config.process import limit_threads, process_owner, thread_owner, trim_heap
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.capture.stage import CaptureStage
-from pipeline.capture.statements import StatementClassifier
+from pipeline.capture.statements import StatementClassifier, StatementReader
 from pipeline.digest.dedup import DedupStage
 from pipeline.digest.embed import EmbedStage
 from pipeline.digest.embed_turns import EmbedTurnsStage
@@ -159,6 +159,7 @@ class WorkerContainer:
     def stages(self, workspace_id: str) -> StageRegistry:
         """Return the stages of a workspace."""
         context, vectors = self.context(workspace_id), partial(self.vectors, workspace_id)
+        reader = StatementReader(partial(self._classifier, workspace_id))
         embed = EmbedStage(
             context.database,
             vectors,
@@ -171,8 +172,8 @@ class WorkerContainer:
             Stage.ENTITIES: EntitiesStage(context.database, lambda: self.tagger),
             Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
             Stage.SCREEN: ScreenStage(context.database, partial(self._injection_classifier, workspace_id)),
-            Stage.CAPTURE: self._capture(workspace_id, context),
-            Stage.CONCLUDE: ConcludeStage(context.database, partial(self._classifier, workspace_id)),
+            Stage.CAPTURE: self._capture(reader, workspace_id, context),
+            Stage.CONCLUDE: ConcludeStage(context.database, reader),
             Stage.EMBED_TURNS: EmbedTurnsStage(
                 context.database, partial(self.turn_vectors, workspace_id), partial(self.encoder, workspace_id)
             ),
@@ -195,13 +196,13 @@ class WorkerContainer:
         paths = self.settings.paths.workspace(workspace_id)
         return Workspace(workspace_id, paths, self.databases, self.workspace_settings)
 
-    def _capture(self, workspace_id: str, context: JobContext) -> CaptureStage:
+    def _capture(self, reader: StatementReader, workspace_id: str, context: JobContext) -> CaptureStage:
         return CaptureStage(
             context.database,
             lambda person_id: self.databases.get(personal_workspace_of(person_id), create=True),
             self._find_personal,
             lambda: capture_settings(self.workspace_settings, workspace_id),
-            partial(self._classifier, workspace_id),
+            reader,
             lambda: context.model() if context.settings.capture_llm else None,
             partial(self.encoder, workspace_id),
         )

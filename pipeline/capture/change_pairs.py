@@ -8,12 +8,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Final
 
 from pipeline.index.encoder import rarity
 from pipeline.jobs.mining.replacements import NEVER, stems
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.phrases import expression, says
 from pipeline.text.sentences import QUESTION_MARKS
 
 # A wrong replacement hides something true, so a pair needs more than even odds.
@@ -67,6 +68,7 @@ _MOST_LASTS: Final = 0.7
 # From this probability on, a lasting statement may change another without announcing it.
 LEAST_LASTS: Final = 0.4
 _ANNOUNCING: Final = ("hints", "ended", "reached", "permits", "pointing")
+_says = partial(says, "change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class SaidChange:
         """Return the features of the message and an earlier statement."""
         says = {name: float(_says(name, self.text)) for name in ("added", "repeated", "state")}
         # "Don't wonder when test data is gone": a condition announces nothing.
-        text = _patterns()["condition"].sub(" ", self.text)
+        text = expression("change", "condition").sub(" ", self.text)
         ended = (
             _says("ended", text)
             or (_says("reached", text) and _says("aims", older) and not _says("sets_aim", text))
@@ -230,13 +232,8 @@ def split_clauses(text: str) -> list[str]:
 
 def read_untouched(text: str, clause: str) -> str:
     """Return the part of a statement before a clause, without an exception: it does not depend on the clause."""
-    before, *_ = _patterns()["exception"].split(text[: text.index(clause)])
+    before, *_ = expression("change", "exception").split(text[: text.index(clause)])
     return before.strip(" ,;:-–—(")
-
-
-def says_goal_reached(answer: str) -> bool:
-    """Return whether an agent says that a goal is reached."""
-    return _says("goal_reached", answer)
 
 
 def is_carried_out(text: str, answer: str) -> bool:
@@ -262,10 +259,6 @@ def settle_value(text: str, older: str) -> str | None:
 
 def _says_changed(text: str) -> bool:
     return (_says("changed", text) or _ARROW.search(text) is not None) and not NEVER.search(text)
-
-
-def _says(name: str, text: str) -> bool:
-    return _patterns()[name].search(text) is not None
 
 
 def _sum_rarity(words: Iterable[str]) -> float:
@@ -305,39 +298,29 @@ def _parts_of_change(text: str) -> str:
 @lru_cache(maxsize=4_000)
 def _numbers(text: str) -> Mapping[str, str]:
     """Return the numbers of a text with their units."""
-    units = load_lexicon("said_changes").table("units").entries
+    units = load_lexicon("statements").table("change").table("units").entries
     found = ((number.replace(",", "."), unit.lower()) for number, unit in _NUMBER.findall(_write_digits(text)))
     return {number: units.get(unit, unit) for number, unit in found}
 
 
 def _write_digits(text: str) -> str:
     """Return a text with digits for the words of numbers."""
-    words = load_lexicon("said_changes").table("numbers").entries
+    words = load_lexicon("statements").table("change").table("numbers").entries
     return re.sub(r"[^\W\d_]+", lambda word: words.get(word[0].lower(), word[0]), text)
 
 
 def _is_same_unit(unit: str | None, other: str | None) -> bool:
     """Return whether two words behind numbers may be the same unit; "8 then" has none."""
-    units = load_lexicon("said_changes").table("units").entries
+    units = load_lexicon("statements").table("change").table("units").entries
     first, second = (units.get(word, word) for word in ((unit or "").lower(), (other or "").lower()))
     return first == second or not {first, second} <= set(units.values())
 
 
 @cache
 def _clause_end() -> "re.Pattern[str]":
-    conjunctions = load_lexicon("said_changes").alternatives("conjunctions")
-    return re.compile(rf"{_PART.pattern}|\s(?:{conjunctions})\s", re.IGNORECASE)
+    return re.compile(f"{_PART.pattern}|{expression('change', 'conjunctions').pattern}", re.IGNORECASE)
 
 
 @cache
 def _weak_stems() -> frozenset[str]:
-    return stems(" ".join(load_lexicon("said_changes").words("weak")))
-
-
-@cache
-def _patterns() -> "Mapping[str, re.Pattern[str]]":
-    lexicon = load_lexicon("said_changes")
-    others = ("changed", "aims", "sets_aim", "forbids", "added", "repeated", "state", "open", "later")
-    reports = ("goal_reached", "carried_out")
-    names = (*_ANNOUNCING, *others, *reports, "condition", "exception")
-    return {name: re.compile(rf"(?<!\w)(?:{lexicon.alternatives(name)})", re.IGNORECASE) for name in names}
+    return stems(" ".join(load_lexicon("statements").table("change").words("weak")))

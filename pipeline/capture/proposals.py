@@ -10,12 +10,12 @@ from pipeline.capture.endings import names_what_is_gone
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statement_ends import find_statement_end
 from pipeline.capture.statements import Label, Statement
-from pipeline.capture.unstated import keep_statements
 from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
 from pipeline.text.normalize import shorten
 from pipeline.text.own_words import list_own_lines
+from pipeline.text.phrases import says
 from pipeline.text.sentences import QUESTION_MARKS, split_typed_sentences
 
 # Of a longer message, read the end (usually the request) and the start.
@@ -185,3 +185,22 @@ def _details(kind: Kind, sentence: str, end: str | None) -> Mapping[str, Any]:
             return {} if end is None else {"due_at": end}
         case _:
             return {}
+
+
+def keep_statements(sentences: Iterable[str]) -> Iterator[str]:
+    """Yield the sentences of a message that may state something.
+
+    Hypotheses, wishes, roles, texts to write, people of examples and sarcasm state nothing.
+    """
+    of_earlier: str | None = None
+    for sentence in sentences:
+        text = sentence.replace("’", "'")
+        if says("unstated", "roles", text):
+            of_earlier = "of_role"
+        elif says("unstated", "tasks", text):
+            of_earlier = "of_example"
+        elif of_earlier is not None and says("unstated", of_earlier, text):
+            continue
+        elif not (says("unstated", "imagined", text) or says("unstated", "sarcastic", text)):
+            of_earlier = None
+            yield sentence

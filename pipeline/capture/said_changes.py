@@ -22,7 +22,6 @@ from pipeline.capture.change_pairs import (
     is_stated,
     may_change,
     read_untouched,
-    says_goal_reached,
     split_clauses,
 )
 from pipeline.capture.commands import has_sure_command, read_commands
@@ -32,13 +31,14 @@ from pipeline.capture.statement_ends import FROM_NOW, find_statement_end, find_s
 from pipeline.capture.statements import Statement
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder, baseline
-from pipeline.records import Draft, EdgeKind, Memory, Outcome, Sensitivity
+from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome, Sensitivity
 from pipeline.records.people import owner_of
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import audit, changes, edges, memories, turn_search, turns
 from pipeline.store.audit import AuditAction
 from pipeline.store.turns import Role, Turn
 from pipeline.text.own_words import join_own_lines
+from pipeline.text.phrases import says
 from pipeline.times import utc_now
 from pipeline.write.accept import write_all
 from pipeline.write.fact_placement import end_at
@@ -87,7 +87,7 @@ def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]
     is_done = is_carried_out(stated, answer) and SaidChange(stated).announces
     if not is_done and not is_settled(stated):
         return None
-    if says_goal_reached(answer):
+    if says("change", "goal_reached", answer):
         stated = f"{stated} ({answer})"
     lasts = classify(stated).lasts
     if not is_done and not may_change(stated, lasts, later=starts is not None):
@@ -250,6 +250,16 @@ def store(db: Connection, draft: Draft, policy: WritePolicy) -> Memory | None:
     """Store a statement; return its memory, None if it is rejected or awaits review."""
     (receipt,) = write_all(db, [prepare(draft)], policy)
     return memories.get(db, receipt.id) if receipt.outcome in (Outcome.CREATED, Outcome.MERGED) else None
+
+
+def close_goals(db: Connection, superseded: Sequence[Memory], message: str) -> None:
+    """Mark the goals among superseded memories as done if the message says so, otherwise as dropped."""
+    closed = [memory for memory in superseded if memory.kind is Kind.GOAL]
+    status = GoalStatus.DONE if says("change", "reached", message) else GoalStatus.DROPPED
+    for goal in closed:
+        memories.update(db, goal.seq, {"details": {**goal.details, "status": status}}, utc_now())
+    if closed:
+        changes.append(db, changes.EDIT, [goal.id for goal in closed])
 
 
 def _may_change(memory: Memory) -> bool:

@@ -11,14 +11,13 @@ from typing import Any
 from pipeline.capture import said_changes
 from pipeline.capture.change_pairs import SaidChange, is_stated
 from pipeline.capture.commands import has_sure_command
-from pipeline.capture.ended_goals import close_goals
 from pipeline.capture.exchanges import Exchange, drop_settled, find_settled, settle_values
 from pipeline.capture.model import extract, supersede_named
 from pipeline.capture.model_context import read_context
 from pipeline.capture.proposals import Proposal, choose_lasting, explain_dropped, list_sentences, propose
 from pipeline.capture.said_changes import EarlierStatement
 from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
-from pipeline.capture.statements import Statement, StatementClassifier
+from pipeline.capture.statements import Statement, StatementReader
 from pipeline.digest.stage_loop import PENDING_S
 from pipeline.errors import EncoderPending
 from pipeline.index.encoder import Encoder
@@ -57,8 +56,7 @@ class CaptureStage:
     personal: Callable[[str | None], Database]
     find_personal: Callable[[str | None], Database | None]
     settings: Callable[[], CaptureSettings]
-    # The classifier of the sentences of a text, by its language.
-    classifier: Callable[[str], StatementClassifier]
+    reader: StatementReader
     model: Callable[[], JobModel | None]
     encoder: Callable[[], Encoder]
 
@@ -120,9 +118,9 @@ class CaptureStage:
             statements = extract(model, message, exchange.before, read_context(self.database, person, turn, message))
             if statements is not None:
                 return statements, []
-        classified = self._weigh(sentences)
+        classified = self.reader.read(sentences)
         chosen = choose_lasting(classified)
-        settled = [] if has_sure_command(turn.content) else find_settled(exchange, classified, chosen, self._weigh)
+        settled = [] if has_sure_command(turn.content) else find_settled(exchange, classified, chosen, self.reader.read)
         return [*drop_settled(chosen, settled), *settled], list(explain_dropped(classified, chosen))
 
     def _read_exchange(self, turn: Turn) -> Exchange:
@@ -131,9 +129,6 @@ class CaptureStage:
         return Exchange(
             before.content if before is not None else "", turn.content, answer.content if answer is not None else ""
         )
-
-    def _weigh(self, sentences: Sequence[str]) -> list[Statement]:
-        return self.classifier(" ".join(sentences)).classify(sentences) if sentences else []
 
     def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> list[Dropped]:
         """Offer statements to the store; return the rejected ones with the reason."""
@@ -171,7 +166,7 @@ class CaptureStage:
         if settings.policy.suggest or settings.policy.incognito:
             return
         with self.database.read() as db:
-            change = said_changes.read_change(db, turn, self._classify)
+            change = said_changes.read_change(db, turn, self.reader.read_one)
             earlier = [] if change is None else said_changes.list_earlier(db, turn, change)
         if change is None or not earlier:
             return
@@ -207,7 +202,7 @@ class CaptureStage:
                     here, made = [*here, made], None
                 older = said_changes.replace_all(db, replace(draft, scope=None), made, here, policy, change.starts)
                 if change.starts is None:
-                    close_goals(db, older, turn.content)
+                    said_changes.close_goals(db, older, turn.content)
                 for rest in rests:
                     said_changes.store(db, rest, policy)
         if of_person:
@@ -218,17 +213,13 @@ class CaptureStage:
     def _list_rests(self, replaced: Sequence[EarlierStatement], settings: CaptureSettings) -> Iterator[Draft]:
         """Yield the parts that remain valid of statements that were changed in part."""
         for old in replaced:
-            if old.memory is not None and is_stated(old.rest) and choose_lasting([self._classify(old.rest)]):
+            if old.memory is not None and is_stated(old.rest) and choose_lasting([self.reader.read_one(old.rest)]):
                 yield replace(self._propose(old.turn, old.rest, settings).draft, scope=None)
 
     def _propose(self, turn: Turn, text: str, settings: CaptureSettings) -> Proposal:
         """Return the memory of a text that a turn states."""
-        (proposal,) = propose(turn, [self._classify(text)], {}, personal=settings.personal)
+        (proposal,) = propose(turn, [self.reader.read_one(text)], {}, personal=settings.personal)
         return proposal
-
-    def _classify(self, text: str) -> Statement:
-        (statement,) = self.classifier(text).classify([text])
-        return statement
 
     def _find_person(self, turn: Turn, settings: CaptureSettings) -> Database | None:
         return self.find_personal(owner_of(turn.session_id)) if settings.personal else None

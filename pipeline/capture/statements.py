@@ -3,9 +3,10 @@
 The examples are in `examples/`, one sentence per line below its label.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 from pipeline.index.encoder import Encoder
@@ -33,6 +34,8 @@ class Label(StrEnum):
 
 
 LABELS = tuple(Label)
+# Messages of a few turns.
+MOST_READ = 64
 # Starts the examples of what an agent says when an exchange settles something.
 AGENT_MARK = "→ "
 # Chosen by leave-one-out validation on the examples (decision 0024).
@@ -83,6 +86,29 @@ class StatementClassifier:
             Statement(sentence, float(1 - row[0]), LABELS[label], float(row[label]))
             for sentence, row, label in zip(sentences, probabilities, best.tolist(), strict=True)
         ]
+
+
+class StatementReader:
+    """Read sentences with the classifier of their language, and each text once.
+
+    Raises EncoderPending while an encoder is made.
+    """
+
+    def __init__(self, find_classifier: Callable[[str], StatementClassifier]) -> None:
+        self._find_classifier = find_classifier
+        self._classify = lru_cache(MOST_READ)(self._classify_once)
+
+    def read(self, sentences: Sequence[str]) -> Sequence[Statement]:
+        """Return the class of each sentence, in order; the language is that of all together."""
+        return self._classify(tuple(sentences)) if sentences else ()
+
+    def read_one(self, text: str) -> Statement:
+        """Return the class of a text as a single sentence."""
+        (statement,) = self.read([text])
+        return statement
+
+    def _classify_once(self, sentences: tuple[str, ...]) -> Sequence[Statement]:
+        return self._find_classifier(" ".join(sentences)).classify(sentences)
 
 
 def list_examples() -> tuple[Example, ...]:

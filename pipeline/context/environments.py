@@ -57,10 +57,6 @@ def list_branches(invocation: Invocation, branch: str | None) -> frozenset[str] 
     # A branch that the same line checks out, or that of the folder.
     chosen = (word.removeprefix(f"{HEAD}=") for word in reversed(invocation.settings) if word.startswith(f"{HEAD}="))
     checked_out = next(chosen, branch)
-    named = [_name_branch(ref) for ref in refs] or [HEAD]
+    named = [ref.lstrip("+").rsplit(":", 1)[-1].removeprefix("refs/heads/") for ref in refs] or [HEAD]
     found = [checked_out if name == HEAD else None if set(name) & _UNKNOWN else name for name in named]
     return None if None in found else frozenset(name.casefold() for name in found if name)
-
-
-def _name_branch(ref: str) -> str:
-    return ref.lstrip("+").rsplit(":", 1)[-1].removeprefix("refs/heads/")

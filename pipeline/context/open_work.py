@@ -75,7 +75,11 @@ def read_open_work(db: Connection, session: AgentSession, now: datetime, shown: 
     shown_goals = room.add(OPEN_GOALS, unfinished, [render_line(Entry(goal), now) for goal in unfinished])
     room.add(LAST_SESSIONS, summaries, summaries)
     activity = room.add(RECENT, noted, [render_line(Entry(memory), now) for memory in noted])
-    shown_arcs = room.add(UNDER_WAY, threads, render_arcs(threads))
+    shown_arcs = room.add(
+        UNDER_WAY,
+        threads,
+        [f"- {quote(arc.title)} ({arc.size} memories, last {local_date(arc.last_at)})" for arc in threads],
+    )
     return OpenWork("\n".join(room.lines), tuple(shown_goals), tuple(activity), tuple(shown_arcs))
 
 
@@ -181,11 +185,6 @@ def list_active_arcs(db: Connection, viewer: Viewer, limit: int) -> list[Visible
 def is_outline(arc: VisibleArc) -> bool:
     """Return whether an arc consists mainly of outlines of code."""
     return 2 * sum(member.kind is Kind.CODE for member in arc.members) > len(arc.members)
-
-
-def render_arcs(shown_arcs: Sequence[VisibleArc]) -> list[str]:
-    """Return a line for each arc."""
-    return [f"- {quote(arc.title)} ({arc.size} memories, last {local_date(arc.last_at)})" for arc in shown_arcs]
 
 
 class SectionRoom:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 
 from pipeline.context.advice import MANIFOLD
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_set
 
 # Maximum length of a rule that is read.
 READ_CHARS = 2000
@@ -41,6 +41,9 @@ _ONLY = re.compile(
 _TOKEN = re.compile(r"`[^`\n]{1,200}`|[^\s`\"“”„«»()\[\]{}<>,]+|,")
 _LIST_ITEM = re.compile(r",\s+((?:[^\s,]+\s+){0,2}[^\s,]+)(?=\s*,|\s+(?:or|nor|oder|noch|o|ou|u|and|und|y|et|ni)\s)")
 FLAG = re.compile(r"-{1,2}[A-Za-z][\w-]*(?:=\S+)?")
+
+# The closed classes of the languages of rules.
+words_of = partial(word_set, "prohibitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +146,6 @@ def _load_acts() -> tuple[tuple[re.Pattern[str], re.Pattern[str], Act], ...]:
         statements = re.compile(entry.entries["statements"], re.IGNORECASE) if "statements" in entry.entries else None
         acts.append((verbs, objects, Act(tuple(tuple(line.split()) for line in entry.words("commands")), statements)))
     return tuple(acts)
-
-
-@cache
-def words_of(name: str) -> frozenset[str]:
-    """Return a closed class of the languages of rules."""
-    return frozenset(load_lexicon("prohibitions").words(name))
 
 
 def is_branch(word: str) -> bool:

@@ -1,17 +1,25 @@
 """Leave out memories that repeat a rule file, which the agent's host loads itself."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from sqlite3 import Connection
+from typing import Final
 
 from pipeline.recall.relevance import RELEVANT
 from pipeline.records import Kind, Memory
 from pipeline.records.recall import Hit
 from pipeline.store import ingested, memories
 from pipeline.store.database import Database
-from pipeline.text.similarity.repetition import is_repeated
+from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Relation, classify_pair
+from pipeline.text.tokens import search_tokens
 
 # Enough for long rule files; each is compared with the few memories that may be shown.
 MAX_STATEMENTS = 1000
+# A longer text says more than one statement.
+MAX_CHARS: Final = 600
+# The share of a statement's words that the other must contain before both are compared closely.
+LEAST_SHARED: Final = 0.7
+_CONTAINED: Final = ("one contains more",)
 
 
 def list_rules(*databases: Database | None) -> list[str]:
@@ -49,3 +57,19 @@ def leave_out_rules_of_groups(databases: Sequence[Database], groups: Sequence[Se
 def repeats_rule(memory: Memory, rules: Sequence[str]) -> bool:
     """Return whether a rule file says what a memory says."""
     return any(is_repeated(memory.content, rule) for rule in rules)
+
+
+def is_repeated(statement: str, other: str) -> bool:
+    """Return whether another statement says the same, or the same and more."""
+    if max(len(statement), len(other)) > MAX_CHARS:
+        return False
+    words, others = _words_of(statement), _words_of(other)
+    if not words or len(words & others) < LEAST_SHARED * len(words):
+        return False
+    judgement = classify_pair(statement, other, MERGE_COSINE)
+    return judgement.relation is Relation.SAME or (judgement.reasons == _CONTAINED and words <= others)
+
+
+@lru_cache(maxsize=4000)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(search_tokens(text))

@@ -94,7 +94,10 @@ def brief_project(
         stated = [memory for memory in newest if not is_indexed(memory) and not repeats_rule(memory, rules)]
         alive = drop_dead(db, drop_superseded(db, list_shown_unasked(stated)))
         candidates += _order_by_value(alive)
-        records = _records(db, candidates)
+        records = {
+            record.memory.seq: record
+            for record in with_records(db, [memory for memory in candidates if is_rule(memory)])
+        }
         history = _describe_history(db, session, room, candidates)
         excerpts = _read_messages(db, candidates)
     brief = _brief([*room.notes, *history], about, candidates, session, room, records, excerpts)
@@ -155,12 +158,6 @@ def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
         about = Filter(scope=viewer.personal)
         leading = memories.list_leading(db, about, 2 * PERSON_SHOWN)
         return drop_superseded(db, list_shown_unasked(leading))[:PERSON_SHOWN]
-
-
-def _records(db: Connection, candidates: Sequence[Memory]) -> dict[int, Lesson]:
-    return {
-        record.memory.seq: record for record in with_records(db, [memory for memory in candidates if is_rule(memory)])
-    }
 
 
 def brief_resumed_session(

@@ -1,7 +1,9 @@
 """Guard tool calls by the critical lessons of the session's project and of the other projects whose files they name."""
 
+import os.path
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,17 +17,23 @@ from pipeline.context.lesson_guard import (
     list_critical,
     merge_guards,
 )
-from pipeline.context.named_folders import list_named_folders
 from pipeline.errors import InvalidField
 from pipeline.identity.repository import root_of_folder
 from pipeline.records.hooks import AgentSession
+from pipeline.store.agent_sessions import ActionType
 from pipeline.store.impressions import Impression
+from pipeline.text.command_lines import Invocation, list_invocations
 from pipeline.workspace import Workspace
-from pipeline.write.tool_actions import GuardedCall, list_guarded_calls
+from pipeline.write.tool_actions import GuardedCall, ToolTarget, list_guarded_calls
 
 # A project, and the session as it reads there.
 Project = tuple[Workspace, AgentSession]
 FindProject = Callable[[str], Project]
+# Maximum number of folders of a call, and length of a path.
+MOST_FOLDERS = 8
+LONGEST_PATH = 1000
+# Options of programs that change the folder first.
+_FOLDER_OPTIONS = frozenset({"-C", "--directory", "--cwd", "--prefix", "--work-tree"})
 
 
 class ImpressionWriter(Protocol):
@@ -139,3 +147,41 @@ def _find_root(folder: str) -> Path | None:
         return root_of_folder(Path(folder)) or Path(folder)
     except InvalidField:
         return None
+
+
+def list_named_folders(targets: Sequence[ToolTarget], cwd: str) -> list[str]:
+    """Return the absolute folders of the files that a call names, and those that its commands run in."""
+    found = (folder for target in targets for folder in _list_folders(target, cwd))
+    return list(islice(dict.fromkeys(folder for folder in found if Path(folder).is_absolute()), MOST_FOLDERS))
+
+
+def _list_folders(target: ToolTarget, cwd: str) -> Iterator[str]:
+    if target.type is ActionType.EDIT:
+        yield str(Path(_join(cwd, target.target)).parent)
+        return
+    for invocation in list_invocations(target.target):
+        if not invocation.is_wrapper:
+            yield from _list_folders_of_command(invocation, cwd)
+
+
+def _list_folders_of_command(invocation: Invocation, cwd: str) -> Iterator[str]:
+    base = cwd
+    for folder in invocation.folders:
+        base = base if folder.startswith("-") else _join(base, folder)
+    options = [word.partition("=")[::2] for word in invocation.words if "=" in word]
+    for option, value in [*pairwise(invocation.words), *options]:
+        if option in _FOLDER_OPTIONS:
+            base = _join(base, value)
+    if base != cwd:
+        yield base
+    for word in (*invocation.words[1:], *invocation.files):
+        path = word.partition("=")[2] if word.startswith("--") else word
+        if "/" in path and "://" not in path and len(path) <= LONGEST_PATH and not any(map(str.isspace, path)):
+            full = _join(base, path)
+            yield full if os.path.isdir(full) else str(Path(full).parent)  # noqa: PTH112 - answers for every path
+
+
+def _join(folder: str, path: str) -> str:
+    expanded = os.path.expanduser(path.replace("\0", ""))  # noqa: PTH111 - Path.expanduser raises for unknown users
+    # A parent folder in a path need not exist.
+    return os.path.normpath(Path(folder, expanded))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.digest.languages import find_language_evidence
 from pipeline.digest.screen import must_screen
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder
@@ -15,6 +14,7 @@ from pipeline.records import Memory, Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store import index_state, languages, memories, meta, work
 from pipeline.store.database import Database
+from pipeline.text.languages import is_foreign
 from pipeline.text.memory_terms import embedded_text
 
 
@@ -83,3 +83,16 @@ def embed(batch: Sequence[Memory], encoder: Encoder) -> dict[int, Vector]:
     vectors = encoder.encode_documents(texts)
     ends = np.cumsum([len(passages_of_memory) for passages_of_memory in passages.values()])
     return dict(zip(passages, np.split(vectors, ends[:-1]), strict=True))
+
+
+def find_language_evidence(database: Database, written: Sequence[str]) -> str | None:
+    """Return new evidence that a workspace is not only in English, from newly written memories."""
+    if not any(map(is_foreign, written)):
+        return None
+    with database.read() as db:
+        if languages.find_other_languages(db) is not None:
+            return None
+        last = memories.last_seq(db)
+        newest = memories.by_seqs(db, range(last - languages.READ + 1, last + 1))
+    foreign = sum(is_foreign(memory.content) for memory in newest.values())
+    return f"{foreign} of {len(newest)} memories" if languages.is_multilingual_share(foreign, len(newest)) else None

@@ -243,7 +243,9 @@ def _may_name(spelling: _Spelling) -> bool:
     """
     if may_be_foreign(spelling.text):
         return False
-    left = _blank_places(spelling.text, spelling.taken)
+    left = "".join(
+        " " if is_taken else character for character, is_taken in zip(spelling.text, spelling.taken, strict=True)
+    )
     if not left.isascii() or _YEAR.search(left):
         return True
     return any(word != word.lower() and not _NO_NAME.fullmatch(word) for word in _WORD.findall(left))
@@ -321,10 +323,6 @@ def _blank(text: str, labels: list[EntityMention]) -> str:
     for label in labels:
         characters[label.start : label.end + 1] = " " * (label.end + 1 - label.start)
     return "".join(characters)
-
-
-def _blank_places(text: str, taken: bytearray) -> str:
-    return "".join(" " if is_taken else character for character, is_taken in zip(text, taken, strict=True))
 
 
 def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMention | None:

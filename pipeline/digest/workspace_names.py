@@ -5,11 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
-from pipeline.text.capitalized_names import find_capitalized_names
 from pipeline.text.component_names import find_hyphenated_names, find_hyphenated_words
 from pipeline.text.known_names import needs_cue
+from pipeline.text.languages import find_language, is_function_word
 
 _WORD = re.compile(r"[^\W_]\w*")
+# English has a tagger; in German every noun has a capital.
+_WITHOUT_RULE = frozenset({None, "english", "german"})
+_CAPITALIZED = r"[A-ZÀ-ÖØ-ÞŁŠŽČ][\w'’]*[a-zß-öø-ÿšžčłńę](?:-[A-ZÀ-ÖØ-Þ][\w'’]*[^\W\d_])*"
+_NAME = re.compile(
+    rf"(?<![\w@/.#$&+_-]){_CAPITALIZED}(?: (?:(?:de|del|da|di|du|van) )?{_CAPITALIZED}){{0,2}}(?![\w@/(_-])"
+)
+_SENTENCE_START = re.compile(r"(?:^|[.!?:\n][ \t\"«¿¡*>-]*)$")
 
 
 def list_capitalized(texts: Iterable[str]) -> set[str]:
@@ -40,3 +47,18 @@ def find_untagged_names(text: str) -> list[EntityMention]:
         EntityMention(EntityKind.PERSON, text[start:end], text[start:end], start, end)
         for start, end in find_capitalized_names(text)
     ]
+
+
+def find_capitalized_names(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each name; at the start of a sentence only names of two words."""
+    language = find_language(text)
+    if language in _WITHOUT_RULE:
+        return
+    for match in _NAME.finditer(text):
+        start, words = match.start(), match[0].split(" ")
+        if is_function_word(words[0].lower()) or len(words[0]) < 3:
+            start += len(words.pop(0)) + 1
+        elif len(words) == 1 and _SENTENCE_START.search(text[max(0, start - 8) : start]):
+            continue
+        if words and start < match.end():
+            yield start, match.end()

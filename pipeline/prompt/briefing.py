@@ -13,6 +13,7 @@ from config.settings import Settings
 from pipeline.context.briefing import SHOWN_EACH, list_shown_unasked, once
 from pipeline.context.code_names import asks_about_code
 from pipeline.context.follow_up import LastMessages, continue_last
+from pipeline.context.lesson_records import is_rule
 from pipeline.context.lesson_search import find_lessons_for
 from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_asked_for
 from pipeline.context.render import Entry
@@ -29,7 +30,6 @@ from pipeline.prompt.line import (
     LineSource,
     describe_left_out,
 )
-from pipeline.prompt.results_by_use import sort_by_use
 from pipeline.prompt.sources.memories import LessonHit, LineOptions, leave_out, list_memory_lines, make_line
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.contexts import SearchContexts
@@ -313,3 +313,36 @@ def _list_activity(db: Connection, session: AgentSession, now: datetime) -> list
     """List recent activity, latest first."""
     since, under_way = utc_text(now - LATELY), Filter(kinds=UNDER_WAY, viewer=session.viewer)
     return list_shown_unasked(memories.list_latest_happened(db, under_way, since, SHOWN_EACH, LAST_WRITTEN))
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsByUse:
+    """The results for a message by type, best first; `goals` are the unfinished ones."""
+
+    lessons: tuple[Hit, ...] = ()
+    decisions: tuple[Hit, ...] = ()
+    facts: tuple[Hit, ...] = ()
+    goals: tuple[Hit, ...] = ()
+    memories: tuple[Hit, ...] = ()
+
+    def beside_lessons(self) -> list[Hit]:
+        """Return everything but the lessons, best first."""
+        others = (*self.decisions, *self.facts, *self.goals, *self.memories)
+        return sorted(others, key=lambda hit: hit.score, reverse=True)
+
+
+def sort_by_use(hits: Sequence[Hit]) -> ResultsByUse:
+    """Return results by their use, each in their order."""
+    lessons, decisions, facts, unfinished, others = [], [], [], [], []
+    for hit in hits:
+        if is_rule(hit.memory):
+            lessons.append(hit)
+        elif hit.memory.kind is Kind.DECISION:
+            decisions.append(hit)
+        elif hit.memory.kind is Kind.KEYED_FACT:
+            facts.append(hit)
+        elif hit.memory.kind is Kind.GOAL and hit.memory.details.get("status", "open") in goals.UNFINISHED:
+            unfinished.append(hit)
+        else:
+            others.append(hit)
+    return ResultsByUse(tuple(lessons), tuple(decisions), tuple(facts), tuple(unfinished), tuple(others))

@@ -309,7 +309,7 @@ def _grade_literals(
     grades: dict[int, float] = {}
     for seqs in holders:
         for seq in seqs.tolist():
-            grades[seq] = max(grades.get(seq, 0.0), _grade(len(seqs)))
+            grades[seq] = max(grades.get(seq, 0.0), 1 - math.log(len(seqs)) / math.log(HOLDERS_OF_NO_WEIGHT))
     return grades
 
 
@@ -333,7 +333,3 @@ def _list_successors(question: ParsedQuery, superseded: Mapping[int, int], liter
     # A query for an identifier asks for what contains it, not for its successor.
     at = np.searchsorted(seqs, successors).clip(max=max(len(seqs) - 1, 0))
     return np.where(literal_sets[at] == literal_sets, successors, NOBODY)
-
-
-def _grade(holders: int) -> float:
-    return 1 - math.log(holders) / math.log(HOLDERS_OF_NO_WEIGHT)

@@ -48,7 +48,7 @@ class CandidatePool:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self.word_trust = _word_trust(evidence)
+        self.word_trust = np.where(evidence.dense == 0, 1.0, words_known(evidence)).astype(np.float32)
         self.lexical = self.word_trust * _share_of_best(evidence.lexical, CONVINCING_COVERAGE * evidence.ceiling)
         self.dense = _share_of_best(evidence.dense, CONVINCING_COSINE)
         self.words_alone = self._stand_in_for_meaning()
@@ -308,11 +308,6 @@ def neighbor_positions(seqs: Seqs, neighbours: Seqs) -> Seqs:
         return np.empty(0, np.int64)
     positions = np.searchsorted(seqs, neighbours).clip(max=len(seqs) - 1)
     return np.where(seqs[positions] == neighbours, positions, -1)
-
-
-def _word_trust(evidence: Evidence) -> Floats:
-    """Return the reliability of words: 1 for memories without a vector."""
-    return np.where(evidence.dense == 0, 1.0, words_known(evidence)).astype(np.float32)
 
 
 def words_known(evidence: Evidence) -> float:

@@ -3,19 +3,18 @@
 - without text: a listing
 - a cached answer that is still valid
 - otherwise: lexical and dense search in parallel → a pool of their best and their neighbors
-  → checked against the store → evidence → ranked → optional steps (`escalation`)
+  → checked against the store → evidence → ranked → reranked, if there is a reranker
 
 Recall never writes and never calls a language model. After its deadline it starts no optional step, and reports each
 step that it leaves out as late.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Connection
-from typing import Final
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from pipeline.errors import NO_SUCH_MEMORY, NotFound
 from pipeline.recall.annotations import find_annotations, find_broken, refresh_staleness
 from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.escalation import Attempt, escalate
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.first_pass import (
@@ -36,8 +34,8 @@ from pipeline.recall.first_pass import (
 from pipeline.recall.query_scores import ChannelScores, QueryScores
 from pipeline.recall.rank import LITERAL, Ranking
 from pipeline.recall.relevance import closeness, is_relevant, least_relevance, may_be_relevant, relevance
-from pipeline.recall.reranking import RERANKING
-from pipeline.recall.said_first import put_said_first
+from pipeline.recall.reranking import rerank_in_time
+from pipeline.recall.result_order import OF_STORE, OrderStep, explain_order, order_hits
 from pipeline.recall.search_context import SearchContext
 from pipeline.recall.stored_answers import StoreState, read_state, read_stored_answer
 from pipeline.records import Memory, Viewer
@@ -54,9 +52,6 @@ from pipeline.records.recall import (
 from pipeline.store import broken_citations, memories, meta
 from pipeline.store.broken_citations import BrokenText
 from pipeline.times import elapsed_ms
-
-# The optional steps after the first pass, cheapest first.
-ESCALATION: Final = (RERANKING,)
 
 # Makes the hits of an answer of a ranking.
 BuildHits = Callable[[Connection, Ranking, Candidates, Query, Deadline], tuple[Hit, ...]]
@@ -80,8 +75,7 @@ def search(
     if not query.text:
         return _list_leading(context, query, began)
     answer = search_for(context, query, deadline or Deadline(query.budget_ms), _build_hits, scores)
-    hits = tuple(put_said_first(_demote_missing(answer.hits), query.text))
-    return replace(answer, hits=hits, took_ms=elapsed_ms(began))
+    return replace(answer, hits=order_hits(answer.hits, query, OF_STORE), took_ms=elapsed_ms(began))
 
 
 def search_for(
@@ -115,19 +109,6 @@ def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hi
     return replace(hit, annotations=refresh_staleness(hit.memory, hit.annotations, checkout))
 
 
-def _demote_missing(hits: Iterable[Hit]) -> tuple[Hit, ...]:
-    """Rank memories about missing or different code below all memories with at least half their relevance."""
-    ordered_hits = list(hits)
-    ordered = [hit for hit in ordered_hits if not (hit.annotations.missing or hit.annotations.broken)]
-    for hit in ordered_hits:
-        if hit.annotations.missing or hit.annotations.broken:
-            before = [rank for rank, other in enumerate(ordered, 1) if other.relevance >= hit.relevance / 2]
-            rank = before[-1] if before else 0
-            score = min(hit.score, ordered[rank - 1].score) if rank else hit.score
-            ordered.insert(rank, replace(hit, score=score))
-    return tuple(ordered)
-
-
 def search_uncached(context: SearchContext, query: Query) -> Answer:
     """Answer a query without the cache, to measure the cost of an answer."""
     began = time.perf_counter()
@@ -139,8 +120,13 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
     return replace(answer, took_ms=elapsed_ms(began))
 
 
-def explain_result(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
-    """Explain why a memory is or is not among a query's hits; raise NotFound if it does not exist."""
+def explain_result(
+    context: SearchContext, query: Query, memory_id: str, further: Sequence[OrderStep] = ()
+) -> MemoryExplanation:
+    """Explain why a memory is or is not among a query's hits; raise NotFound if it does not exist.
+
+    `further` steps order the hits after those of the store.
+    """
     deadline = Deadline(query.budget_ms)
     results = query_channels(context, query, datetime.now(UTC), deadline)
     with context.database.read() as db:
@@ -148,7 +134,10 @@ def explain_result(context: SearchContext, query: Query, memory_id: str) -> Memo
         if memory is None:
             raise NotFound(NO_SUCH_MEMORY)
         ranked, _ = _rank(context, db, query, results, deadline)
-        return explain_memory(db, ranked.ranking, ranked.candidates, query, memory)
+        explanation = explain_memory(db, ranked.ranking, ranked.candidates, query, memory)
+        hits = _build_hits(db, ranked.ranking, ranked.candidates, query, deadline)
+    moves = explain_order(hits, query, (*OF_STORE, *further), memory_id)
+    return replace(explanation, reasons=(*explanation.reasons, *moves))
 
 
 def _widen_viewer(db: Connection, query: Query) -> Query:
@@ -199,9 +188,9 @@ def _answer(
 def _rank(
     context: SearchContext, db: Connection, query: Query, results: ChannelResults, deadline: Deadline
 ) -> tuple[RankedPool, dict[str, ChannelReport]]:
-    """Rank the channels' results, escalate, and put current values first; also return the steps' reports."""
+    """Rank the channels' results, rerank, and put current values first; also return the reranker's report."""
     ranked = rank_candidates(context, db, results, deadline)
-    ranked, steps = escalate(Attempt(context, db, query, deadline, ranked), ESCALATION)
+    ranked, steps = rerank_in_time(context, db, query, deadline, ranked)
     if not deadline.must_skip(Step.CURRENCY):
         ranked = replace(ranked, ranking=rank_current_first(db, ranked.ranking, query.text))
     return ranked, steps

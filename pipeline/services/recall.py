@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.result_order import OrderStep, of_personal_store, order_hits
 from pipeline.recall.search import explain_result, search, search_uncached
 from pipeline.records.recall import Answer, MemoryExplanation, Query
 from pipeline.store import predictions
@@ -22,7 +23,7 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
     # What is known about the person can be asked for in a project that has no memories yet.
     is_only_of_person = person is not None and not workspace.exists
     own = Answer((), {}, 0.0) if is_only_of_person else search(contexts.get(workspace), query)
-    answer = own if person is None else merge_answers(own, person, query)
+    answer = own if person is None else merge_answers(own, person, of_personal_store(person.hits), query)
     contexts.count(degraded=answer.degraded)
     if not is_incognito(workspace, query.filter.sessions):
         if query.text:
@@ -43,29 +44,18 @@ def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query
     return search(contexts.get(person), replace(query, filter=replace(query.filter, scope=scope)))
 
 
-def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:
-    """Merge the personal hits into an answer, each before the first hit with a lower relevance."""
-    hits = list(own.hits)
-    # A memory that its person shared here is in both stores.
-    known = {hit.memory.id for hit in hits}
-    index = 0
-    for hit in person.hits:
-        if hit.memory.id in known:
-            continue
-        while index < len(hits) and hits[index].relevance >= hit.relevance:
-            index += 1
-        hits.insert(index, hit)
-        index += 1
-    if not query.text:
-        # Without a question, hits are ordered by importance, which is their score.
-        hits.sort(key=lambda hit: hit.score, reverse=True)
-    channels = dict(person.channels) | dict(own.channels)
-    return replace(own, hits=tuple(hits[: query.k]), channels=channels, took_ms=own.took_ms + person.took_ms)
+def merge_answers(own: Answer, other: Answer, step: OrderStep, query: Query) -> Answer:
+    """Return an answer with the hits and the channels of another store, which a step merges."""
+    channels = dict(other.channels) | dict(own.channels)
+    hits = order_hits(own.hits, query, (step,))
+    return replace(own, hits=hits, channels=channels, took_ms=own.took_ms + other.took_ms)
 
 
 def explain_memory(workspace: Workspace, contexts: "SearchContexts", query: Query, memory_id: str) -> MemoryExplanation:
     """Explain why a memory is or is not among a query's hits; raise NotFound for an unknown memory."""
-    return explain_result(contexts.get(workspace), query, memory_id)
+    person = search_person(workspace, contexts, query)
+    further = () if person is None else (of_personal_store(person.hits),)
+    return explain_result(contexts.get(workspace), query, memory_id, further)
 
 
 def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer:

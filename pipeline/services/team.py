@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import FieldError, InvalidField, NotFound, RemoteUnreachable, ReverieError
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.result_order import of_team
 from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
@@ -266,7 +267,8 @@ def recall_beside_teams(
         raise nothing
     merged = replace(own, hits=tuple(replace(hit, origin=LOCAL) for hit in own.hits))
     for answer in answers:
-        merged = merge_answers(merged, _select_new(answer, merged, query), query)
+        new = _select_new(answer, merged, query)
+        merged = merge_answers(merged, new, of_team(new.hits), query)
     return replace(merged, took_ms=elapsed_ms(asked.began))
 
 

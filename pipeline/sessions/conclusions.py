@@ -7,13 +7,14 @@ corrections contain the others. An answer that is not clear alone is stored with
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipeline.capture.statements import Label, Statement
-from pipeline.sessions import phrases
 from pipeline.store.conclusions import ConclusionKind
 from pipeline.store.turns import Role, Turn
 from pipeline.text.messages import is_small_talk
 from pipeline.text.own_words import list_own_lines
+from pipeline.text.phrases import asks, consents, count_rule_words, says
 from pipeline.text.sentences import split_typed_sentences
 from pipeline.text.tokens import search_tokens
 
@@ -66,24 +67,25 @@ class _Said:
     @property
     def sums_up(self) -> bool:
         """Return whether an agent's turn confirms or sums up what it was told."""
-        return any(phrases.sums_up(s) or phrases.acknowledges(s) for s in self.sentences)
+        return any(_says("recap", s) or _says("acknowledgement", s) for s in self.sentences)
 
     @property
     def statements(self) -> list[str]:
-        return [sentence for sentence in self.sentences if not phrases.asks(sentence)]
+        return [sentence for sentence in self.sentences if not asks(sentence)]
 
     @property
     def question(self) -> str | None:
         """Return the last question with the sentence before it if it is short; None if none asks for a decision."""
         for number in reversed(range(len(self.sentences))):
             question = self.sentences[number]
-            if phrases.asks(question) and not phrases.offers(question):
+            if asks(question) and not _says("offers", question):
                 is_short = number and len(question) < ALONE_CHARS
                 return f"{self.sentences[number - 1]} {question}" if is_short else question
         return None
 
 
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+_says = partial(says, "decision")
 Classify = Callable[[Sequence[str]], Sequence[Statement]]
 
 
@@ -123,19 +125,19 @@ def _find_recaps(said: Sequence[_Said]) -> list[Found]:
             # A rule needs the person's own words: the agent may restate what somebody else wrote.
             kind = _kind_of(content)
             kind = ConclusionKind.DECISION if kind is ConclusionKind.RULE else kind
-            found.append(Found(one.turn.seq, kind, content, phrases.replaces(content)))
+            found.append(Found(one.turn.seq, kind, content, _says("replaces", content)))
     return found
 
 
 def _recap_of(one: _Said, spoken: dict[str, set[int]], *, is_near_end: bool) -> list[str]:
     """Return the sentences of a turn from the one that starts a recap."""
     for number, sentence in enumerate(one.sentences):
-        if phrases.asks(sentence):
+        if asks(sentence):
             continue
         # "Got it." alone belongs to the sentence after it.
-        follows = number and phrases.acknowledges(before := one.sentences[number - 1]) and len(before) < ALONE_CHARS
-        confirms = phrases.acknowledges(sentence) or follows
-        if phrases.sums_up(sentence) or (confirms and _restates(sentence, spoken)):
+        follows = number and _says("acknowledgement", before := one.sentences[number - 1]) and len(before) < ALONE_CHARS
+        confirms = _says("acknowledgement", sentence) or follows
+        if _says("recap", sentence) or (confirms and _restates(sentence, spoken)):
             return _trim(one.sentences[number:])
     if is_near_end and _repeats_turns(" ".join(one.statements), spoken):
         return _trim(one.statements)
@@ -146,7 +148,7 @@ def _trim(sentences: Sequence[str]) -> list[str]:
     """Drop questions, and what the agent says about its work after the recap."""
     kept: list[str] = []
     for sentence in sentences:
-        if phrases.asks(sentence) or (kept and phrases.reports_work(sentence)):
+        if asks(sentence) or (kept and _says("reports", sentence)):
             break
         kept.append(sentence)
     return kept
@@ -155,7 +157,7 @@ def _trim(sentences: Sequence[str]) -> list[str]:
 def _restates(sentence: str, spoken: dict[str, set[int]]) -> bool:
     tokens = set(search_tokens(sentence))
     known = sum(token in spoken for token in tokens)
-    states_rule = known > 1 and phrases.count_rule_words(sentence) > 0
+    states_rule = known > 1 and count_rule_words(sentence) > 0
     return len(tokens) >= LEAST_RESTATED_TOKENS and (states_rule or known >= LEAST_RESTATED_SHARE * len(tokens))
 
 
@@ -174,7 +176,7 @@ def _find_statements(said: Sequence[_Said], classify: Classify) -> list[Found]:
         after = said[number + 1] if number + 1 < len(said) and not said[number + 1].is_person else None
         if not one.is_person or not one.sentences:
             continue
-        if before is not None and phrases.consents(" ".join(one.sentences)):
+        if before is not None and consents(" ".join(one.sentences)):
             proposal = _proposal_of(before)
             if proposal:
                 found.append(Found(before.turn.seq, ConclusionKind.DECISION, proposal))
@@ -186,26 +188,30 @@ def _find_statements(said: Sequence[_Said], classify: Classify) -> list[Found]:
 
 
 def _proposal_of(before: _Said) -> str:
-    if any(phrases.sums_up(sentence) for sentence in before.sentences):
+    if any(_says("recap", sentence) for sentence in before.sentences):
         return ""
-    return _shorten((s for s in before.sentences if phrases.proposes(s)), LONGEST_ANSWER)
+    return _shorten((s for s in before.sentences if _says("proposals", s)), LONGEST_ANSWER)
 
 
 def _statement_of(
     one: _Said, before: _Said | None, after: _Said | None, classify: Classify, *, is_opening: bool
 ) -> Found | None:
     """Return what a person's turn decides: an answer, a correction or a rule."""
-    statements = [s for s in one.statements if not (is_small_talk(s) or phrases.leaves_open(s))]
+    statements = [s for s in one.statements if not (is_small_talk(s) or _says("open", s))]
     text = " ".join(statements)
     if not search_tokens(text):
         return None
-    replaces = phrases.replaces(text)
+    replaces = _says("replaces", text)
     question = None if before is None else before.question
     signs = (
         ANSWER * (question is not None),
-        REPLY * (before is not None and (before.sums_up or any(map(phrases.proposes, before.sentences)))),
-        RULE_WORD * min(2, phrases.count_rule_words(text)),
-        REJECTION * phrases.rejects(text),
+        REPLY
+        * (
+            before is not None
+            and (before.sums_up or any(_says("proposals", sentence) for sentence in before.sentences))
+        ),
+        RULE_WORD * min(2, count_rule_words(text)),
+        REJECTION * _says("rejects", text),
         REPLACEMENT * replaces,
     )
     if (is_opening and not replaces) or not _decides(sum(signs), statements, classify):
@@ -227,7 +233,7 @@ def _decides(weight: float, statements: Sequence[str], classify: Classify) -> bo
 def _confirmation_in(after: _Said) -> str:
     """Return the sentence in which the agent says what an answer means, if it says so."""
     first = after.sentences[0] if after.sentences else ""
-    is_useful = len(first) > ALONE_CHARS and not (phrases.asks(first) or phrases.reports_work(first))
+    is_useful = len(first) > ALONE_CHARS and not (asks(first) or _says("reports", first))
     return first if is_useful and len(first) <= LONGEST_QUESTION else ""
 
 
@@ -237,14 +243,14 @@ def _find_open(said: Sequence[_Said]) -> list[Found]:
         Found(one.turn.seq, ConclusionKind.OPEN, sentence[:LONGEST_ANSWER])
         for one in said
         for sentence in one.statements
-        if phrases.leaves_open(sentence) and len(search_tokens(sentence)) >= LEAST_OPEN_TOKENS
+        if _says("open", sentence) and len(search_tokens(sentence)) >= LEAST_OPEN_TOKENS
     ]
 
 
 def _kind_of(text: str) -> ConclusionKind:
-    if phrases.rejects(text) and phrases.count_rule_words(text) == 0:
+    if _says("rejects", text) and count_rule_words(text) == 0:
         return ConclusionKind.REJECTED
-    return ConclusionKind.RULE if phrases.count_rule_words(text) > 1 else ConclusionKind.DECISION
+    return ConclusionKind.RULE if count_rule_words(text) > 1 else ConclusionKind.DECISION
 
 
 def _is_covered(found: Found, recap: Found, share: float = COVERED) -> bool:

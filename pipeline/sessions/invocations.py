@@ -3,16 +3,17 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from sqlite3 import Connection
 
 from pipeline.sessions.failed_commands import name_command
 from pipeline.store import action_history
 from pipeline.store.action_history import CommandCount
 from pipeline.store.agent_sessions import ActionType, JournalRow
-from pipeline.text.command_tasks import matches_word, read_task_words
+from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.times import parse, utc_now
 from pipeline.write.tool_actions import list_effective_commands
 
@@ -26,6 +27,8 @@ _NOT_RUN = re.compile(r"not found|unrecognized|unknown|missing script|usage|no s
 NOT_RUN_CODES = frozenset({126, 127})
 # An argument that names what the command is applied to: a file, a number, a test.
 _APPLIED = re.compile(r"[\w.@~-]*[/\\:][\w./\\:@*\[\]-]*|[\w-]+\.\w{1,5}|\d+|\"\"|\.")
+_WORD = re.compile(r"[a-z0-9][a-z0-9+_.-]*")
+_PARTS = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +90,38 @@ def _is_broken(failure: JournalRow) -> bool:
         return True
     says = failure.error_signature or ""
     return failure.exit_code in NOT_RUN_CODES or _NOT_RUN.search(says) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task: the type of its actions, or an expression for its commands."""
+
+    type: str | None
+    pattern: re.Pattern[str] | None
+
+
+def read_task_words(text: str) -> list[str]:
+    """Return the telling words of a question for a command; all words if none is."""
+    words = [word.strip(".-") for word in _WORD.findall(text.lower().replace("type check", "typecheck"))]
+    return [word for word in words if word not in word_set("command_tasks.fillers", "words")] or words
+
+
+def matches_word(command: str, command_type: str, word: str) -> bool:
+    """Return whether a word names a command's program or one of its arguments, or its task."""
+    lowered = command.lower()
+    if word in _PARTS.findall(lowered) or word in _WORD.findall(lowered):
+        return True
+    task = _load_tasks().get(word)
+    if task is None:
+        return False
+    return task.type == command_type or (task.pattern is not None and task.pattern.search(lowered) is not None)
+
+
+@cache
+def _load_tasks() -> Mapping[str, Task]:
+    tasks: dict[str, Task] = {}
+    for entry in load_lexicon("command_tasks").entries["task"]:
+        pattern = "|".join(entry.get("patterns", ()))
+        task = Task(entry.get("type"), re.compile(pattern) if pattern else None)
+        tasks |= dict.fromkeys(entry["words"].split(), task)
+    return tasks

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice, pairwise
 
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.text.shell_syntax import split_shell_commands
 
 # Maximum number of wrappers around a command, of characters, and of commands in a line.
@@ -68,7 +68,7 @@ def list_invocations(line: str) -> tuple[Invocation, ...]:
 def list_flags(invocation: Invocation) -> frozenset[str]:
     """Return the options of a command, short ones also alone and in their long form."""
     arguments = list(invocation.words[1:])
-    if "--" in arguments and invocation.words[0] in _words_of("abbreviating"):
+    if "--" in arguments and invocation.words[0] in word_set("command_lines", "abbreviating"):
         arguments = arguments[: arguments.index("--")]
     words = [word.partition("=")[0] for word in arguments if word.startswith("-")]
     valued = {
@@ -91,8 +91,10 @@ def has_option(invocation: Invocation, option: str) -> bool:
         return True
     if _SHORT_GROUP.fullmatch(name) and all(name_flag(invocation.words, f"-{letter}") & flags for letter in name[1:]):
         return True
-    return invocation.words[0] in _words_of("abbreviating") and any(
-        name.startswith(flag) and len(flag) >= SHORTEST_ABBREVIATION and flag not in _words_of("long_options")
+    return invocation.words[0] in word_set("command_lines", "abbreviating") and any(
+        name.startswith(flag)
+        and len(flag) >= SHORTEST_ABBREVIATION
+        and flag not in word_set("command_lines", "long_options")
         for flag in flags
     )
 
@@ -100,7 +102,7 @@ def has_option(invocation: Invocation, option: str) -> bool:
 def rehearses(invocation: Invocation) -> bool:
     """Return whether a command only shows what it would do."""
     is_off = any(word.casefold().endswith(("=none", "=false")) for word in invocation.words if "dry" in word)
-    return not is_off and any(has_option(invocation, option) for option in _words_of("rehearsals"))
+    return not is_off and any(has_option(invocation, option) for option in word_set("command_lines", "rehearsals"))
 
 
 def _cut_value(letters: str, valued: AbstractSet[str]) -> str:
@@ -305,11 +307,6 @@ def _load_implied_flags(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, 
         if _runs(words, command.split()):
             marks = table.table(command)
             yield from ((mark, marks.words(mark)) for mark in marks.entries)
-
-
-@cache
-def _words_of(name: str) -> frozenset[str]:
-    return frozenset(load_lexicon("command_lines").words(name))
 
 
 @cache

@@ -8,11 +8,11 @@ noun. Outside of English, where compounds are rarely written so, the second cond
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import partial
 
 from pipeline.records import EntityKind
 from pipeline.text.languages import may_be_foreign
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_set
 
 _LEXICON = load_lexicon("components")
 _LOOKED_BACK, _LOOKED_AHEAD = 40, 24  # characters read around a name for a cue
@@ -40,6 +40,7 @@ _WORD_AFTER = re.compile(
     r"[`\"”']?(?:(?:['’]s?)?(?:[ \t]*$|[ \t]*[.,;:!?)\n–—]|['’]s)|[ ]+(?P<word>[^\W_]+)|[ ]+[@(#`–—=])"
 )
 
+_words = partial(word_set, "components")
 _ARTICLES = frozenset({"the", "our", "their"})
 _OBJECT = re.compile(r"[ ]+(?:the|an?|our|its|their|every|all|no|it|them|into|away)\b")
 
@@ -188,8 +189,3 @@ def _may_precede(word: str, before: str) -> bool:
         return True
     # An imperative starts a sentence.
     return word[0].isupper() and word.lower() in _words("words_before") and not before.strip(" -*\n\t").endswith(",")
-
-
-@cache
-def _words(topic: str) -> frozenset[str]:
-    return frozenset(_LEXICON.words(topic))

@@ -6,7 +6,7 @@ from functools import cache
 
 from pipeline.records import EntityKind
 from pipeline.text.languages import may_be_foreign
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_set
 
 _LEXICON = load_lexicon("names")
 _LONGEST = 3  # words
@@ -60,12 +60,12 @@ def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
 
 def is_given_name(word: str) -> bool:
     """Return whether a word is a first name, even if it has another meaning too."""
-    return word in _given_names() or word in _ambiguous_given_names()
+    return word in word_set("names", "given_names") or word in word_set("names", "ambiguous_given_names")
 
 
 def needs_cue(word: str) -> bool:
     """Return whether a word names a product only next to a version or a software cue."""
-    return word in _cued() or is_given_name(word)
+    return word in word_set("names", "cued_products") or is_given_name(word)
 
 
 def find_listed_kind(name: str) -> EntityKind | None:
@@ -84,7 +84,7 @@ def _match_listed(text: str, word: re.Match[str]) -> tuple[EntityKind, int, int]
         end = word.start() + len(surface)
         if kind := find_listed_kind(surface):
             return kind, word.start(), end
-        if surface in _cued() and _is_cued(text, word.start(), end):
+        if surface in word_set("names", "cued_products") and _is_cued(text, word.start(), end):
             return EntityKind.PRODUCT, word.start(), end
     return None
 
@@ -118,16 +118,18 @@ def _match_person(text: str, word: re.Match[str], *, english: bool) -> tuple[Ent
     if not titled and not _is_surely_given(head, text, end, before):
         return None
     # "Max-Wert" is a noun, "Lena's" a name.
-    if text[end : end + 1] == "-" and text[end + 1 : word.end()] not in _given_names():
+    if text[end : end + 1] == "-" and text[end + 1 : word.end()] not in word_set("names", "given_names"):
         return None
     return EntityKind.PERSON, start, _surname_end(text, end, before, english=english)
 
 
 def _is_surely_given(head: str, text: str, end: int, before: str) -> bool:
-    if head in _given_names():
+    if head in word_set("names", "given_names"):
         return True
     # Few words are such names, so the patterns come last.
-    return head in _ambiguous_given_names() and bool(PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end))
+    return head in word_set("names", "ambiguous_given_names") and bool(
+        PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end)
+    )
 
 
 def _surname_end(text: str, end: int, before: str, *, english: bool) -> int:
@@ -162,18 +164,3 @@ def _aliases() -> Mapping[str, str]:
         for name, aliases in _LEXICON.table("product_aliases").entries.items()
         for alias in (entry.replace("_", " ") for entry in aliases.split())
     }
-
-
-@cache
-def _given_names() -> frozenset[str]:
-    return frozenset(_LEXICON.words("given_names"))
-
-
-@cache
-def _ambiguous_given_names() -> frozenset[str]:
-    return frozenset(_LEXICON.words("ambiguous_given_names"))
-
-
-@cache
-def _cued() -> frozenset[str]:
-    return frozenset(_LEXICON.words("cued_products"))

@@ -1,10 +1,10 @@
 """Short messages to an agent: those that continue the message before, and those that say too little to search."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.text.tokens import STOP_WORDS
 
 # A message with more words, or with more words that name something, says itself what it is about.
@@ -28,20 +28,20 @@ _WORD = re.compile(r"(?<![\w'’./:@-])[\w'’./:@-]*\w")
 def is_follow_up(message: str) -> bool:
     """Return whether a short message asks something that only the message before makes clear."""
     written = _words(message)
-    if not 0 < len(written) <= FOLLOW_UP_WORDS or not _list("follow_up", "closes").isdisjoint(written):
+    if not 0 < len(written) <= FOLLOW_UP_WORDS or not word_set("messages.follow_up", "closes").isdisjoint(written):
         return False
     # An option of a command, as in "and with -v?", is about something of the moment.
     if _OPTION.search(message) or len(list_own_words(message)) > OWN_WORDS:
         return False
-    fillers = _list("follow_up", "fillers")
+    fillers = word_set("messages.follow_up", "fillers")
     meaningful = [word for word in written if word not in fillers]
     if not meaningful:
         return False
-    asks = _list("follow_up", "asks")
-    continues = len(meaningful) > 1 and meaningful[0] in _list("follow_up", "continues")
+    asks = word_set("messages.follow_up", "asks")
+    continues = len(meaningful) > 1 and meaningful[0] in word_set("messages.follow_up", "continues")
     continues |= len(meaningful) > 1 and f" {' '.join(written)}".endswith(_ends())
     if continues or _points_back(meaningful):
-        return continues or "?" in message or _asks(meaningful, asks | _list("follow_up", "opens"))
+        return continues or "?" in message or _asks(meaningful, asks | word_set("messages.follow_up", "opens"))
     return not _is_complete(message, meaningful) and ("?" in message or _asks(meaningful, asks))
 
 
@@ -55,32 +55,31 @@ def _points_back(words: Sequence[str]) -> bool:
     text = " ".join(words)
     if any(expletive in text for expletive in lexicon.words("expletives")):
         words = text.replace("there", "").replace(" it", " ").replace(" es", " ").split()
-    articles, after = _list("follow_up", "articles"), _list("follow_up", "after_pronouns")
+    articles, after = word_set("messages.follow_up", "articles"), word_set("messages.follow_up", "after_pronouns")
     return (
         text.startswith(lexicon.words("points_at_start"))
-        or not _list("follow_up", "points").isdisjoint(word.split("'")[0] for word in words)
-        or any(word in articles and (not rest or rest[0] in after) for word, *rest in _tails(words))
+        or not word_set("messages.follow_up", "points").isdisjoint(word.split("'")[0] for word in words)
+        or any(
+            word in articles and (not rest or rest[0] in after)
+            for word, *rest in (words[start:] for start in range(len(words)))
+        )
     )
-
-
-def _tails(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (words[start:] for start in range(len(words)))
 
 
 def _is_complete(message: str, words: Sequence[str]) -> bool:
     """Return whether a question names what it is about in a sentence with a verb, as in "who is the CEO?"."""
     first, named = words[0].split("'")[0], list_own_words(message)
-    if first not in _list("follow_up", "asks") | _list("follow_up", "opens") or not named:
+    if first not in word_set("messages.follow_up", "asks") | word_set("messages.follow_up", "opens") or not named:
         return False
-    verbs = _list("follow_up", "verbs") | _list("follow_up", "opens")
-    if first in _list("follow_up", "who") and len(named) > 1:
+    verbs = word_set("messages.follow_up", "verbs") | word_set("messages.follow_up", "opens")
+    if first in word_set("messages.follow_up", "who") and len(named) > 1:
         return True
     return _CONTRACTED.search(message) is not None or not verbs.isdisjoint(words)
 
 
 def refers_to_person(message: str) -> bool:
     """Return whether a message refers to a person by a pronoun."""
-    return not _list("follow_up", "pronouns").isdisjoint(_words(message))
+    return not word_set("messages.follow_up", "pronouns").isdisjoint(_words(message))
 
 
 def list_names(text: str) -> list[str]:
@@ -90,8 +89,8 @@ def list_names(text: str) -> list[str]:
 
 def says_little(message: str) -> bool:
     """Return whether a message orders something without naming an object, as in "continue" or "fix the tests"."""
-    written = [word for word in _words(message) if word not in _list("follow_up", "fillers")]
-    orders, objects = _list("little", "orders"), _list("little", "objects")
+    written = [word for word in _words(message) if word not in word_set("messages.follow_up", "fillers")]
+    orders, objects = word_set("messages.little", "orders"), word_set("messages.little", "objects")
     if not 0 < len(written) <= LITTLE_WORDS or orders.isdisjoint(written):
         return False
     return all(word in orders or word in objects or is_function_word(word) for word in written)
@@ -101,7 +100,7 @@ def is_small_talk(message: str) -> bool:
     """Return whether a short message only thanks or praises, as in "thanks, that looks great"."""
     if "?" in message or len(message) > LONGEST_SMALL_TALK:
         return False
-    written, words = _words(message), _list("small_talk", "words")
+    written, words = _words(message), word_set("messages.small_talk", "words")
     if len(written) > SMALL_TALK_WORDS or words.isdisjoint(written):
         return False
     return sum(word not in words for word in list_own_words(message)) <= 1
@@ -115,7 +114,7 @@ def list_own_words(message: str) -> list[str]:
 
 def is_wish(message: str) -> bool:
     """Return whether a message asks or wants something."""
-    return "?" in message or not _list("wishes", "words").isdisjoint(_words(message))
+    return "?" in message or not word_set("messages.wishes", "words").isdisjoint(_words(message))
 
 
 def key_words(message: str, before: str = "") -> str:
@@ -134,13 +133,10 @@ def _words(text: str) -> list[str]:
 
 
 @cache
-def _list(topic: str, name: str) -> frozenset[str]:
-    return frozenset(load_lexicon("messages").table(topic).words(name))
-
-
-@cache
 def _cues() -> frozenset[str]:
-    return frozenset().union(*(_list("follow_up", name) for name in ("asks", "continues", "fillers", "closes")))
+    return frozenset().union(
+        *(word_set("messages.follow_up", name) for name in ("asks", "continues", "fillers", "closes"))
+    )
 
 
 @cache
@@ -152,4 +148,4 @@ def _ends() -> tuple[str, ...]:
 def _function_words() -> frozenset[str]:
     lists = load_lexicon("languages").table("function_words")
     known = frozenset(word for language in lists.entries for word in lists.words(language))
-    return known | _list("function_words", "words")
+    return known | word_set("messages.function_words", "words")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from benchmarks.templated_notes import templated_notes
-from pipeline.text.similarity import pair_relation
+from pipeline.digest import dedup
+from pipeline.digest.dedup import relate_pair
 from pipeline.text.similarity.comparable_text import (
     SHORT_CHARS,
     ComparableText,
@@ -25,7 +26,6 @@ from pipeline.text.similarity.pair_classifier import (
     Relation,
     classify_pair,
 )
-from pipeline.text.similarity.pair_relation import relate_pair
 
 PAIRS = json.loads((Path(__file__).parents[1] / "data" / "pairs.json").read_text(encoding="utf-8"))["pairs"]
 COSINES = (0.3, REPLACEMENT_COSINE, 0.5, DENIAL_COSINE, 0.7, PAIR_COSINE, 0.85, MERGE_COSINE, 1.0)
@@ -99,9 +99,7 @@ def test_any_texts_have_the_relation_of_the_classifier(first, second, cosine):
 def test_most_pairs_of_templated_notes_need_no_classification(monkeypatch):
     notes = sorted(note["content"] for note in templated_notes(400, seed=5))
     classified = []
-    monkeypatch.setattr(
-        pair_relation, "classify_pair", lambda *pair: classified.append(pair) or Judgement(Relation.DIFFERENT)
-    )
+    monkeypatch.setattr(dedup, "classify_pair", lambda *pair: classified.append(pair) or Judgement(Relation.DIFFERENT))
     pairs = [pair for start in range(0, 400, 10) for pair in combinations(notes[start : start + 10], 2)]
     for first, second in pairs:
         relate_pair(first, second, 0.9)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipeline.feedback.usage import NotedUsage, write_usage
+from pipeline.feedback.writer import NotedUsage, write_usage
 from pipeline.jobs.registry import BY_NAME
 from pipeline.jobs.runner import JobRun
 from pipeline.records import Draft, Memory

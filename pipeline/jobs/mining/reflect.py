@@ -12,13 +12,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.jobs.mining.lessons import corrects, fails, fixes
 from pipeline.jobs.model import Failure, JobModel, as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import OWNER, EdgeKind, Kind, Memory
 from pipeline.store import changes, derivations, edges, goals, meta
 from pipeline.store.edges import REFLECT
 from pipeline.text.normalize import shorten
+from pipeline.text.phrases import corrects, fails, fixes
 from pipeline.text.tokens import identifiers, search_tokens
 from pipeline.times import utc_text
 

@@ -30,7 +30,7 @@ from pipeline.prompt.line import (
 from pipeline.recall.annotations import drop_superseded
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
-from pipeline.recall.said_first import put_said_first
+from pipeline.recall.result_order import put_said_first
 from pipeline.records import Filter, Kind, Memory, Source, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Hit, Step

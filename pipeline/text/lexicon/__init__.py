@@ -32,6 +32,14 @@ class Lexicon:
 
 
 @cache
+def word_set(path: str, name: str) -> frozenset[str]:
+    """Return a list as a set; the path is a topic, or a topic and a sub-table: `messages.follow_up`."""
+    topic, _, table = path.partition(".")
+    lexicon = load_lexicon(topic)
+    return frozenset((lexicon.table(table) if table else lexicon).words(name))
+
+
+@cache
 def load_lexicon(name: str) -> Lexicon:
     """Load the lists of a topic, once."""
     with Path(__file__).with_name(f"{name}.toml").open("rb") as file:

@@ -4,14 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context.rule_files import leave_out_rules, leave_out_rules_of_groups, list_rules
+from pipeline.context.rule_files import is_repeated, leave_out_rules, leave_out_rules_of_groups, list_rules
 from pipeline.context.session_brief import BriefRoom, brief_project
 from pipeline.records import RULE_FILE_TAG, Draft, Kind, Source
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Hit
 from pipeline.services.sources import OfferedItem, forget_items, take_items
 from pipeline.store import memories
-from pipeline.text.similarity.repetition import is_repeated
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database, workspace_over
 

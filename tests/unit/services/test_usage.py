@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from pipeline.feedback.usage import NotedUsage, UsageBuffer
+from pipeline.feedback.writer import NotedUsage, UsageBuffer
 from pipeline.store import changes
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import count_accesses, read, text_of, write

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pipeline.sessions.amendments import Subjects
-from pipeline.sessions.conclude_stage import link
+from pipeline.sessions.conclude_stage import Subjects, link
 from pipeline.store import conclusions
 from pipeline.store.conclusions import ConclusionKind, NewConclusion
 from tests.fakes.in_process import scratch_database

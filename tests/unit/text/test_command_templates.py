@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.text.command_templates import find_arguments
+from pipeline.sessions.command_files import find_arguments
 
 BODY = "Check the changes of the ticket.\n\n- We always deploy with ops/fast.sh.\n- Nobody runs the linter.\n\n"
 

@@ -1,13 +1,13 @@
-"""The user's own words come before commits and outlines about the same thing."""
+"""The steps that order the hits after ranking."""
 
 from dataclasses import replace
 
 import pytest
 
 from pipeline.prompt.sources.memories import choose_lines
-from pipeline.recall.said_first import put_said_first
+from pipeline.recall.result_order import OF_STORE, explain_order, of_personal_store, order_hits, put_said_first
 from pipeline.records import CAPTURED_TAG, Anchor, Kind, Source
-from pipeline.records.recall import Hit
+from pipeline.records.recall import Annotations, Hit, Query
 from tests.fakes.memories import PORT_DECISION
 
 QUERY = "which port does staging use"
@@ -80,3 +80,15 @@ def test_another_question_moves_nothing(query):
 def test_an_imported_activity_is_history():
     imported = replace(COMMIT, kind=Kind.ACTIVITY, metadata={})
     assert seqs(put_said_first([hit(imported, 1.0), hit(SAID, 0.6)], QUERY)) == [SAID.seq, COMMIT.seq]
+
+
+def test_an_explanation_names_each_step_that_moves_a_memory():
+    code = Hit(replace(OUTLINE, id="code"), 1.0, 0.9, annotations=Annotations(missing=True))
+    noted, said = replace(NOTED, id="noted"), replace(SAID, id="said")
+    hits, personal = [code, hit(noted, 0.8, 0.5), hit(said, 0.6)], hit(replace(SAID, seq=8, id="personal"), 0.7, 0.7)
+    query, steps = Query(QUERY, k=3), (*OF_STORE, of_personal_store([personal]))
+    assert seqs(order_hits(hits, query, steps)) == [8, NOTED.seq, SAID.seq]
+    assert list(explain_order(hits, query, steps, "code")) == [
+        "missing_code_last: moved from number 1 to number 3",
+        "personal_store: moved from number 3 to outside of the results",
+    ]
