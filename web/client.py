@@ -14,7 +14,7 @@ from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, No
 from pipeline.http.event_stream import Block, read_blocks
 from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
 from web.contract import CALLER_HEADER, FOLDER_HEADER, INCOGNITO_HEADER
-from web.own_server import OwnServerCheck
+from web.stack.own_server import OwnServerCheck
 
 ANSWER_TIMEOUT_S = 60.0
 # The maximum number of items in one page of a list.

@@ -20,9 +20,9 @@ from web.connections import Wsgi, listen
 from web.lazy_app import MAX_BODY_BYTES, LazyApp
 from web.listener import ListenerRefused, check_listener
 from web.metrics import Metrics
-from web.own_server import describe_unproven, remove_unproven
 from web.request_ids import RequestIdFilter
 from web.spool.delivery import SpoolDelivery
+from web.stack.own_server import describe_unproven, remove_unproven
 from workers.notifier import Notifier, WakeUp
 
 HEAPS = 2

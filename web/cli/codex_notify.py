@@ -59,7 +59,7 @@ def codex_notify(
         return
     from config.toml_files import SettingsError
     from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
-    from web.own_server import OwnServerCheck
+    from web.stack.own_server import OwnServerCheck
 
     try:
         settings = _settings(state, moved)

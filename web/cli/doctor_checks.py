@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -18,7 +17,7 @@ from pipeline.extras import EXTRAS, install_command, list_missing
 from pipeline.records import CheckResult
 from web.client import Client, TokenRefused
 from web.hooks.version_skew import UNKNOWN as BUILD_BEFORE, describe_skews, is_same_installation
-from web.own_server import describe_unproven, remove_unproven
+from web.stack.own_server import describe_unproven, remove_unproven
 
 if TYPE_CHECKING:
     from pipeline.services.diagnostics import CheckContext
@@ -216,13 +215,10 @@ def _check_exposure(settings: Settings) -> CheckResult:
 
 
 def _can_listen(settings: Settings) -> bool:
+    from web.stack.claim import bind
+
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[
-            0
-        ]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+        bind(settings)
     except OSError:
         return False
     return True
@@ -271,7 +267,7 @@ def _find_refusal(settings: Settings) -> TokenRefused | None:
 
 def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
     """Check that all processes of the stack are running, or none of them."""
-    from web.cli.processes import list_running
+    from web.stack.processes import list_running
 
     running = {process.name for process in list_running(server.settings)}
     missing = [name for name in PROCESSES if name not in running]

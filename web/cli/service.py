@@ -9,8 +9,8 @@ import click
 
 from web.cli.command import Command, Group, pass_state
 from web.cli.render import plain
-from web.cli.service_manager import ManagerOutcome, run_manager, service_of
 from web.cli.state import State, find_user_home
+from web.stack.service_manager import ManagerOutcome, run_manager, service_of
 
 
 class _ServiceCommand(Command):
@@ -31,7 +31,7 @@ def service() -> None:
 @pass_state
 def install(state: State, xdg_config_home: str | None, *, dry_run: bool) -> int:
     """Install the user service: start Reverie now and at every login."""
-    from web.cli.processes import stop_all
+    from web.stack.processes import stop_all
 
     target = service_of(sys.platform, find_user_home(), xdg_config_home, state.settings)
     if dry_run:

@@ -30,8 +30,8 @@ NO_QUEUE: dict[str, Any] = {"pending": {}, "dead": {}}
 @pass_state
 def status(state: State) -> int:
     """Show the running processes, pending work and recent errors."""
-    from web.cli.processes import list_running
     from web.client import Client
+    from web.stack.processes import list_running
 
     report: dict[str, Any] = {
         "url": state.settings.url,

@@ -357,7 +357,7 @@ def start(home: str, variables: dict[str, str]) -> None:
         return
     last = os.read(lock, 32)
     if not last or abs(time.time() - float(last)) > AGAIN_S:
-        from web.detached import start_detached
+        from web.stack.detached import start_detached
 
         os.lseek(lock, 0, os.SEEK_SET)
         os.write(lock, f"{time.time():<20.3f}".encode())

@@ -53,7 +53,7 @@ def _heal_once(home: str, server: str, client: str, variables: dict[str, str], l
     # Before the start: a restart that fails is not tried again.
     _write(home, [*skews, (time.time(), action, client, server, sys.executable)])
     if action == RESTARTED:
-        from web.detached import start_detached
+        from web.stack.detached import start_detached
 
         # The lock is kept until the new server answers: prompts then wait for it, and no other hook starts a stack.
         command = [sys.executable, "-I", "-m", "web.cli", "up", "--daemon", "--replace"]

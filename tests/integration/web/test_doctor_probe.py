@@ -14,10 +14,12 @@ from pipeline.store import memories
 from pipeline.team.servers import TeamServer, write_server
 from tests.fakes.command_line import remember, run, serve_app
 from tests.fakes.in_process import flush_notes
-from web.cli import background, cli, doctor_probe, mcp_probe, processes
+from web.cli import cli, doctor_probe, mcp_probe
 from web.hooks import claude_code
 from web.hosts import configured_commands, environment
 from web.hosts.hook_entries import EVENTS, read_client_words
+from web.stack import processes
+from web.stack.stack import Stack
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.files]
 
@@ -37,7 +39,7 @@ def user(tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(processes, "list_running", lambda _settings: [])
     # A server in this process serves what setup connects.
-    monkeypatch.setattr(background, "start_if_stopped", lambda _settings: None)
+    monkeypatch.setattr(Stack, "start_if_stopped", lambda _stack: None)
     monkeypatch.setattr("pipeline.index.encoder.is_compiled", lambda _model, _models: True)
     return folder
 
@@ -215,7 +217,7 @@ def test_a_session_that_stores_nothing_is_said(connected, monkeypatch):
 
 def test_without_a_server_nothing_is_started(home, programs, monkeypatch):
     run("setup", "claude-code", "--yes", "--no-import")
-    monkeypatch.setattr("web.cli.background.launch", lambda _settings: pytest.fail("it started a stack"))
+    monkeypatch.setattr(Stack, "start", lambda _stack: pytest.fail("it started a stack"))
     before = sorted(path.name for path in home.home.iterdir())
     results = probe()
     assert {check["state"] for check in results.values()} == {"warn"}
