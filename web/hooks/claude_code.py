@@ -66,7 +66,12 @@ WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
 )
 def claude_code(call: Call) -> Response:
     """Answer one event."""
-    return answer_event(call, "claude-code", lambda fields: fields, lambda output: {"hookSpecificOutput": output})
+    return answer_event(call, "claude-code", dict, write_claude_code)
+
+
+def write_claude_code(output: Fields) -> Fields:
+    """Return an answer in the form that most hosts share."""
+    return {"hookSpecificOutput": output}
 
 
 def answer_event(
