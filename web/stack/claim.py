@@ -36,7 +36,7 @@ def claim(settings: Settings) -> Iterator[Role]:
         try:
             bind(settings)
         except OSError as error:
-            raise StackInUse(_explain_port(settings, error)) from error
+            raise StackInUse(explain_port(settings, error)) from error
         yield role
     finally:
         role.release()
@@ -48,7 +48,7 @@ def _check_role(role: Role) -> None:
         raise StackInUse(f"{RoleInUse(role.name, role.holder())}. Stop it with `reverie down`.")
 
 
-def _explain_port(settings: Settings, error: OSError) -> str:
+def explain_port(settings: Settings, error: OSError) -> str:
     """Return why the stack cannot listen at its address, and what to do."""
     reason = error.strerror or str(error)
     if error.errno == errno.EADDRINUSE:

@@ -97,7 +97,8 @@ class _Child:
         self.started = time.monotonic()
         name = self.command.name
         threading.Thread(target=_pump, args=(self.process, name, say), name=f"{name}-output", daemon=True).start()
-        threading.Thread(target=_wait, args=(self.process, name, ended), name=f"{name}-wait", daemon=True).start()
+        wait = self.process.wait
+        threading.Thread(target=lambda: ended(_Ended(name, wait())), name=f"{name}-wait", daemon=True).start()
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the process, which stops its own children."""
@@ -116,10 +117,6 @@ def _pump(process: "subprocess.Popen[bytes]", name: str, say: Say) -> None:
     with process.stdout as output:
         for line in output:
             say(name, line.decode(errors="replace").rstrip())
-
-
-def _wait(process: "subprocess.Popen[bytes]", name: str, ended: Callable[[_Ended], None]) -> None:
-    ended(_Ended(name, process.wait()))
 
 
 class Supervisor:

@@ -14,7 +14,7 @@ from pipeline.store import memories
 from pipeline.team.servers import TeamServer, write_server
 from tests.fakes.command_line import remember, run, serve_app
 from tests.fakes.in_process import flush_notes
-from web.cli import cli, doctor_probe, mcp_probe
+from web.cli import cli, doctor_probe
 from web.hooks import claude_code
 from web.hosts import configured_commands, environment
 from web.hosts.hook_entries import EVENTS, read_client_words
@@ -62,7 +62,7 @@ def programs(tmp_path, monkeypatch):
     patient = f"import sys\nsys.path.insert(0, {root!r})\nfrom web.hooks import client\nclient.WITHIN_S = 30.0\n"
     write("reverie-hook", f"#!{sys.executable}\n{patient}sys.exit(client.main())\n")
     monkeypatch.setattr(configured_commands, "_read_timeout_s", lambda _timeout: 60.0)
-    monkeypatch.setattr(mcp_probe, "WITHIN_S", 60.0)
+    monkeypatch.setattr(doctor_probe, "MCP_WITHIN_S", 60.0)
     monkeypatch.setattr(doctor_probe, "PROBE_TIMEOUT_S", 60.0)
     monkeypatch.setattr("web.cli.setup.programs_folder", lambda: folder)
     return write
@@ -240,8 +240,8 @@ def test_without_a_connected_agent_it_says_so(server):
     ],
 )
 def test_an_mcp_server_that_fails_is_named(connected, programs, program, says, monkeypatch):
-    monkeypatch.setattr(mcp_probe, "WITHIN_S", 0.5)
-    monkeypatch.setattr(mcp_probe, "END_WITHIN_S", 0.2)
+    monkeypatch.setattr(doctor_probe, "MCP_WITHIN_S", 0.5)
+    monkeypatch.setattr(doctor_probe, "MCP_END_WITHIN_S", 0.2)
     programs("reverie", program)
     found = probe()["MCP probe", "Claude Code"]
     assert (found["state"], says in found["says"]) == ("fail", True), found

@@ -13,7 +13,7 @@ from web.hooks import claude_code, client
 from web.hooks.version_skew import SKEW, list_skews
 from web.stack import detached, processes
 from web.stack.processes import Running
-from web.stack.stack import UP, Stack
+from web.stack.stack import UP, Stack, StackState
 from web.version import BUILD, VERSION
 
 FOLDER = BUILD.partition("-")[0]
@@ -142,6 +142,26 @@ def test_a_server_that_does_not_answer_is_left(stack, home, monkeypatch):
     monkeypatch.setattr("web.client.Client.health", refuse)
     assert Stack(home).stop_older() is False
     assert stack["stopped"] == []
+
+
+@pytest.mark.parametrize(
+    ("build", "running", "state"),
+    [
+        (BUILD, [], StackState.READY),
+        (OLDER, [], StackState.OTHER_VERSION),
+        (None, ["a process"], StackState.STARTING),
+        (None, [], StackState.NONE),
+    ],
+)
+def test_a_stack_is_in_one_of_four_states(home, monkeypatch, build, running, state):
+    def report(_client):
+        if build is None:
+            raise ServerUnreachable("nothing listens")
+        return {"build": build}
+
+    monkeypatch.setattr("web.client.Client.health", report)
+    monkeypatch.setattr(processes, "list_running", lambda _settings: running)
+    assert Stack(home).look() is state
 
 
 def test_up_does_nothing_if_there_is_nothing_to_replace(home, monkeypatch):
