@@ -15,8 +15,8 @@ from benchmarks.figures import Latency, latency
 from benchmarks.homes import share_models
 from config.settings import load_settings
 from tests.support.stack import DEADLINE_S, Client, free_port, wait_until
-from web.cli.processes import stop_all
 from web.hooks.client import START_LOCK
+from web.stack.processes import stop_all
 
 PROGRAMS = Path(sys.executable).parent
 RUNS = 10

@@ -30,7 +30,7 @@ from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.index.encoders import usual_model
 from web.app import create_app
-from web.cli.processes import stop_all
+from web.stack.processes import stop_all
 
 SIZE = 10_000
 PROMPTS, TOOLS, STARTS, STACKS = 300, 1000, 40, 8

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from config.file_modes import find_public_paths, make_private
 from config.foreign_variables import find_cache_folder
@@ -56,6 +57,17 @@ def is_workspace_id(text: str) -> bool:
     return WORKSPACE_ID.fullmatch(text) is not None
 
 
+class _Entry:
+    """A file or a folder with this name in the folder `root` of its owner."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, _class: type) -> Path:
+        root: Path = owner.root
+        return root / self._name
+
+
 # Cached because every request asks several times; joining paths would take a tenth of a write.
 @dataclass(frozen=True)
 class WorkspacePaths:
@@ -68,40 +80,28 @@ class WorkspacePaths:
         """Return the SQLite file of the store, from which everything else can be rebuilt."""
         return self.root / "events.sqlite"
 
-    @property
-    def vectors(self) -> Path:
-        """Return the LanceDB folder."""
-        return self.root / "vectors.lance"
-
-    @property
-    def lexical(self) -> Path:
-        """Return the folder of lexical segments."""
-        return self.root / "lexical"
-
-    @property
-    def turn_segments(self) -> Path:
-        """Return the folder of lexical segments of turns."""
-        return self.root / "turns"
+    # The LanceDB folder.
+    vectors = _Entry("vectors.lance")
+    # The folder of lexical segments.
+    lexical = _Entry("lexical")
+    # The folder of lexical segments of turns.
+    turn_segments = _Entry("turns")
 
     @property
     def segment_folders(self) -> tuple[Path, ...]:
         """Return the folders of all lexical segments."""
         return self.lexical, self.turn_segments
 
-    @property
-    def turn_vectors(self) -> Path:
-        """Return the LanceDB folder of turns."""
-        return self.root / "turns.lance"
+    # The LanceDB folder of turns.
+    turn_vectors = _Entry("turns.lance")
 
     @property
     def indexes(self) -> tuple[Path, ...]:
         """Return the folders of everything that can be rebuilt from the store."""
         return *self.segment_folders, self.vectors, self.turn_vectors
 
-    @property
-    def snapshots(self) -> Path:
-        """Return the folder of the store's snapshots."""
-        return self.root / SNAPSHOTS
+    # The folder of the store's snapshots.
+    snapshots = _Entry(SNAPSHOTS)
 
     @property
     def lost_store(self) -> str | None:
@@ -130,110 +130,48 @@ class HomePaths:
 
     root: Path
 
-    @property
-    def config(self) -> Path:
-        """Return the settings file of the data directory."""
-        return self.root / "config.toml"
-
-    @property
-    def token_file(self) -> Path:
-        """Return the file with the bearer token."""
-        return self.root / "token"
-
-    @property
-    def servers(self) -> Path:
-        """Return the folder with one file per connected team server, including this person's token."""
-        return self.root / "servers"
-
-    @property
-    def sessions(self) -> Path:
-        """Return the file of the browser sessions that are signed in to the dashboard."""
-        return self.root / "sessions"
-
-    @property
-    def queue(self) -> Path:
-        """Return the SQLite queue's file."""
-        return self.root / "queue.sqlite"
-
-    @property
-    def operations(self) -> Path:
-        """Return the operations journal: error log and running workers."""
-        return self.root / "operations.sqlite"
-
-    @property
-    def peers(self) -> Path:
-        """Return the file of sync: this person's other machines, their shared keys, and the remotes."""
-        return self.root / "peers.sqlite"
-
-    @property
-    def transcripts(self) -> Path:
-        """Return the file of hashes of the transcript records that were read."""
-        return self.root / "transcripts.sqlite"
-
-    @property
-    def people(self) -> Path:
-        """Return the file of the people who use this server: hashes of their tokens, and their roles."""
-        return self.root / "people.sqlite"
-
-    @property
-    def moves(self) -> Path:
-        """Return the file that records which stores were moved between this data directory and another database."""
-        return self.root / "moves.json"
-
-    @property
-    def store_key(self) -> Path:
-        """Return the file that names the encryption key; the data directory is encrypted if it exists."""
-        return self.root / STORE_KEY
-
-    @property
-    def claims(self) -> Path:
-        """Return the file of the claims that projects make, and of the claims that a person approved."""
-        return self.root / "claims.json"
-
-    @property
-    def clones(self) -> Path:
-        """Return the file of the git clones with memories, and their workspaces."""
-        return self.root / "clones.json"
-
-    @property
-    def renames(self) -> Path:
-        """Return the file of the new names of renamed and merged workspaces."""
-        return self.root / "renames.json"
-
-    @property
-    def outlooks(self) -> Path:
-        """Return the file with the scheduler's last state of every workspace."""
-        return self.root / "outlooks.json"
-
-    @property
-    def host_activity(self) -> Path:
-        """Return the folder of files whose times say when each host was last heard and recorded."""
-        return self.root / "host-activity"
-
-    @property
-    def spool(self) -> Path:
-        """Return the folder of requests that wait for the web server."""
-        return self.root / "spool"
-
-    @property
-    def codex_turns(self) -> Path:
-        """Return the folder that records how far each Codex rollout was read."""
-        return self.root / "codex-turns"
-
-    @property
-    def models(self) -> Path:
-        """Return the folder of compiled encoders."""
-        return self.root / "models"
-
-    @property
-    def logs(self) -> Path:
-        """Return the folder of log files."""
-        return self.root / "logs"
-
-    @property
-    def workspaces(self) -> Path:
-        """Return the folder with one folder per workspace."""
-        return self.root / WORKSPACES
+    # The settings file of the data directory.
+    config = _Entry("config.toml")
+    # The file with the bearer token.
+    token_file = _Entry("token")
+    # The folder with one file per connected team server, including this person's token.
+    servers = _Entry("servers")
+    # The file of the browser sessions that are signed in to the dashboard.
+    sessions = _Entry("sessions")
+    # The SQLite queue's file.
+    queue = _Entry("queue.sqlite")
+    # The operations journal: error log and running workers.
+    operations = _Entry("operations.sqlite")
+    # The file of sync: this person's other machines, their shared keys, and the remotes.
+    peers = _Entry("peers.sqlite")
+    # The file of hashes of the transcript records that were read.
+    transcripts = _Entry("transcripts.sqlite")
+    # The file of the people who use this server: hashes of their tokens, and their roles.
+    people = _Entry("people.sqlite")
+    # The file that records which stores were moved between this data directory and another database.
+    moves = _Entry("moves.json")
+    # The file that names the encryption key; the data directory is encrypted if it exists.
+    store_key = _Entry(STORE_KEY)
+    # The file of the claims that projects make, and of the claims that a person approved.
+    claims = _Entry("claims.json")
+    # The file of the git clones with memories, and their workspaces.
+    clones = _Entry("clones.json")
+    # The file of the new names of renamed and merged workspaces.
+    renames = _Entry("renames.json")
+    # The file with the scheduler's last state of every workspace.
+    outlooks = _Entry("outlooks.json")
+    # The folder of files whose times say when each host was last heard and recorded.
+    host_activity = _Entry("host-activity")
+    # The folder of requests that wait for the web server.
+    spool = _Entry("spool")
+    # The folder that records how far each Codex rollout was read.
+    codex_turns = _Entry("codex-turns")
+    # The folder of compiled encoders.
+    models = _Entry("models")
+    # The folder of log files.
+    logs = _Entry("logs")
+    # The folder with one folder per workspace.
+    workspaces = _Entry(WORKSPACES)
 
     def workspace(self, workspace_id: str) -> WorkspacePaths:
         """Return the files of a workspace; the id must be valid."""

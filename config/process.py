@@ -149,10 +149,11 @@ def stop_with_process(pid: int) -> None:
     except psutil.NoSuchProcess:
         _start_watch(lambda: False)
     else:
-        _start_watch(lambda: _lives(process))
+        _start_watch(lambda: lives(process))
 
 
-def _lives(process: psutil.Process) -> bool:
+def lives(process: psutil.Process) -> bool:
+    """Return whether a process is still running; a zombie is not."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -424,12 +424,11 @@ STARTS_A_PROGRAM = {
     "pipeline.ingest.project.limited_process": "our own parser of code",
     "pipeline.services.import_progress": "our own import",
     "pipeline.sessions.reading": "our own reader of transcripts",
-    "web.cli.doctor_probe": "the program that a host runs",
-    "web.cli.mcp_probe": "the tool server that a host runs",
-    "web.cli.service_manager": "the platform's manager of services",
+    "web.cli.doctor_probe": "the programs that a host runs",
     "web.cli.setup": "the host that the user named",
-    "web.detached": "our own programs",
-    "web.supervisor": "our own programs",
+    "web.stack.detached": "our own programs",
+    "web.stack.service_manager": "the platform's manager of services",
+    "web.stack.supervisor": "our own programs",
 }
 
 
@@ -757,7 +756,7 @@ def test_settings_are_read_without_side_effects(tmp_path):
 
 # What only some operating systems have stands behind one module. The others here are programs of one file, or start
 # while an agent waits, and ask for the system themselves.
-OF_THE_SYSTEM = {"config.operating_system", "web.detached", "web.hooks.client", "pipeline.ingest.pdf_pages"}
+OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.hooks.client", "pipeline.ingest.pdf_pages"}
 POSIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "tty", "posix", "syslog"}
 POSIX_NAMES = {
     "os": {

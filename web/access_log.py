@@ -4,12 +4,14 @@ The log has all requests of people, and the owner's requests that change who has
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from http import HTTPStatus
 
 from flask import Flask, Response, g, request
 from pydantic import BaseModel
 
 from config.paths import WORKSPACE_HEADER, is_workspace_id
+from pipeline.records.people import Caller
 from pipeline.services.access_log import OWNER, AccessLog
 from pipeline.store.access_log import MAX_IDS_PER_ENTRY, AccessEntry
 from pipeline.times import utc_now
@@ -39,50 +41,34 @@ def note_request(log: AccessLog, method: str, action: str, status: int, workspac
     if caller is None or action in UNNOTED or not (caller.person or (acted and action.startswith(OF_PEOPLE))):
         return
     workspace_id = g.get("answered_in") or workspace_id
-    ids = list(dict.fromkeys(g.get("memory_ids", ())))
-    entry = AccessEntry(
+    entry = _make_entry(caller, g.request_id, workspace_id, f"{method} {action}", status, g.get("memory_ids", ()))
+    (log.write if acted else log.note)(entry)
+
+
+def _make_entry(
+    caller: Caller, request_id: str, workspace_id: str | None, action: str, status: int, memory_ids: Iterable[str]
+) -> AccessEntry:
+    ids = list(dict.fromkeys(memory_ids))
+    return AccessEntry(
         utc_now(),
-        g.request_id,
+        request_id,
         OWNER if caller.person is None else caller.person.id,
         caller.token_id,
-        workspace_id if is_workspace_id(workspace_id) else None,
-        f"{method} {action}",
+        workspace_id if workspace_id and is_workspace_id(workspace_id) else None,
+        action,
         status,
         tuple(ids[:MAX_IDS_PER_ENTRY]),
         len(ids),
     )
-    (log.write if acted else log.note)(entry)
 
 
 def note_later(log: AccessLog) -> Callable[[list[str]], None]:
     """Return a function that logs memories which the current request's answer contains after it was started."""
-    caller, request_id, workspace_id = g.caller, g.request_id, g.get("answered_in")
-    action = f"{request.method} {request.path}"
-    if caller.person is None:
-        return _note_nothing
-
-    def note(memory_ids: list[str]) -> None:
-        ids = list(dict.fromkeys(memory_ids))
-        listed = tuple(ids[:MAX_IDS_PER_ENTRY])
-        log.note(
-            AccessEntry(
-                utc_now(),
-                request_id,
-                caller.person.id,
-                caller.token_id,
-                workspace_id,
-                action,
-                HTTPStatus.OK,
-                listed,
-                len(ids),
-            )
-        )
-
-    return note
-
-
-def _note_nothing(_memory_ids: list[str]) -> None:
-    """Log nothing: the owner's reads are not logged."""
+    make = partial(_make_entry, g.caller, g.request_id, g.get("answered_in"), f"{request.method} {request.path}")
+    if g.caller.person is None:
+        # The owner's reads are not logged.
+        return lambda _memory_ids: None
+    return lambda memory_ids: log.note(make(HTTPStatus.OK, memory_ids))
 
 
 def note_workspace(workspace_id: str, *, acts: bool) -> None:

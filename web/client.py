@@ -14,7 +14,7 @@ from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, No
 from pipeline.http.event_stream import Block, read_blocks
 from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
 from web.contract import CALLER_HEADER, FOLDER_HEADER, INCOGNITO_HEADER
-from web.own_server import OwnServerCheck
+from web.stack.own_server import OwnServerCheck
 
 ANSWER_TIMEOUT_S = 60.0
 # The maximum number of items in one page of a list.
@@ -104,12 +104,16 @@ class Client:
     def call(
         self,
         method: str,
-        path: str,
+        path: str | tuple[str, ...],
         body: Any = None,
         query: Mapping[str, Any] | None = None,
         workspace: str | None = None,
     ) -> Any:
-        """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
+        """Send one request and return the answer's JSON; raise ReverieError for anything but success.
+
+        The path may be a tuple: the parts of the path of a record.
+        """
+        path = path if isinstance(path, str) else build_path(*path)
         headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace, **self.headers}
         data = None
         if body is not None:
@@ -164,182 +168,80 @@ class Client:
 
     def health(self) -> dict[str, Any]:
         """Return the version of the server and whether its encoder is loaded."""
-        return self._object("GET", "/healthz")
+        return self.request("GET", "/healthz")
 
     def remember(self, memory: Mapping[str, Any]) -> dict[str, Any]:
         """Store one memory and return its receipt."""
-        return self._object("POST", "/v1/memories", memory)
+        return self.request("POST", "/v1/memories", memory)
 
     def recall(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Return the results of a recall."""
-        return self._object("POST", "/v1/recall", question)
-
-    def why(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Return why a memory is or is not among the results of a recall."""
-        return self._object("POST", "/v1/recall/why", question)
-
-    def incognito(self) -> dict[str, Any]:
-        """Return the incognito sessions."""
-        return self._object("GET", "/v1/incognito")
-
-    def session_import(self) -> dict[str, Any]:
-        """Return the progress of the import of sessions, and what was imported."""
-        return self._object("GET", "/v1/sessions/import")
+        return self.request("POST", "/v1/recall", question)
 
     def starter_questions(self, workspace: str) -> list[dict[str, str]]:
         """Return questions that the imported sessions of a workspace answer."""
         answer: dict[str, Any] = self.call("GET", "/v1/sessions/questions", workspace=workspace)
         return list(answer["questions"])
 
-    def set_incognito(self, session_id: str, *, on: bool) -> dict[str, Any]:
-        """Turn incognito on or off for a session."""
-        return self._object("POST", "/v1/incognito", {"session_id": session_id, "on": on})
-
     def stats(self) -> dict[str, Any]:
         """Return the statistics of the workspace."""
-        return self._object("GET", "/v1/stats")
+        return self.request("GET", "/v1/stats")
 
     def switches(self, workspace: str) -> dict[str, Any]:
         """Return the switches that the server applies in a workspace."""
-        return self._object("GET", "/v1/switches", workspace=workspace)
-
-    def dashboard_link(self) -> dict[str, Any]:
-        """Create a link that signs one browser in to the dashboard."""
-        return self._object("POST", "/v1/dashboard/links")
+        return self.request("GET", "/v1/switches", workspace=workspace)
 
     def queue(self, workspace: str | None = None) -> dict[str, Any]:
         """Return the pending and the dead-lettered (permanently failed) work of a workspace."""
-        return self._object("GET", "/v1/queue", workspace=workspace)
-
-    def retry(self, stage: str | None = None) -> dict[str, Any]:
-        """Retry the dead-lettered work of a stage, or of all stages."""
-        return self._object("POST", "/v1/queue/retry", {} if stage is None else {"stage": stage})
-
-    def rebuild(self) -> dict[str, Any]:
-        """Request a rebuild of every derived index of the workspace."""
-        return self._object("POST", "/v1/rebuild")
+        return self.request("GET", "/v1/queue", workspace=workspace)
 
     def workspaces(self) -> dict[str, Any]:
         """Return the workspaces of the data directory."""
-        return self._object("GET", "/v1/workspaces")
+        return self.request("GET", "/v1/workspaces")
 
     def errors(self, limit: int = 50, *, open_only: bool = False) -> dict[str, Any]:
         """Return the newest background errors, optionally only unrepaired ones."""
-        return self._object("GET", "/v1/errors", query={"limit": limit} | ({"open": "true"} if open_only else {}))
+        return self.request("GET", "/v1/errors", query={"limit": limit} | ({"open": "true"} if open_only else {}))
 
     def items(self, path: str, limit: int, page: int = LARGEST_PAGE, **filters: Any) -> Iterator[dict[str, Any]]:
         """Yield at most `limit` items of a list, page by page."""
-        left, cursor = limit, None
-        while left > 0:
-            query = _without_empty(filters | {"limit": min(left, page), "cursor": cursor})
-            answer = self._object("GET", path, query=query)
+        for answer in self._list_pages(path, limit, page, filters):
             yield from answer["items"]
-            left -= len(answer["items"])
-            cursor = answer["next_cursor"]
-            if cursor is None:
-                return
 
     def list_items(self, path: str, limit: int, **filters: Any) -> dict[str, Any]:
         """Return at most `limit` items of a list as one page, with the cursor of the next items."""
-        items: list[dict[str, Any]] = []
-        cursor = None
-        while len(items) < limit:
-            query = _without_empty(filters | {"limit": min(limit - len(items), LARGEST_PAGE), "cursor": cursor})
-            answer = self._object("GET", path, query=query)
-            items += answer["items"]
+        pages = list(self._list_pages(path, limit, LARGEST_PAGE, filters))
+        items = [item for answer in pages for item in answer["items"]]
+        return {"items": items, "next_cursor": pages[-1]["next_cursor"] if pages else None}
+
+    def _list_pages(self, path: str, limit: int, page: int, filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        left, cursor = limit, ""
+        while left > 0 and cursor is not None:
+            answer = self.request("GET", path, query={**filters, "limit": min(left, page), "cursor": cursor})
+            yield answer
+            left -= len(answer["items"])
             cursor = answer["next_cursor"]
-            if cursor is None:
-                break
-        return {"items": items, "next_cursor": cursor}
 
     def memory(self, memory_id: str, team: str | None = None) -> dict[str, Any]:
         """Return one memory of this machine or of a team, with provenance, edges, entities and history."""
-        return self._object("GET", build_path("memories", memory_id), query=_without_empty({"from": team}))
+        return self.request("GET", ("memories", memory_id), query={"from": team})
 
     def edit(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change some fields of a memory."""
-        return self._object("PATCH", build_path("memories", memory_id), changes)
-
-    def share(self, memory_id: str) -> dict[str, Any]:
-        """Share a memory with all members of the workspace."""
-        return self._object("POST", build_path("memories", memory_id, "share"))
-
-    def withdraw(self, memory_id: str) -> dict[str, Any]:
-        """Stop sharing a memory."""
-        return self._object("DELETE", build_path("memories", memory_id, "share"))
-
-    def restore(self, memory_id: str) -> dict[str, Any]:
-        """Restore an archived memory."""
-        return self._object("POST", build_path("memories", memory_id, "restore"))
+        return self.request("PATCH", ("memories", memory_id), changes)
 
     def move(self, memory_id: str, workspace: str) -> dict[str, Any]:
         """Move a memory to another workspace."""
-        return self._object("POST", build_path("memories", memory_id, "move"), {"workspace": workspace})
+        return self.request("POST", ("memories", memory_id, "move"), {"workspace": workspace})
 
     def purge(self, memory_id: str) -> dict[str, Any]:
         """Remove every trace of a memory."""
-        return self._object("DELETE", build_path("memories", memory_id), query={"hard": "true"})
-
-    def fact(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
-        """Return the current or an earlier value of a fact."""
-        return self._object("GET", build_path("facts", subject, attribute), query=_without_empty(options))
-
-    def set_fact(self, subject: str, attribute: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Set the value of a fact."""
-        return self._object("PUT", build_path("facts", subject, attribute), body)
-
-    def end_fact(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
-        """End the value of a fact without setting a new one."""
-        return self._object("DELETE", build_path("facts", subject, attribute), query=_without_empty(options))
-
-    def fact_history(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
-        """Return all values of a fact."""
-        return self._object("GET", build_path("facts", subject, attribute, "history"), query=_without_empty(options))
-
-    def add_goal(self, goal: Mapping[str, Any]) -> dict[str, Any]:
-        """Set a goal."""
-        return self._object("POST", "/v1/goals", goal)
-
-    def change_goal(self, goal_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a goal."""
-        return self._object("PATCH", build_path("goals", goal_id), changes)
-
-    def answer_lesson(self, surface_id: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Report whether a shown lesson was followed."""
-        return self._object("POST", build_path("lessons", "surfaces", surface_id), answer)
-
-    def entity(self, entity_id: str, limit: int, **viewer: Any) -> dict[str, Any]:
-        """Return an entity, the memories that mention it, and the entities in the same memories."""
-        return self._object("GET", build_path("entities", entity_id), query=_without_empty(viewer | {"limit": limit}))
-
-    def merge_entity(self, entity_id: str, into: str) -> dict[str, Any]:
-        """Merge an entity into another, by id or name; return the other entity."""
-        return self._object("POST", build_path("entities", entity_id, "merge"), {"into": into})
-
-    def split_entity(self, entity_id: str, alias: str) -> dict[str, Any]:
-        """Make another name of an entity an entity again; return the entity."""
-        return self._object("POST", build_path("entities", entity_id, "split"), {"alias": alias})
+        return self.request("DELETE", ("memories", memory_id), query={"hard": "true"})
 
     def graph(self, around: str, depth: int, limit: int, **viewer: Any) -> dict[str, Any]:
         """Return an entity, by id or name, and then the entities around it."""
         area = {"around": around, "depth": depth, "limit": limit}
-        return self._object("GET", "/v1/graph", query=_without_empty(viewer | area))
-
-    def settle_pair(self, pair_id: str, action: str) -> dict[str, Any]:
-        """Merge two possible duplicates, or keep both."""
-        return self._object("POST", build_path("duplicates", pair_id), {"action": action})
-
-    def settle_conflict(self, kept_id: str, other_id: str, action: str) -> dict[str, Any]:
-        """Keep the first of two contradicting memories and archive the other, or keep both."""
-        return self._object("POST", build_path("conflicts", kept_id, other_id), {"action": action})
-
-    def settle_candidate(self, memory_id: str, action: str) -> dict[str, Any]:
-        """Accept or reject a candidate."""
-        return self._object("POST", build_path("candidates", memory_id), {"action": action})
-
-    def undo(self, entry_id: str) -> dict[str, Any]:
-        """Undo an automatic merge or archive."""
-        return self._object("POST", build_path("audit", entry_id, "undo"))
+        return self.request("GET", "/v1/graph", query=viewer | area)
 
     def source_items(self, source: str) -> Iterator[dict[str, Any]]:
         """Yield every known item of a source."""
@@ -347,23 +249,23 @@ class Client:
 
     def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Sync the memories of a source with some of its items."""
-        return self._object("PUT", build_path("sources", source, "items"), {"items": items})
+        return self.request("PUT", ("sources", source, "items"), {"items": items})
 
     def forget_items(self, source: str, keys: Sequence[str], created: Sequence[str] = ()) -> dict[str, Any]:
         """Forget items that a source no longer has; `created` are memories that the same import created."""
         body = {"keys": keys} | ({"created": created} if created else {})
-        return self._object("POST", build_path("sources", source, "forget"), body)
+        return self.request("POST", ("sources", source, "forget"), body)
 
-    def jobs(self) -> dict[str, Any]:
-        """Return the jobs with schedule, last run and next run."""
-        return self._object("GET", "/v1/jobs")
-
-    def run_job(self, name: str) -> dict[str, Any]:
-        """Request a run of a job."""
-        return self._object("POST", build_path("jobs", name))
-
-    def _object(self, method: str, path: str, body: Any = None, **rest: Any) -> dict[str, Any]:
-        answer = self.call(method, path, body, **rest)
+    def request(
+        self,
+        method: str,
+        path: str | tuple[str, ...],
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        workspace: str | None = None,
+    ) -> dict[str, Any]:
+        """Send one request, without the empty values of its query, and return the object in the answer."""
+        answer = self.call(method, path, body, _without_empty(query or {}), workspace)
         if not isinstance(answer, dict):
             raise NotReverie(self.url, HTTPStatus.OK)
         # In the answer to a change, `items` may be a number.

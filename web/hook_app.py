@@ -3,12 +3,11 @@
 from flask import Flask
 
 from pipeline.bootstrap.web import WebContainer
-from web.hooks import antigravity, claude_code, cline, codex, copilot, cursor, gemini, opencode, pi, qwen_code
+from web.hooks import claude_code, other_hosts
 from web.lazy_app import enter_apis, prepare_app
 from web.metrics import Metrics
 
-_MODULES = (antigravity, claude_code, cline, codex, copilot, cursor, gemini, opencode, pi, qwen_code)
-HOOK_APIS = tuple(module.api for module in _MODULES)
+HOOK_APIS = (claude_code.api, other_hosts.api)
 
 
 def create_hook_app(container: WebContainer, metrics: Metrics) -> Flask:

@@ -16,7 +16,7 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.records.people import HOME_OWNER
 from web.api import people
 from web.lazy_app import prepare_app
-from web.mcp.in_process import InProcessServer, Operations, Sender
+from web.mcp.in_process import InProcessServer, Sender, route_operations
 from web.metrics import Metrics
 
 
@@ -31,4 +31,4 @@ def answer_here(
     creates = method != "GET" and not is_read_only
     with closing(WebContainer(settings, lambda *_: None, creates=creates)) as container:
         app = prepare_app(container, Metrics(container))
-        return InProcessServer(app, Operations([people.api]), sender).call(method, path, body, query)
+        return InProcessServer(app, route_operations([people.api]), sender).call(method, path, body, query)

@@ -20,9 +20,10 @@ from web.connections import Wsgi, listen
 from web.lazy_app import MAX_BODY_BYTES, LazyApp
 from web.listener import ListenerRefused, check_listener
 from web.metrics import Metrics
-from web.own_server import describe_unproven, remove_unproven
 from web.request_ids import RequestIdFilter
 from web.spool.delivery import SpoolDelivery
+from web.stack.claim import explain_port
+from web.stack.own_server import describe_unproven, remove_unproven
 from workers.notifier import Notifier, WakeUp
 
 HEAPS = 2
@@ -48,7 +49,8 @@ def serve(settings: Settings) -> int:
         check_listener(settings, container.people)
         server = start_listening(app, settings)
     except (ListenerRefused, OSError) as error:
-        print(_explain_refusal(settings, error), file=sys.stderr)  # noqa: T201 - this is the command's answer
+        reason = explain_port(settings, error) if isinstance(error, OSError) else error
+        print(reason, file=sys.stderr)  # noqa: T201 - this is the command's answer
         return EXIT_IN_USE
 
     _record_unproven(container)
@@ -82,13 +84,6 @@ def _stop_on_signals(container: WebContainer) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-
-
-def _explain_refusal(settings: Settings, error: ListenerRefused | OSError) -> str:
-    if isinstance(error, ListenerRefused):
-        return str(error)
-    address = f"{settings.host}:{settings.port}"
-    return f"Cannot listen on {address}: {error.strerror}. Stop the program there, or set another `port`."
 
 
 def _record_unproven(container: WebContainer) -> None:

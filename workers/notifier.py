@@ -1,6 +1,7 @@
 """Wake the workers after commits. The queue is a separate module, which a web server loads at the first message."""
 
 import threading
+import time
 from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 
@@ -18,42 +19,62 @@ class WakeUp:
     stage: str = ""
 
 
+class WakeUps:
+    """The wake-ups of commits that were not sent yet, each once. Several threads may use one object."""
+
+    def __init__(self) -> None:
+        self._waiting: set[WakeUp] = set()
+        self._lock = threading.Lock()
+
+    def collect(self, workspace_id: str, stages: AbstractSet[Stage | None]) -> None:
+        """Keep the stages that have new work, None for other work, until the next `send`."""
+        with self._lock:
+            self._waiting.update(WakeUp(workspace_id, stage or "") for stage in stages)
+
+    def send(self, send: Callable[[WakeUp], None]) -> None:
+        """Send everything that waits now; after an error, what was not sent waits for the next time."""
+        with self._lock:
+            messages, self._waiting = sorted(self._waiting, reverse=True), set()
+        try:
+            while messages:
+                send(messages.pop())
+        finally:
+            with self._lock:
+                self._waiting.update(messages)
+
+
 class Notifier:
     """Wake the workers from a thread, once for all commits within `COALESCE_S`; a failure never fails a commit."""
 
     def __init__(self, send: Callable[[WakeUp], None], on_error: Callable[[str], None]) -> None:
         self._send = send
         self._on_error = on_error
-        self._waiting: set[WakeUp] = set()
-        self._changed = threading.Condition()
+        self._wake_ups = WakeUps()
+        self._changed = threading.Event()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
         self._thread.start()
 
     def notify(self, workspace_id: str, wake_ups: AbstractSet[Stage | None]) -> None:
         """Record the stages that have new work, None for other work, and return at once."""
-        with self._changed:
-            self._waiting.update(WakeUp(workspace_id, stage or "") for stage in wake_ups)
-            self._changed.notify()
+        self._wake_ups.collect(workspace_id, wake_ups)
+        self._changed.set()
 
     def close(self) -> None:
         """Send the pending messages and stop."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
+        self._stopped = True
+        self._changed.set()
         self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        pause = threading.Event()
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._stopped)
-                if not self._waiting:
-                    return
-                messages, self._waiting = self._waiting, set()
-            for message in sorted(messages):
-                self._try_to_send(message)
-            pause.wait(COALESCE_S)
+        is_last = False
+        while not is_last:
+            self._changed.wait()
+            self._changed.clear()
+            is_last = self._stopped
+            self._wake_ups.send(self._try_to_send)
+            if not is_last:
+                time.sleep(COALESCE_S)
 
     def _try_to_send(self, message: WakeUp) -> None:
         try:

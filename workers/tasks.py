@@ -7,7 +7,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Set as AbstractSet
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from config.settings import load_settings
 from config.toml_files import SettingsError
 from pipeline.errors import EncoderPending, NotFound
 from pipeline.records import Stage
-from workers.notifier import WakeUp
+from workers.notifier import WakeUp, WakeUps
 from workers.queue import QUEUE_NAME, WorkerQueue
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ SHOWN_SOUND_BY = {
 }
 
 # Wake-ups queued by running tasks; the first task that ends sends all.
-_woken: set[WakeUp] = set()
-
+_woken = WakeUps()
 
 _making = threading.Lock()
 
@@ -60,7 +59,7 @@ def _make_worker() -> "WorkerContainer":
     # Imported here because processes that only send messages do not need it.
     from pipeline.bootstrap.worker import WorkerContainer
 
-    container = WorkerContainer(load_settings(), collect_wake_ups)
+    container = WorkerContainer(load_settings(), _woken.collect)
     with suppress(EncoderPending):
         container.encoders.prepare_reranker(partial(container.operations.record_error, "reranker"))
     return container
@@ -106,7 +105,7 @@ def sweep(workspace_id: str) -> None:
         # Send work without models first, so that a lost message does not wait for a model.
         _send_jobs(workspace_id, maintenance.reap_processes(context, services.operations))
         settle_stores(services.workspace(workspace_id))
-        _send_wake_ups()
+        _woken.send(wake_workers)
         _send_jobs(workspace_id, maintenance.repair_indexes(context))
 
 
@@ -148,7 +147,7 @@ def sync_home() -> None:
         services.operations.record_error("sync", f"{type(error).__name__}: {error}")
         log.exception("sync failed")
     finally:
-        _send_wake_ups()
+        _woken.send(wake_workers)
 
 
 @huey.task(name="import_sessions", priority=0)  # type: ignore[untyped-decorator]
@@ -171,7 +170,7 @@ def import_sessions(agents: list[str]) -> None:
         services.operations.record_error("sessions", f"{type(error).__name__}: {error}")
         log.exception("the import of sessions failed")
     finally:
-        _send_wake_ups()
+        _woken.send(wake_workers)
     trim_heap()
 
 
@@ -209,22 +208,6 @@ def _send_jobs(workspace_id: str, names: Iterable[str]) -> None:
         run_job(name, workspace_id, priority=BEFORE_DIGESTION if name in URGENT else None)
 
 
-def collect_wake_ups(workspace_id: str, wake_ups: AbstractSet[Stage | None]) -> None:
-    """Collect the wake-ups of a commit; they are sent when the task ends."""
-    for stage in wake_ups:
-        _woken.add(WakeUp(workspace_id, stage or ""))
-
-
-def _send_wake_ups() -> None:
-    while True:
-        try:
-            message = _woken.pop()
-        except KeyError:
-            # This or another thread has sent all of them.
-            return
-        wake_workers(message)
-
-
 @contextmanager
 def _report_failures(component: str, workspace_id: str) -> Iterator[None]:
     services = worker()
@@ -241,4 +224,4 @@ def _report_failures(component: str, workspace_id: str) -> Iterator[None]:
         services.operations.record_error(component, f"{type(error).__name__}: {error}", workspace=workspace_id)
         log.exception("%s failed in workspace %s", component, workspace_id)
     finally:
-        _send_wake_ups()
+        _woken.send(wake_workers)

@@ -13,7 +13,7 @@ from pipeline.services.workspaces import choose_workspace
 from pipeline.store import edges, memories
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.in_process import accept_batch, open_web
-from web.cli import processes
+from web.stack import processes
 
 AT = "2026-11-26T00:00:00.000Z"
 PORT = Draft("Staging listens on port 6543", tags=("staging",))

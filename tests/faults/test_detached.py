@@ -12,8 +12,8 @@ import pytest
 
 from config.settings import load_settings
 from tests.support.stack import free_port, wait_until
-from web.cli.processes import list_running, stop_all
 from web.hooks import client
+from web.stack.processes import list_running, stop_all
 
 pytestmark = [
     pytest.mark.timeout(120),

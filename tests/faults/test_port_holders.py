@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.command_line import run
 from tests.support.stack import HOST, Stack, free_port, wait_until
-from web import own_server
+from web.stack import own_server
 
 # As an earlier version of Reverie answers, by its command line and its environment.
 EARLIER = """

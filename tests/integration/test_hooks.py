@@ -742,7 +742,7 @@ def test_an_order_that_a_full_disk_prevents_is_reported(client, monkeypatch, pro
     def fail(*_given, **_named):
         raise StoreFull("the disk is full; free some space")
 
-    monkeypatch.setattr(claude_code, "_workspace", fail)
+    monkeypatch.setattr(claude_code, "workspace_of_folder", fail)
     shown = context(post(client, event(prompt=prompt)))
     assert "did not carry out the order" in shown
     assert "full" in shown

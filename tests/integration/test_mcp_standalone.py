@@ -14,7 +14,7 @@ import pytest
 from config.settings import load_settings
 from tests.support.encoders import link_models
 from tests.support.stack import free_port, wait_until
-from web.cli.processes import SUPERVISOR, list_running
+from web.stack.processes import SUPERVISOR, list_running
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -12,7 +12,7 @@ from tests.support.served import serve_app
 from web.app import APIS
 from web.client import Client
 from web.mcp.full_tools import PROFILES
-from web.mcp.in_process import InProcessServer, Operations, Sender
+from web.mcp.in_process import InProcessServer, Sender, route_operations
 from web.mcp.rendering import ShownIds
 from web.mcp.tool import ToolCall, ToolFailed, call_tool, find_tool
 
@@ -69,7 +69,7 @@ def servers(app, container):
         serve_app(app) as port,
         Client(f"http://127.0.0.1:{port}", container.token, caller="mcp") as over_http,
     ):
-        yield InProcessServer(app, Operations(APIS), sender), over_http
+        yield InProcessServer(app, route_operations(APIS), sender), over_http
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.support.served import serve_app
 from web.app import APIS, create_app
 from web.client import Client
 from web.mcp.full_tools import PROFILES
-from web.mcp.in_process import InProcessServer, Operations, Sender
+from web.mcp.in_process import InProcessServer, Sender, route_operations
 from web.mcp.offered_tools import Switches, offer_tools
 from web.mcp.rendering import ShownIds
 from web.mcp.tool import ToolCall, ToolFailed, call_tool, find_tool
@@ -109,7 +109,7 @@ class House:
         self.run_hook("Stop", "", "s1")
         sender = Sender(HOME_OWNER, Headers(READ_ONLY), "a-request")
         self.servers = {
-            "/mcp": InProcessServer(app, Operations(APIS), sender),
+            "/mcp": InProcessServer(app, route_operations(APIS), sender),
             "stdio": Client(f"http://127.0.0.1:{port}", container.token, caller="mcp", read_only=True),
         }
 

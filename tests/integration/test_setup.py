@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from web.cli import background, cli
+from web.cli import cli
 from web.cli.setup import HOSTS
 from web.hosts.environment import HOST_VARIABLES
 from web.hosts.hook_entries import read_client_words
+from web.stack.stack import Stack
 
 INVALID = '{"mcpServers": {'
 
@@ -32,7 +33,7 @@ def scratch(tmp_path):
 def started(monkeypatch):
     """The data directories whose stack a setup started; none is really started."""
     directories = []
-    monkeypatch.setattr(background, "start_if_stopped", lambda settings: directories.append(settings.paths.root))
+    monkeypatch.setattr(Stack, "start_if_stopped", lambda stack: directories.append(stack.settings.paths.root))
     return directories
 
 
@@ -186,7 +187,7 @@ def test_a_removal_names_only_agents_that_were_connected(reverie):
 
 
 def test_a_server_that_does_not_start_is_reported(reverie, monkeypatch):
-    monkeypatch.setattr(background, "start_if_stopped", lambda _settings: "no answer within 60 s")
+    monkeypatch.setattr(Stack, "start_if_stopped", lambda _stack: "no answer within 60 s")
     done = reverie("setup", "cursor", "--yes")
     assert "Reverie did not start: no answer within 60 s. Start it with `reverie up --daemon`." in done.stderr
     assert (done.exit_code, "Server:" in done.stdout) == (0, False)

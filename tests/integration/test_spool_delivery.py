@@ -15,10 +15,9 @@ from pipeline.services.spool_purge import scrub_spool
 from pipeline.store import agent_sessions
 from web.app import create_app
 from web.spool import delivery as module
-from web.spool.delivery import SpoolDelivery
+from web.spool.delivery import FIRST_PAUSE_S, LONGEST_PAUSE_S, SpoolDelivery
 from web.spool.events import spool_event
 from web.spool.files import SpooledRequest, add_request, describe_spool, list_files
-from web.spool.lanes import FIRST_PAUSE_S, LONGEST_PAUSE_S
 from web.spool.writes import add_client_ids, spool_write
 
 

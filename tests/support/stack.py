@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import psutil
 
-from web.supervisor import build_stack
+from web.stack.procfile import read_procfile
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
@@ -124,8 +124,8 @@ class Stack:
         home.mkdir(parents=True, exist_ok=True)
         if not (home / "models").exists():
             (home / "models").symlink_to(models, target_is_directory=True)
-        processes = build_stack(int(settings.get("WORKER_PROCESSES", "1")))
-        self._commands = {command.name: command.arguments for command in processes}
+        processes = read_procfile(int(settings.get("WORKER_PROCESSES", "1")))
+        self._commands = {command.name: command.words[1:] for command in processes}
         values = QUICK | settings | {"HOME": str(home), "HOST": HOST, "PORT": str(self.port)}
         kept = {k: v for k, v in os.environ.items() if not k.startswith("REVERIE_")}
         self.environment = (

@@ -70,7 +70,7 @@ def list_acts(state: State, limit: int) -> None:
 @pass_state
 def undo(state: State, entry_id: str) -> None:
     """Undo the automatic change ID: restore the memory that was merged or archived."""
-    memory = state.ask(lambda client: client.undo(entry_id))
+    memory = state.ask(lambda client: client.request("POST", ("audit", entry_id, "undo")))
     state.show(memory, f"restored {memory['id']}: {one_line(memory['content'])}")
 
 
@@ -151,7 +151,7 @@ def _collect(client: "Client") -> dict[str, Any]:
         "entities": stats["graph"]["entities"],
         "bytes": stats["bytes"],
         "personal": list(personal.values()),
-        "incognito": len(client.incognito()["items"]),
+        "incognito": len(client.request("GET", "/v1/incognito")["items"]),
         "waiting": {
             "candidates": len(client.list_items("/v1/candidates", ACTS)["items"]),
             "duplicates": len(client.list_items("/v1/duplicates", ACTS)["items"]),

@@ -4,7 +4,6 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -19,7 +18,7 @@ from web.hosts.installed_files import PRIVATE, write_atomically
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from pipeline.http.connections import KeptConnections
+    from web.client import Client
 
 TURN_COMPLETE = "agent-turn-complete"
 HOOK = "/hooks/codex"
@@ -31,15 +30,9 @@ MOST_OFFSETS = 200
 _ID = re.compile(r"[\w-]{1,100}")
 
 
-class _CodexCommand(Command):
-    """The command with CODEX_HOME as a hidden parameter: commands do not read the environment."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params.append(click.Option(["--codex_home"], envvar="CODEX_HOME", hidden=True))
-
-
-@click.command("codex-notify", cls=_CodexCommand)
+@click.command("codex-notify", cls=Command)
+# A parameter, because commands do not read the environment.
+@click.option("--codex_home", envvar="CODEX_HOME", hidden=True)
 @click.option("--home", metavar="PATH", help="Data directory. Defaults to REVERIE_HOME.")
 @click.option("--host", metavar="ADDRESS", help="Server host. Defaults to the configured address.")
 @click.option("--port", metavar="N", help="Server port. Defaults to the configured port.")
@@ -58,18 +51,15 @@ def codex_notify(
         click.echo("nothing to record", err=True)
         return
     from config.toml_files import SettingsError
-    from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
-    from web.own_server import OwnServerCheck
 
     try:
         settings = _settings(state, moved)
         folder = Path(codex_home).expanduser() if codex_home else find_user_home() / ".codex"
         address = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
-        url, headers = address
-        check = OwnServerCheck(settings.paths, settings.reachable_host, TIMEOUT_S) if server is None else None
-        with closing(KeptConnections(url, TIMEOUT_S, check)) as connections:
-            send_turn(notice, folder, settings.paths.codex_turns, partial(_send, connections, headers))
-    except (OSError, Refused, BrokenOff, NotConnected, ReverieError, SettingsError) as error:
+        client, headers = address
+        with client:
+            send_turn(notice, folder, settings.paths.codex_turns, partial(_send, client, headers))
+    except (OSError, Refused, ReverieError, SettingsError) as error:
         reason = error if isinstance(error, Refused | ReverieError | SettingsError) else type(error).__name__
         click.echo(f"not recorded: {reason}", err=True)
 
@@ -85,40 +75,36 @@ def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
     return load_settings(environment_with(variables)) if variables else state.settings
 
 
-def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]]:
-    """Return the address of the server on this machine, and the headers of requests to it."""
-    from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER
-    from config.settings import environment_incognito, environment_read_only, environment_workspace
-    from web.contract import INCOGNITO_HEADER
+def _own_server(settings: "Settings", state: State) -> tuple["Client", Mapping[str, str]]:
+    """Return a client of the server on this machine, and the headers of its requests."""
+    from config.paths import WORKSPACE_HEADER
+    from config.settings import environment_workspace
+    from web.client import Client
 
-    headers = {"Authorization": f"Bearer {settings.paths.token_file.read_text(encoding='ascii').strip()}"}
+    client = Client.from_settings(settings, timeout_s=TIMEOUT_S)
     # Without this header the server chooses the workspace by the folder, as for every host.
     named = state.named_workspace or environment_workspace()
-    if named is not None:
-        headers[WORKSPACE_HEADER] = named
-    if environment_incognito():
-        headers[INCOGNITO_HEADER] = "true"
-    if environment_read_only():
-        headers[READ_ONLY_HEADER] = "true"
-    return settings.url, headers
+    return client, client.headers if named is None else {**client.headers, WORKSPACE_HEADER: named}
 
 
-def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return the address of a team's server, and headers that name the workspace: it knows no folder of ours."""
+def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> tuple["Client", Mapping[str, str]]:
+    """Return a client of a team's server, and headers that name the workspace: it knows no folder of ours."""
     from pipeline.services.team_servers import find_team
+    from web.client import Client
     from web.hooks.team_client import headers_for
 
     team = find_team(settings.paths.servers, name)
-    return team.url, headers_for(settings, team, Path(str(notice.get("cwd") or Path.cwd())))
+    headers = headers_for(settings, team, Path(str(notice.get("cwd") or Path.cwd())))
+    return Client(team.url, team.token, timeout_s=TIMEOUT_S), headers
 
 
-def _send(connections: "KeptConnections", headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
+def _send(client: "Client", headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
     from web.hooks.event_fields import shorten_event
     from web.hooks.event_size import LONGEST_EVENT
 
     for event in events:
         body = shorten_event(json.dumps(event).encode(), LONGEST_EVENT)
-        answer = connections.send("POST", HOOK, body, {**headers, "Content-Type": "application/json"})
+        answer = client.exchange("POST", HOOK, body, {**headers, "Content-Type": "application/json"})
         if answer.status != HTTPStatus.OK:
             raise Refused(f"HTTP {answer.status}")
 

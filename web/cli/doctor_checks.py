@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -11,21 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from config.paths import HomePaths
-from config.regular_files import read_regular
 from config.settings import Settings, environment_workspace
 from pipeline.errors import ReverieError, ServerUnreachable, StoreUnavailable, WrongServer
 from pipeline.extras import EXTRAS, install_command, list_missing
 from pipeline.records import CheckResult
+from web.cli.new_data_directory import read_lowered
 from web.client import Client, TokenRefused
 from web.hooks.version_skew import UNKNOWN as BUILD_BEFORE, describe_skews, is_same_installation
-from web.own_server import describe_unproven, remove_unproven
+from web.stack.own_server import describe_unproven, remove_unproven
 
 if TYPE_CHECKING:
     from pipeline.services.diagnostics import CheckContext
 
 PYTHON = (3, 11)
-# The settings of an agent are smaller.
-MOST_SETTINGS_BYTES = 64 * 1024 * 1024
 # Packages that an installation may lack; they are looked up without being imported.
 MODULES = (
     "config",
@@ -216,13 +213,10 @@ def _check_exposure(settings: Settings) -> CheckResult:
 
 
 def _can_listen(settings: Settings) -> bool:
+    from web.stack.claim import bind
+
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[
-            0
-        ]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+        bind(settings)
     except OSError:
         return False
     return True
@@ -271,7 +265,7 @@ def _find_refusal(settings: Settings) -> TokenRefused | None:
 
 def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
     """Check that all processes of the stack are running, or none of them."""
-    from web.cli.processes import list_running
+    from web.stack.processes import list_running
 
     running = {process.name for process in list_running(server.settings)}
     missing = [name for name in PROCESSES if name not in running]
@@ -309,7 +303,7 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
     from web.hosts import installed_files
 
     records = installed_files.read_state(context.paths.root)
-    lost = [file for file in records if "reverie" not in _read_lowered(Path(file))]
+    lost = [file for file in records if "reverie" not in read_lowered(Path(file))]
     if lost:
         says = f"these files no longer mention Reverie: {', '.join(lost)}"
         yield CheckResult("hosts", "warn", says, "`reverie setup` shows the missing lines and asks before it writes")
@@ -347,13 +341,6 @@ def check_teams(context: "CheckContext") -> Iterator[CheckResult]:
             problems.append(error)
     hint = "`reverie team add` changes the address or token, `reverie team remove` disconnects the team"
     yield from (CheckResult("teams", "warn", str(problem), hint) for problem in problems)
-
-
-def _read_lowered(file: Path) -> str:
-    try:
-        return read_regular(file, MOST_SETTINGS_BYTES).decode("utf-8", "replace").lower()
-    except OSError:
-        return ""
 
 
 def _run_job(settings: Settings, workspace_id: str, job: str) -> str:

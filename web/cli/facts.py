@@ -40,7 +40,7 @@ def list_facts(state: State, /, limit: int, **filters: Any) -> None:
 @pass_state
 def get_fact(state: State, /, subject: str, attribute: str, **filters: Any) -> None:
     """Print the value of ATTRIBUTE of SUBJECT."""
-    fact = state.ask(lambda client: client.fact(subject, attribute, **filters))
+    fact = state.ask(lambda client: client.request("GET", ("facts", subject, attribute), query=filters))
     if state.json:
         state.print_json(fact)
         return
@@ -65,7 +65,7 @@ def get_fact(state: State, /, subject: str, attribute: str, **filters: Any) -> N
 def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **fields: Any) -> None:
     """Set ATTRIBUTE of SUBJECT to VALUE; the history keeps the earlier value."""
     body = {"value": value if text else parse_value(value)} | options.select_given_options(fields)
-    fact = state.store(lambda client: client.set_fact(subject, attribute, body), fields["to"])
+    fact = state.store(lambda client: client.request("PUT", ("facts", subject, attribute), body), fields["to"])
     if state.json:
         state.print_json(fact)
         return
@@ -86,7 +86,7 @@ def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text:
 @pass_state
 def end_fact(state: State, /, subject: str, attribute: str, **filters: Any) -> None:
     """End the current value of ATTRIBUTE of SUBJECT without a new value."""
-    fact = state.ask(lambda client: client.end_fact(subject, attribute, **filters))
+    fact = state.ask(lambda client: client.request("DELETE", ("facts", subject, attribute), query=filters))
     value = one_line(format_value(fact["value"]))
     state.show(fact, f"{_format_key(fact)} was {value} until {format_minute(fact['valid_to'])}")
 
@@ -98,7 +98,7 @@ def end_fact(state: State, /, subject: str, attribute: str, **filters: Any) -> N
 @pass_state
 def history(state: State, /, subject: str, attribute: str, **filters: Any) -> None:
     """List all values that ATTRIBUTE of SUBJECT had, oldest first."""
-    page = state.ask(lambda client: client.fact_history(subject, attribute, **filters))
+    page = state.ask(lambda client: client.request("GET", ("facts", subject, attribute, "history"), query=filters))
     _print_facts(state, page)
 
 

@@ -57,7 +57,8 @@ def list_goals(state: State, /, limit: int, **filters: Any) -> None:
 def add(state: State, /, title: str, **fields: Any) -> None:
     """Add a goal with TITLE, or update the goal that has this title."""
     goal = state.ask(
-        lambda client: client.add_goal({"title": title} | options.select_given_options(fields)), to_write=True
+        lambda client: client.request("POST", "/v1/goals", {"title": title} | options.select_given_options(fields)),
+        to_write=True,
     )
     _print_goal(state, goal, f"{goal['outcome']} ")
 
@@ -93,7 +94,7 @@ def set_goal(state: State, /, goal_id: str, *, no_due: bool, **fields: Any) -> N
         changes["due_at"] = None
     if not changes:
         raise click.UsageError("Name a change: --title, --status, --progress, --due or --no-due.")
-    goal = state.ask(lambda client: client.change_goal(goal_id, changes))
+    goal = state.ask(lambda client: client.request("PATCH", ("goals", goal_id), changes))
     _print_goal(state, goal)
 
 

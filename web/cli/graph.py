@@ -68,7 +68,7 @@ def show_entity(state: State, /, name: str, limit: int, **viewer: Any) -> None:
     """Show an entity with related entities and the memories that mention it, newest first."""
     with state.client() as client:
         center = client.graph(name, 1, 1, **viewer)["nodes"][0]
-        entity = client.entity(center["id"], limit, **viewer)
+        entity = client.request("GET", ("entities", center["id"]), query=viewer | {"limit": limit})
     if state.json:
         state.print_json(entity)
         return
@@ -90,7 +90,7 @@ def merge_entity(state: State, /, name: str, into: str) -> None:
     """Merge the entity NAME into INTO. `split` undoes it."""
     with state.client() as client:
         center = client.graph(name, 1, 1)["nodes"][0]
-        answer = client.merge_entity(center["id"], into)
+        answer = client.request("POST", ("entities", center["id"], "merge"), {"into": into})
     line = f"{one_line(center['name'])} is now another name of {one_line(answer['name'])}."
     state.show(answer, lambda: click.echo(line))
 
@@ -103,7 +103,7 @@ def split_entity(state: State, /, name: str, alias: str) -> None:
     """Undo the merge of ALIAS into NAME permanently."""
     with state.client() as client:
         center = client.graph(name, 1, 1)["nodes"][0]
-        answer = client.split_entity(center["id"], alias)
+        answer = client.request("POST", ("entities", center["id"], "split"), {"alias": alias})
     line = f"{one_line(alias)} is no longer another name of {one_line(center['name'])}."
     state.show(answer, lambda: click.echo(line))
 

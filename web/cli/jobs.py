@@ -27,7 +27,7 @@ def jobs() -> None:
 @pass_state
 def list_jobs(state: State) -> None:
     """List the jobs with schedule, last run and next run."""
-    page = state.ask_about_content(lambda client: client.jobs(), empty_page())
+    page = state.ask_about_content(lambda client: client.request("GET", "/v1/jobs"), empty_page())
     columns: dict[str, Column] = {
         "job": "name",
         "schedule": "schedule",
@@ -98,7 +98,7 @@ def _list_known(state: State) -> None:
 
 def _run_in_background(state: State, names: tuple[str, ...]) -> None:
     with state.client() as client:
-        runs = [{"job": name} | client.run_job(name) for name in names]
+        runs = [{"job": name} | client.request("POST", ("jobs", name)) for name in names]
     lines = [f"started {run['job']}, run {run['run_id']}; `reverie jobs` shows its progress" for run in runs]
     state.show(runs, "\n".join(lines))
 
@@ -149,5 +149,7 @@ def _show_queue(state: State) -> None:
 @pass_state
 def retry(state: State, stage: str | None) -> None:
     """Retry work that failed permanently."""
-    answer = state.ask(lambda client: client.retry(stage))
+    answer = state.ask(
+        lambda client: client.request("POST", "/v1/queue/retry", {} if stage is None else {"stage": stage})
+    )
     state.show(answer, f"{answer['retried']} queued again")

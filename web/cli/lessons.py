@@ -52,7 +52,7 @@ def _print_lesson(lesson: dict[str, Any]) -> None:
 def outcome(state: State, surface_id: str, outcome: str, note: str | None) -> None:
     """Record whether a lesson was followed. SURFACE is the ID of one time that it was shown."""
     body = {"followed": outcome == "followed"} | options.select_given_options({"note": note})
-    answer = state.ask(lambda client: client.answer_lesson(surface_id, body))
+    answer = state.ask(lambda client: client.request("POST", ("lessons", "surfaces", surface_id), body))
     state.show(answer, f"lesson {answer['lesson_id']} was {outcome}")
 
 

@@ -13,20 +13,13 @@ from config.paths import list_encoder_caches
 from config.program_variables import list_workspace_variables
 from config.settings import AUTO, ENVIRONMENT_PREFIX, Settings, environment_with, load_settings
 from pipeline.errors import ReverieError
-from web.cli.background import check_data_directory, launch, wait_until_ready
 from web.cli.command import Command, pass_state
 from web.cli.render import plain, show_waiting
 from web.cli.state import State, find_user_home
-from web.supervisor import (
-    OWN_NAME,
-    StackInUse,
-    Supervisor,
-    build_alone,
-    build_stack,
-    check_stack_is_free,
-    listens,
-    watch_idleness,
-)
+from web.stack.claim import claim, listens
+from web.stack.procfile import read_procfile
+from web.stack.stack import Stack, check_data_directory
+from web.stack.supervisor import OWN_NAME, Supervisor, watch_idleness
 
 if TYPE_CHECKING:
     from config.process import Role
@@ -55,11 +48,8 @@ def up(state: State, *, daemon: bool, replace: bool, exit_with_parent: int | Non
         from config.process import stop_with_process
 
         stop_with_process(exit_with_parent)
-    if replace:
-        from web.cli.replacement import stop_older_stack
-
-        if not stop_older_stack(state.settings):
-            return
+    if replace and not Stack(state.settings).stop_older():
+        return
     code = _run_stack(state.settings, daemon=daemon)
     if daemon:
         _start_daemon(state)
@@ -99,7 +89,8 @@ def _replace_process(name: str, settings: Settings, environment: Mapping[str, st
     """Replace this process by one process of the stack, so that the caller supervises it directly."""
     if name == "web":
         _check_listener(settings)
-    command = build_alone(name, settings.worker_processes)
+    processes = {process.name: process for process in read_procfile(settings.worker_processes)}
+    command = processes[name].alone()
     os.execve(command[0], command, environment)  # noqa: S606 - our own command, without a shell
 
 
@@ -115,34 +106,14 @@ def _check_listener(settings: Settings) -> None:
 
 def _run_stack(settings: Settings, environment: Mapping[str, str] | None = None, *, daemon: bool = False) -> int:
     """Run the stack until it is stopped; with `daemon`, only check that it can start."""
-    from web.cli.processes import supervisor_role
-
     check_data_directory(settings)
     _check_listener(settings)
-    settings.paths.ensure()
-    role = supervisor_role(settings)
-    _take_role(role, settings)
-    try:
-        check_stack_is_free(settings)
+    with claim(settings) as role:
         return 0 if daemon else _supervise(settings, role, environment)
-    finally:
-        role.release()
-
-
-def _take_role(role: "Role", settings: Settings) -> None:
-    from config.process import RoleInUse
-
-    try:
-        role.take()
-    except RoleInUse as error:
-        pid = f" (pid {error.pid})" if error.pid else ""
-        raise StackInUse(
-            f"`reverie up` is already running on {settings.paths.root}{pid}. Stop it first with `reverie down`."
-        ) from error
 
 
 def _supervise(settings: Settings, role: "Role", environment: Mapping[str, str] | None) -> int:
-    stack = build_stack(settings.worker_processes)
+    stack = read_procfile(settings.worker_processes)
     say = speaker(sys.stdout, [command.name for command in stack])
     say(OWN_NAME, f"{settings.url}, data directory {settings.paths.root}")
     if settings.is_exposed and not settings.public_url:
@@ -206,15 +177,16 @@ def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
 
 
 def _start_daemon(state: State) -> None:
-    launched = launch(state.settings)
+    stack = Stack(state.settings)
     with show_waiting("starting", quiet=state.json):
-        failure = wait_until_ready(state.settings, launched)
+        stack.start()
+        failure = stack.wait()
     if failure is not None:
-        click.echo("\n".join(plain(line) for line in launched.read_log(LOG_TAIL_LINES)), err=True)
-        raise DaemonFailed(f"Reverie did not start: {failure}. See {launched.log}.")
+        click.echo("\n".join(plain(line) for line in stack.read_log(LOG_TAIL_LINES)), err=True)
+        raise DaemonFailed(f"Reverie did not start: {failure}. See {stack.log}.")
     if not _has_encoder(state.settings):
         click.echo(NOT_COMPILED, err=True)
-    url, pid, log = state.settings.url, launched.pid, str(launched.log)
+    url, pid, log = state.settings.url, stack.pid, str(stack.log)
     state.show({"url": url, "pid": pid, "log": log}, f"{url} (pid {pid}, log {log})")
 
 
@@ -222,7 +194,7 @@ def _start_daemon(state: State) -> None:
 @pass_state
 def down(state: State) -> None:
     """Stop all processes of Reverie that run on this data directory."""
-    from web.cli.processes import list_running, stop_all
+    from web.stack.processes import list_running, stop_all
 
     if not list_running(state.settings):
         _report_incomplete(state)

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from config.settings import Settings, environment_read_only
 from pipeline.errors import Conflict, ReadOnly
 from web.cli.state import State
+from workers.notifier import WakeUp, WakeUps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pipeline.bootstrap.command import CommandContainer
-    from pipeline.enums import Stage
 
 
 def refuse_read_only() -> None:
@@ -33,23 +31,20 @@ def open_home(state: State, *, only_reads: bool = False) -> Iterator["CommandCon
         refuse_read_only()
     from pipeline.bootstrap.command import CommandContainer
 
-    woken: set[tuple[str, str]] = set()
-
-    def collect(workspace_id: str, wake_ups: "Iterable[Stage | None]") -> None:
-        woken.update((workspace_id, stage or "") for stage in wake_ups)
-
-    container = CommandContainer(state.settings, collect)
+    woken = WakeUps()
+    container = CommandContainer(state.settings, woken.collect)
     try:
         yield container
     finally:
         container.close()
-        if woken:
-            # The queue is imported only if there is work for it.
-            from workers.notifier import WakeUp
-            from workers.tasks import wake_workers
+        woken.send(_wake_workers)
 
-            for workspace_id, stage in sorted(woken):
-                wake_workers(WakeUp(workspace_id, stage))
+
+def _wake_workers(message: WakeUp) -> None:
+    # The queue is imported only if there is work for it.
+    from workers.tasks import wake_workers
+
+    wake_workers(message)
 
 
 def require_files(settings: Settings, action: str) -> None:
@@ -65,7 +60,7 @@ def require_files(settings: Settings, action: str) -> None:
 def nothing_runs(settings: Settings, action: str) -> Iterator[None]:
     """Keep every server from starting during an action, such as "encrypt"; raise Conflict if one is running."""
     from config.process import Role
-    from web.cli.processes import list_running, supervisor_role
+    from web.stack.processes import list_running, supervisor_role
 
     refuse_read_only()
     settings.paths.ensure()

@@ -80,7 +80,7 @@ def _connect(state: State, team: str | None, *, is_read_only: bool, is_standalon
     """Return the connection to the server of a team, or to the one on this machine, which is started if it is down."""
     from config.settings import environment_incognito, environment_read_only, environment_session
     from web.contract import MCP
-    from web.mcp.connection import Connection, MessageClient, Stack
+    from web.mcp.connection import Connection, MessageClient
 
     settings, choose = state.settings, _workspace_chooser(state)
     folder, session = str(find_working_folder() or ""), environment_session()
@@ -96,9 +96,8 @@ def _connect(state: State, team: str | None, *, is_read_only: bool, is_standalon
             read_only=is_read_only or environment_read_only(),
         )
         return Connection(client, choose, folder=folder, session=session, read_only=is_read_only)
-    from web.cli.background import launch, launch_for_this_process
+    from web.stack.stack import Stack
 
-    start = functools.partial(launch_for_this_process if is_standalone else launch, settings)
     client = MessageClient.from_settings(settings, caller=MCP, read_only=is_read_only, folder=folder)
-    stack = Stack(settings, start, ends_with_session=is_standalone)
+    stack = Stack(settings, ends_with_process=is_standalone)
     return Connection(client, choose, stack, folder=folder, session=session, read_only=is_read_only)

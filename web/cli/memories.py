@@ -343,7 +343,7 @@ def _edit_text(text: str) -> str | None:
 @pass_state
 def restore(state: State, memory_id: str) -> None:
     """Restore the archived memory ID."""
-    memory = state.ask(lambda client: client.restore(memory_id))
+    memory = state.ask(lambda client: client.request("POST", ("memories", memory_id, "restore")))
     state.show(memory, f"restored {memory['id']}: {one_line(memory['content'])}")
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from config.data_directory import VARIABLE
+from config.regular_files import read_regular
 from config.settings import Settings
 
-# A file of the settings of an agent is much smaller.
-MAX_FILE_BYTES = 16 * 1024 * 1024
+# The settings of an agent are smaller.
+MOST_SETTINGS_BYTES = 64 * 1024 * 1024
 
 
 def warn_if_replaced(settings: Settings, environment: Mapping[str, str], home: Path) -> None:
@@ -41,16 +42,15 @@ def _list_connected_files(settings: Settings, environment: Mapping[str, str], ho
     installation = Installation(programs_folder(), {}, None)
     for host in HOSTS:
         for target in host.targets(host_env, installation):
-            text = _read_lowered(target.path)
+            text = read_lowered(target.path)
             names_other = VARIABLE.lower() in text
             if "reverie" in text and (root in text if names_other else is_default):
                 yield target.path
 
 
-def _read_lowered(file: Path) -> str:
+def read_lowered(file: Path) -> str:
+    """Return a file of an agent's settings in lower case, "" if it cannot be read."""
     try:
-        if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
-            return ""
-        return file.read_text(encoding="utf-8", errors="replace").lower()
+        return read_regular(file, MOST_SETTINGS_BYTES).decode("utf-8", "replace").lower()
     except OSError:
         return ""

@@ -191,7 +191,7 @@ def _print_hit(hit: Mapping[str, Any], number: int, query: str | None, width: in
 
 
 def _explain_memory(state: State, question: dict[str, Any]) -> None:
-    answer = state.ask(lambda client: client.why(question))
+    answer = state.ask(lambda client: client.request("POST", "/v1/recall/why", question))
     if state.json:
         state.print_json(answer)
         return

@@ -92,7 +92,7 @@ def _review(client: "Client", pairs: Any) -> dict[str, int]:
         if key == "s":
             continue
         try:
-            client.settle_pair(pair["id"], KEYS[key])
+            client.request("POST", ("duplicates", pair["id"]), {"action": KEYS[key]})
         except (Conflict, NotFound) as error:
             # Another client was faster, or one of the two was deleted: go on with the other pairs.
             click.echo(f"not changed: {plain(error)}", err=True)
@@ -170,7 +170,7 @@ def reject(state: State, memory_id: str) -> None:
 
 
 def _settle(state: State, memory_id: str, action: str) -> None:
-    memory = state.ask(lambda client: client.settle_candidate(memory_id, action))
+    memory = state.ask(lambda client: client.request("POST", ("candidates", memory_id), {"action": action}))
     state.show(memory, f"{action}ed {memory['id']}: {one_line(memory['content'])}")
 
 
@@ -261,7 +261,9 @@ def _settle_conflicts(client: "Client", conflicts: list[dict[str, Any]]) -> tupl
         if key == "o":
             kept_id, other_id = other_id, kept_id
         try:
-            answer = client.settle_conflict(kept_id, other_id, "both" if key == "k" else "keep")
+            answer = client.request(
+                "POST", ("conflicts", kept_id, other_id), {"action": "both" if key == "k" else "keep"}
+            )
         except (Conflict, NotFound) as error:
             # Another client was faster, or one of the two was deleted: go on with the other conflicts.
             click.echo(f"not changed: {plain(error)}", err=True)

@@ -7,18 +7,13 @@ from typing import Any
 
 import click
 
-from web.cli.command import Command, Group, pass_state
+from web.cli.command import Group, pass_state
 from web.cli.render import plain
-from web.cli.service_manager import ManagerOutcome, run_manager, service_of
 from web.cli.state import State, find_user_home
+from web.stack.service_manager import ManagerOutcome, run_manager, service_of
 
-
-class _ServiceCommand(Command):
-    """A command with XDG_CONFIG_HOME as a hidden parameter: commands do not read the environment."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params.append(click.Option(["--xdg_config_home"], envvar="XDG_CONFIG_HOME", hidden=True))
+# A parameter, because commands do not read the environment.
+configuration_folder = click.option("--xdg_config_home", envvar="XDG_CONFIG_HOME", hidden=True)
 
 
 @click.group(cls=Group)
@@ -26,12 +21,13 @@ def service() -> None:
     """Start Reverie at every login, or stop doing so."""
 
 
-@service.command(cls=_ServiceCommand)
+@service.command()
+@configuration_folder
 @click.option("--dry-run", is_flag=True, help="Show the file and the commands without running them.")
 @pass_state
 def install(state: State, xdg_config_home: str | None, *, dry_run: bool) -> int:
     """Install the user service: start Reverie now and at every login."""
-    from web.cli.processes import stop_all
+    from web.stack.processes import stop_all
 
     target = service_of(sys.platform, find_user_home(), xdg_config_home, state.settings)
     if dry_run:
@@ -52,7 +48,8 @@ def install(state: State, xdg_config_home: str | None, *, dry_run: bool) -> int:
     return 0 if outcome.problem is None else 1
 
 
-@service.command(cls=_ServiceCommand)
+@service.command()
+@configuration_folder
 @pass_state
 def remove(state: State, xdg_config_home: str | None) -> None:
     """Stop Reverie and remove the user service; memories are kept."""

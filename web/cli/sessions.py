@@ -172,13 +172,17 @@ def off(state: State, session_id: str | None) -> None:
 @pass_state
 def list_incognito(state: State) -> None:
     """List the incognito sessions."""
-    answer = state.ask_about_content(lambda client: client.incognito(), empty_page())
+    answer = state.ask_about_content(lambda client: client.request("GET", "/v1/incognito"), empty_page())
     empty = "No session is incognito. Turn it on with `reverie sessions incognito on`."
     state.show_table(answer, {"session": "session_id", "since": "since"}, empty=empty)
 
 
 def _set_incognito(state: State, session_id: str | None, *, on: bool) -> None:
-    answer = state.ask(lambda client: client.set_incognito(session_id or _find_newest(client), on=on))
+    answer = state.ask(
+        lambda client: client.request(
+            "POST", "/v1/incognito", {"session_id": session_id or _find_newest(client), "on": on}
+        )
+    )
     if state.json:
         state.print_json(answer)
     elif answer["since"] is None:

@@ -185,11 +185,11 @@ def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
 
 def _start_server(state: State) -> str | None:
     """Start the server of this machine unless it runs; return its address, None if it did not start."""
-    from web.cli.background import start_if_stopped
     from web.cli.render import show_waiting
+    from web.stack.stack import Stack
 
     with show_waiting("starting Reverie", quiet=state.json):
-        failure = start_if_stopped(state.settings)
+        failure = Stack(state.settings).start_if_stopped()
     if failure is None:
         return state.settings.url
     click.echo(f"Reverie did not start: {failure}. Start it with `reverie up --daemon`.", err=True)

@@ -112,7 +112,7 @@ def find_questions(state: "State") -> list[str]:
     pause, deadline = threading.Event(), time.monotonic() + QUESTIONS_WITHIN_S
     with show_waiting("reading the first sessions", quiet=False), state.client() as client:
         while True:
-            progress = client.session_import()
+            progress = client.request("GET", "/v1/sessions/import")
             # The current folder first, then the workspaces with most sessions.
             names = sorted(progress["workspaces"], key=lambda name: -progress["workspaces"][name])
             names = sorted(names, key=lambda name: name != client.workspace)[:WORKSPACES_ASKED]

@@ -105,9 +105,16 @@ class State:
         return Client.from_settings(self.settings, workspace, timeout_s=timeout_s, revive=self._revive, folder=folder)
 
     def _revive(self) -> bool:
-        from web.cli.background import revive
+        from web.stack.stack import Stack
 
-        return revive(self.settings)
+        stack = Stack(self.settings)
+        if not stack.has_died():
+            return False
+        click.echo("Reverie ended unexpectedly; starting it again …", err=True)
+        stack.start()
+        if (failure := stack.wait()) is not None:
+            click.echo(f"Reverie did not start: {failure}", err=True)
+        return failure is None
 
     def ask(self, question: Callable[["Client"], T], *, to_write: bool = False) -> T:
         """Return the server's answer to one request."""

@@ -30,8 +30,8 @@ NO_QUEUE: dict[str, Any] = {"pending": {}, "dead": {}}
 @pass_state
 def status(state: State) -> int:
     """Show the running processes, pending work and recent errors."""
-    from web.cli.processes import list_running
     from web.client import Client
+    from web.stack.processes import list_running
 
     report: dict[str, Any] = {
         "url": state.settings.url,
@@ -158,7 +158,7 @@ def _ask_server(client: "Client", settings: Settings) -> dict[str, Any]:
             waiting = describe_waiting_turns(settings, queue["pending"].get("capture", 0))
             report["workspaces"].append(item | {name: queue[name] for name in NO_QUEUE} | {"waiting": waiting})
             report["problems"] += [item["problem"]] if item["problem"] else []
-        report["sessions"] = client.session_import()
+        report["sessions"] = client.request("GET", "/v1/sessions/import")
         report["errors"] = client.errors(ERRORS_SHOWN, open_only=True)["items"]
     except ReverieError as error:
         report["problems"].append(str(error))
@@ -221,7 +221,7 @@ def _print_waiting_turns(report: Mapping[str, Any]) -> None:
 @pass_state
 def dashboard(state: State, *, print_url: bool) -> None:
     """Open the dashboard in your browser with a link that works once and expires after two minutes."""
-    link = state.ask(lambda client: client.dashboard_link())
+    link = state.ask(lambda client: client.request("POST", "/v1/dashboard/links"))
     if state.json:
         state.print_json(link)
     elif print_url or click.launch(link["url"]) != 0:

@@ -33,7 +33,7 @@ def rebuild(state: State) -> None:
     """Rebuild every index of the workspace from events.sqlite, while the server runs."""
     started = time.monotonic()
     with state.client() as client:
-        queued = client.rebuild()["queued"]
+        queued = client.request("POST", "/v1/rebuild")["queued"]
         try:
             failed = _wait_until_indexed(client, queued, quiet=state.json)
         except KeyboardInterrupt:

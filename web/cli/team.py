@@ -58,7 +58,9 @@ def remove(state: State, name: str) -> None:
 @pass_state
 def share(state: State, memory_id: str, *, withdraw: bool) -> None:
     """Share the memory ID, which only you, an agent or a session could see, with everyone in the workspace."""
-    memory = state.ask(lambda client: client.withdraw(memory_id) if withdraw else client.share(memory_id))
+    memory = state.ask(
+        lambda client: client.request("DELETE" if withdraw else "POST", ("memories", memory_id, "share"))
+    )
     verb = "withdrew" if withdraw else "shared"
     state.show(memory, f"{verb} {memory['id']}: {one_line(memory['content'])}")
 

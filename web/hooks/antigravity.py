@@ -4,38 +4,15 @@ Its events have no names and no prompt. Their fields differ, and the prompt is i
 """
 
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-
-from flask import Response
 
 from pipeline.transcripts.antigravity import CUT, FULL
 from pipeline.transcripts.tool_calls import translate
-from web.call import Call
-from web.endpoint import Api, Endpoint
-from web.hooks.claude_code import answer_event
 from web.hooks.event_fields import Fields
 from web.hooks.session_files import read_open_prompt
 
-api = Api("antigravity")
-
 HOST = "antigravity"
 PROMPT, BEFORE_TOOL, STOP, OTHER = "UserPromptSubmit", "PreToolUse", "Stop", "PreInvocation"
-
-
-@api.route(
-    Endpoint(
-        "POST",
-        "/hooks/antigravity",
-        "Answer an Antigravity hook event",
-        of_folder=True,
-        reads=True,
-    )
-)
-def antigravity(call: Call) -> Response:
-    """Answer one event."""
-    read = partial(read_antigravity, is_local=call.caller.person is None)
-    return answer_event(call, HOST, read, write_antigravity)
 
 
 def read_antigravity(event: Fields, *, is_local: bool) -> Fields:

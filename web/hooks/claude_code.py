@@ -21,17 +21,14 @@ from pipeline.services.turns import describe_lost_orders
 from pipeline.store.host_activity import Sign
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
-from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
 from web.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
 from web.contract import BUILD_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
-from web.hooks.event import HookEvent, read_event, read_said
+from web.hooks.event import HookEvent, read_event, read_outcome, read_said
 from web.hooks.event_fields import Fields, unify_fields
-from web.hooks.event_folder import locate_event
 from web.hooks.held_events import hold_event, release, wait_for_reading
 from web.hooks.session_files import find_reader, read_session
-from web.hooks.tool_outcome import read_outcome
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 from web.recording import check_hosts
@@ -66,7 +63,12 @@ WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
 )
 def claude_code(call: Call) -> Response:
     """Answer one event."""
-    return answer_event(call, "claude-code", lambda fields: fields, lambda output: {"hookSpecificOutput": output})
+    return answer_event(call, "claude-code", dict, write_claude_code)
+
+
+def write_claude_code(output: Fields) -> Fields:
+    """Return an answer in the form that most hosts share."""
+    return {"hookSpecificOutput": output}
 
 
 def answer_event(
@@ -95,7 +97,7 @@ def _answer(
         call = replace(call, is_read_only=call.is_read_only or event.is_read_only)
         if event.name in HANDLERS:
             name, event = event.name, locate_event(call, event, host)
-            workspace = _workspace(call, event, to_write=name in WRITING)
+            workspace = workspace_of_folder(call, event.cwd, to_write=name in WRITING)
             workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
             output, answer = _handle(call, workspace, event, host, fields)
         else:
@@ -104,7 +106,8 @@ def _answer(
         if isinstance(error, StoreUnavailable) and _read_spooled(call) is not None:
             # The spool delivers it again.
             raise
-        output, problem = _report_lost_orders(event, error), _note(call, f"{type(error).__name__}: {error}")
+        output, problem = _report_lost_orders(event, error), f"{type(error).__name__}: {error}"
+        call.container.operations.record_error("hooks.claude-code", problem)
     run = describe_run(name, host, workspace_and_session, began, answer)
     if problem is not None:
         run = replace(run, outcome=FAILED, reason=call.container.operations.redact(problem))
@@ -114,7 +117,7 @@ def _answer(
     if answer.is_kept and not call.is_read_only:
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
-    return json_response(said_back) if said_back else _empty()
+    return json_response(said_back) if said_back else Response(status=200)
 
 
 def _report_lost_orders(event: HookEvent, error: Exception) -> Fields | None:
@@ -192,7 +195,7 @@ def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
 def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     if not event.prompt.strip():
         return None, HookAnswer(reason="the prompt is empty")
-    own = partial(_workspace, call, event, to_write=True)
+    own = partial(workspace_of_folder, call, event.cwd, to_write=True)
     session = _session(call, event)
     # A turn that was interrupted has no other end.
     call.container.agents.sessions.take_earlier(workspace, session, _said(call, event))
@@ -274,15 +277,8 @@ def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    return _record(call, workspace, event, read_outcome(event, failed=False))
-
-
-def _after_failure(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    return _record(call, workspace, event, read_outcome(event, failed=True))
-
-
-def _record(call: Call, workspace: Workspace, event: HookEvent, outcome: Outcome) -> Handled:
     services, session = call.container, _session(call, event)
+    outcome = read_outcome(event, failed=event.name == "PostToolUseFailure")
     if event.spooled is not None:
         action = event.tool_name, event.tool_input, outcome
         record_spooled_action(services.agents.sessions, services.feedback, workspace, session, action, event.spooled)
@@ -352,7 +348,7 @@ HANDLERS: dict[str, Callable[[Call, Workspace, HookEvent], Handled]] = {
     "SessionStart": _session_start,
     "PreToolUse": _before_tool,
     "PostToolUse": _after_tool,
-    "PostToolUseFailure": _after_failure,
+    "PostToolUseFailure": _after_tool,
     "Stop": _stop,
     "SubagentStop": _nothing,
     "PreInvocation": _skip,
@@ -361,18 +357,18 @@ HANDLERS: dict[str, Callable[[Call, Workspace, HookEvent], Handled]] = {
 }
 
 
-def _workspace(call: Call, event: HookEvent, *, to_write: bool = False) -> Workspace:
-    return workspace_of_folder(call, event.cwd, to_write=to_write)
-
-
 def _session(call: Call, event: HookEvent) -> AgentSession:
     return identify_session(event.session_id, event.agent_id, event.cwd, call.caller.person_id)
 
 
-def _note(call: Call, message: str) -> str:
-    call.container.operations.record_error("hooks.claude-code", message)
-    return message
+OF_PERSON = frozenset({"SessionStart", "UserPromptSubmit"})
+OF_TOOL = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure"})
 
 
-def _empty() -> Response:
-    return Response(status=200)
+def locate_event(call: Call, event: HookEvent, host: str) -> HookEvent:
+    """Return an event with its folder: a tool runs in the agent's, all else belongs to that of the person."""
+    if not event.session_id or event.agent_id:
+        return event
+    session = (call.caller.person_id or "", host, event.session_id)
+    folder = call.container.person_folders.find(session, event.cwd, event.roots, is_of_person=event.name in OF_PERSON)
+    return event if event.name in OF_TOOL else replace(event, cwd=folder)

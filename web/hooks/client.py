@@ -357,13 +357,17 @@ def start(home: str, variables: dict[str, str]) -> None:
         return
     last = os.read(lock, 32)
     if not last or abs(time.time() - float(last)) > AGAIN_S:
-        from web.detached import start_detached
-
         os.lseek(lock, 0, os.SEEK_SET)
         os.write(lock, f"{time.time():<20.3f}".encode())
-        # The lock is kept until the server answers or the start fails.
-        start_detached([sys.executable, "-I", "-m", "web.cli", "up", "--daemon"], variables, keep=lock)
+        run_up(variables, lock)
     os.close(lock)
+
+
+def run_up(variables: dict[str, str], lock: int, *options: str) -> None:
+    """Run `reverie up --daemon`, which keeps a lock until the server answers or the start fails."""
+    from web.stack.detached import start_detached
+
+    start_detached([sys.executable, "-I", "-m", "web.cli", "up", "--daemon", *options], variables, keep=lock)
 
 
 def _is_locked(home: str, name: str) -> bool:

@@ -4,33 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Response
-
-from web.call import Call
-from web.endpoint import Api, Endpoint
-from web.hooks.claude_code import answer_event
 from web.hooks.event_fields import Fields
 from web.hooks.plugin_events import translate_tool
 
-api = Api("copilot")
-
 # The last line of a shell command's result.
 _EXIT_CODE = re.compile(r"<shellId: \S+ completed with exit code (-?\d+)>\s*\Z")
-
-
-@api.route(
-    Endpoint(
-        "POST",
-        "/hooks/copilot",
-        "Answer a Copilot CLI hook event",
-        of_folder=True,
-        reads=True,
-    )
-)
-def copilot(call: Call) -> Response:
-    """Answer one event."""
-    # The host reads context and decision at the top of the answer.
-    return answer_event(call, "copilot", read_copilot, _drop_event_name)
 
 
 def read_copilot(event: Fields) -> Fields:
@@ -52,5 +30,6 @@ def _read_result(result: Mapping[str, Any]) -> Fields:
     return {"is_error": failed, "exit_code": code} | ({"output": text} if failed else {})
 
 
-def _drop_event_name(output: Fields) -> Fields:
+def write_copilot(output: Fields) -> Fields:
+    """Return an answer: the host reads context and decision at its top."""
     return {name: value for name, value in output.items() if name != "hookEventName"}

@@ -1,32 +1,10 @@
 """The hook events of Cursor, translated to Claude Code's events and back."""
 
-from flask import Response
-
-from web.call import Call
-from web.endpoint import Api, Endpoint
-from web.hooks.claude_code import answer_event
 from web.hooks.event_fields import Fields
 from web.json_text import read_text_object
 
-api = Api("cursor")
-
 PROMPT = "UserPromptSubmit"
 TOOLS = {"Shell": "Bash", "Delete": "Edit"}
-
-
-@api.route(
-    Endpoint(
-        "POST",
-        "/hooks/cursor",
-        "Answer a Cursor hook event",
-        of_folder=True,
-        reads=True,
-    )
-)
-def cursor(call: Call) -> Response:
-    """Answer one event."""
-    # Cursor accepts a question before a tool, but does not ask its user.
-    return answer_event(call, "cursor", read_cursor, write_cursor, can_ask=False)
 
 
 def read_cursor(event: Fields) -> Fields:

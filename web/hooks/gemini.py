@@ -4,14 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Response
-
-from web.call import Call
-from web.endpoint import Api, Endpoint
-from web.hooks.claude_code import answer_event
 from web.hooks.event_fields import Fields
-
-api = Api("gemini")
 
 EVENTS = {
     "BeforeAgent": "UserPromptSubmit",
@@ -25,21 +18,6 @@ TOOLS = {"run_shell_command": "Bash", "replace": "Edit", "write_file": "Write"}
 # Gemini CLI sends this as the answer of a turn that was interrupted or that failed.
 UNANSWERED = "[no response text]"
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
-
-
-@api.route(
-    Endpoint(
-        "POST",
-        "/hooks/gemini",
-        "Answer a Gemini CLI hook event",
-        of_folder=True,
-        reads=True,
-    )
-)
-def gemini(call: Call) -> Response:
-    """Answer one event."""
-    # Without a person Gemini would wait forever for the answer to a question.
-    return answer_event(call, "gemini", read_gemini, write_gemini, can_ask=False)
 
 
 def read_gemini(event: Fields) -> Fields:

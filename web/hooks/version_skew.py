@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from web.hooks.client import START_LOCK, take_lock
+from web.hooks.client import START_LOCK, run_up, take_lock
 
 # One line per pair of builds that met: when, what was done, the client's build, the server's, the client's Python.
 SKEW = "version-skew"
@@ -53,11 +53,8 @@ def _heal_once(home: str, server: str, client: str, variables: dict[str, str], l
     # Before the start: a restart that fails is not tried again.
     _write(home, [*skews, (time.time(), action, client, server, sys.executable)])
     if action == RESTARTED:
-        from web.detached import start_detached
-
-        # The lock is kept until the new server answers: prompts then wait for it, and no other hook starts a stack.
-        command = [sys.executable, "-I", "-m", "web.cli", "up", "--daemon", "--replace"]
-        start_detached(command, {**variables, "REVERIE_HOME": home}, keep=lock)
+        # Until the new server answers, prompts wait for it, and no other hook starts a stack.
+        run_up({**variables, "REVERIE_HOME": home}, lock, "--replace")
     return action
 
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from config.paths import WORKSPACE_HEADER
-from config.settings import Settings
 from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
 from pipeline.http.problems import NotReverie, read_answer
 from web.client import Client
 from web.contract import MCP, SESSION_HEADER
 from web.spool.writes import spool_write
+from web.stack.stack import Stack
 
 START_DEADLINE_S = 10.0
 POLL_S = 0.1
@@ -24,53 +24,11 @@ TAKEN_IN = "/v1/sources/"
 Answer = TypeVar("Answer")
 
 
-class Started(Protocol):
-    """A stack that this session has started."""
-
-    def is_running(self) -> bool:
-        """Return whether it still runs."""
-
-    def stop(self) -> None:
-        """Ask it to stop."""
-
-
 class Choose(Protocol):
     """Chooses the workspace of the folder. With `to_write`, it records the workspace that a project's file claims."""
 
     def __call__(self, *, to_write: bool = False) -> str:
         """Return its id."""
-
-
-class Stack:
-    """The stack of the data directory. With `ends_with_session`, the session stops the stack that it started."""
-
-    def __init__(self, settings: Settings, start: Callable[[], Started], *, ends_with_session: bool = False) -> None:
-        self.settings = settings
-        self._start = start
-        self._ends_with_session = ends_with_session
-        self._started: Started | None = None
-        self._lock = threading.Lock()
-
-    def start(self) -> None:
-        """Start the stack, unless the one that was started still runs."""
-        with self._lock:
-            if self._started is None or not self._started.is_running():
-                try:
-                    self._started = self._start()
-                except OSError as error:
-                    raise ServerUnreachable(f"Cannot start Reverie: {error}. Start it with `reverie up`.") from error
-
-    def stop(self) -> None:
-        """Stop the stack if it ends with this session."""
-        if self._ends_with_session and self._started is not None:
-            self._started.stop()
-
-    def explain(self) -> str:
-        """Return why no server answers."""
-        may_run = self._started is None or self._started.is_running()
-        state = "is still starting" if may_run else "could not be started"
-        where = self.settings.paths.logs / "reverie.log"
-        return f"Reverie {state} at {self.settings.url}. Try again in a moment, or see {where}."
 
 
 class MessageClient(Client):
@@ -144,7 +102,7 @@ class Connection:
         """Close every connection, and stop the stack if it ends with this session."""
         self._client.close()
         if self._stack is not None:
-            self._stack.stop()
+            self._stack.close()
 
     def _choose(self, *, to_write: bool) -> str:
         return self._workspace(to_write=to_write and not self._read_only)
@@ -165,7 +123,14 @@ class Connection:
             except ServerUnreachable as error:
                 if self._stack is None:
                     raise
-                self._stack.start()
+                self._start(self._stack)
                 if time.monotonic() >= end:
                     raise ServerUnreachable(self._stack.explain()) from error
             pause.wait(POLL_S)
+
+    @staticmethod
+    def _start(stack: Stack) -> None:
+        try:
+            stack.start()
+        except OSError as error:
+            raise ServerUnreachable(f"Cannot start Reverie: {error}. Start it with `reverie up`.") from error

@@ -15,12 +15,13 @@ from a2wsgi import ASGIMiddleware
 from flask import Flask
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from werkzeug.routing import MapAdapter
 
 from config.paths import READ_ONLY_HEADER
 from pipeline.errors import ReverieError
 from web.mcp.full_tools import PROFILES, REVEALED
 from web.mcp.http_sessions import Subscriber
-from web.mcp.in_process import InProcessServer, Operations, Sender
+from web.mcp.in_process import InProcessServer, Sender
 from web.mcp.offered_tools import Switches
 from web.mcp.server import ToolCaller, build_server
 
@@ -55,7 +56,7 @@ def _find_subscriber(context: Any) -> Subscriber:
 class FrontServer:
     """Serves the tools of one profile to the callers that the app has accepted."""
 
-    def __init__(self, app: Flask, operations: Operations, profile: str) -> None:
+    def __init__(self, app: Flask, operations: MapAdapter, profile: str) -> None:
         self._app = app
         self._operations = operations
         self._manager = StreamableHTTPSessionManager(

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from flask import Flask, g
 from pydantic import BaseModel
 from werkzeug.datastructures import Headers
-from werkzeug.routing import Map, Rule
+from werkzeug.routing import Map, MapAdapter, Rule
 
 from config.paths import WORKSPACE_HEADER
 from pipeline.http.problems import error_of_problem
@@ -24,7 +24,7 @@ from pipeline.records.people import Caller
 from web.access_log import note_request
 from web.call import EndpointRequest
 from web.contract import CALLER_HEADER, FOLDER_HEADER, MCP, SESSION_HEADER
-from web.endpoint import Api, Operation, container
+from web.endpoint import Api, container
 from web.metrics import count_request
 from web.problems import describe_error
 
@@ -56,27 +56,20 @@ class Sender:
         return headers
 
 
-class Operations:
-    """The operations of the HTTP API by method and path."""
-
-    def __init__(self, apis: Iterable[Api]) -> None:
-        rules = [
-            Rule(operation.endpoint.rule, methods=[operation.endpoint.method], endpoint=operation)
-            for api in apis
-            for operation in api.operations
-        ]
-        self._routes = Map(rules).bind("")
-
-    def find(self, method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
-        """Return the operation of a decoded path and its parameters; raise HTTPException if there is none."""
-        operation, parameters = self._routes.match(path, method)
-        return operation, parameters
+def route_operations(apis: Iterable[Api]) -> MapAdapter:
+    """Return the operations of the HTTP API, which `match` finds by path and method."""
+    rules = [
+        Rule(operation.endpoint.rule, methods=[operation.endpoint.method], endpoint=operation)
+        for api in apis
+        for operation in api.operations
+    ]
+    return Map(rules).bind("")
 
 
 class InProcessServer:
     """Runs the endpoints of an app for one sender."""
 
-    def __init__(self, app: Flask, operations: Operations, sender: Sender) -> None:
+    def __init__(self, app: Flask, operations: MapAdapter, sender: Sender) -> None:
         self._app = app
         self._operations = operations
         self._sender = sender
@@ -95,7 +88,7 @@ class InProcessServer:
     def _run(self, request: EndpointRequest) -> Any:
         started, rule, status = time.perf_counter(), "unknown", int(HTTPStatus.INTERNAL_SERVER_ERROR)
         try:
-            operation, parameters = self._operations.find(request.method, request.path)
+            operation, parameters = self._operations.match(request.path, request.method)
             rule, status = operation.endpoint.rule, operation.endpoint.status
             answer = operation.run(container(), request, parameters)
         except Exception as error:

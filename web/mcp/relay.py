@@ -6,10 +6,11 @@ Nothing is imported here that the answer to the handshake does not need.
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from web.mcp.greeting import LISTS, Request
+from web.mcp.host_lines import HostLines
 from web.mcp.messages import INTERNAL_ERROR, read_message
 from web.mcp.session import Session
 
@@ -21,16 +22,6 @@ if TYPE_CHECKING:
 LAST_ANSWERS_S = 10.0
 # The server has as many threads for all its clients. Further requests wait in the relay.
 MOST_AT_ONCE = 8
-
-
-class Host(Protocol):
-    """The lines of a host, and a way to send it messages."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield each line."""
-
-    def send(self, message: Any) -> None:
-        """Send a message."""
 
 
 class OpenRequests:
@@ -72,7 +63,7 @@ class OpenRequests:
 class Relay:
     """Serves one host. Each request that needs the server has a thread, so that none waits for another."""
 
-    def __init__(self, host: Host, session: Session, connect: "Callable[[], Connection]") -> None:
+    def __init__(self, host: HostLines, session: Session, connect: "Callable[[], Connection]") -> None:
         self._host = host
         self._session = session
         self._connect = connect

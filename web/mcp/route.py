@@ -59,9 +59,9 @@ class FrontServers:
         with self._making:
             if profile not in self._made:
                 from web.mcp.front import FrontServer
-                from web.mcp.in_process import Operations
+                from web.mcp.in_process import route_operations
 
-                self._made[profile] = FrontServer(self._app, Operations(self._apis), profile)
+                self._made[profile] = FrontServer(self._app, route_operations(self._apis), profile)
             return self._made[profile]
 
 

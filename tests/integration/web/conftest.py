@@ -10,4 +10,4 @@ def _away(tmp_path_factory, monkeypatch):
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
     """Wait for the proof of a server in this process as for any answer: the machine may be busy."""
-    monkeypatch.setattr("web.own_server.PROOF_WITHIN_S", 30.0)
+    monkeypatch.setattr("web.stack.own_server.PROOF_WITHIN_S", 30.0)

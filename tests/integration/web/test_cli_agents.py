@@ -14,7 +14,7 @@ from pipeline.identity import identify
 from pipeline.store import agent_sessions
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.codex_notify import send_turn
-from web.cli.service_manager import NoService, service_of, start_installed
+from web.stack.service_manager import NoService, service_of, start_installed
 
 THREAD = "0198c0de-0000-7000-8000-000000000001"
 

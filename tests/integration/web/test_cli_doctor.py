@@ -15,10 +15,11 @@ from pipeline.store import work
 from pipeline.store.runs import Run
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from tests.fakes.in_process import open_web, open_worker
-from web.cli import doctor_checks as checks, processes
-from web.cli.processes import Running
+from web.cli import doctor_checks as checks
 from web.hooks.client import UNPROVEN
 from web.hosts import installed_files
+from web.stack import processes
+from web.stack.processes import Running
 
 
 class Here:
@@ -162,7 +163,7 @@ def test_open_places_are_closed(home, port):
 
 
 def test_a_port_of_another_program_is_a_failure(home, port, monkeypatch):
-    monkeypatch.setattr("web.own_server.PROOF_WITHIN_S", 0.05)
+    monkeypatch.setattr("web.stack.own_server.PROOF_WITHIN_S", 0.05)
     home.paths.token()
     with socket.create_server(("127.0.0.1", port)):
         found = run_doctor(code=1)["server"]

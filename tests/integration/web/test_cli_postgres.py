@@ -8,7 +8,7 @@ from pipeline.records import Draft
 from pipeline.services.workspace_config import edit_config, explain_workspace
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from tests.fakes.in_process import accept_batch, digest_all, open_web, open_worker
-from web.cli import processes
+from web.stack import processes
 
 
 @pytest.fixture

@@ -58,14 +58,15 @@ def test_a_pair_is_left(pair, keys, code):
 
 def test_a_pair_that_is_settled_meanwhile_does_not_end_the_review(pair, container):
     [waiting] = run_json("review", "duplicates")["items"]
-    original = Client.settle_pair
+    original = Client.request
 
-    def settled_before(self, pair_id, action):
-        original(self, pair_id, "keep")
-        return original(self, pair_id, action)
+    def settled_before(self, method, *path_and_body, **options):
+        if method == "POST":
+            original(self, method, path_and_body[0], {"action": "keep"})
+        return original(self, method, *path_and_body, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Client, "settle_pair", settled_before)
+        patch.setattr(Client, "request", settled_before)
         done = run("review", "duplicates", stdin="m\n")
     assert "not changed: " in done.stderr
     assert run_json("review", "duplicates")["items"] == []

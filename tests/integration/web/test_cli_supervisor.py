@@ -1,9 +1,9 @@
 import os
-import shlex
 import signal
 import sys
 import threading
 import time
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -11,8 +11,11 @@ import psutil
 import pytest
 
 from config.process import EXIT_IN_USE, Role, RoleInUse
+from tests.fakes.command_line import run
+from tests.support.stack import free_port
 from web.cli.lifecycle import speaker
-from web.supervisor import Backoff, ProcessCommand, Supervisor, build_stack
+from web.stack.procfile import PROCFILE, ProcessCommand, read_procfile
+from web.stack.supervisor import Backoff, Supervisor
 
 ROOT = Path(__file__).parents[3]
 QUICK = Backoff(first_s=0.01, longest_s=0.02)
@@ -43,7 +46,7 @@ def is_running(pid):
 
 
 def python(name, program):
-    return ProcessCommand(name, ("-c", program))
+    return ProcessCommand(name, (sys.executable, "-c", program))
 
 
 @pytest.fixture
@@ -52,10 +55,24 @@ def output():
 
 
 def test_the_stack_is_that_of_the_procfile():
-    lines = (ROOT / "Procfile").read_text().splitlines()
-    procfile = {name: shlex.split(command) for name, _, command in (line.partition(":") for line in lines if line)}
-    stack = {command.name: ["exec", "python", *command.arguments] for command in build_stack(1)}
-    assert procfile == stack
+    web, worker, scheduler = read_procfile(3)
+    assert web.below(7) == [sys.executable, "-u", "-I", "-m", "web", "--stop-with-parent", "7"]
+    assert worker.words[worker.words.index("-w") + 1] == "3"
+    assert scheduler.alone() == [sys.executable, "-u", "-I", "-m", "workers.schedule"]
+    # honcho and other programs find the same file in the usual place.
+    assert (ROOT / "Procfile").samefile(PROCFILE)
+
+
+def test_a_changed_line_of_the_procfile_changes_what_runs(home, monkeypatch, tmp_path):
+    file = tmp_path / "Procfile"
+    file.write_text(
+        "# A comment.\n\nweb: exec python -c 'import sys; print(sys.argv[1:]); sys.exit(69)' "
+        "${REVERIE_WORKER_PROCESSES:-1} ${NAME:-a b} --stop-with-parent\n"
+    )
+    monkeypatch.setattr("web.cli.lifecycle.read_procfile", partial(read_procfile, file=file))
+    monkeypatch.setenv("REVERIE_WORKER_PROCESSES", "2")
+    monkeypatch.setenv("REVERIE_PORT", str(free_port()))
+    assert f"['2', 'a', 'b', '--stop-with-parent', '{os.getpid()}']" in run("up", code=1).stdout
 
 
 def test_the_delay_doubles_to_its_limit_and_starts_again_after_a_steady_life():
@@ -105,7 +122,7 @@ def test_the_others_start_once_the_first_is_ready(output):
 
 
 def test_the_others_start_beside_a_first_that_never_gets_ready(output, monkeypatch):
-    monkeypatch.setattr("web.supervisor.HOLD_S", 0.1)
+    monkeypatch.setattr("web.stack.supervisor.HOLD_S", 0.1)
     pause = "import signal; print('here', flush=True); signal.pause()"
     supervisor = Supervisor([python("first", pause), python("second", pause)], output, is_first_ready=lambda: False)
 

@@ -14,10 +14,12 @@ from pipeline.store import memories
 from pipeline.team.servers import TeamServer, write_server
 from tests.fakes.command_line import remember, run, serve_app
 from tests.fakes.in_process import flush_notes
-from web.cli import background, cli, doctor_probe, mcp_probe, processes
+from web.cli import cli, doctor_probe
 from web.hooks import claude_code
 from web.hosts import configured_commands, environment
 from web.hosts.hook_entries import EVENTS, read_client_words
+from web.stack import processes
+from web.stack.stack import Stack
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.files]
 
@@ -37,7 +39,7 @@ def user(tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(processes, "list_running", lambda _settings: [])
     # A server in this process serves what setup connects.
-    monkeypatch.setattr(background, "start_if_stopped", lambda _settings: None)
+    monkeypatch.setattr(Stack, "start_if_stopped", lambda _stack: None)
     monkeypatch.setattr("pipeline.index.encoder.is_compiled", lambda _model, _models: True)
     return folder
 
@@ -60,7 +62,7 @@ def programs(tmp_path, monkeypatch):
     patient = f"import sys\nsys.path.insert(0, {root!r})\nfrom web.hooks import client\nclient.WITHIN_S = 30.0\n"
     write("reverie-hook", f"#!{sys.executable}\n{patient}sys.exit(client.main())\n")
     monkeypatch.setattr(configured_commands, "_read_timeout_s", lambda _timeout: 60.0)
-    monkeypatch.setattr(mcp_probe, "WITHIN_S", 60.0)
+    monkeypatch.setattr(doctor_probe, "MCP_WITHIN_S", 60.0)
     monkeypatch.setattr(doctor_probe, "PROBE_TIMEOUT_S", 60.0)
     monkeypatch.setattr("web.cli.setup.programs_folder", lambda: folder)
     return write
@@ -215,7 +217,7 @@ def test_a_session_that_stores_nothing_is_said(connected, monkeypatch):
 
 def test_without_a_server_nothing_is_started(home, programs, monkeypatch):
     run("setup", "claude-code", "--yes", "--no-import")
-    monkeypatch.setattr("web.cli.background.launch", lambda _settings: pytest.fail("it started a stack"))
+    monkeypatch.setattr(Stack, "start", lambda _stack: pytest.fail("it started a stack"))
     before = sorted(path.name for path in home.home.iterdir())
     results = probe()
     assert {check["state"] for check in results.values()} == {"warn"}
@@ -238,8 +240,8 @@ def test_without_a_connected_agent_it_says_so(server):
     ],
 )
 def test_an_mcp_server_that_fails_is_named(connected, programs, program, says, monkeypatch):
-    monkeypatch.setattr(mcp_probe, "WITHIN_S", 0.5)
-    monkeypatch.setattr(mcp_probe, "END_WITHIN_S", 0.2)
+    monkeypatch.setattr(doctor_probe, "MCP_WITHIN_S", 0.5)
+    monkeypatch.setattr(doctor_probe, "MCP_END_WITHIN_S", 0.2)
     programs("reverie", program)
     found = probe()["MCP probe", "Claude Code"]
     assert (found["state"], says in found["says"]) == ("fail", True), found

@@ -13,8 +13,8 @@ import urllib3
 
 from tests.support.served import serve_home
 from tests.support.stack import free_port
-from web import detached
 from web.hooks import client
+from web.stack import detached
 
 CLIENT = Path(client.__file__)
 

@@ -12,7 +12,7 @@ from tests.fakes.command_line import serve_app
 from web.client import Client
 from web.dashboard import live
 from web.metrics import LOOKS
-from web.supervisor import next_look_s, watch_idleness
+from web.stack.supervisor import next_look_s, watch_idleness
 
 DEADLINE_S = 20
 AGAIN_S = 0.05

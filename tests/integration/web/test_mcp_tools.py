@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from tests.fakes.proving import prove
 from tests.support.played_host import INITIALIZED, PlayedHost, PlayedServer, bare, converse, hello
 from tests.support.stack import free_port
 from web.contract import CALLER_HEADER, MCP
-from web.mcp.connection import Connection, MessageClient, Stack
+from web.mcp.connection import Connection, MessageClient
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED, NOTHING, NOTHING_RECALLED
 from web.mcp.front import SessionSubscriptions
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES, REVEALED
@@ -50,6 +51,7 @@ from web.mcp.tool import (
     segment,
     validate_arguments,
 )
+from web.stack.stack import Stack
 
 ROOT = Path(__file__).parents[3]
 ULID = "01M7YZWD2TYS3P4A1GQPPBMFZK"
@@ -562,15 +564,9 @@ def test_what_nobody_expected_is_told_without_a_trace():
 # The connection to the server
 
 
-class Running:
-    def is_running(self):
-        return True
-
-
-def connect(settings, start=Running, **options):
-    stack = Stack(settings, start)
+def connect(settings, **options):
     return Connection(
-        MessageClient.from_settings(settings, "default", caller=MCP), lambda **_: "default", stack, **options
+        MessageClient.from_settings(settings, "default", caller=MCP), lambda **_: "default", Stack(settings), **options
     )
 
 
@@ -578,22 +574,23 @@ def send(connection, *, may_repeat=True):
     return connection.post("/mcp", b"{}", {}, stores=False, may_repeat=may_repeat)
 
 
-def test_a_stack_that_does_not_come_up_is_told_in_time(tmp_path):
+def test_a_stack_that_does_not_come_up_is_told_in_time(tmp_path, monkeypatch):
     started = []
-    settings = Settings(home=tmp_path, port=free_port())
-    connection = connect(settings, lambda: started.append(1) or Running(), deadline_s=0.3)
+    monkeypatch.setattr("web.stack.stack.start_detached", lambda *_: started.append(1) or os.getpid())
+    connection = connect(Settings(home=tmp_path, port=free_port()), deadline_s=0.3)
     for _ in range(2):
         with pytest.raises(ServerUnreachable, match="still starting"):
             send(connection)
     assert started == [1]
 
 
-def test_a_stack_that_cannot_be_started_is_told(tmp_path):
-    def start():
+def test_a_stack_that_cannot_be_started_is_told(tmp_path, monkeypatch):
+    def start(*_):
         raise PermissionError("not allowed")
 
+    monkeypatch.setattr("web.stack.stack.start_detached", start)
     with pytest.raises(ServerUnreachable, match="Cannot start Reverie: not allowed"):
-        send(connect(Settings(home=tmp_path, port=free_port()), start))
+        send(connect(Settings(home=tmp_path, port=free_port())))
 
 
 def test_the_server_of_a_team_is_not_started_and_nothing_waits_for_it(tmp_path):

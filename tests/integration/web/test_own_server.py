@@ -20,7 +20,8 @@ from tests.fakes.command_line import run, serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support import strangers
 from web.hooks import client
-from web.mcp.connection import Connection, MessageClient, Stack
+from web.mcp.connection import Connection, MessageClient
+from web.stack.stack import Stack
 
 TOKEN = "the-token-of-this-data-directory"
 PROMPT = "a prompt that is nobody else's business"
@@ -37,7 +38,7 @@ ALONE = (
 
 @pytest.fixture(autouse=True)
 def _impatience(monkeypatch, _patience):
-    monkeypatch.setattr("web.own_server.PROOF_WITHIN_S", 0.2)
+    monkeypatch.setattr("web.stack.own_server.PROOF_WITHIN_S", 0.2)
     monkeypatch.setattr(client, "WITHIN_S", 0.2)
 
 
@@ -152,12 +153,12 @@ def test_codex_notification_is_not_handed_to_a_stranger(home, listen):
 
 
 @pytest.mark.parametrize("behave", [strangers.be_silent, strangers.say_healthy])
-def test_a_tool_answers_with_the_program_that_has_the_port_and_starts_nothing(home, listen, behave):
+def test_a_tool_answers_with_the_program_that_has_the_port_and_starts_nothing(home, listen, behave, monkeypatch):
     stranger = listen(behave)
     started = []
     settings = Settings(home=home, port=stranger.port)
-    stack = Stack(settings, lambda: started.append(1))
-    connection = Connection(MessageClient.from_settings(settings), lambda **_: "default", stack)
+    monkeypatch.setattr("web.stack.stack.start_detached", lambda *_: started.append(1))
+    connection = Connection(MessageClient.from_settings(settings), lambda **_: "default", Stack(settings))
     with pytest.raises(WrongServer, match="is not the Reverie of"):
         connection.post("/mcp", PROMPT.encode(), {}, stores=False, may_repeat=True)
     assert started == []
@@ -186,7 +187,7 @@ def test_without_a_data_directory_a_stranger_gets_nothing_and_none_is_made(tmp_p
 @pytest.fixture
 def own_server(tmp_path, monkeypatch):
     """The server of a data directory, in this process; yields its container and its port."""
-    monkeypatch.setattr("web.own_server.PROOF_WITHIN_S", 30.0)
+    monkeypatch.setattr("web.stack.own_server.PROOF_WITHIN_S", 30.0)
     monkeypatch.setattr(client, "WITHIN_S", 30.0)
     container = open_web(fast_settings(tmp_path / "own"))
     monkeypatch.setenv("REVERIE_HOME", str(container.settings.paths.root))

@@ -9,13 +9,9 @@ from pipeline.errors import AnswerLost
 from tests.support.played_host import bare, converse, hello
 from tests.support.stack import free_port
 from web.cli import cli, state as state_module
-from web.mcp.connection import Connection, MessageClient, Stack
+from web.mcp.connection import Connection, MessageClient
 from web.spool.files import describe_spool, list_files, read_request
-
-
-class Dead:
-    def is_running(self):
-        return False
+from web.stack.stack import Stack
 
 
 class Losing(MessageClient):
@@ -26,13 +22,16 @@ class Losing(MessageClient):
 
 
 @pytest.fixture
-def ask(tmp_path):
+def ask(tmp_path, monkeypatch):
     """Call a tool over a connection without a server; return the answer's text, and whether it is an error."""
+
+    # No process has this number.
+    monkeypatch.setattr("web.stack.stack.start_detached", lambda *_: 1 << 30)
 
     def run(name, arguments, client_type=MessageClient, **options):
         settings = Settings(home=tmp_path, port=free_port())
         client = client_type.from_settings(settings, "default")
-        connection = Connection(client, lambda **_: "default", Stack(settings, Dead), deadline_s=0, **options)
+        connection = Connection(client, lambda **_: "default", Stack(settings), deadline_s=0, **options)
         call = bare("tools/call", 1, params={"name": name, "arguments": arguments})
         result = converse([hello(), call], connection)[-1]["result"]
         return result["content"][0]["text"], result["isError"]

@@ -8,11 +8,12 @@ from click.testing import CliRunner
 
 from pipeline.errors import ServerUnreachable
 from tests.fakes.command_line import run, serve_app
-from web import detached
-from web.cli import cli, processes, replacement
-from web.cli.processes import Running
+from web.cli import cli
 from web.hooks import claude_code, client
 from web.hooks.version_skew import SKEW, list_skews
+from web.stack import detached, processes
+from web.stack.processes import Running
+from web.stack.stack import UP, Stack, StackState
 from web.version import BUILD, VERSION
 
 FOLDER = BUILD.partition("-")[0]
@@ -93,20 +94,20 @@ class Process:
         return self._words
 
 
-BACKGROUND = [sys.executable, "-u", "-I", "-m", "web.cli", "up"]
+BACKGROUND = [sys.executable, *UP]
 
 
 @pytest.fixture
 def stack(monkeypatch, home):
     """A stack with a supervisor, which `stop_all` stops; returns what was stopped."""
     state = {"running": [], "stopped": [], "older": True}
-    monkeypatch.setattr(replacement, "list_running", lambda _settings: list(state["running"]))
-    monkeypatch.setattr(replacement, "_runs_other_code", lambda _settings: state["older"])
+    monkeypatch.setattr(processes, "list_running", lambda _settings: list(state["running"]))
+    monkeypatch.setattr("web.client.Client.health", lambda _client: {"build": OLDER if state["older"] else BUILD})
 
     def stop(_settings):
         state["stopped"], state["running"] = state["running"], []
 
-    monkeypatch.setattr(replacement, "stop_all", stop)
+    monkeypatch.setattr(processes, "stop_all", stop)
     return state
 
 
@@ -124,26 +125,48 @@ def stack(monkeypatch, home):
 def test_only_an_older_stack_in_the_background_is_replaced(stack, home, words, terminal, older, stops):
     stack["running"] = [Running(processes.SUPERVISOR, Process(words, terminal))]
     stack["older"] = older
-    assert replacement.stop_older_stack(home) is stops
+    assert Stack(home).stop_older() is stops
     assert bool(stack["stopped"]) is stops
 
 
 def test_without_a_supervisor_nothing_is_stopped(stack, home):
     stack["running"] = [Running("web", Process(BACKGROUND))]
-    assert replacement.stop_older_stack(home) is False
+    assert Stack(home).stop_older() is False
 
 
-def test_a_server_that_does_not_answer_is_left(home, monkeypatch):
+def test_a_server_that_does_not_answer_is_left(stack, home, monkeypatch):
     def refuse(_client):
         raise ServerUnreachable("stopping")
 
+    stack["running"] = [Running(processes.SUPERVISOR, Process(BACKGROUND))]
     monkeypatch.setattr("web.client.Client.health", refuse)
-    assert replacement._runs_other_code(home) is False
+    assert Stack(home).stop_older() is False
+    assert stack["stopped"] == []
+
+
+@pytest.mark.parametrize(
+    ("build", "running", "state"),
+    [
+        (BUILD, [], StackState.READY),
+        (OLDER, [], StackState.OTHER_VERSION),
+        (None, ["a process"], StackState.STARTING),
+        (None, [], StackState.NONE),
+    ],
+)
+def test_a_stack_is_in_one_of_four_states(home, monkeypatch, build, running, state):
+    def report(_client):
+        if build is None:
+            raise ServerUnreachable("nothing listens")
+        return {"build": build}
+
+    monkeypatch.setattr("web.client.Client.health", report)
+    monkeypatch.setattr(processes, "list_running", lambda _settings: running)
+    assert Stack(home).look() is state
 
 
 def test_up_does_nothing_if_there_is_nothing_to_replace(home, monkeypatch):
     monkeypatch.setattr("web.cli.lifecycle._run_stack", lambda *_, **__: pytest.fail("it started"))
-    monkeypatch.setattr(replacement, "list_running", lambda _settings: [])
+    monkeypatch.setattr(processes, "list_running", lambda _settings: [])
     run("up", "--daemon", "--replace")
 
 

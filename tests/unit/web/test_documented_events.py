@@ -10,10 +10,9 @@ from pipeline.errors import UnreadableTranscript
 from tests.fakes.read_messages import read_messages
 from web.hooks.antigravity import read_antigravity, write_antigravity
 from web.hooks.cursor import read_cursor, write_cursor
-from web.hooks.event import read_event
+from web.hooks.event import read_event, read_outcome
 from web.hooks.event_fields import unify_fields
 from web.hooks.session_files import read_session
-from web.hooks.tool_outcome import read_outcome
 from web.json_text import read_object
 
 SESSION = "ec33ebf9-0cba-4100-8142-c61503f6c587"

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.text.patches import list_patch_files
-from web.hooks import codex, gemini
+from web.hooks import gemini, other_hosts
 
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch"
 
@@ -11,8 +11,10 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch"
 def test_a_patch_is_about_the_file_that_it_names():
     event = {"tool_name": "apply_patch", "tool_input": {"command": PATCH}}
     files = list_patch_files(PATCH)
-    assert codex.read_codex(event)["tool_input"] == {"path": "src/a.py", "files": files}
-    assert codex.read_codex({"tool_name": "Bash", "tool_input": {"command": PATCH}})["tool_input"] == {"command": PATCH}
+    assert other_hosts.read_codex(event)["tool_input"] == {"path": "src/a.py", "files": files}
+    assert other_hosts.read_codex({"tool_name": "Bash", "tool_input": {"command": PATCH}})["tool_input"] == {
+        "command": PATCH
+    }
 
 
 def test_gemini_takes_a_decision_before_a_tool_and_no_context():

@@ -7,15 +7,12 @@ import pytest
 
 from pipeline.errors import UnreadableTranscript
 from tests.fakes.read_messages import read_messages
-from web.hooks.cline import read_cline
 from web.hooks.copilot import read_copilot
-from web.hooks.event import read_event
+from web.hooks.event import read_event, read_outcome
 from web.hooks.event_fields import unify_fields
-from web.hooks.opencode import read_opencode
+from web.hooks.other_hosts import read_cline, read_opencode, read_qwen
 from web.hooks.plugin_events import translate_tool
-from web.hooks.qwen_code import read_qwen
 from web.hooks.session_files import read_session
-from web.hooks.tool_outcome import read_outcome
 from web.json_text import read_object
 
 RECORDS = Path(__file__).parents[2] / "data" / "host_records"

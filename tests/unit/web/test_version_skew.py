@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.fakes.in_process import scratch_folder
-from web import detached
 from web.hooks import client, version_skew
 from web.hooks.version_skew import (
     MOST_PAIRS,
@@ -22,6 +21,7 @@ from web.hooks.version_skew import (
     heal_skew,
     list_skews,
 )
+from web.stack import detached
 
 HERE, THERE = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 OLD, NEW, OTHER = f"{HERE}-1", f"{HERE}-2", f"{THERE}-1"

@@ -25,7 +25,7 @@ from workers.notifier import WakeUp
 @pytest.fixture
 def worker(home):
     """A worker whose commits wake others, as that of the tasks does."""
-    worker = open_worker(home, tasks.collect_wake_ups)
+    worker = open_worker(home, tasks._woken.collect)
     yield worker
     worker.close()
 
@@ -36,7 +36,7 @@ def sent(monkeypatch, worker):
     monkeypatch.setattr(tasks.huey, "storage", MemoryStorage())
     monkeypatch.setattr(tasks.huey, "serializer", Serializer())
     monkeypatch.setattr(tasks, "worker", lambda: worker)
-    monkeypatch.setattr(tasks, "_woken", set())
+    monkeypatch.setattr(tasks._woken, "_waiting", set())
 
     def read():
         # What is put off goes through the queue as well, with the moment on it.

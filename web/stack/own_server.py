@@ -58,7 +58,7 @@ class OwnServerCheck:
 
 def explain_wrong_server(paths: HomePaths, address: tuple[str, int], did: str) -> WrongServer:
     """Return an error that names the program at the server's address, and says what to do."""
-    from web.cli.processes import find_directory_of_process
+    from web.stack.processes import find_directory_of_process
 
     process = find_listening_process(*address)
     subject = f"{describe_process(process)} at {_format_place(*address)}"
@@ -83,7 +83,7 @@ def explain_wrong_server(paths: HomePaths, address: tuple[str, int], did: str) -
 
 def describe_listener(host: str, port: int) -> str:
     """Return the process that listens at an address, and its data directory if it is a Reverie server."""
-    from web.cli.processes import find_directory_of_process
+    from web.stack.processes import find_directory_of_process
 
     process = find_listening_process(host, port)
     other = None if process is None else find_directory_of_process(process)
@@ -107,7 +107,7 @@ def remove_unproven(paths: HomePaths) -> None:
 
 def is_own_process(paths: HomePaths, process: "psutil.Process | None") -> bool:
     """Return whether a process belongs to the stack of a data directory."""
-    from web.cli.processes import find_directory_of_process
+    from web.stack.processes import find_directory_of_process
 
     home = None if process is None else find_directory_of_process(process)
     # One directory may have several paths.

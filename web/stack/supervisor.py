@@ -4,13 +4,10 @@ A stack can also stop automatically: after a time without requests, if no work i
 """
 
 import contextlib
-import errno
 import logging
 import os
 import signal
-import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +17,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from config.operating_system import STOP_SIGNALS, kill_group, new_process_group
-from config.process import EXIT_IN_USE, Role, RoleInUse
+from config.process import EXIT_IN_USE
 from config.settings import Settings
 from pipeline.errors import ReverieError
+from web.stack.processes import wait_until
+from web.stack.procfile import ProcessCommand
 
 if TYPE_CHECKING:
     from web.client import Client
@@ -30,11 +29,8 @@ if TYPE_CHECKING:
 # The name of the supervisor's own lines in the log.
 OWN_NAME = "reverie"
 GRACE_S = 2.5
-# How long the other processes wait for the first one to be ready, and how often that is checked.
+# How long the other processes wait for the first one to be ready.
 HOLD_S = 10.0
-LOOK_S = 0.05
-# The time in which processes of a killed supervisor notice that and exit.
-ORPHANS_END_S = 3.0
 # Time until the next check if work is pending, a job runs, or the server does not answer.
 AGAIN_S = 15.0
 TIMEOUT_S = 5.0
@@ -42,44 +38,7 @@ TIMEOUT_S = 5.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessCommand:
-    """One process of the stack: its name and the arguments of the Python interpreter."""
-
-    name: str
-    arguments: tuple[str, ...]
-
-
-STOP_WITH_PARENT = "--stop-with-parent"
-# Ignore PYTHONPATH, user site and working folder: a project may have a package named `web` or `config`.
-ISOLATED = ("-I", "-m")
-
-# Options of Huey: processes (each with its own threads); intervals for polling, health checks and delayed tasks; no
-# periodic tasks; SIGTERM lets tasks end, for a second.
-CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-s", "2", "-n", "-g", "TERM", "-t", "1")
-
-
-def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:
-    """Return the processes of the stack. The Procfile has the same ones."""
-    consumer = (*ISOLATED, "huey.bin.huey_consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
-    return (
-        ProcessCommand("web", (*ISOLATED, "web", STOP_WITH_PARENT)),
-        ProcessCommand("worker", (*consumer, "--", STOP_WITH_PARENT)),
-        ProcessCommand("scheduler", (*ISOLATED, "workers.schedule", STOP_WITH_PARENT)),
-    )
-
-
-def build_alone(name: str, worker_processes: int) -> list[str]:
-    """Return the command that runs one process of the stack alone."""
-    [command] = [command for command in build_stack(worker_processes) if command.name == name]
-    return [sys.executable, "-u", *(part for part in command.arguments if part != STOP_WITH_PARENT)]
-
-
 Say = Callable[[str, str], None]
-
-
-class StackInUse(ReverieError):
-    """Report that another process has the stack's port or one of its roles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,57 +56,6 @@ class Backoff:
     def delay_s(self, failures: int) -> float:
         """Return the delay in seconds after a number of failures in a row."""
         return float(min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, 30)))
-
-
-def check_stack_is_free(settings: Settings, wait_s: float = ORPHANS_END_S) -> None:
-    """Raise StackInUse if another stack uses this data directory or another program uses the port."""
-    for name in ("web", "scheduler"):
-        role = Role(settings.paths.root, name)
-        # Wait for the processes of a killed supervisor to exit.
-        if not _comes_true(lambda role=role: not role.is_held(), wait_s):  # type: ignore[misc]
-            raise StackInUse(f"{RoleInUse(name, role.holder())}. Stop it with `reverie down`.")
-    try:
-        _bind(settings.host, settings.port)
-    except OSError as error:
-        raise StackInUse(_explain_port(settings, error)) from error
-
-
-def _explain_port(settings: Settings, error: OSError) -> str:
-    """Return why the stack cannot listen at its address, and what to do."""
-    reason = error.strerror or str(error)
-    if error.errno == errno.EADDRINUSE:
-        # Imported only for this error, because it takes longer than a start.
-        from web.own_server import describe_listener
-
-        reason = f"{describe_listener(settings.reachable_host, settings.port)} uses the port"
-    remedy = f"Stop it, or set another `port` in {settings.paths.config} or REVERIE_PORT."
-    return f"Cannot listen on {settings.host}:{settings.port}: {reason}. {remedy}"
-
-
-def listens(settings: Settings) -> bool:
-    """Return whether a program listens at the server's address."""
-    try:
-        with socket.create_connection((settings.reachable_host, settings.port), timeout=LOOK_S):
-            return True
-    except OSError:
-        return False
-
-
-def _bind(host: str, port: int) -> None:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    with socket.socket(family, kind, protocol) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(address)
-
-
-def _comes_true(condition: Callable[[], bool], wait_s: float) -> bool:
-    end = time.monotonic() + wait_s
-    pause = threading.Event()
-    while not condition():
-        if time.monotonic() >= end:
-            return False
-        pause.wait(LOOK_S)
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +87,7 @@ class _Child:
     def start(self, say: Say, ended: Callable[[_Ended], None], environment: Mapping[str, str] | None) -> None:
         """Start the process in a new group, so that Ctrl-C in a terminal reaches only the supervisor."""
         self.process = subprocess.Popen(  # noqa: S603 - our own commands
-            [sys.executable, "-u", *self.command.arguments, str(os.getpid())],
+            self.command.below(os.getpid()),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -189,7 +97,8 @@ class _Child:
         self.started = time.monotonic()
         name = self.command.name
         threading.Thread(target=_pump, args=(self.process, name, say), name=f"{name}-output", daemon=True).start()
-        threading.Thread(target=_wait, args=(self.process, name, ended), name=f"{name}-wait", daemon=True).start()
+        wait = self.process.wait
+        threading.Thread(target=lambda: ended(_Ended(name, wait())), name=f"{name}-wait", daemon=True).start()
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the process, which stops its own children."""
@@ -208,10 +117,6 @@ def _pump(process: "subprocess.Popen[bytes]", name: str, say: Say) -> None:
     with process.stdout as output:
         for line in output:
             say(name, line.decode(errors="replace").rstrip())
-
-
-def _wait(process: "subprocess.Popen[bytes]", name: str, ended: Callable[[_Ended], None]) -> None:
-    ended(_Ended(name, process.wait()))
 
 
 class Supervisor:
@@ -293,7 +198,7 @@ class Supervisor:
         threading.Thread(target=self._await_first, name="first-ready", daemon=True).start()
 
     def _await_first(self) -> None:
-        if _comes_true(self._is_first_ready, HOLD_S):
+        if wait_until(self._is_first_ready, HOLD_S):
             self._events.put(_FirstIsReady())
 
     def _let_others_start(self) -> None:

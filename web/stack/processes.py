@@ -1,7 +1,7 @@
 """Find and stop the processes of Reverie that run on a data directory."""
 
 import contextlib
-import threading
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from config.data_directory import NoDataDirectory, find_data_directory
-from config.process import Role
+from config.process import Role, lives
 from config.settings import Settings
 
 SUPERVISOR = "supervisor"
@@ -43,13 +43,6 @@ class Running:
         """Return the seconds since it started."""
         return max(0.0, time.time() - float(self.process.create_time()))
 
-    def lives(self) -> bool:
-        """Tell whether it is still running; a zombie is not."""
-        try:
-            return bool(self.process.is_running()) and self.process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
-
 
 def supervisor_role(settings: Settings) -> Role:
     """Return the lock that `reverie up` takes."""
@@ -65,7 +58,7 @@ def list_running(settings: Settings) -> list[Running]:
     if supervisor is not None:
         with contextlib.suppress(psutil.NoSuchProcess):
             running.append(Running(SUPERVISOR, psutil.Process(supervisor)))
-    return sorted((p for p in running if p.lives()), key=lambda p: (_ORDER.index(p.name), p.pid))
+    return sorted((p for p in running if lives(p.process)), key=lambda p: (_ORDER.index(p.name), p.pid))
 
 
 def find_directory_of_process(process: psutil.Process) -> Path | None:
@@ -90,19 +83,22 @@ def stop_all(settings: Settings) -> list[Running]:
 
 
 def _end(processes: Sequence[Running]) -> None:
-    end = time.monotonic() + STOP_DEADLINE_S
-    pause = threading.Event()
-    _signal(processes, psutil.Process.terminate)
-    while left := [process for process in processes if process.lives()]:
+    for end, within_s in ((psutil.Process.terminate, STOP_DEADLINE_S), (psutil.Process.kill, math.inf)):
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                end(process.process)
+        if wait_until(lambda: not any(lives(process.process) for process in processes), within_s):
+            return
+
+
+def wait_until(condition: Callable[[], bool], within_s: float) -> bool:
+    """Return whether a condition becomes true within a time."""
+    end = time.monotonic() + within_s
+    while not condition():
         if time.monotonic() >= end:
-            _signal(left, psutil.Process.kill)
-        pause.wait(POLL_S)
-
-
-def _signal(processes: Sequence[Running], end: Callable[[psutil.Process], None]) -> None:
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            end(process.process)
+            return False
+        time.sleep(POLL_S)
+    return True
 
 
 def _find_stack(directory: Path) -> Iterator[Running]:

@@ -11,11 +11,11 @@ from pathlib import Path
 from config.program_variables import list_moving_variables
 from config.settings import ENVIRONMENT_PREFIX, Settings
 from pipeline.errors import ReverieError
+from web.stack.stack import UP
 
 UNIT = "reverie.service"
 LABEL = "dev.reverie"
 MANAGER_TIMEOUT_S = 60
-ARGUMENTS = ("-u", "-I", "-m", "web.cli", "up")
 
 
 class NoService(ReverieError):
@@ -74,7 +74,7 @@ def _query(program: str, *arguments: str) -> str:
 def service_of(platform: str, home: Path, xdg_config_home: str | None, settings: Settings) -> Service:
     """Return the service for a platform; raise NoService if there is none."""
     root = settings.paths.root
-    command = (sys.executable, *ARGUMENTS)
+    command = (sys.executable, *UP)
     variables = {f"{ENVIRONMENT_PREFIX}HOME": str(root)} | list_moving_variables(settings)
     if platform == "darwin":
         import plistlib
