@@ -156,24 +156,14 @@ class HomePaths:
         return self.root / "queue.sqlite"
 
     @property
-    def operations(self) -> Path:
-        """Return the operations journal: error log and running workers."""
-        return self.root / "operations.sqlite"
+    def home(self) -> Path:
+        """Return the file of the data directory itself: people, synced machines, read transcripts, errors and hooks."""
+        return self.root / "home.sqlite"
 
     @property
-    def peers(self) -> Path:
-        """Return the file of sync: this person's other machines, their shared keys, and the remotes."""
-        return self.root / "peers.sqlite"
-
-    @property
-    def transcripts(self) -> Path:
-        """Return the file of hashes of the transcript records that were read."""
-        return self.root / "transcripts.sqlite"
-
-    @property
-    def people(self) -> Path:
-        """Return the file of the people who use this server: hashes of their tokens, and their roles."""
-        return self.root / "people.sqlite"
+    def snapshots(self) -> Path:
+        """Return the folder of the snapshots of people."""
+        return self.root / SNAPSHOTS
 
     @property
     def moves(self) -> Path:

@@ -120,7 +120,7 @@ def _forget_said_everywhere(workspace: Workspace, finder: QuotationFinder) -> No
 
 
 def _purge_journal(workspace: Workspace, memory_ids: Sequence[str], quotes: Callable[[str | None, str], bool]) -> None:
-    with workspace.operations.opened() as db:
+    with workspace.operations.write() as db:
         hook_runs.purge(db, memory_ids, quotes)
     workspace.operations.purge_errors(quotes)
     workspace.operations.erase_deleted_data()

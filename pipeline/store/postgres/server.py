@@ -11,7 +11,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
-from pipeline.store.database import PeersTables
+from pipeline.store.database import HomeTables
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection, Row, WatchedConnection
 from pipeline.store.postgres.failures import failure_of
@@ -42,7 +42,7 @@ rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
 """
 
 
-class Server(PeersTables):
+class Server(HomeTables):
     """The server at an address; connections are opened on demand, and some idle ones are kept.
 
     No library's pool: those wait for a dead server until their timeout, and this one fails at once.
@@ -102,25 +102,16 @@ class Server(PeersTables):
             surplus_connection.close()
 
     @contextmanager
-    def opened(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Connection]:
         """Run a transaction on the data directory's tables outside of workspaces; roll back on any error."""
         with self.begun("BEGIN", of_workspace=False) as (home, _):
             yield cast("Connection", home)
             home.commit()
 
+    read = write
+
     def erase_deleted_data(self) -> None:
         """Do nothing: the server manages deleted rows itself."""
-
-    @property
-    def has_peers(self) -> bool:
-        """Return whether another machine or a remote was ever added."""
-        with self.opened() as db:
-            row = db.execute("SELECT EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM remote)").fetchone()
-            return bool(row[0])
-
-    @property
-    def state(self) -> None:
-        """Return nothing: only a query shows whether there were writes."""
 
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
