@@ -11,7 +11,7 @@ from config.paths import HomePaths
 from pipeline.records import Draft
 from pipeline.store import backup
 from pipeline.store.database import WriterProfile
-from pipeline.store.postgres.copying import PostgresTables
+from pipeline.store.postgres.moves import PostgresTables
 from pipeline.store.stores import open_stores
 from pipeline.write.accept import accept
 from tests.fakes.command_line import run_json
@@ -30,7 +30,7 @@ from config.settings import load_settings
 from pipeline.services import moving
 from pipeline.store import backup, copying, moves
 from pipeline.store.postgres.connection import PostgresConnection
-from pipeline.store.postgres.copying import PostgresTables
+from pipeline.store.postgres.moves import PostgresTables
 
 target, place, when, skipped = sys.argv[1:]
 owner, name = {
