@@ -140,14 +140,10 @@ class HomePaths:
     sessions = _Entry("sessions")
     # The SQLite queue's file.
     queue = _Entry("queue.sqlite")
-    # The operations journal: error log and running workers.
-    operations = _Entry("operations.sqlite")
-    # The file of sync: this person's other machines, their shared keys, and the remotes.
-    peers = _Entry("peers.sqlite")
-    # The file of hashes of the transcript records that were read.
-    transcripts = _Entry("transcripts.sqlite")
-    # The file of the people who use this server: hashes of their tokens, and their roles.
-    people = _Entry("people.sqlite")
+    # The file of the data directory itself: people, synced machines, read transcripts, errors and hooks.
+    home = _Entry("home.sqlite")
+    # The folder of the snapshots of people.
+    snapshots = _Entry(SNAPSHOTS)
     # The file that records which stores were moved between this data directory and another database.
     moves = _Entry("moves.json")
     # The file that names the encryption key; the data directory is encrypted if it exists.

@@ -142,7 +142,7 @@ def ready_url(postgres):
     from pipeline.store.postgres.server import Server
 
     server = Server(postgres.url)
-    with server.opened():
+    with server.write():
         pass
     server.close()
     return postgres.url

@@ -66,7 +66,7 @@ class WebContainer:
         self.stores = open_stores(settings, profile, mask, notify)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
-        self.access_log = AccessLog(self.stores.accesses, self.operations)
+        self.access_log = AccessLog(self.people, self.operations)
         self._settings = WorkspaceSettings(settings, self.stores)
         self._unused_files: LruCache[FieldError, bool] = LruCache(REMEMBERED_FILES)
         objects = open_storage(settings)

@@ -1,101 +1,122 @@
 """Snapshots of the users of a data directory: stored next to its workspaces' snapshots, by the same rules, and
 restored.
 
-They do not contain the access log, and a restored snapshot does not undo a revocation.
+They contain only the tables of users. A restored snapshot does not undo a revocation.
 """
 
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from sqlite3 import Connection
 
 from config.paths import HomePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.jobs.snapshot import ProblemSink, find_outdated_snapshots, find_snapshot
-from pipeline.store import backup, people_file
+from pipeline.store import backup, driver, people
+from pipeline.store.atomic_files import publish
 from pipeline.store.backup import Snapshot, Taken
-from pipeline.store.migrations import migrate_copy
+from pipeline.store.copying import SqliteTables, copy
+from pipeline.store.development_data import import_home_file
+from pipeline.store.home_file import MIGRATIONS, HomeFile
+from pipeline.store.migrations import is_migrated, writing_new_file
 
 
 def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
     """Copy the users if there are any and they changed; return the report with the counts."""
-    folder = people_file.find_copies(paths.people)
-    if not paths.people.is_file():
-        return report
-    with backup.locked(folder):
-        newest = next((outdated for outdated in backup.snapshots(folder) if outdated.taken is Taken.DAILY), None)
-        taken = newest is None or _differs(newest.file, paths.people)
-        if taken and not _copy(paths.people, backup.new_file(folder, Taken.DAILY, job.now), job.pausing):
-            return replace(report, more=True)
-        for outdated in find_outdated_snapshots(backup.snapshots(folder), job.now):
-            backup.remove(outdated.file)
-    return replace(report, counts={**report.counts, "people": 1}) if taken else report
+    if job.pausing():
+        return replace(report, more=True)
+    with closing(HomeFile(paths.home)) as home, home.read() as db:
+        content = people.read_content(db)
+        if not content[0]:
+            return report
+        with backup.locked(paths.snapshots):
+            found = backup.snapshots(paths.snapshots)
+            newest = next((snapshot for snapshot in found if snapshot.taken is Taken.DAILY), None)
+            is_changed = newest is None or _differs(newest.file, content)
+            if is_changed:
+                _write_copy(db, backup.new_file(paths.snapshots, Taken.DAILY, job.now))
+            for outdated in find_outdated_snapshots(backup.snapshots(paths.snapshots), job.now):
+                backup.remove(outdated.file)
+    return replace(report, counts={**report.counts, "people": 1}) if is_changed else report
 
 
 def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
     """Copy the users now, whether or not they changed; raise NotFound if there are none."""
-    if not paths.people.is_file():
-        raise NotFound("There are no users to copy. Add one with `reverie user add`.")
-    folder = people_file.find_copies(paths.people)
-    with backup.locked(folder):
-        file = backup.new_file(folder, Taken.DAILY, now)
-        _copy(paths.people, file)
-    return find_snapshot(folder, file.stem)
+    with closing(HomeFile(paths.home)) as home, home.read() as db:
+        if not people.read_content(db)[0]:
+            raise NotFound("There are no users to copy. Add one with `reverie user add`.")
+        with backup.locked(paths.snapshots):
+            file = backup.new_file(paths.snapshots, Taken.DAILY, now)
+            _write_copy(db, file)
+    return find_snapshot(paths.snapshots, file.stem)
 
 
-def _differs(newest: Path, file: Path) -> bool:
+def count_people(snapshot: Snapshot) -> int:
+    """Count the people in a snapshot who were not removed."""
+    with backup.typed_errors(snapshot.file), closing(driver.connect(snapshot.file)) as db:
+        return people.count(db)
+
+
+def _differs(newest: Path, content: people.Content) -> bool:
     try:
-        return people_file.read_state(newest) != people_file.read_state(file)
+        with backup.typed_errors(newest), closing(driver.connect(newest)) as db:
+            return people.read_content(db) != content
     except StoreDamaged:
-        # Either file may be damaged; copying the current one shows which.
         return True
 
 
-def _copy(file: Path, target: Path, pausing: Callable[[], bool] = lambda: False) -> bool:
-    draft = target.with_name(f"{backup.PARTIAL}people.sqlite")
-    if not backup.copy(file, draft, pausing):
-        return False
-    people_file.forget_accesses(draft)
-    backup.replace_store_file(draft, target)
-    return True
+def _write_copy(source: Connection, target: Path) -> None:
+    draft = target.with_name(f"{backup.PARTIAL}{target.name}")
+    try:
+        with writing_new_file(draft, MIGRATIONS) as db:
+            copy(SqliteTables(source, people.TABLES), SqliteTables(db, people.TABLES))
+        publish(draft, target)
+    finally:
+        backup.remove(draft)
 
 
 def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: ProblemSink) -> tuple[Snapshot, str | None]:
-    """Replace the users by a copy; return it, and the name under which the replaced file is kept, if there was one.
+    """Replace the users by a snapshot; return it, and the name of the snapshot of the replaced users, if any.
 
-    Users that were removed and tokens that were revoked since then stay removed, if the present file can be read. The
-    caller makes sure that no process uses the data directory. After an interruption the file is either the old or the
-    new one.
+    Users that were removed and tokens that were revoked since then stay removed, if the present file can be read.
     """
-    folder, file = people_file.find_copies(paths.people), paths.people
-    find_snapshot(folder, name)
-    with backup.locked(folder):
-        chosen = find_snapshot(folder, name)
-        draft = chosen.file.with_name(f"{backup.PARTIAL}restore.sqlite")
-        backup.copy(chosen.file, draft)
-        migrate_copy(draft, people_file.MIGRATIONS)
-        aside = None
-        if file.exists():
-            backup_file = backup.new_file(folder, Taken.BEFORE_RESTORE, now)
-            backup.put_aside(file, backup_file)
-            aside = backup_file.stem
-            _carry_over(file, draft, backup_file, on_problem)
-        else:
-            on_problem(
-                "Tokens revoked after this copy was taken may be valid again. Check them with `reverie user list`."
-            )
-        backup.settle(draft)
-        backup.replace_store_file(draft, file)
+    with backup.locked(paths.snapshots):
+        chosen = find_snapshot(paths.snapshots, name)
+        with backup.typed_errors(chosen.file), closing(driver.connect(chosen.file)) as db:
+            backup.verify(db, backup.row_counts(db))
+        aside = _put_aside(paths, now, on_problem)
+        with closing(HomeFile(paths.home)) as home, home.write() as db:
+            revocations = people.list_revocations(db)
+            _replace_people(db, chosen.file)
+            people.carry_revocations(db, revocations)
     return chosen, aside
 
 
-def _carry_over(file: Path, draft: Path, backup_file: Path, on_problem: ProblemSink) -> None:
+def _put_aside(paths: HomePaths, now: datetime, on_problem: ProblemSink) -> str | None:
+    """Keep the present users as a snapshot, or a damaged file of the data directory byte for byte."""
+    aside = backup.new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
     try:
-        with backup.typed_errors(file):
-            migrate_copy(file, people_file.MIGRATIONS)
-        people_file.carry_revocations(file, draft)
-        people_file.carry_accesses(file, draft)
-        people_file.forget_accesses(backup_file)
+        with closing(HomeFile(paths.home)) as home, home.read() as db:
+            if not people.read_content(db)[0]:
+                on_problem(
+                    "Tokens revoked after this copy was taken may be valid again. Check them with `reverie user list`."
+                )
+                return None
+            _write_copy(db, aside)
     except StoreDamaged as error:
         on_problem(f"Some revocations or requests after this copy was taken cannot be read: {error}")
+        backup.put_aside(paths.home, aside)
+        backup.remove(paths.home)
+    return aside.stem
+
+
+def _replace_people(db: Connection, file: Path) -> None:
+    target = SqliteTables(db, people.TABLES)
+    target.clear(target.tables)
+    if is_migrated(file, MIGRATIONS):
+        with backup.typed_errors(file), closing(driver.connect(file)) as source:
+            copy(SqliteTables(source, people.TABLES), target)
+    else:
+        import_home_file(db, file)

@@ -24,7 +24,7 @@ PRUNED_EVERY = timedelta(hours=1)
 
 
 class AccessLog:
-    """Log requests without delaying readers. `people` needs its own connection for this log."""
+    """Log requests without delaying readers."""
 
     def __init__(self, people: People, operations: Operations) -> None:
         self._people = people
@@ -83,7 +83,6 @@ class AccessLog:
         if self._timer is not None:
             self._timer.join()
         self.flush()
-        self._people.close()
 
     def _write_now_and_then(self) -> None:
         while not self._stopped.is_set():

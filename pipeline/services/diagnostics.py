@@ -28,7 +28,7 @@ from pipeline.services.encryption import describe_encryption
 from pipeline.services.snapshots import find_snapshots, take_snapshot, takes_snapshots
 from pipeline.services.workspace_config import opened_configs
 from pipeline.services.workspace_listing import list_workspaces
-from pipeline.store import backup, migrations, operations_file, runs, work
+from pipeline.store import backup, home_file, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.store.operations import LoggedError, Operations
@@ -172,7 +172,7 @@ def check_store(context: CheckContext) -> Iterator[CheckResult]:
     store_address = context.settings.store_place
     if not store_address:
         yield CheckResult("store", "ok", "files under the home")
-        yield from _check_journal(context)
+        yield from _check_home_file(context)
         return
     try:
         yield CheckResult("store", "ok", f"{len(list_workspaces(context.settings))} workspaces in {store_address}")
@@ -182,19 +182,17 @@ def check_store(context: CheckContext) -> Iterator[CheckResult]:
         )
 
 
-def _check_journal(context: CheckContext) -> Iterator[CheckResult]:
-    file = context.paths.operations
+def _check_home_file(context: CheckContext) -> Iterator[CheckResult]:
+    file = context.paths.home
     if not file.exists():
         return
     try:
         with backup.typed_errors(file):
-            migrations.is_migrated(file, operations_file.MIGRATIONS)
-    except StoreDamaged:
-        # The next process that uses it moves it aside.
-        return
+            migrations.is_migrated(file, home_file.MIGRATIONS)
     except StoreUnavailable as error:
         says, _, hint = str(error).partition(". ")
-        yield CheckResult("journal", "fail", f"{says}; no errors and no runs of hooks are recorded", hint)
+        hint = hint or home_file.REMEDY
+        yield CheckResult("home.sqlite", "fail", f"{says}; people, sync, errors and runs of hooks are not read", hint)
 
 
 def list_checked_workspaces(context: CheckContext) -> list[str]:
@@ -341,8 +339,6 @@ def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
 
 def list_open_errors(settings: Settings, workspaces: Sequence[str], limit: int) -> list[LoggedError]:
     """List the newest background errors of workspaces, and of none, that were not repaired."""
-    if not (settings.store_place or settings.paths.operations.exists()):
-        return []
     with _opened_stores(settings) as stores:
         read = partial(stores.operations.errors, limit=limit, open_only=True)
         errors = {error.seq: error for name in (None, *workspaces) for error in read(workspace=name)}

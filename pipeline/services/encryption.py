@@ -9,9 +9,9 @@ from config.paths import HomePaths
 from pipeline.errors import Conflict, FieldError, InvalidField, KeyUnavailable, StoreDamaged
 from pipeline.extras import require_extra
 from pipeline.index.segment import convert_segment, find_plain_names, list_segments
-from pipeline.store import backup, driver, encryption, key, people_file
+from pipeline.store import backup, driver, encryption, key
+from pipeline.store.home_file import import_earlier_files
 from pipeline.store.key import StoreKey
-from pipeline.store.operations_file import find_damaged
 
 # Shown wherever the encryption is described: what a reader of the disk still sees.
 NOT_ENCRYPTED = (
@@ -114,15 +114,11 @@ def encrypt_home(paths: HomePaths) -> Converted:
     An interruption loses nothing: each file is completely plain or completely encrypted, and the next run continues.
     """
     converted = _convert_all(paths, key.read_named(paths.store_key))
-    _erase_plain_remains(paths)
+    # The plain logs may quote texts.
+    for file in paths.logs.glob("*"):
+        if file.is_file():
+            encryption.erase(file)
     return converted
-
-
-def _erase_plain_remains(paths: HomePaths) -> None:
-    """Erase the old plain logs and the copy of a damaged journal: both may quote texts."""
-    logs = [file for file in paths.logs.glob("*") if file.is_file()]
-    for file in (*logs, find_damaged(paths.operations)):
-        encryption.erase(file)
 
 
 def decrypt_home(paths: HomePaths) -> Converted:
@@ -139,16 +135,13 @@ def decrypt_home(paths: HomePaths) -> Converted:
 
 def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
     converted = Converted()
+    import_earlier_files(paths.home)
     for name, files, draft in _list_work(paths):
         for file in files:
             try:
                 is_changed = encryption.convert(file, draft, to)
             except StoreDamaged as error:
-                if file == paths.operations:
-                    # The journal can be lost: erase it, so that no text stays plain, and start a new one.
-                    encryption.erase(file)
-                else:
-                    converted.left.append(str(error))
+                converted.left.append(str(error))
                 continue
             converted.files[name] = converted.files.get(name, 0) + is_changed
             converted.already += not is_changed
@@ -161,12 +154,9 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
 
 def _list_work(paths: HomePaths) -> Iterator[tuple[str, list[Path], Path]]:
     """Yield the groups of files that belong together, and where a draft of each group is written."""
-    for file in encryption.list_single(paths):
-        yield file.stem, [file], paths.root / f".{file.name}.partial"
     works: list[tuple[str, Path, Callable[[], list[Path]]]] = []
-    if encryption.list_people(paths):
-        people = people_file.find_copies(paths.people)
-        works.append((paths.people.stem, people, partial(encryption.list_people, paths)))
+    if encryption.list_home(paths):
+        works.append((paths.home.stem, paths.snapshots, partial(encryption.list_home, paths)))
     for workspace in encryption.list_folders(paths):
         stores = partial(encryption.list_stores, paths, workspace)
         works.append((workspace, paths.workspace(workspace).snapshots, stores))

@@ -33,17 +33,11 @@ from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.personal_facts import USER
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write import revise
-from pipeline.write.accept import commit
+from pipeline.write.accept import commit, write_all
+from pipeline.write.move import finish_move, move_memory
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
 from pipeline.write.share import list_shown_history
 from pipeline.write.state import check_state
-from pipeline.write.two_stores import (
-    Part,
-    combine,
-    finish_move,
-    move_memory,
-    write_to_both,
-)
 
 # Maximum seconds that a purge request waits; a worker finishes the rest.
 FINISHED_WITHIN_S = 2.0
@@ -94,10 +88,11 @@ def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
     # A session that is incognito here is also incognito in the personal store.
     silent = workspace.exists and any(is_any_incognito(workspace, item.memory.sessions) for item in personal)
     of_personal = replace(policy, incognito=policy.incognito or silent)
-    if not own:
-        return commit(workspace.person.create(), personal, of_personal)
-    parts = Part(workspace.id, own, policy), Part(workspace.person.id, personal, of_personal)
-    return combine(of_person, *write_to_both(workspace, *parts))
+    with workspace.person.create().write() as db:
+        there = iter(write_all(db, personal, of_personal))
+        # Commits before the block around it. If that then fails, sending the batch again merges these memories.
+        here = iter(commit(workspace.create(), own, policy) if own else ())
+    return [next(there if is_personal else here) for is_personal in of_person]
 
 
 def _assign_to_person(workspace: Workspace, item: Prepared) -> Prepared:

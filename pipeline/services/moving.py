@@ -86,6 +86,7 @@ def open_move(settings: Settings, to: str, home: Path | None = None, only: Seque
     with ExitStack() as opened:
         server = PostgresLocation(url)
         opened.callback(server.close)
+        opened.callback(files.close)
         server.check_unused()
         source, target = (server, files) if to == SQLITE else (files, server)
         yield Move(source, target, files.identify(), _choose_parts(source, only))

@@ -84,7 +84,6 @@ def admit(
     the subject at the issuer, identifies them at the OpenID Connect provider. Raises InvalidField for an invalid value,
     Conflict for an address, a subject or a device that is in use.
     """
-    # Before the transaction, which creates the file of people: a data directory of one user has none.
     slug_of(name)
     if role or new_role:
         check_shared(workspace)

@@ -1,17 +1,17 @@
-"""Finish interrupted writes to two stores, and move personal memories to the personal store."""
+"""Finish interrupted moves, and move personal memories to the personal store."""
 
 from pipeline.records import PERSONAL, Filter, Kind, Scope
 from pipeline.store import facts, memories
 from pipeline.text.personal_facts import USER
 from pipeline.workspace import Workspace
-from pipeline.write.two_stores import finish_unfinished, move_memory
+from pipeline.write.move import finish_moves, move_memory
 
 AT_ONCE = 100
 
 
 def settle_stores(workspace: Workspace) -> None:
-    """Finish interrupted writes to two stores, then move memories about the person to the personal store."""
-    finish_unfinished(workspace)
+    """Finish interrupted moves, then move memories about the person to the personal store."""
+    finish_moves(workspace)
     gather_personal(workspace)
 
 

@@ -25,10 +25,9 @@ from pipeline.jobs.registry import (
     list_unfinished_jobs,
 )
 from pipeline.jobs.runner import list_holders
-from pipeline.store import work
+from pipeline.store import unfinished_moves, work
 from pipeline.store.database import Databases, StoreState
 from pipeline.store.operations import Operations
-from pipeline.store.unfinished_writes import has_unfinished_writes
 
 # Two writes shortly after each other may leave the same file time, which some file systems round to seconds.
 SAME_MOMENT_S = 2.5
@@ -149,7 +148,7 @@ class DueFinder:
         with self._databases.get(workspace_id).read() as db:
             moments = due_times(db, self._jobs.values(), moment)
             unfinished = {*list_requested_jobs(db), *list_unfinished_jobs(db, moments)}
-            claimable = now if has_unfinished_writes(db) else work.find_next_claimable(db, now)
+            claimable = now if unfinished_moves.list_ids(db) else work.find_next_claimable(db, now)
             holders = list_holders(db)
         due_from = {name: _seconds(due, moment) for name, due in moments.items()}
         return StoreOutlook(

@@ -31,7 +31,7 @@ class SessionWatch:
     def find_changed(self) -> list[str]:
         """Return the agents with new or changed files since the last look."""
         # A queue that machines share could send the import to a machine without these files.
-        if self._settings.queue_url or not (self._settings.store_place or self._settings.paths.transcripts.exists()):
+        if self._settings.queue_url:
             return []
         agents = [agent for agent in self._transcripts.list_imported_agents() if agent in READERS]
         return [agent for agent in agents if agent not in WITH_HOOKS and self._has_changed(agent)]

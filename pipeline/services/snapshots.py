@@ -15,7 +15,7 @@ from pipeline.jobs import local_snapshots, people_snapshot
 from pipeline.jobs.local_snapshots import SnapshotSummary
 from pipeline.jobs.shared_snapshots import Content, find_shared_snapshots, shared_snapshots
 from pipeline.jobs.snapshot import ProblemSink, Restored
-from pipeline.store import backup, people_file
+from pipeline.store import backup
 from pipeline.store.backup import Snapshot
 from pipeline.store.database import WriterProfile
 from pipeline.store.objects import ObjectStorage
@@ -133,7 +133,7 @@ class PeopleSnapshot:
 
 def list_people_snapshots(paths: HomePaths) -> list[PeopleSnapshot]:
     """List the snapshots of the people of a data directory, newest first."""
-    return [_summarize_people(snapshot) for snapshot in backup.snapshots(people_file.find_copies(paths.people))]
+    return [_summarize_people(snapshot) for snapshot in backup.snapshots(paths.snapshots)]
 
 
 def take_people_snapshot(paths: HomePaths) -> PeopleSnapshot:
@@ -142,7 +142,7 @@ def take_people_snapshot(paths: HomePaths) -> PeopleSnapshot:
 
 
 def restore_people(paths: HomePaths, name: str, on_problem: ProblemSink) -> tuple[PeopleSnapshot, str | None]:
-    """Replace the people of a data directory with a snapshot; return it and the name of the replaced file.
+    """Replace the people of a data directory with a snapshot; return it and the name of the snapshot of those before.
 
     Removed people and revoked tokens stay removed and revoked. The caller stops all processes of the data directory.
     """
@@ -153,7 +153,7 @@ def restore_people(paths: HomePaths, name: str, on_problem: ProblemSink) -> tupl
 def _summarize_people(snapshot: Snapshot) -> PeopleSnapshot:
     people, problem = None, None
     try:
-        people = people_file.count_people(snapshot.file)
+        people = people_snapshot.count_people(snapshot)
     except StoreDamaged as error:
         problem = str(error)
     return PeopleSnapshot(snapshot.name, snapshot.taken, snapshot.at, people, snapshot.file.stat().st_size, problem)

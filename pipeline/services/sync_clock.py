@@ -1,7 +1,7 @@
 """Decide when to exchange with other machines, only from the times of files and folders."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from config.paths import FileState, file_state
@@ -24,14 +24,17 @@ class SyncClock:
         self._peers = peers
         self._last: float | None = None
         self._seen: dict[str, FileState] = {}
-        self._known: FileState | None = None
-        self._folders: list[Path] = []
 
     def is_due(self) -> bool:
         """Return whether to exchange now; intervals are counted from the last positive answer."""
-        if not self._peers.exists:
-            return False
-        before, self._seen = self._seen, {**self._look_here(), **self._look_there()}
+        try:
+            if not self._peers.exists:
+                return False
+            folders = self._peers.folders()
+        except StoreUnavailable:
+            # The exchange meets the same error and reports it.
+            folders = []
+        before, self._seen = self._seen, {**self._look_here(), **_look_there(folders)}
         now = self._clock()
         if self._last is not None and before == self._seen and now - self._last < LISTEN_S:
             return False
@@ -41,18 +44,11 @@ class SyncClock:
     def _look_here(self) -> dict[str, FileState]:
         return {name: log if log[2] else events for name, (events, log) in self._databases.states().items()}
 
-    def _look_there(self) -> dict[str, FileState]:
-        """Return the state of every folder that receives segments."""
-        known = self._peers.state
-        if known is None or known != self._known:
-            self._known = known
-            try:
-                self._folders = self._peers.folders()
-            except StoreUnavailable:
-                # The exchange meets the same error and reports it.
-                self._folders, self._known = [], None
-        streams = [str(stream) for folder in self._folders for stream in folder.glob("segments/*")]
-        return {stream: _state_of(stream) for stream in streams}
+
+def _look_there(folders: Sequence[Path]) -> dict[str, FileState]:
+    """Return the state of every folder that receives segments."""
+    streams = [str(stream) for folder in folders for stream in folder.glob("segments/*")]
+    return {stream: _state_of(stream) for stream in streams}
 
 
 def _state_of(path: str) -> FileState:

@@ -3,7 +3,7 @@
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from sqlite3 import Connection
 
 from config.paths import is_personal
@@ -149,16 +149,15 @@ def _delete_indexes(settings: Settings, workspace_id: str) -> None:
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[StoreLocation]:
-    url = settings.store.reveal()
-    if not url:
-        yield HomeFiles(settings.paths)
-        return
+    with closing(_find_location(settings)) as location:
+        location.check_unused()
+        yield location
+
+
+def _find_location(settings: Settings) -> StoreLocation:
+    if not settings.store.reveal():
+        return HomeFiles(settings.paths)
     # Imported here because most installations have no server.
     from pipeline.store.postgres.moves import PostgresLocation
 
-    location = PostgresLocation(url)
-    try:
-        location.check_unused()
-        yield location
-    finally:
-        location.close()
+    return PostgresLocation(settings.store.reveal())

@@ -54,7 +54,7 @@ def complete_files(paths: HomePaths) -> Iterator[tuple[Path, Exception]]:
     Only for processes that have none of the stores open.
     """
     stores = (paths.workspace(name).events for name in paths.workspace_ids())
-    for file in (*stores, paths.operations, paths.people, paths.peers, paths.transcripts):
+    for file in (*stores, paths.home):
         if has_log(file):
             try:
                 _complete(file)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pipeline.errors import Conflict, CopyDiffers, StoreDamaged
 from pipeline.store.driver import sqlite_errors
@@ -104,16 +104,18 @@ class WritableTables(StoreTables):
 
 
 class SqliteTables(WritableTables):
-    """The tables of a SQLite file, on a connection whose transaction belongs to the caller."""
+    """The tables of a SQLite file, all or some, on a connection whose transaction belongs to the caller."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, names: Sequence[str] | None = None) -> None:
         self._db = db
         rows = db.execute(
             "SELECT name, sql LIKE '%AUTOINCREMENT%' FROM sqlite_master "
             "WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name <> ? ORDER BY rowid",
             (MIGRATIONS_TABLE,),
         )
-        self.tables = [_describe(db, name, once=bool(once)) for name, once in rows.fetchall()]
+        self.tables = [
+            _describe(db, name, once=bool(once)) for name, once in rows.fetchall() if names is None or name in names
+        ]
 
     def count(self, tables: Iterable[Table]) -> int:
         """Count the rows of tables."""
@@ -152,11 +154,14 @@ class SqliteTables(WritableTables):
             if table.once:
                 self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
 
-    def fill(self, table: Table, rows: Iterable[Row]) -> None:
-        """Insert rows into an empty table."""
+    def fill(self, table: Table, rows: Iterable[Row], *, conflict: Literal["ABORT", "IGNORE"] = "ABORT") -> None:
+        """Insert rows into a table; `conflict` is SQLite's action for a row whose key is there."""
         columns = ", ".join(f'"{name}"' for name in table.columns)
         placeholders = ", ".join("?" * len(table.columns))
-        self._db.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({placeholders})', rows)  # noqa: S608 - ditto
+        self._db.executemany(
+            f'INSERT OR {conflict} INTO "{table.name}" ({columns}) VALUES ({placeholders})',  # noqa: S608 - ditto
+            rows,
+        )
 
     def set_counters(self, marks: Mapping[str, int]) -> None:
         """Set the counters of tables."""

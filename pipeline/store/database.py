@@ -97,7 +97,7 @@ class Database(ABC):
 
 
 class HomeTables(ABC):
-    """Tables of a data directory that belong to no workspace."""
+    """Tables of a data directory that belong to no workspace: people, sync, transcripts, and the operations journal."""
 
     @property
     def is_encrypted(self) -> bool:
@@ -105,8 +105,16 @@ class HomeTables(ABC):
         return False
 
     @abstractmethod
-    def opened(self) -> AbstractContextManager[Connection]:
-        """Yield a connection; raise StoreUnavailable if the tables cannot be used."""
+    def read(self) -> AbstractContextManager[Connection]:
+        """Yield a connection for reading; raise StoreUnavailable if the tables cannot be used."""
+
+    @abstractmethod
+    def write(self) -> AbstractContextManager[Connection]:
+        """Run a transaction, and roll it back on any error; raise StoreUnavailable if the tables cannot be used."""
+
+    @abstractmethod
+    def alone(self, patience_s: float) -> AbstractContextManager[None]:
+        """Exclude other processes from the exchange with other machines; raise StoreBusy if one is running."""
 
     @abstractmethod
     def erase_deleted_data(self) -> None:
@@ -115,24 +123,6 @@ class HomeTables(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close all connections."""
-
-
-class PeersTables(HomeTables):
-    """Tables about the other machines of a data directory."""
-
-    @property
-    @abstractmethod
-    def has_peers(self) -> bool:
-        """Return whether the tables were ever used."""
-
-    @property
-    @abstractmethod
-    def state(self) -> FileState | None:
-        """Return a value that changes with every write, None if that is unknown."""
-
-    @abstractmethod
-    def alone(self, patience_s: float) -> AbstractContextManager[None]:
-        """Exclude other processes from the exchange; raise StoreBusy if one is running."""
 
 
 class Databases(ABC):

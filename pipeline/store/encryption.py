@@ -11,7 +11,7 @@ from pathlib import Path
 from config.operating_system import POSIX
 from config.paths import SNAPSHOTS, HomePaths, file_state, is_workspace_id
 from pipeline.errors import StoreBusy
-from pipeline.store import backup, driver, people_file
+from pipeline.store import backup, driver
 from pipeline.store.key import StoreKey
 
 _BLOCK = 1 << 20
@@ -33,21 +33,15 @@ def list_stores(paths: HomePaths, workspace: str) -> list[Path]:
     return stores + [snapshot.file for snapshot in backup.snapshots(files.snapshots)]
 
 
-def list_people(paths: HomePaths) -> list[Path]:
-    """List the file of people, if it exists, and every copy of it."""
-    people = [paths.people] if paths.people.is_file() else []
-    return people + [copy.file for copy in backup.snapshots(people_file.find_copies(paths.people))]
-
-
-def list_single(paths: HomePaths) -> list[Path]:
-    """List the encrypted files of a data directory that have no copies."""
-    return [file for file in (paths.peers, paths.transcripts, paths.operations) if file.is_file()]
+def list_home(paths: HomePaths) -> list[Path]:
+    """List the file of the data directory itself, if it exists, and every snapshot of its people."""
+    home = [paths.home] if paths.home.is_file() else []
+    return home + [copy.file for copy in backup.snapshots(paths.snapshots)]
 
 
 def list_all(paths: HomePaths) -> Iterator[Path]:
     """List every file that is encrypted in an encrypted data directory."""
-    yield from list_single(paths)
-    yield from list_people(paths)
+    yield from list_home(paths)
     for workspace in list_folders(paths):
         yield from list_stores(paths, workspace)
 

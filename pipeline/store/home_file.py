@@ -1,59 +1,142 @@
-"""A SQLite file of the data directory, outside of workspaces, opened per transaction because transactions are rare."""
+"""The tables of a data directory outside of workspaces: `home.sqlite`, created with its first write."""
 
 import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from sqlite3 import Connection
+from typing import Literal
 
-from sqlite_utils import Migrations
+import sqlite_utils
+from filelock import FileLock, Timeout
 
-from config.file_modes import make_private
-from config.paths import file_identity
+from config.paths import find_store_key
 from pipeline.errors import StoreBusy
-from pipeline.store import driver
-from pipeline.store.checkpoints import erase_deleted_data
-from pipeline.store.database import HomeTables
-from pipeline.store.driver import as_sqlite3, sqlite_errors
-from pipeline.store.failures import failure_of
-from pipeline.store.migrations import make_ready
+from pipeline.store.database import HomeTables, WriterProfile
+from pipeline.store.development_data import import_home_file, list_home_files
+from pipeline.store.encryption import erase
+from pipeline.store.scripts import run_script
+from pipeline.store.sqlite import SqliteFile
+
+MIGRATIONS = sqlite_utils.Migrations("reverie-home")
+CHECKPOINT_PAGES = 1000
+# What to do if the file is damaged.
+REMEDY = (
+    "`reverie store snapshot restore --people latest` moves it away and restores people; without people, move it away. "
+    "Machines that sync join again"
+)
+
+
+@MIGRATIONS()
+def s001_schema(db: sqlite_utils.Database) -> None:
+    """Create every table."""
+    run_script(db.conn, "home.sql")
+
+
+class _OpenFile(SqliteFile):
+    _remedy = REMEDY
 
 
 class HomeFile(HomeTables):
-    """The tables in such a file, encrypted in an encrypted data directory."""
+    """The file, which may be created, replaced or deleted while it is in use.
 
-    def __init__(self, file: Path, migrations: Migrations) -> None:
-        self.file = file
-        self._migrations = migrations
-        # The identity of the file whose tables were checked last; a file that replaces it is checked, too.
-        self._ready: tuple[int, int] | None = None
+    Commits of the journal need not survive a power cut: they are `NORMAL` (see `WriterProfile`).
+    """
+
+    def __init__(self, file: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> None:
+        self._file = file
+        self._profile = WriterProfile(synchronous, CHECKPOINT_PAGES)
+        self._lock = threading.Lock()
+        self._opened: _OpenFile | None = None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Return whether the file is encrypted, or may be."""
+        try:
+            return find_store_key(self._file) is not None
+        except OSError:
+            return True
 
     @contextmanager
-    def opened(self) -> Iterator[Connection]:
-        """Run a transaction; roll back on any error."""
-        identity = file_identity(self.file)
-        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def read(self) -> Iterator[Connection]:
+        """Run reads on one consistent snapshot, of empty tables if there is no file."""
+        if self._is_missing():
+            yield _make_empty()
+            return
+        with self._open().read() as db:
+            yield db
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """Run a transaction; commit on success, roll back on any error."""
+        return self._open().write()
+
+    @contextmanager
+    def alone(self, patience_s: float) -> Iterator[None]:
+        """Exclude other processes from the exchange; raise StoreBusy if one is running."""
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            with closing(driver.connect(self.file, "rwc", timeout_s=10)) as connection:
-                if identity is None:
-                    make_private(self.file)
-                if identity is None or identity != self._ready:
-                    make_ready(connection, self.file, self._migrations)
-                    self._ready = file_identity(self.file)
-                connection.execute("PRAGMA secure_delete=ON")
-                connection.execute("BEGIN IMMEDIATE")
-                # Closing undoes uncommitted changes.
-                yield connection
-                connection.execute("COMMIT")
-        except sqlite_errors(sqlite3.DatabaseError) as error:
-            raise failure_of(error, self.file) or as_sqlite3(error) from error
+            with FileLock(self._file.with_suffix(".lock"), timeout=patience_s):
+                yield
+        except Timeout as error:
+            raise StoreBusy("another exchange is still running") from error
 
     def erase_deleted_data(self) -> None:
         """Remove deleted data from the file and its log; raise StoreBusy if a reader prevents it."""
-        with closing(driver.connect(self.file, timeout_s=10)) as connection:
-            is_empty = erase_deleted_data(connection)
-        if not is_empty:
-            raise StoreBusy(f"a reader keeps the write-ahead log of {self.file} from being emptied")
+        if not self._is_missing():
+            self._open().erase_deleted_data()
 
     def close(self) -> None:
-        """Do nothing: the file is only open during a transaction."""
+        """Close the file."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    def _is_missing(self) -> bool:
+        return not (self._file.exists() or list_home_files(self._file.parent))
+
+    def _open(self) -> _OpenFile:
+        with self._lock:
+            if self._opened is None or not self._opened.is_current():
+                if self._opened is not None:
+                    self._opened.close()
+                    self._opened = None
+                opened = _OpenFile(self._file, self._profile, MIGRATIONS, create=True)
+                try:
+                    _import_earlier_files(opened)
+                except BaseException:
+                    opened.close()
+                    raise
+                self._opened = opened
+            return self._opened
+
+
+def import_earlier_files(file: Path) -> None:
+    """Create the file from the files of commit d0a0c2d4, if they are there."""
+    if list_home_files(file.parent):
+        with closing(HomeFile(file)) as home, home.read():
+            pass
+
+
+def _import_earlier_files(opened: _OpenFile) -> None:
+    folder = opened.file.parent
+    if not list_home_files(folder):
+        return
+    with FileLock(opened.file.with_suffix(".opening")):
+        # Another process may have imported them in the meantime.
+        imported = list_home_files(folder)
+        with opened.write() as db:
+            for file in imported:
+                import_home_file(db, file)
+        for file in imported:
+            erase(file)
+
+
+@cache
+def _make_empty() -> Connection:
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    MIGRATIONS.apply(sqlite_utils.Database(db))
+    db.execute("PRAGMA query_only=ON")
+    return db

@@ -14,13 +14,13 @@ class HomeValues:
 
     def get(self, name: str) -> str | None:
         """Return a value, None if it was never set."""
-        with self._tables.opened() as db:
+        with self._tables.read() as db:
             row = db.execute(GET, (name,)).fetchone()
             return None if row is None else str(row[0])
 
     def begin(self, name: str, value: str) -> str:
         """Set a value that was never set, and return the stored value: concurrent callers get the same one."""
-        with self._tables.opened() as db:
+        with self._tables.write() as db:
             db.execute("INSERT INTO home_value VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
         stored = self.get(name)
         assert stored is not None
@@ -28,12 +28,12 @@ class HomeValues:
 
     def put(self, name: str, value: str) -> None:
         """Set a value."""
-        with self._tables.opened() as db:
+        with self._tables.write() as db:
             db.execute(PUT, (name, value))
 
     def replace(self, name: str, before: str, value: str) -> bool:
         """Replace a value; return False if it is no longer the expected one."""
-        with self._tables.opened() as db:
+        with self._tables.write() as db:
             changed = db.execute(
                 "UPDATE home_value SET value = ? WHERE name = ? AND value = ?", (value, name, before)
             ).rowcount
@@ -41,14 +41,14 @@ class HomeValues:
 
     def take(self, name: str) -> str | None:
         """Return a value and delete it: of concurrent callers, one gets it."""
-        with self._tables.opened() as db:
+        with self._tables.write() as db:
             row = db.execute("DELETE FROM home_value WHERE name = ? RETURNING value", (name,)).fetchone()
             return None if row is None else str(row[0])
 
     def list(self, prefix: str) -> dict[str, str]:
         """Return the values with a prefix, by the rest of their names."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        with self._tables.opened() as db:
+        with self._tables.read() as db:
             rows = db.execute("SELECT name, value FROM home_value WHERE name >= ? AND name < ?", (prefix, end))
             return {str(name).removeprefix(prefix): str(value) for name, value in rows.fetchall()}
 
@@ -58,5 +58,5 @@ class HomeValues:
 
     def drop(self, name: str) -> None:
         """Delete a value."""
-        with self._tables.opened() as db:
+        with self._tables.write() as db:
             db.execute("DELETE FROM home_value WHERE name = ?", (name,))

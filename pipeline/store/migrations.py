@@ -5,8 +5,8 @@ Pending migrations run in one transaction after a snapshot of the file: either a
 
 import secrets
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from sqlite_utils import Database, Migrations
 
 from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, driver, oplog
-from pipeline.store.development_data import DROPPED, import_file, is_development_file
+from pipeline.store.development_data import DROPPED, import_workspace, is_development_file
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.scripts import run_script
 
@@ -87,6 +87,20 @@ def _list_unknown(migrations: Migrations, applied: tuple[str, ...]) -> list[str]
     return sorted(set(applied) - known)
 
 
+@contextmanager
+def writing_new_file(file: Path, migrations: Migrations) -> Iterator[sqlite3.Connection]:
+    """Write a new store in one transaction; it becomes a single file without a log."""
+    file.touch(0o600, exist_ok=False)
+    with backup.typed_errors(file), closing(driver.connect(file)) as db:
+        make_ready(db, file, migrations)
+        # The caller syncs the complete file.
+        db.execute("PRAGMA synchronous=OFF")
+        db.execute("BEGIN")
+        yield db
+        db.execute("COMMIT")
+        db.execute("PRAGMA journal_mode=DELETE")
+
+
 def migrate_copy(file: Path, migrations: Migrations) -> None:
     """Apply pending migrations to a copy, which needs no snapshot."""
     with closing(driver.connect(file)) as connection:
@@ -116,7 +130,7 @@ def _migrate(
             _take_snapshot(file, snapshots)
         is_imported = is_development_file(migrations.name, _list_applied(schema, migrations))
         if is_imported:
-            import_file(connection, migrations.name)
+            import_workspace(connection)
         migrations.apply(schema)
         if schema["touched"].exists():
             oplog.record(connection)

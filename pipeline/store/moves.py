@@ -5,7 +5,7 @@ import secrets
 import shutil
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Final
 
 import sqlite_utils
-from sqlite_utils import Migrations
 
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
-from pipeline.store import backup, driver, operations_file, peers_file, people_file, transcripts
+from pipeline.store import backup, driver
 from pipeline.store.atomic_files import publish, writing
 from pipeline.store.config_tables import ConfigFile
 from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
 from pipeline.store.encryption import list_folders
+from pipeline.store.home_file import MIGRATIONS as HOME_MIGRATIONS, HomeFile
 from pipeline.store.log_start import install_triggers
-from pipeline.store.migrations import MIGRATIONS, make_ready
+from pipeline.store.migrations import MIGRATIONS, make_ready, writing_new_file
 
 # Number of fingerprints per part: two while one replaces another.
 _KEPT: Final = 2
@@ -51,34 +51,18 @@ class Part:
         return f"{self.kind}:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class _HomeFile:
-    """The tables of a file of the data directory that belongs to no workspace."""
-
-    migrations: Migrations
-    find: Callable[[HomePaths], Path]
-
-
 OPERATIONS: Final = Part("operations", PartKind.HOME)
-PEERS: Final = Part("peers", PartKind.HOME)
-_PEOPLE: Final = Part("people", PartKind.HOME)
-_HOME_FILES: Final[Mapping[Part, _HomeFile]] = {
-    PEERS: _HomeFile(peers_file.MIGRATIONS, lambda paths: paths.peers),
-    Part("transcripts", PartKind.HOME): _HomeFile(transcripts.MIGRATIONS, lambda paths: paths.transcripts),
-    _PEOPLE: _HomeFile(people_file.MIGRATIONS, lambda paths: paths.people),
-    OPERATIONS: _HomeFile(operations_file.MIGRATIONS, lambda paths: paths.operations),
+_HOME_TABLES: Final[Mapping[Part, Sequence[str]]] = {
+    Part("peers", PartKind.HOME): (
+        *("identity", "circle", "device", "remote", "sent", "stream", "held_back", "received", "put_aside", "event"),
+    ),
+    Part("transcripts", PartKind.HOME): ("transcript_record", "transcript_file", "transcript_value"),
+    Part("people", PartKind.HOME): ("person", "token", "workspace_grant", "access"),
+    OPERATIONS: ("error", "worker", "hook_run"),
 }
-HOME_PARTS: Final = tuple(_HOME_FILES)
+HOME_PARTS: Final = tuple(_HOME_TABLES)
 # The tables outside of workspaces whose rows are about one workspace.
-RECORDS_ABOUT_WORKSPACES: Final = (
-    (OPERATIONS, "error"),
-    (OPERATIONS, "hook_run"),
-    (PEERS, "sent"),
-    (PEERS, "held_back"),
-    (PEERS, "put_aside"),
-    (_PEOPLE, "workspace_grant"),
-    (_PEOPLE, "access"),
-)
+RECORDS_ABOUT_WORKSPACES: Final = ("error", "hook_run", "sent", "held_back", "put_aside", "workspace_grant", "access")
 
 
 def forget_workspace(table: str) -> str:
@@ -88,13 +72,10 @@ def forget_workspace(table: str) -> str:
 
 def list_tables(part: Part) -> Sequence[Table]:
     """List the tables of a part as this version creates them; none for settings."""
+    migrations = HOME_MIGRATIONS if part.kind is PartKind.HOME else MIGRATIONS
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        _migrations_of(part).apply(sqlite_utils.Database(db))
-        return SqliteTables(db).tables
-
-
-def _migrations_of(part: Part) -> Migrations:
-    return _HOME_FILES[part].migrations if part.kind is PartKind.HOME else MIGRATIONS
+        migrations.apply(sqlite_utils.Database(db))
+        return SqliteTables(db, _HOME_TABLES.get(part)).tables
 
 
 class StoreLocation(ABC):
@@ -125,6 +106,10 @@ class StoreLocation(ABC):
     def delete(self, workspace_id: str) -> None:
         """Delete a workspace, its settings, and all records about it outside of it."""
 
+    @abstractmethod
+    def close(self) -> None:
+        """Close every connection."""
+
     def settle(self) -> None:  # noqa: B027 - most places have nothing to do
         """Prepare moved parts for use."""
 
@@ -151,6 +136,7 @@ class HomeFiles(StoreLocation):
     def __init__(self, paths: HomePaths) -> None:
         self.paths = paths
         self.name = str(paths.root)
+        self._home = HomeFile(paths.home)
 
     def check_unused(self) -> None:
         """Do nothing: the caller excludes other processes."""
@@ -161,52 +147,54 @@ class HomeFiles(StoreLocation):
 
     def list_parts(self) -> list[Part]:
         """List the existing parts."""
-        beside = [*HOME_PARTS, *(Part(name, PartKind.SETTINGS) for name in list_folders(self.paths))]
-        return [*(part for part in beside if self._file(part).is_file()), *map(Part, self.paths.workspace_ids())]
+        settings = [name for name in list_folders(self.paths) if self.paths.workspace(name).config.is_file()]
+        with self._home.read() as db:
+            tables = {part: SqliteTables(db, names) for part, names in _HOME_TABLES.items()}
+            home = [part for part, of_part in tables.items() if of_part.count(of_part.tables)]
+        return [*home, *(Part(name, PartKind.SETTINGS) for name in settings), *map(Part, self.paths.workspace_ids())]
 
     @contextmanager
     def reading(self, part: Part) -> Iterator[StoreTables | None]:
         """Read a snapshot of a part during a block; None if the part does not exist."""
-        file = self._file(part)
+        if part.kind is PartKind.HOME:
+            with self._home.read() as db:
+                tables = SqliteTables(db, _HOME_TABLES[part])
+                yield tables if tables.count(tables.tables) else None
+            return
+        files, file = self.paths.workspace(part.name), self._file(part)
         if not file.is_file():
             yield None
-            return
-        if part.kind is PartKind.SETTINGS:
+        elif part.kind is PartKind.SETTINGS:
             yield ConfigFile(part.name, file)
-            return
-        if part.kind is PartKind.WORKSPACE:
+        else:
             backup.check_not_lost(file)
-        with backup.typed_errors(file), closing(driver.connect(file)) as db:
-            make_ready(db, file, _migrations_of(part), snapshots=self._snapshots(part))
-            db.execute("BEGIN")
-            yield SqliteTables(db)
+            with backup.typed_errors(file), closing(driver.connect(file)) as db:
+                make_ready(db, file, MIGRATIONS, snapshots=files.snapshots)
+                db.execute("BEGIN")
+                yield SqliteTables(db)
 
     @contextmanager
     def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:  # noqa: ARG002 - see check_unused
         """Replace a part by the content that a block writes; keep the old store of a workspace as a snapshot."""
+        if part.kind is PartKind.HOME:
+            with self._home.write() as db:
+                yield SqliteTables(db, _HOME_TABLES[part])
+            return
         file = self._file(part)
         draft = file.with_name(f".{file.name}.partial")
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         backup.remove(draft)
         try:
-            with backup.typed_errors(file):
-                if part.kind is PartKind.SETTINGS:
+            if part.kind is PartKind.SETTINGS:
+                with backup.typed_errors(file):
                     yield ConfigFile(part.name, draft)
                     publish(draft, file)
-                    return
-                draft.touch(0o600, exist_ok=False)
-                with closing(driver.connect(draft)) as db:
-                    make_ready(db, draft, _migrations_of(part))
-                    # Synced once, when it is complete.
-                    db.execute("PRAGMA synchronous=OFF")
-                    db.execute("BEGIN")
-                    yield SqliteTables(db)
-                    if part.kind is PartKind.WORKSPACE:
-                        install_triggers(db)
-                    db.execute("COMMIT")
-                    db.execute("PRAGMA journal_mode=DELETE")
-                    backup.verify(db, backup.row_counts(db))
-                self._put_aside(part)
+                return
+            with writing_new_file(draft, MIGRATIONS) as db:
+                yield SqliteTables(db)
+                install_triggers(db)
+            self._put_aside(part)
+            with backup.typed_errors(file):
                 backup.replace_store_file(draft, file)
         finally:
             backup.remove(draft)
@@ -214,16 +202,13 @@ class HomeFiles(StoreLocation):
     def delete(self, workspace_id: str) -> None:
         """Delete the folder of a workspace, and the other records about it."""
         shutil.rmtree(self.paths.workspace(workspace_id).root)
-        for part, table in RECORDS_ABOUT_WORKSPACES:
-            self._execute(part, forget_workspace(table), {"old": workspace_id})
+        with self._home.write() as db:
+            for table in RECORDS_ABOUT_WORKSPACES:
+                db.execute(forget_workspace(table), {"old": workspace_id})
 
-    def _execute(self, part: Part, statement: str, values: Mapping[str, str]) -> None:
-        file = self._file(part)
-        if not file.is_file():
-            return
-        with backup.typed_errors(file), closing(driver.connect(file)) as db:
-            make_ready(db, file, _migrations_of(part))
-            db.execute(statement, values)
+    def close(self) -> None:
+        """Close the file of the data directory."""
+        self._home.close()
 
     def known(self, part: Part, home: str) -> set[str]:
         """Return the digests of a part when it was last equal here and in another place."""
@@ -239,17 +224,10 @@ class HomeFiles(StoreLocation):
         self._write_notes(notes)
 
     def _file(self, part: Part) -> Path:
-        if part.kind is PartKind.HOME:
-            return _HOME_FILES[part].find(self.paths)
         files = self.paths.workspace(part.name)
         return files.config if part.kind is PartKind.SETTINGS else files.events
 
-    def _snapshots(self, part: Part) -> Path | None:
-        return None if part.kind is PartKind.HOME else self.paths.workspace(part.name).snapshots
-
     def _put_aside(self, part: Part) -> None:
-        if part.kind is PartKind.HOME:
-            return
         files, file = self.paths.workspace(part.name), self._file(part)
         if file.exists():
             with backup.locked(files.snapshots):

@@ -51,7 +51,7 @@ class Operations:
         """Log an error, redacted and shortened; if that fails, print it, except in an encrypted data directory."""
         text = self.redact(message)[:KEPT_CHARS]
         try:
-            with self.opened() as db:
+            with self.write() as db:
                 db.execute(
                     "INSERT INTO error (at, workspace, component, message) VALUES (?, ?, ?, ?)",
                     (time.time(), workspace, component, text),
@@ -74,7 +74,7 @@ class Operations:
         names = ", ".join("?" * len(components))
         broken = f"workspace IS NOT DISTINCT FROM ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
         values = (workspace, *components, before)
-        with self.opened() as db:
+        with self.write() as db:
             # Usually there is nothing to mark, and then no lock is needed.
             if db.execute(f"SELECT 1 FROM error WHERE {broken} LIMIT 1", values).fetchone():  # noqa: S608 - constant but for its places
                 db.execute(f"UPDATE error SET repaired_at = ? WHERE {broken}", (time.time(), *values))  # noqa: S608 - ditto
@@ -83,7 +83,7 @@ class Operations:
         self, *, workspace: str | None, limit: int, before: int | None = None, open_only: bool = False
     ) -> list[LoggedError]:
         """List a workspace's errors and general errors, newest first; all, or only unrepaired ones."""
-        with self.opened() as db:
+        with self.read() as db:
             rows = db.execute(
                 "SELECT seq, at, workspace, component, message, repaired_at FROM error "
                 "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? AND (repaired_at IS NULL OR ? = 0) "
@@ -94,7 +94,7 @@ class Operations:
 
     def errors_since(self, workspace: str, at: float) -> int:
         """Count a workspace's errors and general errors since a time."""
-        with self.opened() as db:
+        with self.read() as db:
             row = db.execute(
                 "SELECT count(*) FROM error WHERE (workspace IS NULL OR workspace = ?) AND at >= ?", (workspace, at)
             ).fetchone()
@@ -103,7 +103,7 @@ class Operations:
     def report_worker(self, owner: str) -> None:
         """Record that a worker is alive."""
         now = time.time()
-        with self.opened() as db:
+        with self.write() as db:
             db.execute(
                 "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at",
                 (owner, now, now),
@@ -111,18 +111,18 @@ class Operations:
 
     def forget_worker(self, owner: str) -> None:
         """Record that a worker is gone."""
-        with self.opened() as db:
+        with self.write() as db:
             db.execute("DELETE FROM worker WHERE owner = ?", (owner,))
 
     def workers(self) -> list[Worker]:
         """List the workers that reported and are not recorded as gone."""
-        with self.opened() as db:
+        with self.read() as db:
             rows = db.execute("SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
             return [Worker(*row) for row in rows.fetchall()]
 
     def purge_errors(self, quotes: Callable[[str | None, str], bool]) -> None:
         """Purge the errors that quote a purged text, for which `quotes` (workspace, message) is true."""
-        with self.opened() as db:
+        with self.write() as db:
             rows = db.execute("SELECT seq, workspace, message FROM error").fetchall()
             db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *texts in rows if quotes(*texts)])
 
@@ -130,10 +130,10 @@ class Operations:
         """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
         self._tables.erase_deleted_data()
 
-    def close(self) -> None:
-        """Close the journal's storage."""
-        self._tables.close()
+    def read(self) -> AbstractContextManager[Connection]:
+        """Yield a connection for reading; raise StoreUnavailable if the journal cannot be used."""
+        return self._tables.read()
 
-    def opened(self) -> AbstractContextManager[Connection]:
-        """Yield a connection; raise StoreUnavailable if the journal cannot be used."""
-        return self._tables.opened()
+    def write(self) -> AbstractContextManager[Connection]:
+        """Run a transaction; raise StoreUnavailable if the journal cannot be used."""
+        return self._tables.write()

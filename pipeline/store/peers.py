@@ -12,8 +12,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from config.paths import FileState
-from pipeline.store.database import PeersTables
+from pipeline.store.database import HomeTables
 from pipeline.store.objects import FOLDER
 from pipeline.store.rows import Rows
 
@@ -100,47 +99,41 @@ class Stream:
 class Peers:
     """The sync state of a data directory, in a file or on the server of its store."""
 
-    def __init__(self, tables: PeersTables) -> None:
+    def __init__(self, tables: HomeTables) -> None:
         self._tables = tables
 
     @property
     def exists(self) -> bool:
         """Return whether this data directory was ever paired or got a remote."""
-        return self._tables.has_peers
-
-    @property
-    def state(self) -> FileState | None:
-        """Return a value that changes with every write, None if that is unknown."""
-        return self._tables.state
+        with self._tables.read() as db:
+            row = db.execute("SELECT EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM remote)").fetchone()
+            return bool(row[0])
 
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
         """Exclude other processes from the exchange; raise StoreBusy if one is running."""
         return self._tables.alone(patience_s)
 
-    def _open(self) -> AbstractContextManager[Connection]:
-        return self._tables.opened()
-
     # Who this machine is, and who belongs to its circle
 
     def identities(self) -> list[Identity]:
         """List the identities of this machine, the present one first."""
-        with self._open() as db:
+        with self._tables.read() as db:
             rows = db.execute("SELECT node, name, seed, age, made_at FROM identity ORDER BY made_at DESC, node DESC")
             return [Identity(*row) for row in rows]
 
     def add_identity(self, identity: Identity) -> None:
         """Give this machine a new identity."""
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute("INSERT INTO identity VALUES (?, ?, ?, ?, ?)", astuple(identity))
 
     def circle(self) -> list[tuple[int, str]]:
         """List (epoch, secret) of the circle's keys, the present one first."""
-        with self._open() as db:
+        with self._tables.read() as db:
             return db.execute("SELECT epoch, secret FROM circle ORDER BY epoch DESC, secret DESC").fetchall()
 
     def add_circle(self, epoch: int, secret: str, at: str, notice: str | None = None) -> None:
         """Store a key of the circle with the sealed notice for other devices."""
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute(
                 "INSERT INTO circle (epoch, secret, notice, made_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (epoch, secret, notice, at),
@@ -148,19 +141,19 @@ class Peers:
 
     def notices(self) -> list[str]:
         """List the sealed notices of new keys, the first first."""
-        with self._open() as db:
+        with self._tables.read() as db:
             rows = db.execute("SELECT notice FROM circle WHERE notice IS NOT NULL ORDER BY epoch, secret")
             return [row[0] for row in rows]
 
     def leave_circle(self) -> None:
         """Delete the circle's keys and devices, to join another circle."""
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute("DELETE FROM circle")
             db.execute("DELETE FROM device")
 
     def devices(self) -> dict[str, Device]:
         """Return every device that was ever paired, by node."""
-        with self._open() as db:
+        with self._tables.read() as db:
             rows = db.execute(
                 "SELECT node, name, verify_key, recipient, added_at, revoked_at, adopted_at FROM device "
                 "ORDER BY added_at, node"
@@ -169,25 +162,25 @@ class Peers:
 
     def add_device(self, device: Device) -> None:
         """Trust a device; a revoked device stays revoked."""
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", astuple(device))
 
     def revoke(self, nodes: Iterable[str], at: str) -> None:
         """Revoke devices."""
-        with self._open() as db:
+        with self._tables.write() as db:
             for node in nodes:
                 db.execute("UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node = ?", (at, node))
 
     def record_adopted(self, node: str, at: str) -> None:
         """Record that this machine sends a device's operations from now on."""
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute("UPDATE device SET adopted_at = ? WHERE node = ?", (at, node))
 
     # Remotes and progress
 
     def remotes(self) -> list[Remote]:
         """List the remotes by name."""
-        with self._open() as db:
+        with self._tables.read() as db:
             return _REMOTES.read_all(db.execute(f"{_REMOTES.select} ORDER BY name"))
 
     def folders(self) -> list[Path]:
@@ -196,42 +189,42 @@ class Peers:
 
     def put_remote(self, remote: Remote) -> None:
         """Store a remote, replacing the one with its name."""
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute("DELETE FROM remote WHERE name = ?", (remote.name,))
             db.execute(_REMOTES.insert, _REMOTES.values(remote))
 
     def drop_remote(self, name: str) -> None:
         """Delete a remote and its progress."""
-        with self._open() as db:
+        with self._tables.write() as db:
             for table in ("remote", "sent", "stream", "held_back", "received", "put_aside"):
                 column = "name" if table == "remote" else "remote"
                 db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - constant names
 
     def forget_progress(self, name: str) -> None:
         """Read a remote again from its start."""
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute("DELETE FROM received WHERE remote = ?", (name,))
 
     def sent(self, remote: str) -> dict[str, int]:
         """Return the last sent operation per workspace."""
-        with self._open() as db:
+        with self._tables.read() as db:
             return dict(db.execute("SELECT workspace, seq FROM sent WHERE remote = ?", (remote,)).fetchall())
 
     def forget_sent(self, workspace: str) -> None:
         """Send a workspace again from its first operation."""
-        with self._open() as db:
+        with self._tables.write() as db:
             for table in ("sent", "held_back"):
                 db.execute(f"DELETE FROM {table} WHERE workspace = ?", (workspace,))  # noqa: S608 - constant names
 
     def forget_sent_to(self, name: str) -> None:
         """Send every operation to a remote again."""
-        with self._open() as db:
+        with self._tables.write() as db:
             for table in ("sent", "held_back"):
                 db.execute(f"DELETE FROM {table} WHERE remote = ?", (name,))  # noqa: S608 - constant names
 
     def stream(self, remote: str, node: str) -> Stream:
         """Return the state of a node's stream on a remote."""
-        with self._open() as db:
+        with self._tables.read() as db:
             sought = "SELECT last, purges, epoch FROM stream WHERE remote = ? AND node = ?"
             row = db.execute(sought, (remote, node)).fetchone()
             return Stream(*row) if row else Stream()
@@ -247,7 +240,7 @@ class Peers:
     ) -> None:
         """Record sent operations, and that this machine need not read its own segment; hold back refused operations."""
         first, last = self.stream(remote, node).last + 1, stream.last
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute(
                 "INSERT INTO stream VALUES (?, ?, ?, ?, ?) ON CONFLICT (remote, node) DO UPDATE SET "
                 "last = excluded.last, purges = excluded.purges, epoch = excluded.epoch",
@@ -265,19 +258,19 @@ class Peers:
 
     def held_back(self, remote: str) -> list[Numbered]:
         """List the operations that a remote refused; they are sent again at every exchange."""
-        with self._open() as db:
+        with self._tables.read() as db:
             sought = "SELECT workspace, seq FROM held_back WHERE remote = ? ORDER BY workspace, seq"
             return db.execute(sought, (remote,)).fetchall()
 
     def release(self, remote: str, numbers: Sequence[Numbered]) -> None:
         """Drop held-back operations that are no longer in the log under their number."""
-        with self._open() as db:
+        with self._tables.write() as db:
             _release(db, remote, numbers)
 
     def received(self, remote: str) -> dict[str, list[tuple[int, int]]]:
         """Return the ranges of each node's stream that were read, in order."""
         ranges: dict[str, list[tuple[int, int]]] = {}
-        with self._open() as db:
+        with self._tables.read() as db:
             sought = "SELECT node, first, last FROM received WHERE remote = ? ORDER BY node, first"
             for node, first, last in db.execute(sought, (remote,)):
                 ranges.setdefault(node, []).append((first, last))
@@ -285,14 +278,14 @@ class Peers:
 
     def record_received(self, remote: str, node: str, first: int, last: int) -> None:
         """Record that a range of a node's stream was read."""
-        with self._open() as db:
+        with self._tables.write() as db:
             _cover(db, remote, node, first, last)
 
     # Quarantine and events
 
     def put_aside(self, remote: str, refused: Sequence[PutAside]) -> None:
         """Quarantine operations, to inspect them and try again."""
-        with self._open() as db:
+        with self._tables.write() as db:
             db.execute("DELETE FROM put_aside WHERE remote = ?", (remote,))
             db.executemany("DELETE FROM put_aside WHERE id = ?", [(operation.id,) for operation in refused])
             db.executemany(
@@ -313,7 +306,7 @@ class Peers:
 
     def purge_quarantined(self, memory_ids: Sequence[str]) -> None:
         """Purge quarantined operations about purged memories."""
-        with self._open() as db:
+        with self._tables.write() as db:
             sought = "DELETE FROM put_aside WHERE item LIKE ?"
             gone = sum(db.execute(sought, (f"%{memory_id}%",)).rowcount for memory_id in memory_ids)
         if gone:
@@ -321,7 +314,7 @@ class Peers:
 
     def list_quarantined(self, remote: str | None = None) -> list[PutAside]:
         """List quarantined operations."""
-        with self._open() as db:
+        with self._tables.read() as db:
             rows = db.execute(
                 "SELECT id, remote, workspace, item, reason, at FROM put_aside WHERE remote = coalesce(?, remote) "
                 "ORDER BY at, id",
@@ -334,7 +327,7 @@ class Peers:
 
     def log(self, at: str, remote: str, says: str) -> None:
         """Record an event, unless it repeats the last one."""
-        with self._open() as db:
+        with self._tables.write() as db:
             last = db.execute("SELECT says FROM event WHERE remote = ? ORDER BY seq DESC LIMIT 1", (remote,)).fetchone()
             if last is None or last[0] != says:
                 db.execute("INSERT INTO event (at, remote, says) VALUES (?, ?, ?)", (at, remote, says))
@@ -342,7 +335,7 @@ class Peers:
 
     def events(self, limit: int) -> list[Event]:
         """List the events, the last first."""
-        with self._open() as db:
+        with self._tables.read() as db:
             rows = db.execute("SELECT at, remote, says FROM event ORDER BY seq DESC LIMIT ?", (limit,))
             return [Event(*row) for row in rows]
 

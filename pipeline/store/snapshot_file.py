@@ -7,24 +7,19 @@ from pipeline.errors import NO_WORKSPACE, NotFound
 from pipeline.store import backup, driver, turns
 from pipeline.store.copying import SqliteTables, copy, fingerprint
 from pipeline.store.log_start import install_triggers
-from pipeline.store.migrations import MIGRATIONS, make_ready
+from pipeline.store.migrations import MIGRATIONS, writing_new_file
 from pipeline.store.moves import Part, StoreLocation
 
 
 def write_file(store: StoreLocation, part: Part, file: Path) -> None:
     """Copy a part into a new file, row by row; raise NotFound if it does not exist."""
-    file.touch(0o600, exist_ok=False)
-    with backup.typed_errors(file), closing(driver.connect(file)) as db, store.reading(part) as source:
+    with writing_new_file(file, MIGRATIONS) as db, store.reading(part) as source:
         if source is None:
             raise NotFound(NO_WORKSPACE)
-        make_ready(db, file, MIGRATIONS)
-        db.execute("BEGIN")
         copy(source, SqliteTables(db))
         install_triggers(db)
         # Turns are deleted within weeks, so they must not remain in a copy.
         turns.forget_all(db)
-        db.execute("COMMIT")
-        db.execute("PRAGMA journal_mode=DELETE")
 
 
 def read_file(file: Path, store: StoreLocation, part: Part) -> None:

@@ -1,4 +1,4 @@
-"""A workspace's SQLite file: one writer at a time, concurrent readers, typed errors."""
+"""SQLite files of the store: one writer at a time, concurrent readers, typed errors."""
 
 import contextlib
 import json
@@ -10,6 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
+from sqlite_utils import Migrations
+
+from config.file_modes import make_private
 from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, file_state
 from pipeline.errors import NO_WORKSPACE, NotFound, ReverieError, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
@@ -29,41 +32,44 @@ CACHE_KIB = 2000
 # An idle workspace has no open file: this small cache saves checking its schema again.
 MOST_DATABASES = 1024
 NO_FILE: FileState = (0, 0, 0)
-_COPIES = "`reverie store snapshot list` shows the copies to restore"
 
 
-class SqliteDatabase(Database):
-    """Open an events.sqlite for reading from any thread and writing from one thread at a time.
+class SqliteFile:
+    """A file of the store for reading from any thread and writing from one thread at a time.
 
-    Its connections are opened on demand and pooled. After each commit that queued work, `on_commit` is called with
-    the work, outside of every lock.
+    Its connections are opened on demand and pooled. An existing file is copied to `snapshots` before a migration.
     """
+
+    # Follows the error if the file is damaged.
+    _remedy = "`reverie store snapshot list` shows the copies to restore"
 
     def __init__(
         self,
         file: Path,
         profile: WriterProfile,
+        migrations: Migrations,
         *,
         create: bool,
-        on_commit: Callable[[WakeUps], None] = wake_no_worker,
+        snapshots: Path | None = None,
         pool: ConnectionPool | None = None,
     ) -> None:
-        check_not_lost(file)
+        is_new = create and not file.exists()
         if create:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         elif not file.is_file():
             raise NotFound(NO_WORKSPACE)
         self._file = file
         self._profile = profile
-        self._on_commit = on_commit
         self._pool = ConnectionPool() if pool is None else pool
         self._is_closed = False
         self._lock = threading.Lock()
         self._local = threading.local()
-        with _typed_errors(self._file):
+        with self._typed_errors():
             writer = self._connect("rwc" if create else "rw", writes=True)
             try:
-                make_ready(writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
+                if is_new:
+                    make_private(file)
+                make_ready(writer, file, migrations, snapshots=snapshots)
                 self._set_up_writer(writer)
                 self.identity = self._find_identity()
             except BaseException:
@@ -82,15 +88,11 @@ class SqliteDatabase(Database):
         if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
             raise StoreBusy("another write uses the store")
         try:
-            with _typed_errors(self._file):
-                writer = cast("WriteConnection", self._take(writes=True))
+            with self._typed_errors():
+                writer = self._take(writes=True)
                 try:
                     writer.execute("BEGIN IMMEDIATE")
-                    oplog.ignore_outside_changes(writer)
-                    writer.wake_ups, writer.changed_rows = set(), set()
                     yield writer
-                    row_hashes.update_changed(writer)
-                    oplog.record(writer)
                     writer.execute("COMMIT")
                 except BaseException:
                     if writer.in_transaction:
@@ -98,11 +100,8 @@ class SqliteDatabase(Database):
                     raise
                 finally:
                     self._give_back(writer)
-                wake_ups = writer.wake_ups
         finally:
             self._lock.release()
-        if wake_ups:
-            self._on_commit(wake_ups)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -111,7 +110,7 @@ class SqliteDatabase(Database):
         if outer is not None:
             yield outer
             return
-        with _typed_errors(self._file):
+        with self._typed_errors():
             reader = self._local.reader = self._take(writes=False)
             try:
                 reader.execute("BEGIN")
@@ -124,13 +123,9 @@ class SqliteDatabase(Database):
                 finally:
                     self._give_back(reader)
 
-    def install_log_triggers(self, db: sqlite3.Connection) -> None:
-        """Have each transaction note which records it changes, for the operation log."""
-        install_triggers(db)
-
     def erase_deleted_data(self) -> None:
         """Remove deleted data from the file and its log; raise StoreBusy if a reader prevents it."""
-        with self._lock, _typed_errors(self._file):
+        with self._lock, self._typed_errors():
             writer = self._take(writes=True)
             try:
                 is_empty = erase_deleted_data(writer)
@@ -144,7 +139,7 @@ class SqliteDatabase(Database):
         if not self._lock.acquire(timeout=PATIENCE_MS / 1000):
             return False
         try:
-            with _typed_errors(self._file):
+            with self._typed_errors():
                 writer = self._take(writes=True)
                 try:
                     return empty_log(writer)
@@ -209,6 +204,72 @@ class SqliteDatabase(Database):
         writer.execute(f"PRAGMA wal_autocheckpoint={self._profile.checkpoint_pages}")
         writer.execute("PRAGMA secure_delete=ON")
 
+    def is_current(self) -> bool:
+        """Return whether the file still exists, and no other file has taken its name."""
+        try:
+            status = os.stat(self._file)  # noqa: PTH116 - before every request; Path.stat costs twice as much
+        except FileNotFoundError:
+            return False
+        return (status.st_dev, status.st_ino) == self.identity and status.st_size > 0
+
+    @contextlib.contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        file = self._file
+        try:
+            yield
+        except ValueError as error:
+            # Requests are validated before: only a stored text can be no UTF-8, no JSON or no member of an enumeration.
+            if not (isinstance(error, UnicodeDecodeError | json.JSONDecodeError) or "is not a valid" in str(error)):
+                raise
+            raise StoreDamaged(f"{file} contains a text that no version of Reverie writes; {self._remedy}") from error
+        except sqlite_errors(sqlite3.DatabaseError) as error:
+            known = as_sqlite3(error)
+            failure = None if isinstance(known, sqlite3.IntegrityError) else failure_of(known, file)
+            if failure is None:
+                if known is error:
+                    raise
+                # Other packages do not import SQLCipher.
+                raise known from error
+            if isinstance(failure, StoreDamaged):
+                raise StoreDamaged(f"{failure}; {self._remedy}") from error
+            raise failure from error
+
+
+class SqliteDatabase(SqliteFile, Database):
+    """An events.sqlite. After each commit that queued work, `on_commit` is called with it, outside of every lock."""
+
+    def __init__(
+        self,
+        file: Path,
+        profile: WriterProfile,
+        *,
+        create: bool,
+        on_commit: Callable[[WakeUps], None] = wake_no_worker,
+        pool: ConnectionPool | None = None,
+    ) -> None:
+        check_not_lost(file)
+        self._on_commit = on_commit
+        snapshots = WorkspacePaths(file.parent).snapshots
+        super().__init__(file, profile, MIGRATIONS, create=create, snapshots=snapshots, pool=pool)
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Run an immediate transaction; commit on success, roll back on any error."""
+        with super().write() as connection:
+            writer = cast("WriteConnection", connection)
+            oplog.ignore_outside_changes(writer)
+            wake_ups = writer.wake_ups = set()
+            writer.changed_rows = set()
+            yield writer
+            row_hashes.update_changed(writer)
+            oplog.record(writer)
+        if wake_ups:
+            self._on_commit(wake_ups)
+
+    def install_log_triggers(self, db: sqlite3.Connection) -> None:
+        """Have each transaction note which records it changes, for the operation log."""
+        install_triggers(db)
+
 
 class SqliteDatabases(Databases):
     """Provide each workspace's database, and a new one if its file was replaced.
@@ -233,7 +294,9 @@ class SqliteDatabases(Databases):
 
     def get(self, workspace_id: str, *, create: bool = False) -> SqliteDatabase:
         """Return a workspace's database; raise NotFound if it does not exist and `create` is not set."""
-        return self._known.get(workspace_id, _is_there, partial(self._open, workspace_id, create=create))
+        return self._known.get(
+            workspace_id, SqliteDatabase.is_current, partial(self._open, workspace_id, create=create)
+        )
 
     def _open(self, workspace_id: str, *, create: bool) -> SqliteDatabase:
         file, on_commit = self._paths.workspace(workspace_id).events, partial(self._on_commit, workspace_id)
@@ -276,33 +339,3 @@ def _state_of_file(file: str) -> FileState:
         return file_state(file)
     except FileNotFoundError:
         return NO_FILE
-
-
-def _is_there(database: SqliteDatabase) -> bool:
-    try:
-        status = os.stat(database.file)  # noqa: PTH116 - before every request; Path.stat costs twice as much
-    except FileNotFoundError:
-        return False
-    return (status.st_dev, status.st_ino) == database.identity and status.st_size > 0
-
-
-@contextlib.contextmanager
-def _typed_errors(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        # Requests are validated before: only a stored text can be no UTF-8, no JSON or no member of an enumeration.
-        if not (isinstance(error, UnicodeDecodeError | json.JSONDecodeError) or "is not a valid" in str(error)):
-            raise
-        raise StoreDamaged(f"{file} contains a text that no version of Reverie writes; {_COPIES}") from error
-    except sqlite_errors(sqlite3.DatabaseError) as error:
-        known = as_sqlite3(error)
-        failure = None if isinstance(known, sqlite3.IntegrityError) else failure_of(known, file)
-        if failure is None:
-            if known is error:
-                raise
-            # Other packages do not import SQLCipher.
-            raise known from error
-        if isinstance(failure, StoreDamaged):
-            raise StoreDamaged(f"{failure}; {_COPIES}") from error
-        raise failure from error

@@ -9,10 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlite_utils import Database, Migrations
-
 from pipeline.store.database import HomeTables
-from pipeline.store.scripts import run_script
 
 # Months of records with two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000
@@ -23,16 +20,8 @@ _ALL_FILES = ""
 # 96 bits distinguish half a million records.
 _NAME_BYTES = 12
 
-MIGRATIONS = Migrations("reverie-transcripts")
-
 # The fields that identify a record uniquely.
 Name = tuple[str | None, ...]
-
-
-@MIGRATIONS()
-def s001_schema(db: Database) -> None:
-    """Create every table."""
-    run_script(db.conn, "transcripts.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +48,19 @@ class Transcripts:
 
     def list_file_marks(self, agent: str) -> dict[str, FileMark]:
         """Return how far the files of an agent were imported, by the hash of the path."""
-        with self._tables.opened() as db:
+        with self._tables.read() as db:
             rows = db.execute("SELECT name, mark, size, modified FROM transcript_file WHERE agent = ?", (agent,))
             return {str(name): FileMark(*mark) for name, *mark in rows.fetchall()}
 
     def find_mark(self, file: str) -> str | None:
         """Return the reader's mark at the end of the last reading of a file, by the hash of its path."""
-        with self._tables.opened() as db:
+        with self._tables.read() as db:
             row = db.execute("SELECT mark FROM transcript_file WHERE name = ?", (file,)).fetchone()
             return None if row is None or row[0] is None else str(row[0])
 
     def list_imported_agents(self) -> list[str]:
         """List the agents of which all sessions were imported."""
-        with self._tables.opened() as db:
+        with self._tables.read() as db:
             rows = db.execute("SELECT agent, name FROM transcript_file WHERE mark IS NULL ORDER BY agent").fetchall()
         return [str(agent) for agent, name in rows if name == name_file(agent, _ALL_FILES)]
 
@@ -82,7 +71,7 @@ class Transcripts:
 
     def list_known(self, names: Iterable[str]) -> set[str]:
         """Return the names of records that were read before."""
-        with self._tables.opened() as db:
+        with self._tables.read() as db:
             rows = db.execute(
                 "SELECT name FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))",
                 (json.dumps(list(names)),),
@@ -91,7 +80,7 @@ class Transcripts:
 
     def note_read(self, names: Iterable[str], marks: Mapping[str, tuple[str, FileMark]] = NO_MARKS) -> None:
         """Record that records were read, and how far files were read: the agent and the mark by the hash of a path."""
-        with self._tables.opened() as db:
+        with self._tables.write() as db:
             # In the same order everywhere: two servers that add the same names wait for each other without a deadlock.
             db.execute(
                 "INSERT INTO transcript_record (name) SELECT value FROM json_each(?) WHERE true ORDER BY value "
@@ -110,21 +99,17 @@ class Transcripts:
 
     def get_import_progress(self) -> str | None:
         """Return the description of the last import, None if there was none."""
-        with self._tables.opened() as db:
+        with self._tables.read() as db:
             row = db.execute("SELECT value FROM transcript_value WHERE name = ?", (_IMPORT,)).fetchone()
             return None if row is None else str(row[0])
 
     def put_import_progress(self, value: str) -> None:
         """Record the progress of an import."""
-        with self._tables.opened() as db:
+        with self._tables.write() as db:
             db.execute(
                 "INSERT INTO transcript_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 (_IMPORT, value),
             )
-
-    def close(self) -> None:
-        """Close the storage."""
-        self._tables.close()
 
 
 def name_file(agent: str, path: str) -> str:

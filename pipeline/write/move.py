@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from sqlite3 import Connection
 
-from pipeline.errors import Conflict
+from pipeline.errors import Conflict, NotFound, StoreUnavailable
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import changes, history, memories, unfinished_writes
+from pipeline.store import changes, history, memories, unfinished_moves
 from pipeline.store.database import Database
-from pipeline.store.unfinished_writes import MOVE
 from pipeline.text.memory_terms import memory_terms
+from pipeline.text.personal_facts import USER
 from pipeline.times import parse, utc_now
+from pipeline.workspace import Workspace
 from pipeline.write.accept import (
     WriteEffects,
     is_incognito,
@@ -36,23 +37,68 @@ class Claim:
     at: str
 
 
+def move_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
+    """Move a memory to another workspace; raise Conflict where it is moved elsewhere, or cannot be stored there."""
+    policy = target.write_policy()
+    claimed, memory, earlier = claim(workspace.database, memory_id, target.id)
+    if claimed.target != target.id:
+        receipt = finish_move(workspace, memory_id)
+        raise Conflict(f"It was being moved to {claimed.target}, and is there now as {receipt and receipt.id}.")
+    try:
+        if memory.key is not None and memory.key.subject == USER and target.is_personal:
+            memory = replace(memory, scope=target.personal_scope)
+        receipt = take_in(target.create(), memory, earlier, workspace.id, claimed, policy)
+    except StoreUnavailable:
+        # It may have arrived: the next attempt finds out.
+        raise
+    except Exception:
+        release(workspace.database, memory_id)
+        raise
+    archive_moved_memory(workspace.database, memory_id, target.id, receipt.id)
+    return receipt
+
+
+def finish_move(workspace: Workspace, memory_id: str) -> Receipt | None:
+    """Finish the move of a memory that was claimed and not moved yet; None where there is none."""
+    with workspace.database.read() as db:
+        if unfinished_moves.find(db, memory_id) is None:
+            return None
+    claimed, *_ = claim(workspace.database, memory_id, "")
+    return move_memory(workspace, workspace.sibling(claimed.target), memory_id)
+
+
+def finish_moves(workspace: Workspace) -> int:
+    """Finish the moves that were interrupted between the commits of two stores; return their number."""
+    with workspace.database.read() as db:
+        moves = unfinished_moves.list_ids(db)
+    for memory_id in moves:
+        try:
+            finish_move(workspace, memory_id)
+        except NotFound:
+            # It was purged by a job, which no claim stops: nothing is left to move.
+            release(workspace.database, memory_id)
+        except Conflict as error:
+            workspace.operations.record_error("move", str(error), workspace=workspace.id)
+    return len(moves)
+
+
 def claim(database: Database, memory_id: str, target: str) -> tuple[Claim, Memory, list[HistoryEntry]]:
     """Claim a memory for a move; return the claim (possibly of an earlier attempt) and the memory with its history."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
-        earlier = unfinished_writes.find(db, MOVE, memory_id)
+        earlier = unfinished_moves.find(db, memory_id)
         if earlier is None and memory.archived_at is not None:
             raise Conflict("This memory is archived. Restore it first.")
         made = Claim(target, utc_now()) if earlier is None else Claim(**json.loads(earlier))
         if earlier is None:
-            unfinished_writes.add(db, MOVE, memory_id, json.dumps(asdict(made)))
+            unfinished_moves.add(db, memory_id, json.dumps(asdict(made)))
         return made, memory, history.of(db, memory.seq)
 
 
 def release(database: Database, memory_id: str) -> None:
     """Release a claim: the memory stays here and can be changed again."""
     with database.write() as db:
-        unfinished_writes.drop(db, MOVE, memory_id)
+        unfinished_moves.drop(db, memory_id)
 
 
 def take_in(
@@ -97,10 +143,10 @@ def archive_moved_memory(database: Database, memory_id: str, target: str, new_id
     """Archive a memory that was stored in the workspace `target`, and end its claim."""
     now = utc_now()
     with database.write() as db:
-        if unfinished_writes.find(db, MOVE, memory_id) is None:
+        if unfinished_moves.find(db, memory_id) is None:
             # Another attempt has finished the same move.
             return
-        unfinished_writes.drop(db, MOVE, memory_id)
+        unfinished_moves.drop(db, memory_id)
         memory = get_existing(db, memory_id)
         history.add(db, memory.seq, now, MOVED, None, {"to": target, "as": new_id})
         if memory.archived_at is None:

@@ -28,7 +28,7 @@ from pipeline.store.driver import sqlite_errors
 from pipeline.store.edges import Edge
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.refusals import RefusedBy
-from pipeline.store.unfinished_writes import require_unmoved
+from pipeline.store.unfinished_moves import require_unmoved
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms

@@ -27,7 +27,7 @@ from pipeline.store import (
 )
 from pipeline.store.audit import AuditAction
 from pipeline.store.database import Database
-from pipeline.store.unfinished_writes import require_unmoved
+from pipeline.store.unfinished_moves import require_unmoved
 from pipeline.text.memory_terms import memory_terms
 from pipeline.times import utc_now
 from pipeline.write.accept import WriteEffects, log_and_enqueue, write_moved_memory

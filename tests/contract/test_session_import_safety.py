@@ -185,7 +185,7 @@ def test_no_secret_of_a_transcript_is_on_disk(run, container, project, tmp_path)
     assert sum("[REDACTED:" in target for _, _, target, _ in done) > 30
     container.feedback.flush()
     files = [file for file in container.settings.paths.root.rglob("*") if file.is_file()]
-    assert any(file.name == "transcripts.sqlite" for file in files) or container.settings.store.reveal()
+    assert any(file.name == "home.sqlite" for file in files) or container.settings.store.reveal()
     on_disk = b"".join(file.read_bytes() for file in files)
     # Also no half of one that was cut.
     assert [secret for secret in secrets if secret[: len(secret) // 2].encode() in on_disk] == []
@@ -204,7 +204,7 @@ def test_an_encrypted_store_holds_no_readable_word_of_a_session(
     assert run().agents["fake"].unchanged == 1
     files = [file for file in container.settings.paths.root.rglob("*") if file.is_file()]
     assert [file for file in files if b"alrus" in file.read_bytes()] == []
-    assert not (container.settings.paths.transcripts).read_bytes().startswith(b"SQLite format")
+    assert not (container.settings.paths.home).read_bytes().startswith(b"SQLite format")
 
 
 SAID = {

@@ -10,7 +10,7 @@ import pytest
 from sqlite_utils import Migrations
 
 from pipeline.records import Draft, EdgeKind, Filter, Stage
-from pipeline.store import edges, memories, operations_file, oplog, peers_file, people_file, transcripts, work
+from pipeline.store import edges, home_file, memories, oplog, work
 from pipeline.store.log_start import start_log
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.postgres.database import PostgresDatabases
@@ -147,7 +147,7 @@ def compare(file, served):
 
 
 def test_a_workspace_has_the_same_tables_in_both(server):
-    with migrated(MIGRATIONS) as db, server.opened() as home:
+    with migrated(MIGRATIONS) as db, server.write() as home:
         # A server always has the triggers, a file from its first exchange on.
         db.executescript(files("pipeline.store").joinpath("log_triggers.sql").read_text(encoding="utf-8"))
         in_file, served = read_sqlite(db), read_postgres(home)
@@ -158,20 +158,16 @@ def test_a_workspace_has_the_same_tables_in_both(server):
 
 
 def test_a_home_has_the_same_tables_in_both(server):
-    in_files = {}
-    for migrations in (module.MIGRATIONS for module in (operations_file, peers_file, people_file, transcripts)):
-        with migrated(migrations) as db:
-            in_files |= read_sqlite(db)
-    with server.opened() as home:
-        served = read_postgres(home)
+    with migrated(home_file.MIGRATIONS) as db, server.write() as home:
+        in_file, served = read_sqlite(db), read_postgres(home)
     of_homes = {name for name, table in served.items() if not is_of_a_workspace(table)}
-    assert in_files.keys() - OF_A_FILE == of_homes - OF_A_SERVER
-    for name in sorted(in_files.keys() - OF_A_FILE):
-        compare(in_files[name], served[name])
+    assert in_file.keys() - OF_A_FILE == of_homes - OF_A_SERVER
+    for name in sorted(in_file.keys() - OF_A_FILE):
+        compare(in_file[name], served[name])
 
 
 def test_every_table_of_workspaces_is_kept_apart(server):
-    with server.opened() as home:
+    with server.write() as home:
         rows = home.execute(
             "SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity, count(p.oid) FROM pg_class c "
             "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace' AND a.atthasdef "
@@ -197,7 +193,7 @@ def test_a_statement_that_names_no_workspace_reaches_its_own_alone(databases):
 
 
 def test_a_connection_that_has_no_workspace_reaches_none(server):
-    with server.opened() as home, pytest.raises(sqlite3.OperationalError, match=r"reverie\.workspace"):
+    with server.write() as home, pytest.raises(sqlite3.OperationalError, match=r"reverie\.workspace"):
         home.execute("SELECT count(*) FROM memory")
 
 
@@ -255,7 +251,7 @@ def test_what_is_looked_for_is_found_by_an_index_of_the_workspace(databases, ser
     with alpha.write() as db:
         for seq in range(2, 800):
             edges.add(db, seq, EdgeKind.SUPERSEDES, seq - 1, "edges-job", "2026")
-    with server.opened() as home:
+    with server.write() as home:
         home.execute("ANALYZE memory, work, edge, operation")
     with alpha.read() as db:
         # So little is there that reading all of it would be as fast.

@@ -23,7 +23,7 @@ from werkzeug.routing.rules import Rule
 from pipeline.index import sentence_classifier
 from pipeline.index.encoder import Encoder
 from pipeline.index.sentence_classifier import Examples, Matrix
-from pipeline.store import driver, home_file, meta, operations_file, people_file, sqlite
+from pipeline.store import driver, meta, sqlite
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from tests.fakes.encoder import HashEncoder
 
@@ -113,8 +113,7 @@ def _compile_route_once(rule: Rule, append_unknown: bool = True) -> Callable[...
 
 # Before a test adds a migration for a while.
 _make_store(MIGRATIONS)
-for module in (home_file, operations_file, people_file, sqlite):
-    module.make_ready = copy_ready_store
+sqlite.make_ready = copy_ready_store
 sentence_classifier.fit = _fit_once
 Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
 Rule._compile_builder = _compile_route_once

@@ -119,11 +119,11 @@ def damaged_store(home, models):
 
 
 @contextlib.contextmanager
-def damaged_operations(home, models):
-    """An operations journal that is no database."""
+def damaged_home_file(home, models):
+    """A file of the data directory that is no database."""
     link_models(home, models)
     write_store(home)
-    (home / "operations.sqlite").write_bytes(NO_DATABASE)
+    (home / "home.sqlite").write_bytes(NO_DATABASE)
     yield
 
 
@@ -176,7 +176,7 @@ STATES: dict[str, State] = {
         full,
         read_only,
         damaged_store,
-        damaged_operations,
+        damaged_home_file,
         lost_token,
         foreign,
         half_upgraded,
@@ -270,16 +270,23 @@ def test_a_store_that_cannot_be_read_is_named_and_the_rest_serves(make_home, mod
     assert (taken.code, file in taken.text) == ((BROKEN, True) if state == "damaged_store" else (DONE, False))
 
 
-def test_a_damaged_journal_is_put_aside_and_begun_anew(make_home, models):
-    home = make_home("damaged_operations", models)
+def test_memories_are_served_without_the_file_of_the_data_directory(make_home, models):
+    home = make_home("damaged_home_file", models)
+    file = home.root / "home.sqlite"
     assert home.run("up", "--daemon").code == DONE
-    for name in ("status", "doctor", "errors", "snapshot list", "snapshot take"):
+    assert home.run("remember", "-w", "default", "The port of staging is 6543").code == DONE
+    assert "6543" in home.run("recall", "-w", "default", "port of staging").text
+    for name in ("snapshot list", "snapshot take"):
         assert home.run(*COMMANDS[name]).code == DONE, name
-    assert (home.root / "operations.damaged").read_bytes() == NO_DATABASE
-    # Also under a stack that runs.
-    (home.root / "operations.sqlite").unlink()
-    (home.root / "operations.sqlite").write_bytes(NO_DATABASE)
-    for name in ("status", "errors", "down"):
+    for name in ("doctor", "errors"):
+        said = home.run(*COMMANDS[name])
+        assert said.code == (FAILED if name == "doctor" else BROKEN)
+        assert f"{file} is damaged" in said.text
+        assert "move it away" in said.text
+    assert file.read_bytes() == NO_DATABASE
+    # Under the stack that runs.
+    file.unlink()
+    for name in ("doctor", "errors", "down"):
         assert home.run(*COMMANDS[name]).code == DONE, name
 
 

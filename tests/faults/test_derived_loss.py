@@ -109,7 +109,7 @@ def data_files(stack):
 
 
 def clear_errors(stack):
-    ask(stack.home / "operations.sqlite", "DELETE FROM error")
+    ask(stack.home / "home.sqlite", "DELETE FROM error")
 
 
 def test_a_deleted_vector_folder_is_filled_again(stack):

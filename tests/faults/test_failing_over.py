@@ -217,7 +217,7 @@ def test_a_write_whose_server_stands_still_in_the_middle_ends_too(database, lead
 
 def test_a_host_that_does_not_even_refuse_is_asked_once(both):
     with socket.create_server(("127.0.0.1", 0)) as silent, closing(Server(_put_before(both, silent))) as server:
-        with server.opened(), server.opened(), server.opened():
+        with server.write(), server.write(), server.write():
             pass
         silent.setblocking(False)
         silent.accept()[0].close()

@@ -166,15 +166,15 @@ def test_a_journal_of_a_later_version_is_refused_and_named(settings, paths, monk
     monkeypatch.setenv("REVERIE_HOME", str(settings.home))
     with contextlib.closing(open_web(settings)) as container:
         container.operations.record_error("x", "y")
-    file = settings.paths.operations
+    file = settings.paths.home
     with contextlib.closing(sqlite3.connect(file)) as db:
-        values = ("operations", "m999_later", "2030")
+        values = ("reverie-home", "m999_later", "2030")
         db.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, ?)", values)
         db.commit()
     before = file.read_bytes()
     with contextlib.closing(open_web(settings)) as container:
         assert CheckedClient(create_app(container), container.token).get("/v1/errors").status_code == 503
     doctor = CliRunner().invoke(cli, ["doctor"])
-    assert f"fail  journal: {file} was changed by another version" in doctor.output
+    assert f"fail  home.sqlite: {file} was changed by another version" in doctor.output
     assert "move the file away" in doctor.output
     assert file.read_bytes() == before

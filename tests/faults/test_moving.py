@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from config.paths import HomePaths
 from pipeline.records import Draft
 from pipeline.store import backup
 from pipeline.store.database import WriterProfile
-from pipeline.store.postgres.copying import PostgresTables
+from pipeline.store.postgres.moves import PostgresTables
 from pipeline.store.stores import open_stores
 from pipeline.write.accept import accept
 from tests.fakes.command_line import run_json
@@ -29,7 +30,7 @@ from config.settings import load_settings
 from pipeline.services import moving
 from pipeline.store import backup, copying, moves
 from pipeline.store.postgres.connection import PostgresConnection
-from pipeline.store.postgres.copying import PostgresTables
+from pipeline.store.postgres.moves import PostgresTables
 
 target, place, when, skipped = sys.argv[1:]
 owner, name = {
@@ -114,12 +115,14 @@ def paths(made, tmp_path, monkeypatch, before):
 
 
 def files_of(paths):
-    files = [paths.peers, *(paths.workspace(name).events for name in paths.workspace_ids())]
+    files = [paths.home, *(paths.workspace(name).events for name in paths.workspace_ids())]
     return [file for file in files if file.is_file()]
 
 
 def dump(paths):
-    return {file.relative_to(paths.root): read_all(file) for file in files_of(paths)}
+    """Return the content of each store, and of each table of the data directory."""
+    stores = {file.relative_to(paths.root): read_all(file) for file in files_of(paths)}
+    return stores | stores.pop(Path(paths.home.name), {})
 
 
 def outcomes(told):
@@ -152,9 +155,9 @@ def test_killed_on_the_way_back(paths, before, store_url, tmp_path, monkeypatch,
     returned = HomePaths(tmp_path / "returned")
     run_json("store", "migrate", "--to", "sqlite", "--home", str(returned.root))
     wanted = dump(returned)
-    paths.peers.unlink()
+    paths.home.unlink()
     kill("sqlite", place, when, skipped)
-    assert [file for file, rows in dump(paths).items() if rows not in (before[file], wanted[file])] == []
+    assert [name for name, rows in dump(paths).items() if rows not in (before[name], wanted[name], [])] == []
     assert outcomes(run_json("store", "migrate", "--to", "sqlite")) <= {"moved", "the same already"}
     assert dump(paths) == wanted
     assert not list(paths.root.rglob("*partial*"))
@@ -204,6 +207,6 @@ def test_a_full_disk_on_the_way_back_leaves_what_was_there(paths, before, store_
         assert error["type"] == "StoreFull"
         assert not [file for file in returned.workspaces.rglob("*") if file.is_file()]
         assert dump(paths) == before
-        returned.peers.unlink(missing_ok=True)
+        returned.home.unlink(missing_ok=True)
     assert outcomes(run_json("store", "migrate", "--to", "sqlite", "--home", str(returned.root))) == {"moved"}
     assert dump(returned) == before

@@ -20,8 +20,8 @@ from pipeline.jobs.runner import reap
 from pipeline.records import Draft, Stage
 from pipeline.store import memories, work
 from pipeline.store.database import WriterProfile
+from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
-from pipeline.store.operations_file import OperationsFile
 from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import accept_batch
@@ -52,9 +52,7 @@ def database(file):
 
 @pytest.fixture
 def journal(tmp_path):
-    journal = Operations(OperationsFile(tmp_path / "operations.sqlite"), mask)
-    yield journal
-    journal.close()
+    return Operations(HomeFile(tmp_path / "home.sqlite"), mask)
 
 
 @pytest.fixture
@@ -161,7 +159,7 @@ def test_the_error_log_names_the_memory_without_its_text(database, poisoned, jou
     assert all(f"memory {poisoned}" in line for line in lines)
     assert "dead letter" in lines[0]
     assert not any("arsenic" in line for line in lines)
-    assert not any(b"arsenic" in file.read_bytes() for file in tmp_path.glob("operations.sqlite*"))
+    assert not any(b"arsenic" in file.read_bytes() for file in tmp_path.glob("home.sqlite*"))
 
 
 def test_broken_surroundings_cost_no_memory_a_try(database, poisoned):

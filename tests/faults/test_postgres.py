@@ -133,7 +133,7 @@ def test_who_comes_after_a_later_version_is_refused_and_so_is_who_was_there_befo
 def test_a_role_that_passes_policies_by_is_refused(server, url):
     admin = server.admin_url.rpartition("/")[0] + "/" + url.rpartition("/")[2]
     refused = Server(admin)
-    with pytest.raises(StoreUnavailable, match="row level security"), refused.opened():
+    with pytest.raises(StoreUnavailable, match="row level security"), refused.write():
         pass
     with psycopg.connect(url) as db:
         assert db.execute("SELECT to_regclass('memory')").fetchone() == (None,)
@@ -141,7 +141,7 @@ def test_a_role_that_passes_policies_by_is_refused(server, url):
 
 def test_a_server_that_is_too_old_is_refused(url, monkeypatch):
     monkeypatch.setattr(server_module, "OLDEST_VERSION", 990000)
-    with pytest.raises(StoreUnavailable, match="too old"), Server(url).opened():
+    with pytest.raises(StoreUnavailable, match="too old"), Server(url).write():
         pass
 
 

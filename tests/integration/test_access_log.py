@@ -7,10 +7,9 @@ from pipeline.errors import StoreUnavailable
 from pipeline.services.access_log import OWNER, AccessLog
 from pipeline.store import access_log as log_table
 from pipeline.store.access_log import MAX_IDS_PER_ENTRY, AccessEntry, AccessQuery
+from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
-from pipeline.store.operations_file import OperationsFile
 from pipeline.store.people import People
-from pipeline.store.people_file import PeopleFile
 from pipeline.times import utc_now
 from tests.fakes.client import CheckedClient
 from tests.fakes.command_line import run
@@ -74,7 +73,7 @@ def test_no_word_of_a_memory_is_in_it(ada, container):
     ada.get("/v1/memories?session_id=zanzibar")
     container.access_log.flush()
     home = container.settings.paths
-    for file in home.root.glob("people.sqlite*"):
+    for file in home.root.glob("home.sqlite*"):
         assert b"zanzibar" not in file.read_bytes()
 
 
@@ -99,7 +98,7 @@ def test_what_the_owner_asks_is_noted_nowhere(owner, container):
     owner.write("The port is 8123")
     owner.recall("port")
     assert entries(owner) == []
-    assert not container.settings.paths.people.exists()
+    assert not container.settings.paths.home.exists()
 
 
 def test_only_who_manages_the_home_reads_it(ada, app, container, owner):
@@ -146,18 +145,15 @@ def test_of_a_long_list_the_first_ids_are_kept_and_the_number_is_told(ada, owner
 
 @pytest.fixture
 def people(tmp_path):
-    people = People(PeopleFile(HomePaths(tmp_path).people))
-    yield people
-    people.close()
+    return People(HomeFile(HomePaths(tmp_path).home))
 
 
 @pytest.fixture
 def log(people, tmp_path):
-    operations = Operations(OperationsFile(tmp_path / "operations.sqlite"), lambda text: text)
+    operations = Operations(HomeFile(tmp_path / "home.sqlite"), lambda text: text)
     log = AccessLog(people, operations)
     yield log
     log.close()
-    operations.close()
 
 
 def entry(number, at=None):
@@ -167,7 +163,7 @@ def entry(number, at=None):
 def test_what_is_written_is_on_the_disk_at_once_and_so_is_what_was_read_before(log, people):
     log.note(entry(1))
     log.write(entry(2))
-    with people._tables.reading() as db:
+    with people._tables.read() as db:
         found = log_table.page(db, AccessQuery(), 10, None)
     assert [one.request_id for one in found] == ["request-2", "request-1"]
 
@@ -189,7 +185,7 @@ def test_what_is_old_or_too_much_goes(people):
     people.add_accesses([entry(number, at=f"2026-01-{number:02}T00:00:00.000Z") for number in range(1, 10)])
     people.prune_accesses("2026-01-03T00:00:00.000Z")
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("9876543")
-    with people._tables.writing() as db:
+    with people._tables.write() as db:
         log_table.prune(db, "2026-01-01T00:00:00.000Z", max_rows=2)
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("98")
 
@@ -254,9 +250,8 @@ def entries_on_disk(container):
     container.access_log._stopped.set()
 
     def read():
-        people = People(PeopleFile(container.settings.paths.people))
+        people = People(HomeFile(container.settings.paths.home))
         found = people.list_accesses(AccessQuery(), 100, None)
-        people.close()
         return [(one.person, one.action, one.status) for one in found]
 
     return read
@@ -317,9 +312,8 @@ def test_commands_about_people_are_noted(home):
     run("user", "revoke", "ada")
     run("user", "remove", "ada", "--yes")
     run("user", "remove", "ada", "--yes", code=1)
-    people = People(PeopleFile(home.paths.people))
+    people = People(HomeFile(home.paths.home))
     found = people.list_accesses(AccessQuery(), 100, None)
-    people.close()
     assert {one.person for one in found} == {OWNER}
     assert [(one.action, one.workspace) for one in found] == [
         ("DELETE /v1/people/<person_id>", "default"),

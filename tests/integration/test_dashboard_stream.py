@@ -13,8 +13,8 @@ from pipeline.services.people import (
     revoke,
     ungrant,
 )
+from pipeline.store.home_file import HomeFile
 from pipeline.store.people import People
-from pipeline.store.people_file import PeopleFile
 from tests.support.stack import HOST, Stack, wait_until
 from tests.support.team import make_token
 from web.dashboard.live import MOST_HELD
@@ -97,9 +97,7 @@ def test_a_stream_does_not_hold_up_the_end(stack):
 def shared(stack):
     """A stack of several people, with a token of Ada's, and the people."""
     token = make_token(stack.home, "Ada", default="reader")
-    people = People(PeopleFile(HomePaths(stack.home).people))
-    yield stack, token, people
-    people.close()
+    return stack, token, People(HomeFile(HomePaths(stack.home).home))
 
 
 def ends_without_asking_for_more(read_until):

@@ -144,10 +144,9 @@ def test_encrypting_erases_plain_files_every_time(home, key_file, tmp_path, monk
     live_a_day(home, WORDS, remote, monkeypatch)
     paths.logs.mkdir(exist_ok=True)
     (paths.logs / "worker.log").write_text(f"ValueError: {WORDS[0]}\n")
-    (paths.root / "operations.damaged").write_bytes(f"SQLite format 3\0 {WORDS[1]}".encode())
     # The test would prove nothing if a plain data directory had none of them.
     assert {name.rpartition("/")[2] for name, _ in find_words(paths.root, WORDS)} >= {
-        *("events.sqlite", "operations.sqlite", "operations.damaged", "worker.log", "words.vocabulary.json"),
+        *("events.sqlite", "home.sqlite", "worker.log", "words.vocabulary.json"),
     }
     choose_key(paths, key_file)
     encrypt_home(paths)

@@ -49,7 +49,7 @@ def made(tmp_path_factory):
         home.say("Okapis hide", workspace="other")
         people.add_person(home.container.stores.people, "Ann")
         home.container.stores.transcripts.note_read(["u1"])
-    for file in (paths.workspace("default").events, paths.peers, paths.transcripts, paths.people, paths.operations):
+    for file in (paths.workspace("default").events, paths.home):
         fill_all(file)
     return paths.root
 
@@ -78,13 +78,7 @@ def migrate(filled, store_url, monkeypatch):
 
 
 def files_of(paths):
-    return [
-        paths.peers,
-        paths.transcripts,
-        paths.people,
-        paths.operations,
-        *(paths.workspace(name).events for name in paths.workspace_ids()),
-    ]
+    return [paths.home, *(paths.workspace(name).events for name in paths.workspace_ids())]
 
 
 def dump(paths):
@@ -106,7 +100,7 @@ def on_server(url, home, workspace="default", create=False):
 def test_there_and_back_every_row_is_as_it_was(filled, migrate, tmp_path):
     there, back = migrate
     before = dump(filled)
-    for file in (filled.workspace("default").events, filled.peers, filled.people, filled.operations):
+    for file in (filled.workspace("default").events, filled.home):
         rows = before[file.relative_to(filled.root)]
         assert [name for name in rows if not rows[name]] in ([], ["touched"])
     told = there()

@@ -58,16 +58,16 @@ def bob(join):
 def test_a_home_of_one_person_has_no_file_of_people(home, container):
     home.write("The port is 8123")
     assert home.find_ids("port")
-    assert not container.settings.paths.people.exists()
+    assert not container.settings.paths.home.exists()
     assert home.get("/v1/people").get_json()["items"] == []
-    assert not container.settings.paths.people.exists()
+    assert not container.settings.paths.home.exists()
 
 
 def test_what_the_homes_token_asks_opens_no_file_of_people(home, container, ada, monkeypatch):
     def refuse(*_given):
         raise AssertionError("the file of people was opened")
 
-    for asked in ("reading", "writing"):
+    for asked in ("read", "write"):
         monkeypatch.setattr(container.people._tables, asked, refuse)
     home.write("The port is 8123", workspace=TEAM)
     assert home.find_ids("port", workspace=TEAM)
@@ -75,7 +75,7 @@ def test_what_the_homes_token_asks_opens_no_file_of_people(home, container, ada,
 
 def test_a_token_is_hashed_at_rest_and_opens_at_once(container, app):
     token = add_person(container, "Ada", team="reader")
-    with container.people._tables.reading() as db:
+    with container.people._tables.read() as db:
         rows = db.execute("SELECT * FROM token").fetchall()
     assert len(rows) == 1
     assert token not in repr(rows)

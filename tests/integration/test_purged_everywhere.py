@@ -112,7 +112,7 @@ def test_a_reader_of_the_journal_puts_the_purge_off(client, container, home, dig
     digested()
     show_everywhere(client, memory_id)
     flush_notes(container)
-    with closing(sqlite3.connect(home.paths.operations, isolation_level=None)) as reader:
+    with closing(sqlite3.connect(home.paths.home, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM hook_run").fetchone()
         purge(client, memory_id)

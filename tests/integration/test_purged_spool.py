@@ -6,7 +6,7 @@ import pytest
 
 from config.paths import SPOOL_BEGUN, SPOOL_ENDING, WORKSPACE_HEADER
 from pipeline.errors import StoreUnavailable
-from pipeline.services.spool_purge import CLAIMED, scrub_spool
+from pipeline.services.purges import CLAIMED, scrub_spool
 from tests.fakes.in_process import flush_notes
 from tests.integration.test_purged_everywhere import SECRET, list_traces, purge
 from web.app import create_app

@@ -8,7 +8,7 @@ import pytest
 from pipeline.errors import StoreFull
 from pipeline.services import memories, purges
 from pipeline.store import work
-from pipeline.store.operations_file import OperationsFile
+from pipeline.store.home_file import HomeFile
 from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import flush_notes
 from tests.integration.test_purged_copies import is_known, move
@@ -21,7 +21,7 @@ STEPS = [
     (purges, "_purge_journal"),
     (purges.snapshot, "delete_matching_texts_of_store"),
     (purges.hook_runs, "purge"),
-    (OperationsFile, "erase_deleted_data"),
+    (HomeFile, "erase_deleted_data"),
     (SqliteDatabase, "erase_deleted_data"),
     (work, "complete"),
 ]
@@ -53,7 +53,7 @@ def digest_everywhere(digested):
 
 
 def test_a_locked_journal_only_delays_the_rest(client, home, shown, digested):
-    with locked(home.paths.operations):
+    with locked(home.paths.home):
         purge(client, shown)
         # Again, as who got no answer does.
         purge(client, shown)

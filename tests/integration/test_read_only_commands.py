@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import shlex
-import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -189,19 +188,15 @@ class Place:
         return CliRunner().invoke(cli, [*name.split(), *self.line(name)], input="")
 
     def stored(self):
-        """Return every row of every workspace, of people, of peers and of read transcripts, and the runs of hooks."""
+        """Return every row of every workspace, and of the data directory except errors and workers."""
         flush_notes(self.container)
         paths, rows = self.container.settings.paths, {}
         for workspace_id in paths.workspace_ids():
             with self.container.databases.get(workspace_id).read() as db:
                 rows |= {(workspace_id, table): dump(db, table) for table in list_tables(db)}
-        for file in (paths.people, paths.peers, paths.transcripts):
-            if file.exists():
-                with contextlib.closing(sqlite3.connect(file)) as db:
-                    rows |= {(file.name, table): dump(db, table) for table in list_tables(db)}
-        with self.container.stores.operations.opened() as db:
-            rows["", "hook_run"] = dump(db, "hook_run")
-        return rows
+        passing = ("error", "worker")
+        with self.container.stores.operations.read() as db:
+            return rows | {("", table): dump(db, table) for table in list_tables(db) if table not in passing}
 
 
 @contextlib.contextmanager

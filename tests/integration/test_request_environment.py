@@ -54,7 +54,7 @@ def test_nothing_of_an_incognito_request_is_stored(client, container, digested):
     ):
         client.post("/hooks/claude-code", event("", name, **fields), headers=INCOGNITO)
     digested()
-    container.stores.operations.close()
+    container.stores.close()
     assert [one["outcome"] for one in answers] == ["rejected"] * 3
     assert files_with(container.settings.paths.root, "qwyjibofier") == []
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from config.paths import SPOOL_BEGUN, WORKSPACE_HEADER
 from pipeline.errors import StoreUnavailable
-from pipeline.services.spool_purge import scrub_spool
+from pipeline.services.purges import scrub_spool
 from pipeline.store import agent_sessions
 from web.app import create_app
 from web.spool import delivery as module

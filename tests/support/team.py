@@ -4,26 +4,25 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from config.paths import HomePaths
 from pipeline.records.people import Role
 from pipeline.services.people import add_person, add_token, grant
+from pipeline.store.home_file import HomeFile
 from pipeline.store.people import People
-from pipeline.store.people_file import PeopleFile
 from tests.support.stack import ROOT, Stack, wait_until
 
 
 def make_token(home: Path, name: str, *, is_admin: bool = False, **roles: str) -> str:
     """Add somebody with a role in each workspace that is named; return a token of theirs."""
-    people = People(PeopleFile(HomePaths(home).people))
-    try:
+    with closing(HomeFile(HomePaths(home).home)) as file:
+        people = People(file)
         person = add_person(people, name, is_admin=is_admin)
         for workspace, role in roles.items():
             grant(people, person, workspace, Role(role))
         return add_token(people, person, "laptop").secret
-    finally:
-        people.close()
 
 
 def serve_command(*options: str) -> list[str]:

@@ -168,7 +168,7 @@ def _list_files(state: State) -> dict[str, str]:
         "lexical": str(workspace.lexical),
         "snapshots": str(workspace.snapshots),
         "logs": str(paths.logs),
-        "errors": str(paths.operations),
+        "errors": str(paths.home),
     }
 
 

@@ -155,19 +155,19 @@ class PostgresDatabases(Databases):
 
     def ids(self) -> list[str]:
         """List the existing workspaces by name."""
-        with self._server.opened() as home:
+        with self._server.read() as home:
             return [name for (name,) in home.execute("SELECT id FROM workspace ORDER BY id")]
 
     def exists(self, workspace_id: str) -> bool:
         """Return whether a workspace exists; workspaces are never deleted."""
         if self._known.holds(workspace_id):
             return True
-        with self._server.opened() as home:
+        with self._server.read() as home:
             return home.execute("SELECT 1 FROM workspace WHERE id = ?", (workspace_id,)).fetchone() is not None
 
     def states(self) -> Mapping[str, StoreState]:
         """Return the time of the last write and the number of writes, by workspace."""
-        with self._server.opened() as home:
+        with self._server.read() as home:
             rows = home.execute("SELECT id, written_ns, commits FROM workspace ORDER BY id")
             return {name: ((0, written, commits), NO_LOG) for name, written, commits in rows}
 

@@ -8,14 +8,16 @@ from sqlite3 import Connection
 from typing import Any, cast
 
 import psycopg
+from psycopg.abc import AdaptContext, Buffer
+from psycopg.adapt import AdaptersMap, Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.postgres import adapters
 
 from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
-from pipeline.store.database import PeersTables
+from pipeline.store.database import HomeTables
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection, Row, WatchedConnection
 from pipeline.store.postgres.failures import failure_of
-from pipeline.store.postgres.values import VALUES
 
 OLDEST_VERSION = 150000
 DEFAULT_PORT = "5432"
@@ -42,7 +44,7 @@ rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
 """
 
 
-class Server(PeersTables):
+class Server(HomeTables):
     """The server at an address; connections are opened on demand, and some idle ones are kept.
 
     No library's pool: those wait for a dead server until their timeout, and this one fails at once.
@@ -102,25 +104,16 @@ class Server(PeersTables):
             surplus_connection.close()
 
     @contextmanager
-    def opened(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Connection]:
         """Run a transaction on the data directory's tables outside of workspaces; roll back on any error."""
         with self.begun("BEGIN", of_workspace=False) as (home, _):
             yield cast("Connection", home)
             home.commit()
 
+    read = write
+
     def erase_deleted_data(self) -> None:
         """Do nothing: the server manages deleted rows itself."""
-
-    @property
-    def has_peers(self) -> bool:
-        """Return whether another machine or a remote was ever added."""
-        with self.opened() as db:
-            row = db.execute("SELECT EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM remote)").fetchone()
-            return bool(row[0])
-
-    @property
-    def state(self) -> None:
-        """Return nothing: only a query shows whether there were writes."""
 
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
@@ -207,3 +200,62 @@ def _put_first(leader: tuple[str, str] | None, address: dict[str, Any]) -> dict[
         strict=True,
     )
     return address | {"host": ",".join(host), "port": ",".join(port)}
+
+
+class _WholeNumber(Dumper):
+    """An integer or a boolean, in 64 bits as in SQLite."""
+
+    def dump(self, obj: int) -> bytes:
+        return b"%d" % obj
+
+    def quote(self, obj: int) -> bytes:
+        return b"'%d'::int8" % obj
+
+
+class _Number(Dumper):
+    """A number, which would otherwise be a decimal."""
+
+    def dump(self, obj: float) -> bytes:
+        return repr(float(obj)).encode()
+
+    def quote(self, obj: float) -> bytes:
+        return b"'%b'::float8" % self.dump(obj)
+
+
+class _DecimalFraction(Loader):
+    """A sum of the server: an integer or a number."""
+
+    def load(self, data: Buffer) -> int | float:
+        text = bytes(data)
+        return int(text) if text.lstrip(b"-").isdigit() else float(text)
+
+
+class _Truth(Loader):
+    """A boolean."""
+
+    def load(self, data: Buffer) -> int:
+        return int(bytes(data) == b"t")
+
+
+class Values(AdaptContext):
+    """The adapters of a connection, so that values are converted as with SQLite."""
+
+    def __init__(self) -> None:
+        self._adapters = AdaptersMap(adapters)
+        for kind in (int, bool):
+            self._adapters.register_dumper(kind, _WholeNumber)
+        self._adapters.register_dumper(float, _Number)
+        self._adapters.register_loader("numeric", _DecimalFraction)
+        self._adapters.register_loader("bool", _Truth)
+
+    @property
+    def connection(self) -> None:
+        """Return no connection: the adapters are for all connections."""
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        """Return the adapters for sending and reading values."""
+        return self._adapters
+
+
+VALUES = Values()

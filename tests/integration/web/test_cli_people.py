@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from config.paths import HomePaths
 from pipeline.errors import AnswerLost
 from pipeline.services.people import find_caller
+from pipeline.store.home_file import HomeFile
 from pipeline.store.people import People
-from pipeline.store.people_file import PeopleFile
 from tests.fakes.command_line import serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from web.cli import cli
@@ -27,11 +27,7 @@ def run(*arguments, code=0):
 
 
 def caller_of(home, token):
-    people = People(PeopleFile(home.people))
-    try:
-        return find_caller(people, None, token)
-    finally:
-        people.close()
+    return find_caller(People(HomeFile(home.home)), None, token)
 
 
 def test_a_token_is_the_last_line_and_opens_what_was_granted(home):
@@ -107,7 +103,7 @@ def test_who_cannot_be_added_completely_is_not_added(home):
 @pytest.mark.parametrize("arguments", [("工程",), ("ada", "--workspace", "me.bob")])
 def test_a_name_that_is_not_valid_creates_no_file_of_people(home, arguments):
     run("add", *arguments, code=1)
-    assert not home.people.exists()
+    assert not home.home.exists()
 
 
 @pytest.mark.parametrize("command", [["user", "list"], ["workspace", "list"]])
@@ -135,7 +131,7 @@ def test_a_request_whose_answer_was_lost_is_not_repeated(home, monkeypatch):
 
     monkeypatch.setattr("web.client.Client.call", lose)
     assert "the connection broke" in run("add", "ada", code=1)
-    assert not home.people.exists()
+    assert not home.home.exists()
 
 
 def test_copies_are_taken_listed_and_put_back(home):
@@ -157,7 +153,7 @@ def test_copies_are_taken_listed_and_put_back(home):
     assert [caller_of(home, token) for token in (kept, revoked, later)] == [None, None, None]
     copies = json.loads(snapshot("list", "--json").stdout)["items"]
     assert [(one["taken"], one["people"]) for one in copies] == [("before-restore", 2), ("daily", 2)]
-    home.people.unlink()
+    home.home.unlink()
     found = snapshot("restore", taken["name"])
     assert "may be valid again" in found.stderr
     assert caller_of(home, kept) is not None

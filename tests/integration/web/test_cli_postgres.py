@@ -33,7 +33,7 @@ def test_what_is_stored_is_on_the_server_and_in_no_file(home, stack):
     worker.close()
     assert run_json("recall", "which port does staging listen on")["results"][0]["id"] == found
     assert list(home.paths.root.rglob("events.sqlite*")) == []
-    assert list(home.paths.root.rglob("operations.sqlite*")) == []
+    assert list(home.paths.root.rglob("home.sqlite*")) == []
 
 
 def test_workspaces_are_listed_and_looked_at_without_a_stack(home):

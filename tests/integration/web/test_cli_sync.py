@@ -102,7 +102,7 @@ def test_a_home_without_remotes_says_so(home):
     assert run_json("sync", "status") == []
     assert "There is no remote yet" in run("sync", "status").stderr
     assert run_json("sync", "now") == {}
-    assert not home.paths.peers.exists()
+    assert not home.paths.home.exists()
 
 
 def test_a_remote_that_is_gone_is_an_error_that_stands_in_the_status(here, tmp_path, shared):

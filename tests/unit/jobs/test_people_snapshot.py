@@ -6,16 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.errors import NotFound, StoreBusy
+from pipeline.errors import NotFound
 from pipeline.jobs.people_snapshot import restore_people, snapshot_people, take_people_snapshot
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records.people import Person, Role
 from pipeline.services.encryption import choose_key, decrypt_home, encrypt_home
-from pipeline.store import backup, driver, people_file
+from pipeline.store import backup, driver
 from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.backup import Taken
+from pipeline.store.home_file import HomeFile
+from pipeline.store.operations import Operations
 from pipeline.store.people import People, Token
-from pipeline.store.people_file import PeopleFile
 from tests.fakes.in_process import fast_settings, open_worker, run_job
 
 pytestmark = pytest.mark.files
@@ -34,14 +35,13 @@ def paths(tmp_path):
 
 @pytest.fixture
 def folder(paths):
-    return people_file.find_copies(paths.people)
+    return paths.snapshots
 
 
 @contextlib.contextmanager
 def opened(paths):
-    people = People(PeopleFile(paths.people))
-    yield people
-    people.close()
+    with contextlib.closing(HomeFile(paths.home)) as home:
+        yield People(home)
 
 
 def add(paths, name, token="t"):
@@ -69,7 +69,7 @@ def test_a_home_without_people_makes_no_copy(paths, folder):
     with pytest.raises(NotFound):
         take_people_snapshot(paths, NOW)
     assert not folder.exists()
-    assert not paths.people.exists()
+    assert not paths.home.exists()
 
 
 def test_what_changed_is_copied_and_only_that_and_for_its_owner_alone(paths, folder):
@@ -112,10 +112,10 @@ def test_a_copy_is_whole_while_somebody_writes(paths, folder):
     stopped, written = threading.Event(), threading.Semaphore(0)
 
     def write():
-        file, number = PeopleFile(paths.people), 0
+        home, number = HomeFile(paths.home), 0
         while not stopped.is_set():
             number += 1
-            with file.writing() as db:
+            with home.write() as db:
                 db.execute(
                     "INSERT INTO person (id, name, is_admin, added_at) VALUES (?, 'P', 0, ?)", (f"p{number}", AT)
                 )
@@ -124,7 +124,7 @@ def test_a_copy_is_whole_while_somebody_writes(paths, folder):
                     (f"t{number}", f"p{number}", AT),
                 )
             written.release()
-        file.close()
+        home.close()
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -151,12 +151,12 @@ def test_a_copy_is_whole_while_somebody_writes(paths, folder):
 def test_a_file_that_was_lost_is_put_back(paths):
     add(paths, "ada")
     run(paths)
-    backup.remove(paths.people)
+    backup.remove(paths.home)
     problems = []
     restored, aside = restore(paths, on_problem=problems.append)
     assert (restored.at, aside) == (NOW, None)
     assert opens(paths, "ada")
-    assert paths.people.stat().st_mode & 0o777 == 0o600
+    assert paths.home.stat().st_mode & 0o777 == 0o600
     assert "may be valid again" in problems[0]
 
 
@@ -229,8 +229,8 @@ def test_a_damaged_file_is_kept_byte_for_byte_and_it_is_said_that_revocations_ar
     add(paths, "ada")
     run(paths)
     damaged = b"\x00" * 4096
-    backup.remove(paths.people)
-    paths.people.write_bytes(damaged)
+    backup.remove(paths.home)
+    paths.home.write_bytes(damaged)
     problems = []
     _, aside = restore(paths, on_problem=problems.append)
     assert opens(paths, "ada")
@@ -238,21 +238,8 @@ def test_a_damaged_file_is_kept_byte_for_byte_and_it_is_said_that_revocations_ar
     assert "cannot be read" in problems[0]
 
 
-def test_a_file_in_use_is_not_replaced(paths, monkeypatch):
-    monkeypatch.setattr(backup, "BUSY_S", 0.02)
-    add(paths, "ada")
-    run(paths)
-    add(paths, "bob")
-    with contextlib.closing(driver.connect(paths.people)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM person").fetchone()
-        with pytest.raises(StoreBusy):
-            restore(paths)
-    assert opens(paths, "bob")
-
-
-@pytest.mark.parametrize("place", ["replace_store_file", "settle", "put_aside"])
-def test_broken_off_the_old_file_stays_and_the_next_run_ends_it(paths, monkeypatch, place):
+@pytest.mark.parametrize("place", ["_write_copy", "_replace_people", "people.carry_revocations"])
+def test_an_interrupted_restore_changes_nobody(paths, monkeypatch, place):
     add(paths, "ada")
     run(paths)
     add(paths, "bob")
@@ -261,7 +248,7 @@ def test_broken_off_the_old_file_stays_and_the_next_run_ends_it(paths, monkeypat
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(backup, place, crash)
+        patched.setattr(f"pipeline.jobs.people_snapshot.{place}", crash)
         with pytest.raises(ZeroDivisionError):
             restore(paths)
     assert opens(paths, "bob")
@@ -270,21 +257,31 @@ def test_broken_off_the_old_file_stays_and_the_next_run_ends_it(paths, monkeypat
     assert not opens(paths, "bob")
 
 
+def test_a_restore_changes_no_other_table(paths):
+    add(paths, "ada")
+    run(paths)
+    with contextlib.closing(HomeFile(paths.home)) as home:
+        journal = Operations(home, str)
+        journal.record_error("web", "boom")
+        restore(paths)
+        assert [error.message for error in journal.errors(workspace=None, limit=5)] == ["boom"]
+
+
 def test_copies_of_an_encrypted_home_are_encrypted_and_those_from_before_become_so(paths, folder, key_file):
     add(paths, "ada")
     run(paths)
     choose_key(paths, key_file)
-    assert encrypt_home(paths).files == {"people": 2}
+    assert encrypt_home(paths).files == {"home": 2}
     add(paths, "bob")
     with opened(paths) as people:
         people.revoke(["ada-t"], LATER)
     run(paths, NOW + DAY)
-    files = [paths.people, *(one.file for one in backup.snapshots(folder))]
+    files = [paths.home, *(one.file for one in backup.snapshots(folder))]
     assert len(files) == 3
     assert [file for file in files if driver.is_plain(file) or b"hash of" in file.read_bytes()] == []
     older = backup.snapshots(folder)[-1].name
     restore(paths, older)
-    assert not driver.is_plain(paths.people)
+    assert not driver.is_plain(paths.home)
     assert not opens(paths, "ada")
     decrypt_home(paths)
     assert all(driver.is_plain(file) for file in files)
@@ -297,4 +294,4 @@ def test_the_nightly_job_of_a_workspace_copies_them(tmp_path, container, client)
     with contextlib.closing(open_worker(home)) as worker:
         assert run_job(worker, "default", "snapshot").report.counts["people"] == 1
         assert "people" not in run_job(worker, "default", "snapshot").report.counts
-    assert len(backup.snapshots(people_file.find_copies(home.paths.people))) == 1
+    assert len(backup.snapshots(home.paths.snapshots)) == 1

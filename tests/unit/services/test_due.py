@@ -13,8 +13,8 @@ from pipeline.records import Draft, Stage
 from pipeline.services import schedule_scan
 from pipeline.services.schedule_scan import DueFinder, list_clocked_jobs
 from pipeline.store import changes, runs, work
+from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
-from pipeline.store.operations_file import OperationsFile
 from pipeline.store.sqlite import SqliteDatabases
 from pipeline.times import utc_text
 from pipeline.write.accept import accept
@@ -32,7 +32,7 @@ class Home:
         self.paths = HomePaths(folder)
         self.paths.ensure()
         self.databases = SqliteDatabases(self.paths, PROFILE)
-        self.operations = Operations(OperationsFile(self.paths.operations), str)
+        self.operations = Operations(HomeFile(self.paths.home), str)
         # Past the moment in which a file's time says nothing.
         self.now = time.time() + 60
         self.database = self.databases.get("alpha", create=True)
@@ -43,7 +43,6 @@ class Home:
 
     def close(self):
         self.databases.close()
-        self.operations.close()
 
     def find(self):
         return list(self.finder.find(NAMES))

@@ -17,8 +17,8 @@ from pipeline.records import Draft
 from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
 from pipeline.store import backup, driver, encryption, key
 from pipeline.store.driver import PLAIN
+from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
-from pipeline.store.operations_file import OperationsFile
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -79,11 +79,11 @@ def traces(paths, *texts):
 def test_encryption_leaves_nothing_plain_and_loses_nothing(paths, key_file):
     before = contents(paths)
     assert len(before) == 5
-    secret = content(paths.peers)["circle"][0][0]
+    secret = content(paths.home)["circle"][0][0]
     assert set(traces(paths, MARK, secret)) >= set(before)
     choose_key(paths, key_file)
     done = encrypt_home(paths)
-    assert (done.files, done.already, done.left) == ({"peers": 1, "default": 2, "other": 2}, 0, [])
+    assert (done.files, done.already, done.left) == ({"home": 1, "default": 2, "other": 2}, 0, [])
     assert traces(paths, MARK, secret) == []
     assert contents(paths) == before
     assert {file.stat().st_mode & 0o777 for file in (*before, paths.store_key, key_file)} == {0o600}
@@ -94,8 +94,8 @@ def test_what_was_read_of_transcripts_is_encrypted_too(paths, key_file):
     with contextlib.closing(home):
         home.container.stores.transcripts.note_read(["u1"])
     choose_key(paths, key_file)
-    assert encrypt_home(paths).files["transcripts"] == 1
-    assert not driver.is_plain(paths.transcripts)
+    assert encrypt_home(paths).files["home"] == 1
+    assert not driver.is_plain(paths.home)
     home = Home(paths.root)
     with contextlib.closing(home):
         assert home.container.stores.transcripts.list_known(["u1", "u2"]) == {"u1"}
@@ -103,7 +103,7 @@ def test_what_was_read_of_transcripts_is_encrypted_too(paths, key_file):
 
 def test_and_back_without_a_loss(encrypted, key_file):
     before = contents(encrypted)
-    assert decrypt_home(encrypted).files == {"peers": 1, "default": 2, "other": 2}
+    assert decrypt_home(encrypted).files == {"home": 1, "default": 2, "other": 2}
     assert not encrypted.store_key.exists()
     assert key_file.is_file()
     assert contents(encrypted) == before
@@ -263,7 +263,7 @@ def test_half_of_the_files_are_as_good_as_all(paths, key_file, monkeypatch, way,
         assert traces(paths, MARK, "Written in between") == []
     else:
         assert all(driver.is_plain(file) for file in encryption.list_all(paths))
-    assert find_store_key(paths.peers) == (paths.store_key if way == "encrypt" else None)
+    assert find_store_key(paths.home) == (paths.store_key if way == "encrypt" else None)
     assert "Written in between" in str(content(paths.workspace("other").events))
 
 
@@ -364,36 +364,36 @@ def test_a_plain_home_never_asks_for_a_key(tmp_path):
         assert find_store_key(tmp_path / place) is None
     (tmp_path / "store.key").touch()
     segments = [str(folder) for folder in HomePaths(tmp_path).workspace("w").segment_folders]
-    for place in ("peers.sqlite", "workspaces/w/events.sqlite", "workspaces/w/snapshots/x.sqlite", *segments):
+    for place in ("home.sqlite", "workspaces/w/events.sqlite", "workspaces/w/snapshots/x.sqlite", *segments):
         assert find_store_key(tmp_path / place) == tmp_path / "store.key"
     with pytest.raises(KeyUnavailable, match="names no key"):
-        driver.connect(Path(tmp_path / "peers.sqlite"), "rwc")
-    assert not (tmp_path / "peers.sqlite").exists()
+        driver.connect(Path(tmp_path / "home.sqlite"), "rwc")
+    assert not (tmp_path / "home.sqlite").exists()
 
 
 def test_a_data_directory_of_an_earlier_version_is_named_and_sealed_by_encrypting_again(encrypted):
     """Before, the journal and the words of the search index stayed plain."""
     name, place = key.named(encrypted.store_key), encrypted.workspace("default")
     encrypted.store_key.unlink()
+    encrypted.home.unlink()
     segments = [(folder, build_segment(folder, [(1, [MARK.lower()])])) for folder in place.segment_folders]
-    journal = Operations(OperationsFile(encrypted.operations), str)
+    journal = Operations(HomeFile(encrypted.home), str)
     journal.record_error("digest", MARK)
-    journal.close()
     encrypted.store_key.write_text("\n".join(map(str, name)))
     plain = {file.name for file in describe_encryption(encrypted).plain}
-    assert plain == {"operations.sqlite", "words.vocabulary.json", "fields.json"}
-    assert encrypt_home(encrypted).files["operations"] == 1
+    assert plain == {"home.sqlite", "words.vocabulary.json", "fields.json"}
+    assert encrypt_home(encrypted).files["home"] == 1
     assert describe_encryption(encrypted).plain == ()
     assert traces(encrypted, MARK, MARK.lower()) == []
     for folder, name in segments:
         assert load_segment(folder, name).posting(MARK.lower())[0].tolist() == [1]
-    journal = Operations(OperationsFile(encrypted.operations), str)
+    journal = Operations(HomeFile(encrypted.home), str)
     assert [error.message for error in journal.errors(workspace=None, limit=5)] == [MARK]
-    journal.close()
 
 
-def test_a_damaged_journal_is_erased_because_no_text_of_it_may_stay_plain(paths, key_file):
-    paths.operations.write_bytes(PLAIN + MARK.encode() * 1000)
+def test_a_damaged_file_is_named_because_its_texts_stay_plain(paths, key_file):
+    paths.home.write_bytes(PLAIN + MARK.encode() * 1000)
     choose_key(paths, key_file)
-    assert encrypt_home(paths).left == []
-    assert not paths.operations.exists()
+    [problem] = encrypt_home(paths).left
+    assert str(paths.home) in problem
+    assert describe_encryption(paths).plain == (paths.home,)

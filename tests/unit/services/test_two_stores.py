@@ -1,4 +1,4 @@
-"""What is written to two stores is in both or in neither, wherever it is interrupted, and moves do not race."""
+"""A batch for two stores that fails is in neither, or is completed by sending it again; moves do not race."""
 
 import contextlib
 import itertools
@@ -12,9 +12,9 @@ from pipeline.errors import Conflict, InvalidField, NotFound, StoreFull, StoreUn
 from pipeline.records import PERSONAL, Draft, EdgeDraft, EdgeKind, Filter, Outcome, Revision
 from pipeline.services import memories
 from pipeline.services.purges import finish_purges
-from pipeline.store import memories as stored, unfinished_writes
-from pipeline.write import accept, two_stores
-from pipeline.write.two_stores import finish_unfinished
+from pipeline.store import memories as stored, unfinished_moves
+from pipeline.write import accept, move
+from pipeline.write.move import finish_moves
 
 OURS = "The port of billing is 8123"
 MINE = "I prefer tabs over spaces"
@@ -45,7 +45,7 @@ def texts(workspace):
 
 def list_unfinished(workspace):
     with workspace.database.read() as db:
-        return [name for kind in ("move", "batch") for name in unfinished_writes.list_names(db, kind)]
+        return unfinished_moves.list_ids(db)
 
 
 def write_batch(workspace, *more):
@@ -74,11 +74,10 @@ ERRORS = [sqlite3.IntegrityError("UNIQUE"), StoreFull("the disk is full"), Kille
 # A batch
 
 
-def test_a_batch_arrives_in_both_stores_and_nothing_is_left_to_do(here):
+def test_a_batch_arrives_in_both_stores(here):
     receipts = write_batch(here, Draft("Third"))
     assert [one.outcome for one in receipts] == [Outcome.CREATED] * 3
     assert (texts(here), texts(here.person)) == (sorted([OURS, "Third"]), [MINE])
-    assert list_unfinished(here) == []
 
 
 @pytest.mark.parametrize("scope", [PERSONAL, None])
@@ -91,18 +90,13 @@ def test_an_edge_that_leads_nowhere_keeps_the_batch_out_of_both(here, scope):
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("step", ["write_one", "add", "drop"])
 @pytest.mark.parametrize("number", [0, 1])
-def test_whatever_fails_at_whatever_step_the_batch_is_in_both_or_in_neither(here, monkeypatch, step, number, error):
-    module = accept if step == "write_one" else unfinished_writes
+def test_a_batch_that_fails_before_a_commit_is_in_neither(here, monkeypatch, number, error):
     with monkeypatch.context() as broken:
-        fail_at(broken, module, step, number, error)
+        fail_at(broken, accept, "write_one", number, error)
         with contextlib.suppress(sqlite3.Error, StoreUnavailable, Killed):
             write_batch(here)
-    if here.exists:
-        finish_unfinished(here)
-        assert list_unfinished(here) == []
-    assert (texts(here), texts(here.person)) in (([], []), ([OURS], [MINE]))
+    assert (texts(here), texts(here.person)) == ([], [])
 
 
 def break_commit(monkeypatch, database, error):
@@ -119,36 +113,15 @@ def break_commit(monkeypatch, database, error):
 
 
 @pytest.mark.parametrize("error", [StoreFull("the disk is full"), Killed()], ids=["full", "killed"])
-def test_interrupted_between_the_two_commits_a_batch_is_finished_once(here, monkeypatch, error):
+def test_a_batch_that_fails_between_the_two_commits_is_completed_by_sending_it_again(here, monkeypatch, error):
     memories.write_memory(here, Draft("I like trains", scope=PERSONAL))
     with monkeypatch.context() as broken:
         break_commit(broken, here.person.database, error)
-        with pytest.raises((StoreUnavailable, Killed)) as raised:
+        with pytest.raises((StoreUnavailable, Killed)):
             write_batch(here)
-    if isinstance(error, StoreFull):
-        assert "The batch is stored" in str(raised.value)
     assert (texts(here), texts(here.person)) == ([OURS], ["I like trains"])
-    assert finish_unfinished(here) == 1
-    assert texts(here.person) == ["I like trains", MINE]
-    assert finish_unfinished(here) == 0
-    with here.person.database.read() as db:
-        assert [one.merge_count for one in stored.page(db, Filter(), 10, None)] == [0, 0]
-
-
-def test_a_batch_that_was_only_not_marked_as_finished_is_not_written_twice(here, purge, monkeypatch):
-    with monkeypatch.context() as broken:
-        fail_at(broken, unfinished_writes, "drop", 0, Killed())
-        with pytest.raises(Killed):
-            write_batch(here)
-    [mine] = [one for one in list_memories(here.person) if one.content == MINE]
-    purge(here.person, mine.id)
-    assert finish_unfinished(here) == 1
-    assert (texts(here), texts(here.person)) == ([OURS], [])
-
-
-def list_memories(workspace):
-    with workspace.database.read() as db:
-        return stored.page(db, Filter(), 100, None)
+    assert [one.outcome for one in write_batch(here)] == [Outcome.MERGED, Outcome.CREATED]
+    assert (texts(here), texts(here.person)) == ([OURS], ["I like trains", MINE])
 
 
 @pytest.mark.files
@@ -217,7 +190,7 @@ def test_a_move_and_a_purge_at_once_leave_no_copy(here, targets, purge, round_nu
 
 def interrupt_move(here, target, memory_id, monkeypatch, step):
     with monkeypatch.context() as broken:
-        fail_at(broken, two_stores, step, 0, Killed())
+        fail_at(broken, move, step, 0, Killed())
         with pytest.raises(Killed):
             memories.move(here, target, memory_id)
 
@@ -232,9 +205,9 @@ def interrupted(request, here, targets, monkeypatch):
 
 def test_an_interrupted_move_is_finished_by_a_worker(here, targets, interrupted):
     assert texts(here) == [OURS]
-    assert finish_unfinished(here) == 1
+    assert finish_moves(here) == 1
     assert places(OURS, here, *targets) == ["work"]
-    assert finish_unfinished(here) == 0
+    assert finish_moves(here) == 0
     entry = memories.read_record(here, interrupted).history[-1]
     assert (entry.event, entry.detail) == ("moved", {"to": "work", "as": interrupted})
 
@@ -254,7 +227,7 @@ def test_another_target_gets_no_copy_of_an_interrupted_move(here, targets, inter
 def test_a_purge_finishes_an_interrupted_move_and_follows_it(here, targets, purge, interrupted):
     purge(here, interrupted)
     assert places(OURS, here, *targets) == []
-    assert finish_unfinished(here) == 0
+    assert finish_moves(here) == 0
 
 
 def test_nothing_else_changes_a_memory_that_is_being_moved(here, interrupted):
@@ -270,14 +243,14 @@ def test_what_was_purged_where_it_arrived_does_not_come_back(here, targets, purg
     memory_id = memories.write_memory(here, Draft(OURS)).id
     interrupt_move(here, targets[0], memory_id, monkeypatch, "archive_moved_memory")
     purge(targets[0], memory_id)
-    finish_unfinished(here)
+    finish_moves(here)
     assert places(OURS, here, *targets) == []
 
 
 def test_a_move_that_is_refused_leaves_the_memory_as_it_was(here, targets, monkeypatch):
     memory_id = memories.write_memory(here, Draft(OURS)).id
     with monkeypatch.context() as broken:
-        fail_at(broken, two_stores, "take_in", 0, Conflict("nothing is stored there"))
+        fail_at(broken, move, "take_in", 0, Conflict("nothing is stored there"))
         with pytest.raises(Conflict):
             memories.move(here, targets[0], memory_id)
     assert list_unfinished(here) == []

@@ -3,28 +3,22 @@
 import json
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import pytest
 
 from pipeline.errors import StoreUnavailable
-from pipeline.store import driver, operations_file, peers_file, people_file, row_hashes, transcripts
+from pipeline.store import driver, row_hashes
 from pipeline.store.development_data import FIRST_SCHEMA
+from pipeline.store.home_file import HomeFile
 from pipeline.store.key import StoreKey
 from pipeline.store.migrations import MIGRATIONS, is_migrated, make_ready
 from tests.fakes.old_directory import unpack_old_directory
 
 pytestmark = pytest.mark.files
 
-FILES = {
-    "operations.sqlite": operations_file.MIGRATIONS,
-    "peers.sqlite": peers_file.MIGRATIONS,
-    "people.sqlite": people_file.MIGRATIONS,
-    "transcripts.sqlite": transcripts.MIGRATIONS,
-    "workspaces/default/events.sqlite": MIGRATIONS,
-    "workspaces/me/events.sqlite": MIGRATIONS,
-    "workspaces/project-1afbf223/events.sqlite": MIGRATIONS,
-}
-WORKSPACES = [name for name in FILES if name.startswith("workspaces/")]
+HOME_FILES = ["operations.sqlite", "peers.sqlite", "people.sqlite", "transcripts.sqlite"]
+WORKSPACES = [f"workspaces/{name}/events.sqlite" for name in ("default", "me", "project-1afbf223")]
 # What the import drops or changes; every other value stays as it is.
 DROPPED = {"bridge", "useful_term", "transcript", "_sqlite_migrations", "sqlite_sequence"}
 FORGOTTEN = {"session_branches", "known_branches"}
@@ -43,16 +37,16 @@ def directory(request, tmp_path, encrypt_stores):
     folder = unpack_old_directory(tmp_path / "home")
     if request.param == "encrypted":
         encrypt_stores()
-        for name in FILES:
+        for name in (*HOME_FILES, *WORKSPACES):
             with closing(driver.connect(folder / name)) as source:
                 driver.export(source, folder / "encrypted", StoreKey(folder, "5a" * 32))
             (folder / "encrypted").replace(folder / name)
     return folder
 
 
-def open_file(file, migrations):
+def open_store(file):
     connection = driver.connect(file)
-    make_ready(connection, file, migrations, snapshots=file.parent / "snapshots")
+    make_ready(connection, file, MIGRATIONS, snapshots=file.parent / "snapshots")
     return connection
 
 
@@ -81,41 +75,65 @@ def describe(db):
     )
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_keeps_its_rows(directory, name):
-    with closing(driver.connect(directory / name)) as db:
-        before = read_rows(db)
-    assert not is_migrated(directory / name, FILES[name])
-    with closing(open_file(directory / name, FILES[name])) as db:
-        after = read_rows(db)
-    before["meta"] = [row for row in before["meta"] if row["key"] not in FORGOTTEN] if "meta" in before else []
-    # The moved memories are operations for other machines.
-    after["operation"] = [row for row in after.get("operation", []) if row in before["operation"]]
+def check_rows(before, after):
     for table in before.keys() - DROPPED:
         changed = CHANGED.get(table, set())
         assert len(after.get(table, [])) == len(before[table]), table
         assert leave_out(after.get(table, []), changed) == leave_out(before[table], changed), table
+
+
+@pytest.mark.parametrize("name", WORKSPACES)
+def test_a_store_keeps_its_rows(directory, name):
+    with closing(driver.connect(directory / name)) as db:
+        before = read_rows(db)
+    assert not is_migrated(directory / name, MIGRATIONS)
+    with closing(open_store(directory / name)) as db:
+        after = read_rows(db)
+    before["meta"] = [row for row in before["meta"] if row["key"] not in FORGOTTEN]
+    # The moved memories are operations for other machines.
+    after["operation"] = [row for row in after["operation"] if row in before["operation"]]
+    check_rows(before, after)
     assert [row["name"] for row in after["_sqlite_migrations"]] == [FIRST_SCHEMA]
-    assert is_migrated(directory / name, FILES[name])
+    assert is_migrated(directory / name, MIGRATIONS)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_gets_the_tables_of_a_new_one(directory, tmp_path, name):
+def test_the_rows_of_the_other_files_are_in_one_file(directory):
+    before = {}
+    for name in HOME_FILES:
+        with closing(driver.connect(directory / name)) as db:
+            before |= read_rows(db)
+    for _ in range(2):
+        with closing(HomeFile(directory / "home.sqlite")) as home, home.read() as db:
+            check_rows(before, read_rows(db))
+    assert [name for name in HOME_FILES if (directory / name).exists()] == []
+
+
+def test_an_import_that_is_interrupted_is_repeated(directory, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("pipeline.store.home_file.erase", fail)
+        with pytest.raises(sqlite3.OperationalError), HomeFile(directory / "home.sqlite").read():
+            pass
+    with closing(HomeFile(directory / "home.sqlite")) as home, home.read() as db:
+        assert len(db.execute("SELECT * FROM person").fetchall()) == 4
+    assert [name for name in HOME_FILES if (directory / name).exists()] == []
+
+
+@pytest.mark.parametrize("name", WORKSPACES)
+def test_a_store_gets_the_tables_of_a_new_one(directory, tmp_path, name):
     with closing(driver.connect(tmp_path / "new.sqlite", "rwc")) as db:
-        make_ready(db, tmp_path / "new.sqlite", FILES[name])
+        make_ready(db, tmp_path / "new.sqlite", MIGRATIONS)
         tables, statements = describe(db)
-    with closing(open_file(directory / name, FILES[name])) as db:
+    with closing(open_store(directory / name)) as db:
         found_tables, found_statements = describe(db)
-    if name in WORKSPACES:
-        # It has exchanged with another machine, so it keeps a log.
-        assert found_statements.pop("memory_made")
-        found_statements = {key: sql for key, sql in found_statements.items() if not sql.startswith("CREATE TRIGGER")}
+    # It has exchanged with another machine, so it keeps a log.
+    assert found_statements.pop("memory_made")
+    found_statements = {key: sql for key, sql in found_statements.items() if not sql.startswith("CREATE TRIGGER")}
     assert found_tables == tables
     assert found_statements == statements
 
 
 def test_memories_of_branches_become_those_of_the_workspace_with_a_tag(directory):
-    with closing(open_file(directory / "workspaces/default/events.sqlite", MIGRATIONS)) as db:
+    with closing(open_store(directory / "workspaces/default/events.sqlite")) as db:
         columns = "content, scope_kind, scope_id, tags, archived_at IS NULL"
         rows = db.execute(f"SELECT {columns} FROM memory WHERE tags LIKE '%branch:%'")
         tagged = {content: (kind, owner, json.loads(tags), active) for content, kind, owner, tags, active in rows}
@@ -128,7 +146,7 @@ def test_memories_of_branches_become_those_of_the_workspace_with_a_tag(directory
 
 
 def test_the_pairs_of_names_are_found_again_and_the_rest_is_gone(directory):
-    with closing(open_file(directory / "workspaces/default/events.sqlite", MIGRATIONS)) as db:
+    with closing(open_store(directory / "workspaces/default/events.sqlite")) as db:
         assert db.execute("SELECT count(*) FROM bridge").fetchone() == (0,)
         assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'useful_term'").fetchone() == (0,)
         values = dict(db.execute("SELECT key, value FROM meta"))
@@ -136,12 +154,11 @@ def test_the_pairs_of_names_are_found_again_and_the_rest_is_gone(directory):
 
 
 def test_subjects_move_to_their_columns(directory):
-    file = directory / "people.sqlite"
-    with closing(driver.connect(file)) as db:
+    with closing(driver.connect(directory / "people.sqlite")) as db:
         stored = ("https://id.example c 7", "https://id.example d@example.com")
         for number, email in enumerate(stored):
             db.execute("INSERT INTO person VALUES (?, '', 0, '', NULL, ?, NULL)", (str(number), email))
-    with closing(open_file(file, people_file.MIGRATIONS)) as db:
+    with closing(HomeFile(directory / "home.sqlite")) as home, home.read() as db:
         people = {row[0]: row[1:] for row in db.execute("SELECT id, email, issuer, subject FROM person")}
     assert people == {
         "0": (None, "https://id.example", "c 7"),
@@ -154,10 +171,9 @@ def test_subjects_move_to_their_columns(directory):
 
 
 def test_marks_that_may_contain_what_was_said_are_dropped(directory):
-    file = directory / "transcripts.sqlite"
-    with closing(driver.connect(file)) as db:
+    with closing(driver.connect(directory / "transcripts.sqlite")) as db:
         db.execute("INSERT INTO transcript_file (name, agent, mark) VALUES ('s1', 'hooks', 'x')")
-    with closing(open_file(file, transcripts.MIGRATIONS)) as db:
+    with closing(HomeFile(directory / "home.sqlite")) as home, home.read() as db:
         marks = db.execute(
             "SELECT mark IS NULL, count(*) FROM transcript_file WHERE size NOT NULL OR name = 's1' GROUP BY 1"
         )
@@ -173,8 +189,9 @@ def test_a_file_of_another_commit_is_refused_and_stays(directory, name):
             "SELECT migration_set, 'z015_given_up', '2026' FROM _sqlite_migrations LIMIT 1"
         )
         before = read_rows(db)
+    opens = partial(open_store, file) if name in WORKSPACES else HomeFile(directory / "home.sqlite").write
     with pytest.raises(StoreUnavailable, match="another version of Reverie"):
-        open_file(file, FILES[name])
+        opens()
     with closing(driver.connect(file)) as db:
         assert read_rows(db) == before
 
@@ -185,7 +202,7 @@ def test_an_import_that_fails_changes_nothing(directory, monkeypatch):
         before = read_rows(db)
     monkeypatch.setattr("pipeline.store.development_data.row_hashes.update", fail)
     with pytest.raises(StoreUnavailable, match="undone"):
-        open_file(file, MIGRATIONS)
+        open_store(file)
     with closing(driver.connect(file)) as db:
         assert read_rows(db) == before
 

@@ -6,17 +6,13 @@ import pytest
 
 from config.paths import STORE_KEY
 from pipeline.store import operations
+from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
-from pipeline.store.operations_file import OperationsFile
 
 
 @pytest.fixture
 def journal(tmp_path):
-    journal = Operations(
-        OperationsFile(tmp_path / "operations.sqlite"), lambda text: text.replace("secret", "[masked]")
-    )
-    yield journal
-    journal.close()
+    return Operations(HomeFile(tmp_path / "home.sqlite"), lambda text: text.replace("secret", "[masked]"))
 
 
 def test_an_error_is_masked_and_cut_before_it_is_kept(journal):
@@ -42,7 +38,7 @@ def test_a_journal_that_is_deleted_comes_back(journal, tmp_path):
 
 
 def test_an_error_that_cannot_be_kept_is_printed(journal, tmp_path, capsys):
-    (tmp_path / "operations.sqlite").mkdir()
+    (tmp_path / "home.sqlite").mkdir()
     journal.record_error("web", "a secret failed")
     assert "web: a [masked] failed (not logged" in capsys.readouterr().err
 
@@ -53,7 +49,7 @@ def test_an_error_that_cannot_be_kept_encrypted_is_printed_without_its_text(jour
     said = capsys.readouterr().err
     assert "quokka" not in said
     assert said.startswith("web: an error (not logged: ")
-    assert not (tmp_path / "operations.sqlite").exists()
+    assert not (tmp_path / "home.sqlite").exists()
 
 
 def test_workers_report_and_are_forgotten(journal):
@@ -66,8 +62,8 @@ def test_workers_report_and_are_forgotten(journal):
 
 
 def test_processes_that_start_at_once_make_the_tables_once(tmp_path):
-    file = tmp_path / "operations.sqlite"
-    journals = [Operations(OperationsFile(file), str) for _ in range(8)]
+    file = tmp_path / "home.sqlite"
+    journals = [Operations(HomeFile(file), str) for _ in range(8)]
     together = threading.Barrier(len(journals))
 
     def report(journal: Operations, owner: str) -> None:
@@ -78,8 +74,6 @@ def test_processes_that_start_at_once_make_the_tables_once(tmp_path):
         for done in [pool.submit(report, journal, f"host:{i}:0") for i, journal in enumerate(journals)]:
             done.result()
     assert len(journals[0].workers()) == len(journals)
-    for journal in journals:
-        journal.close()
 
 
 def test_errors_are_counted_since_a_moment_for_a_workspace_and_the_whole_home(journal, monkeypatch):

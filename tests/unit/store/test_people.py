@@ -3,8 +3,8 @@ import threading
 import pytest
 
 from pipeline.records.people import Caller, Person, Role
+from pipeline.store.home_file import HomeFile
 from pipeline.store.people import People, Token
-from pipeline.store.people_file import PeopleFile
 
 AT, LATER, LATEST = (f"2026-01-0{day}T00:00:00.000Z" for day in (1, 2, 3))
 ADA = Person("ada", "Ada")
@@ -12,9 +12,7 @@ ADA = Person("ada", "Ada")
 
 @pytest.fixture
 def people(tmp_path):
-    people = People(PeopleFile(tmp_path / "people.sqlite"))
-    yield people
-    people.close()
+    return People(HomeFile(tmp_path / "home.sqlite"))
 
 
 def add(people, person=ADA, digest="d", **token):
@@ -33,7 +31,7 @@ def test_reading_makes_no_file(people, tmp_path):
 
 def test_its_owner_alone_may_read_it(people, tmp_path):
     add(people)
-    assert {file.stat().st_mode & 0o077 for file in tmp_path.glob("people.sqlite*")} == {0}
+    assert {file.stat().st_mode & 0o077 for file in tmp_path.glob("home.sqlite*")} == {0}
 
 
 def test_a_caller_has_every_role_that_was_granted(people):
@@ -75,8 +73,8 @@ def test_what_is_revoked_or_removed_opens_nothing(people):
 
 def test_a_file_that_is_replaced_is_opened_anew(people, tmp_path):
     add(people)
-    (tmp_path / "people.sqlite").rename(tmp_path / "away.sqlite")
-    for log in tmp_path.glob("people.sqlite-*"):
+    (tmp_path / "home.sqlite").rename(tmp_path / "away.sqlite")
+    for log in tmp_path.glob("home.sqlite-*"):
         log.unlink()
     assert people.find_caller("d", AT) is None
     add(people, digest="f")

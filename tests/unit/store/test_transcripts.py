@@ -2,14 +2,14 @@ import pytest
 
 from pipeline.store import transcripts
 from pipeline.store.home_file import HomeFile
-from pipeline.store.transcripts import MIGRATIONS, FileMark, Transcripts, hash_name, name_file
+from pipeline.store.transcripts import FileMark, Transcripts, hash_name, name_file
 
 FILE = name_file("claude-code", "/home/ann/okapi.jsonl")
 
 
 @pytest.fixture
 def known(tmp_path):
-    return Transcripts(HomeFile(tmp_path / "transcripts.sqlite", MIGRATIONS))
+    return Transcripts(HomeFile(tmp_path / "home.sqlite"))
 
 
 def test_what_was_read_is_known_by_its_names(known):
@@ -52,7 +52,7 @@ def test_a_file_that_is_put_in_its_place_is_made_ready_too(known, tmp_path):
     known.note_read(["u1"])
     empty = tmp_path / "empty"
     empty.touch()
-    for log in tmp_path.glob("transcripts.sqlite-*"):
+    for log in tmp_path.glob("home.sqlite-*"):
         log.unlink()
-    empty.replace(tmp_path / "transcripts.sqlite")
+    empty.replace(tmp_path / "home.sqlite")
     assert known.list_known(["u1"]) == set()

@@ -6,8 +6,8 @@ from flask import Flask
 from config.settings import Settings
 from pipeline.records.people import Person
 from pipeline.services.people import add_person, add_token, revoke
+from pipeline.store.home_file import HomeFile
 from pipeline.store.people import People
-from pipeline.store.people_file import PeopleFile
 from web.connections import BY_PROXY
 from web.listener import Listener, ListenerRefused, check_listener
 from web.security import register_security
@@ -74,9 +74,7 @@ def test_the_public_name_is_ours_at_any_port(host, status):
 
 @pytest.fixture
 def people(tmp_path):
-    people = People(PeopleFile(tmp_path / "people.sqlite"))
-    yield people
-    people.close()
+    return People(HomeFile(tmp_path / "home.sqlite"))
 
 
 def test_beyond_loopback_there_is_a_proxy_or_nothing(people):
