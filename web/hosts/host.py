@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
+from types import MappingProxyType
 from typing import Any, Literal
 
 from web.hosts.entries import HookEntry, HostEntry, JsonMember, NamedHooks, PluginFile, RulesBlock, TomlTable
 from web.hosts.environment import MAIN, HostEnvironment, Installation, RemoteServer
-from web.hosts.team_entries import is_remote
+from web.hosts.team_entries import describe_with_headers, is_remote
 
 NAME = "reverie"
 
@@ -143,6 +144,23 @@ def server_entries(key: str, server: Mapping[str, Any]) -> tuple[JsonMember, Jso
 def project_server(host_env: HostEnvironment, reverie: Installation) -> RemoteServer | None:
     """Return the team server, if a project's files should contain its address."""
     return None if host_env.project is None else reverie.server
+
+
+def server_of_project(
+    host_env: HostEnvironment,
+    reverie: Installation,
+    reference: str,
+    team: Mapping[str, str] = MappingProxyType({}),
+    local: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return the MCP entry with the address of a project's team server, or else that of a stdio server.
+
+    `reference` is the host's syntax for the token's variable; `team` and `local` are options of either entry.
+    """
+    server = project_server(host_env, reverie)
+    if server is None:
+        return stdio_server(host_env, reverie, **local)
+    return describe_with_headers(server, reference, **team)
 
 
 def find_existing(root: Path, names: Sequence[str], otherwise: str) -> Path:

@@ -20,9 +20,10 @@ TOKEN_VARIABLE = "TEAM_MEMORY_TOKEN"  # noqa: S105 - a variable's name
 _HELPER = re.compile(rf"(?:^|[\\/\s'\"]){re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+{HEADERS}\s")
 
 
-def describe_with_headers(server: RemoteServer, reference: str, kind: str | None = None) -> dict[str, Any]:
+def describe_with_headers(server: RemoteServer, reference: str, **options: str) -> dict[str, Any]:
     """Return an entry for a project; `reference` is the host's syntax for the value of a variable."""
-    return ({} if kind is None else {"type": kind}) | {
+    return {
+        **options,
         "url": server.url + PATH,
         "headers": {"Authorization": f"Bearer {reference}"} | _workspace(server),
     }
