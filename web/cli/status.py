@@ -165,10 +165,6 @@ def _ask_server(client: "Client", settings: Settings) -> dict[str, Any]:
     return report
 
 
-def _format_data_directory(report: Mapping[str, Any]) -> str:
-    return f"{report['home']}, encrypted" if report["encrypted"] else str(report["home"])
-
-
 def _print_status(report: dict[str, Any]) -> None:
     _print_problems(report)
     _print_spool(report["spool"])
@@ -181,7 +177,7 @@ def _print_status(report: dict[str, Any]) -> None:
     pairs = [
         ("server", f"{report['url']} {answer}"),
         ("encoder", report["encoder"]),
-        ("data", _format_data_directory(report)),
+        ("data", f"{report['home']}{', encrypted' if report['encrypted'] else ''}"),
         ("here", here),
     ]
     print_pairs([*pairs, ("switches", switches or None)])
@@ -201,19 +197,15 @@ def _print_status(report: dict[str, Any]) -> None:
             ],
             right=["memories", "pending", "failed"],
         )
-    _print_waiting_turns(report)
+    for workspace in report["workspaces"]:
+        if workspace["waiting"]:
+            click.echo(f"{workspace['id']}: {plain(workspace['waiting'])}")
     if report["sessions"] is not None and report["sessions"]["text"]:
         click.echo(f"\n{plain(report['sessions']['text'])}")
     if report["errors"]:
         click.echo("\nrecent errors")
         for error in report["errors"]:
             click.echo(f"  {local_second(error['at'])}  {error['component']}: {plain(error['message'])}")
-
-
-def _print_waiting_turns(report: Mapping[str, Any]) -> None:
-    for workspace in report["workspaces"]:
-        if workspace["waiting"]:
-            click.echo(f"{workspace['id']}: {plain(workspace['waiting'])}")
 
 
 @click.command(cls=Command)

@@ -9,9 +9,8 @@ from typing import Any
 from web.hosts.entries import CannotEdit
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import CLAUDE_CODE, list_hooks
-from web.hosts.host import NAME, Host, Target, mcp_target, rules_target, server_of_project
+from web.hosts.host import NAME, TOKEN_VARIABLE, Host, Target, mcp_target, rules_target, server_of_project
 from web.hosts.installed_files import read
-from web.hosts.team_entries import TOKEN_VARIABLE
 
 # Claude Code ignores a settings file completely if it contains an unknown event.
 EVENTS_SINCE = (2, 1, 63)

@@ -13,8 +13,10 @@ from web.hosts.environment import MAIN, HostEnvironment, Installation
 from web.hosts.hook_entries import CLINE, COPILOT, GEMINI, OPENCODE, PI, QWEN_CODE, list_hooks
 from web.hosts.host import (
     NAME,
+    TOKEN_VARIABLE,
     Host,
     Target,
+    describe_with_headers,
     find_existing,
     is_our_server,
     list_agents_rules,
@@ -26,7 +28,6 @@ from web.hosts.host import (
     stdio_server,
 )
 from web.hosts.plugin_file import plugin_target
-from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
 AMP_APPROVAL = "Amp starts the server of a project only after `amp mcp approve reverie`"
 # Amp, opencode and pi read only the first of these files.

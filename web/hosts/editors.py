@@ -6,8 +6,16 @@ from pathlib import Path
 
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import ANTIGRAVITY, CURSOR, describe_named_hooks, list_hooks
-from web.hosts.host import Host, Target, list_agents_rules, mcp_target, rules_target, server_of_project, stdio_server
-from web.hosts.team_entries import TOKEN_VARIABLE
+from web.hosts.host import (
+    TOKEN_VARIABLE,
+    Host,
+    Target,
+    list_agents_rules,
+    mcp_target,
+    rules_target,
+    server_of_project,
+    stdio_server,
+)
 
 # Copilot CLI reads this file of VS Code too.
 INSTRUCTIONS = ".github/instructions/reverie.instructions.md"
