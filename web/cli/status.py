@@ -197,15 +197,19 @@ def _print_status(report: dict[str, Any]) -> None:
             ],
             right=["memories", "pending", "failed"],
         )
-    for workspace in report["workspaces"]:
-        if workspace["waiting"]:
-            click.echo(f"{workspace['id']}: {plain(workspace['waiting'])}")
+    _print_waiting_turns(report)
     if report["sessions"] is not None and report["sessions"]["text"]:
         click.echo(f"\n{plain(report['sessions']['text'])}")
     if report["errors"]:
         click.echo("\nrecent errors")
         for error in report["errors"]:
             click.echo(f"  {local_second(error['at'])}  {error['component']}: {plain(error['message'])}")
+
+
+def _print_waiting_turns(report: Mapping[str, Any]) -> None:
+    for workspace in report["workspaces"]:
+        if workspace["waiting"]:
+            click.echo(f"{workspace['id']}: {plain(workspace['waiting'])}")
 
 
 @click.command(cls=Command)
