@@ -178,7 +178,7 @@ from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from web.app import create_app
-import web.cli.memories, web.cli.recall, web.cli.lifecycle, web.hooks.client, web.mcp.server
+import web.cli.memories, web.cli.recall, web.cli.lifecycle, web.hooks.client, web.mcp.front
 import workers.schedule, workers.tasks
 container = WebContainer(load_settings(), lambda workspace, stage: None)
 client = create_app(container).test_client()

@@ -29,9 +29,8 @@ from pipeline.write.fields import DETAILS
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, scratch_folder
 from web.app import create_app
 from web.hooks.claude_code import HANDLERS
-from web.mcp.front import SessionSubscriptions
+from web.mcp.front import SessionSubscriptions, ToolCaller, build_server
 from web.mcp.full_tools import PROFILES
-from web.mcp.server import ToolCaller, build_server
 
 pytestmark = pytest.mark.timeout(120)
 

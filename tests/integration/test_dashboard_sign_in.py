@@ -11,7 +11,7 @@ from flask.sessions import SecureCookieSessionInterface
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
 from web.app import create_app
-from web.dashboard.holder import Holder
+from web.dashboard.shared_sessions import Holder
 from web.dashboard.sign_in import (
     LINK_LIFETIME_S,
     MOST_LINKS,

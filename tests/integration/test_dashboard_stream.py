@@ -17,7 +17,7 @@ from pipeline.store.home_file import HomeFile
 from pipeline.store.people import People
 from tests.support.stack import HOST, Stack, wait_until
 from tests.support.team import make_token
-from web.dashboard.live import MOST_HELD
+from web.dashboard.pages.timeline import MOST_HELD
 
 EVENTS = "/w/default/timeline/events"
 # Without the end of the line before it, a header that ends with 0 would look like it.

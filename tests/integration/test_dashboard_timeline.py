@@ -9,7 +9,7 @@ import pytest
 from pipeline.store import changes
 from pipeline.store.work import DIGESTION_STAGES
 from tests.fakes.dashboard import sign_in
-from web.dashboard.live import EXTENSION
+from web.dashboard.pages.timeline import EXTENSION
 from web.dashboard.view import PAGE_SIZE
 
 TIMELINE = "/w/default/timeline"

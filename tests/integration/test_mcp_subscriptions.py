@@ -21,7 +21,7 @@ from web import streams
 from web.api import events
 from web.app import create_app
 from web.lazy_app import MAX_BODY_BYTES
-from web.mcp import notification_stream
+from web.mcp import route
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -200,7 +200,7 @@ def test_many_changes_are_one_notification_per_resource(session):
 
 
 def test_a_long_history_arrives_in_parts(session, monkeypatch):
-    monkeypatch.setattr(notification_stream, "MAX_NOTIFICATIONS", 1)
+    monkeypatch.setattr(route, "MAX_NOTIFICATIONS", 1)
     session.subscribe(BRIEF)
     session.remember("The crane lifts on Mondays")
     with session.stream() as stream:
@@ -211,7 +211,7 @@ def test_a_long_history_arrives_in_parts(session, monkeypatch):
 def test_a_session_without_subscriptions_occupies_no_thread(session):
     with session.stream() as stream:
         assert stream.drain() == []
-        assert stream.retries[-1] == notification_stream.IDLE_RETRY_MS
+        assert stream.retries[-1] == route.IDLE_RETRY_MS
 
 
 def test_only_the_newest_stream_sends(session):
@@ -382,7 +382,7 @@ class Host:
 @pytest.fixture
 def converse(home, monkeypatch):
     """Run a conversation with a host."""
-    monkeypatch.setattr(notification_stream, "IDLE_RETRY_MS", 100)
+    monkeypatch.setattr(route, "IDLE_RETRY_MS", 100)
 
     def run(conversation):
         async def talk(port):

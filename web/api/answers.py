@@ -1,8 +1,9 @@
 """The answers of the API. The OpenAPI document is generated from them, and tests compare real answers with them."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -17,9 +18,12 @@ from pydantic import (
 )
 
 from pipeline.anchors import is_stale
+from pipeline.errors import FieldError
 from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
 from pipeline.records.people import display_name
-from pipeline.records.recall import Channel, ChannelState, Step
+from pipeline.records.recall import Channel, ChannelReport, Step, UsedBridge
+from pipeline.records.sessions import SessionHit
+from pipeline.store.review import Decision
 from pipeline.store.turns import Role as SpeakerRole
 from pipeline.times import utc_text
 
@@ -42,18 +46,26 @@ def is_missing(value: Any) -> bool:
     return value is None or value == []
 
 
-def _without_zeros(parts: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in parts.items() if value}
-
-
 class Answer(BaseModel):
-    """A JSON answer. It reads the attributes of a use case's result, and serializes them."""
+    """A JSON answer. It reads the attributes of a use case's result, and serializes them.
+
+    `of` is the record whose fields it repeats, in their order: it declares only fields that differ. `without` names the
+    fields of the record that no answer shows.
+    """
 
     model_config = ConfigDict(
         extra="forbid", from_attributes=True, validate_by_name=True, validate_by_alias=True, defer_build=True
     )
     # Whether its `id` is the id of a memory. The access log lists the memories of an answer.
     names_memory: ClassVar[bool] = False
+
+    def __init_subclass__(cls, of: type | None = None, without: Collection[str] = (), **config: Any) -> None:
+        """Declare the fields of a record."""
+        super().__init_subclass__(**config)
+        if of is not None:
+            own = inspect.get_annotations(cls)
+            copied = {name: own.get(name, hint) for name, hint in get_type_hints(of).items() if name not in without}
+            cls.__annotations__ = {**copied, **own}
 
 
 class PageAnswer(Answer, Generic[Item]):
@@ -63,11 +75,8 @@ class PageAnswer(Answer, Generic[Item]):
     next_cursor: Cursor
 
 
-class FieldProblem(Answer):
+class FieldProblem(Answer, of=FieldError):
     """One rejected field."""
-
-    loc: str
-    msg: str
 
 
 class Problem(Answer):
@@ -169,16 +178,8 @@ class MemoryPage(PageAnswer[MemoryAnswer]):
     """A page of memories."""
 
 
-class AdmissionAnswer(Answer):
+class AdmissionAnswer(Answer, of=Decision, without=("content_hash",)):
     """The decision of admission about a write: its score from 0 to 1 and the reasons, without the text."""
-
-    id: str
-    at: str
-    outcome: Outcome
-    score: float
-    reasons: list[str]
-    source: Source
-    kind: Kind
 
 
 class EdgeAnswer(Answer):
@@ -209,13 +210,8 @@ class LiftAnswer(Answer):
     contribution: Rounded
 
 
-class UsedBridgeAnswer(Answer):
+class UsedBridgeAnswer(Answer, of=UsedBridge):
     """A vocabulary bridge: the question's term, the hit's name for it, and the memory that shows it, if any."""
-
-    term: str
-    other: str
-    source: str
-    memory_id: str | None
 
 
 class SignalsAnswer(Answer):
@@ -226,7 +222,9 @@ class SignalsAnswer(Answer):
     """
 
     channels: dict[Channel, ChannelSignalAnswer]
-    parts: Annotated[dict[str, Rounded], BeforeValidator(_without_zeros)]
+    parts: Annotated[
+        dict[str, Rounded], BeforeValidator(lambda parts: {name: value for name, value in parts.items() if value})
+    ]
     lifted_by: list[LiftAnswer]
     coverage: Rounded
     closeness: Rounded
@@ -284,27 +282,20 @@ class SessionHitAnswer(Answer):
     best: list[HitAnswer]
 
 
-class FoundSessionAnswer(Answer):
+class FoundSessionAnswer(Answer, of=SessionHit, without=("turn_seq", "is_relevant")):
     """A past session, and the message in it that says most about the query; `score` orders sessions only.
 
     `relevance` is the probability that the session is about the query.
     """
 
     session_id: Name
-    agent: str | None
-    title: str | None
-    at: str
     role: SpeakerRole
-    quote: str
     score: Rounded
     relevance: Rounded
 
 
-class ChannelAnswer(Answer):
+class ChannelAnswer(Answer, of=ChannelReport):
     """The state of a channel."""
-
-    state: ChannelState
-    took_ms: float
 
 
 TeamChannel = Annotated[str, StringConstraints(pattern=r"^team:.+")]

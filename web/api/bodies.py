@@ -47,8 +47,7 @@ from pipeline.records.extraction import Disposition, Extraction
 from pipeline.records.people import Caller
 from pipeline.text.normalize import normalize_id, normalize_tag
 from pipeline.write.fields import Moment, Paragraph, Value, check_tag, resolve_scope
-from web.api.caller_scope import scope_of_caller, scope_of_text, session_of, viewer_of
-from web.api.client_ids import ClientId
+from web.api.caller_scope import ClientId, scope_of_caller, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200
@@ -93,12 +92,8 @@ def _not_a_peers(source: Source) -> Source:
     return source
 
 
-def _to_whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 # JSON has one kind of number: 1.0 is an integer there.
-Whole = BeforeValidator(_to_whole)
+Whole = BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
 GivenSource = Annotated[
     Source,
     Field(strict=False),

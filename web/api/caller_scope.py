@@ -1,7 +1,13 @@
 """Scopes, viewers and sessions of a request, checked against its caller: no person can act as another person."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Annotated
+
+from pydantic import AfterValidator, StringConstraints
+from pydantic_core import PydanticCustomError
+from ulid import ULID
 
 from pipeline.errors import Forbidden
 from pipeline.records import Memory, Scope, ScopeKind, Viewer
@@ -60,3 +66,18 @@ def session_of(session_id: str | None, caller: Caller) -> str | None:
 def _require_self(user: str | None, caller: Caller, loc: str) -> None:
     if caller.person_id is not None and user not in (None, caller.person_id):
         raise Forbidden(f"{loc} names another person. This token belongs to {caller.person_id}; omit the field.")
+
+
+# The clock of a client may be ahead of the server's.
+CLOCK_TOLERANCE_S = 300
+
+
+def _not_in_the_future(ulid: str) -> str:
+    if ULID.from_str(ulid).timestamp > time.time() + CLOCK_TOLERANCE_S:
+        raise PydanticCustomError("future", "must not be from the future")
+    return ulid
+
+
+ClientId = Annotated[
+    str, StringConstraints(pattern=r"^[0-7][0-9A-HJKMNP-TV-Z]{25}$"), AfterValidator(_not_in_the_future)
+]

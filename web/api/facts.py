@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AliasPath, Field
 
-from pipeline.records import Draft, Memory, Page, Source, Trust
+from pipeline.records import Draft, FactKey, Memory, Page, Source, Trust
 from pipeline.services import facts
 from pipeline.services.facts import FactSetting
 from pipeline.text.names import MAX_NAME_CHARS
@@ -68,11 +68,8 @@ def _is_unset(moment: str | None) -> bool:
     return moment == ""
 
 
-class KeyAnswer(Answer):
+class KeyAnswer(Answer, of=FactKey):
     """The canonical subject and attribute of a fact."""
-
-    subject: str
-    attribute: str
 
 
 class FactAnswer(Answer):

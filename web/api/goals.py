@@ -6,6 +6,7 @@ from pydantic import AliasPath, Field
 
 from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source, Trust
 from pipeline.services import goals
+from pipeline.services.goals import GoalEvent
 from pipeline.write.fields import Moment
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer, ScopeAnswer, is_missing
@@ -108,12 +109,8 @@ def change_goal(call: Call, body: GoalPatch, goal_id: str) -> Memory:
     return goals.change_goal(call.workspace, goal_id, body.title, sent)
 
 
-class GoalEventAnswer(Answer):
+class GoalEventAnswer(Answer, of=GoalEvent):
     """An event that advanced a goal, its time, and the memory that describes it, if there is one."""
-
-    at: str
-    text: str
-    memory_id: str | None
 
 
 class GoalRecordAnswer(GoalAnswer):

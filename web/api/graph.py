@@ -4,11 +4,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
-from pipeline.records import EntityKind, Kind, Page, Trust, Viewer
+from pipeline.records import EntityKind, Page, Viewer
 from pipeline.records.people import Caller, Role
 from pipeline.services import entities, timeline
 from pipeline.services.entities import EntityGraph, EntityRecord
-from pipeline.store.arcs import ArcStatus, VisibleArc
+from pipeline.store.arcs import ArcMember, ArcStatus, VisibleArc
 from pipeline.store.entities import MentionedEntity
 from web.api import bodies
 from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
@@ -153,33 +153,19 @@ class ArcsQuery(bodies.ViewerQuery):
     status: ArcStatus | None = None
 
 
-class ArcMemberAnswer(Answer):
+class ArcMemberAnswer(Answer, of=ArcMember, without=("seq",)):
     """A memory of an arc, with the start of its text."""
 
     names_memory: ClassVar[bool] = True
 
-    id: str
-    kind: Kind
-    preview: str
-    occurred_at: str
 
-
-class ArcAnswer(Answer):
+class ArcAnswer(Answer, of=VisibleArc, without=("seq",)):
     """An arc. Title and summary quote its members; `members` lists the last ones in order of time; `size` counts all.
 
     `trust` is `evidence` as soon as one member is.
     """
 
-    id: str
-    title: str
-    summary: str
-    status: ArcStatus
     scope: ScopeAnswer
-    trust: Trust
-    first_at: str
-    last_at: str
-    updated_at: str
-    size: int
     members: list[ArcMemberAnswer]
 
 

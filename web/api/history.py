@@ -1,16 +1,22 @@
-"""Answers from past sessions: what fixed an error, which command works, who changed a file, what often fails."""
+"""Answers from past sessions (what fixed an error, which command works, who changed a file), and what a day changed."""
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AliasPath, Field, StringConstraints
 
+from config.paths import WORKSPACE_ID
 from pipeline.errors import FieldError, InvalidField
-from pipeline.services import history
+from pipeline.services import history, today
 from pipeline.services.history import HistoryReport
-from pipeline.sessions.file_history import CommitTime
-from pipeline.store.agent_sessions import ActionType
+from pipeline.services.today import DayChange, Undo, WorkspaceDay
+from pipeline.sessions.file_history import CommitTime, Decision
+from pipeline.sessions.invocations import Invocation
+from pipeline.times import local_day_start, parse
 from pipeline.write.fields import Moment
+from pipeline.write.tool_actions import ToolTarget
+from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, MemoryAnswer, Name, Rounded
 from web.call import Call
@@ -44,11 +50,8 @@ class PastQuestion(bodies.QueryString):
     limit: Annotated[int, Field(ge=1, le=50)] = 5
 
 
-class StepAnswer(Answer):
+class StepAnswer(Answer, of=ToolTarget):
     """A command or an edited file."""
-
-    type: ActionType
-    target: str
 
 
 class RemedyAnswer(Answer):
@@ -70,23 +73,14 @@ class RemedyAnswer(Answer):
     explanation: str | None
 
 
-class CommandAnswer(Answer):
+class CommandAnswer(Answer, of=Invocation):
     """A command that works: how often it and its variants succeeded, and when and in which session last."""
 
-    command: str
-    type: ActionType
-    successes: int
-    last_at: str
     session_id: Name
 
 
-class DecisionAnswer(Answer):
+class DecisionAnswer(Answer, of=Decision):
     """A conclusion of a session, or a memory of it with its id."""
-
-    kind: str
-    text: str
-    at: str
-    memory_id: str | None
 
 
 class FileSessionAnswer(Answer):
@@ -139,3 +133,63 @@ def ask_history(call: Call, query: PastQuestion) -> HistoryReport:
         return history.find_commands(call.workspace, query.about, query.limit)
     commit = CommitTime(query.commit_subject, query.commit_at) if query.commit_at else None
     return history.explain_file(call.workspace, query.about, commit, query.limit)
+
+
+today_api = Api("today")
+
+
+class DayQuery(bodies.QueryString):
+    """A time, `since` inclusive and `until` exclusive, and one workspace or all.
+
+    Without `since`, the day of the server starts the time; without `until`, it ends now.
+    """
+
+    since: Moment | None = None
+    until: Moment | None = None
+    workspace: Annotated[str, StringConstraints(pattern=f"^{WORKSPACE_ID.pattern}$")] | None = None
+
+
+class UndoAnswer(Answer, of=Undo):
+    """How to undo a change.
+
+    `audit`: undo this entry of the audit trail. `restore` and `archive`: do this with the memory. `value`: set the
+    earlier value of this fact (`subject/attribute`) again. `text`: restore this entry of the memory's history.
+    """
+
+
+class DayChangeAnswer(Answer, of=DayChange, without=("part",)):
+    """A change: the memory as it is now, null if it was purged, and the sentence that it replaced, if any."""
+
+    memory: MemoryAnswer | None
+    undo: UndoAnswer | None
+
+
+class WorkspaceDayAnswer(Answer):
+    """The day of a workspace, the last change first. Many imported memories are counted in `imported` only.
+
+    `more` means that the day had more changes than are listed.
+    """
+
+    workspace: str
+    learned: list[DayChangeAnswer]
+    changed: list[DayChangeAnswer]
+    forgotten: list[DayChangeAnswer]
+    imported: dict[today.DayPart, int] = Field(default_factory=dict)
+    more: bool
+
+
+class DayAnswer(Answer):
+    """The workspaces in which something happened."""
+
+    items: list[WorkspaceDayAnswer]
+
+
+@today_api.route(Endpoint("GET", "/v1/today", answer=DayAnswer, needs=Access.ANYBODY))
+def read_day(call: Call, query: DayQuery) -> dict[str, list[WorkspaceDay]]:
+    """List what was learned, changed and forgotten in a day, by workspace."""
+    now = datetime.now(UTC)
+    since = local_day_start(now.astimezone().date()) if query.since is None else parse(query.since)
+    until = now if query.until is None else parse(query.until)
+    written = today.list_written_since(call.container.databases, since)
+    names = [name for name in written if query.workspace in (None, name) and call.may_enter(name)]
+    return {"items": today.list_day(map(call.enter, names), since, until)}

@@ -6,10 +6,11 @@ from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import MAX_BATCH, EdgeKind, EntityKind, Memory, Page, Receipt, Source, Trust
+from pipeline.records import MAX_BATCH, EdgeKind, HistoryEntry, Memory, Page, Receipt, Source, Trust
 from pipeline.records.people import Role, display_name
 from pipeline.services import memories, sharing
 from pipeline.store.edges import Edge
+from pipeline.store.entities import LinkedEntity
 from pipeline.times import utc_now
 from pipeline.write.state import state_tag
 from web.api import answers, bodies
@@ -78,13 +79,8 @@ class ProvenanceAnswer(Answer):
     admission: answers.AdmissionAnswer | None
 
 
-class EntityAnswer(Answer):
+class EntityAnswer(Answer, of=LinkedEntity):
     """An entity as a memory mentions it."""
-
-    id: str
-    kind: EntityKind
-    name: str
-    surface: str
 
 
 def _name_sessions(detail: dict[str, Any]) -> dict[str, Any]:
@@ -93,12 +89,9 @@ def _name_sessions(detail: dict[str, Any]) -> dict[str, Any]:
     return {**detail, "session_id": display_name(detail["session_id"])}
 
 
-class HistoryAnswer(Answer):
+class HistoryAnswer(Answer, of=HistoryEntry):
     """An earlier state of a memory."""
 
-    at: str
-    event: str
-    content: str | None
     detail: Annotated[dict[str, Any], BeforeValidator(_name_sessions)]
     author: str | None = Field(default=None, exclude_if=answers.is_missing)
 

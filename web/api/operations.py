@@ -13,9 +13,19 @@ from pipeline.jobs.registry import JobStatus
 from pipeline.records import Kind, Page, Source, Stage
 from pipeline.records.people import Role
 from pipeline.services import maintenance, operations
-from pipeline.services.operations import QueueCounts, WorkspaceStatistics, WorkspaceSummary
+from pipeline.services.operations import (
+    IndexStatistics,
+    QueueCounts,
+    WorkspaceSize,
+    WorkspaceStatistics,
+    WorkspaceSummary,
+)
 from pipeline.services.workspace_changes import move_workspace
+from pipeline.store.entities import GraphCounts
+from pipeline.store.journal import MemoryCounts
 from pipeline.store.operations import LoggedError
+from pipeline.store.predictions import PredictionScore
+from pipeline.store.runs import Run
 from pipeline.times import utc_text
 from web.access import Access
 from web.api import bodies
@@ -40,62 +50,42 @@ class EncoderProgressAnswer(Answer):
     embedded: int | None = Field(validation_alias=AliasPath("progress", "embedded"))
 
 
-class WorkspaceAnswer(EncoderProgressAnswer):
+class WorkspaceAnswer(EncoderProgressAnswer, of=WorkspaceSummary, without=("progress",)):
     """A workspace, its number of active memories and its encoder; or why it cannot be read."""
-
-    id: str
-    memories: int | None
-    problem: str | None
 
 
 class WorkspacePage(PageAnswer[WorkspaceAnswer]):
     """The workspaces of the data directory."""
 
 
-class MemoryCountsAnswer(Answer):
+class MemoryCountsAnswer(Answer, of=MemoryCounts):
     """Memories by state, kind and source."""
 
-    active: int
-    archived: int
-    sessions: int
     by_kind: dict[Kind, int]
     by_source: dict[Source, int]
 
 
-class GraphCountsAnswer(Answer):
+class GraphCountsAnswer(Answer, of=GraphCounts):
     """Entities and their links."""
 
-    entities: int
-    mentions: int
 
-
-class IndexAnswer(EncoderProgressAnswer):
+class IndexAnswer(EncoderProgressAnswer, of=IndexStatistics, without=("progress",)):
     """The derived indexes."""
 
-    segment: str | None
-    tail_rows: int
-    passages: int
     encoder: EncoderState
 
 
-class PredictionsAnswer(Answer):
+class PredictionsAnswer(Answer, of=PredictionScore):
     """How many questions of the last seven days were predicted; the rate is null without questions.
 
     `answered` is how many were answered from the store, without a search.
     """
 
-    asked: int
-    foreseen: int
-    answered: int
     hit_rate: Annotated[float | None, PlainSerializer(lambda rate: None if rate is None else round(rate, 4))]
 
 
-class SizeAnswer(Answer):
+class SizeAnswer(Answer, of=WorkspaceSize):
     """The size of each part of a workspace in bytes."""
-
-    events: int
-    vectors: int
-    lexical: int
 
 
 class StatsAnswer(Answer):
@@ -269,17 +259,10 @@ def rebuild_indexes(call: Call) -> RebuildAnswer:
     return RebuildAnswer(queued=operations.rebuild_indexes(call.workspace))
 
 
-class RunAnswer(Answer):
+class RunAnswer(Answer, of=Run, without=("name", "asked_at", "generation")):
     """One run of a job; `ok` is null while it runs; `done` of `total` pieces are finished."""
 
-    id: str
     started_at: str
-    ended_at: str | None
-    ok: bool | None
-    counts: dict[str, int]
-    error: str | None
-    done: int
-    total: int
     took_s: float | None
 
 

@@ -1,4 +1,4 @@
-"""People who share this data directory, their tokens and roles. For its owner and for admins."""
+"""People who share this data directory, their tokens and roles, and the access log. For its owner and for admins."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -9,8 +9,10 @@ from config.paths import WORKSPACE_ID
 from pipeline.records import Page
 from pipeline.records.people import Person, Role
 from pipeline.services import people
-from pipeline.services.people import NewToken, PersonRecord
+from pipeline.services.people import MAX_NAME_CHARS, NewToken, PersonRecord
+from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.people import Token
+from pipeline.write.fields import Moment
 from web.access import Access
 from web.access_log import note_workspace
 from web.api import bodies
@@ -280,3 +282,34 @@ def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
 
 def _read_person(call: Call, person: Person) -> PersonRecord:
     return next(listed for listed in people.list_people(call.container.people) if listed.person.id == person.id)
+
+
+access_log_api = Api("access_log")
+
+
+class AccessLogQuery(bodies.PageQuery):
+    """Filters of the access log: person, workspace and time."""
+
+    person: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
+    workspace: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    since: Moment | None = None
+
+    def record(self) -> AccessQuery:
+        """Return the filters as a record."""
+        return AccessQuery(self.person, self.workspace, self.since)
+
+
+class AccessEntryAnswer(Answer, of=AccessEntry, without=("seq",)):
+    """One request of a person; `memories` counts the memories that it returned or wrote; the list has the first ids."""
+
+    memory_ids: list[str] = Field(default_factory=list)
+
+
+class AccessLogPage(PageAnswer[AccessEntryAnswer]):
+    """A page of the access log."""
+
+
+@access_log_api.route(Endpoint("GET", "/v1/access-log", answer=AccessLogPage, needs=Access.ADMIN))
+def list_accesses(call: Call, query: AccessLogQuery) -> Page[AccessEntry]:
+    """List the requests of people, newest first. The entries contain no text of a memory."""
+    return call.container.access_log.page(query.record(), query.limit, query.before)

@@ -9,7 +9,8 @@ from pipeline.records.people import Role
 from pipeline.services import conflicts, review, turns
 from pipeline.services.conflicts import ConflictAction, MemoryConflict, Standing
 from pipeline.services.review import CandidateVerdict, DuplicatePair, PairVerdict, Settlement
-from pipeline.store.audit import AuditAction, AuditEntry
+from pipeline.services.turns import UnsavedStatement
+from pipeline.store.audit import AuditEntry
 from pipeline.store.refusals import RefusedBy
 from pipeline.store.review import Decision
 from web.api import bodies
@@ -44,13 +45,9 @@ class AdmissionsQuery(bodies.ViewerQuery):
     outcome: Outcome | None = None
 
 
-class PairAnswer(Answer):
+class PairAnswer(Answer, of=DuplicatePair):
     """Two possible duplicates, the older memory first, and why they were not merged automatically."""
 
-    id: str
-    cosine: float
-    reasons: list[str]
-    at: str
     older: MemoryAnswer
     newer: MemoryAnswer
 
@@ -67,36 +64,23 @@ class ConflictSideAnswer(Answer):
     standing: Standing
 
 
-class ConflictAnswer(Answer):
+class ConflictAnswer(Answer, of=MemoryConflict, without=("denying_id",)):
     """Two memories that contradict each other; the leading one comes first in the order of precedence."""
 
     leading: ConflictSideAnswer
     other: ConflictSideAnswer
-    made_by: str
-    at: str
 
 
 class ConflictsAnswer(PageAnswer[ConflictAnswer]):
     """A page of conflicts."""
 
 
-class SettlementAnswer(Answer):
+class SettlementAnswer(Answer, of=Settlement, without=("denial_by", "reverse_by")):
     """The archived memory, if any, and the entry of the audit trail that undoes it."""
 
-    archived: str | None
-    audit_id: str | None
 
-
-class AuditAnswer(Answer):
+class AuditAnswer(Answer, of=AuditEntry, without=("seq", "detail")):
     """An automatic change of a memory; `other_id` is the memory that it was merged into or replaced by."""
-
-    id: str
-    at: str
-    actor: str
-    action: AuditAction
-    memory_id: str
-    other_id: str | None
-    undone_at: str | None
 
 
 class AuditPage(PageAnswer[AuditAnswer]):
@@ -217,15 +201,10 @@ def list_admissions(call: Call, query: AdmissionsQuery) -> Page[Decision]:
     return review.list_admissions(call.workspace, query.viewer(call.caller), query.outcome, query.limit, query.before)
 
 
-class UnsavedStatementAnswer(Answer):
+class UnsavedStatementAnswer(Answer, of=UnsavedStatement):
     """A sentence of a prompt that capture considered and did not store: its class, its probability and the reason."""
 
-    at: str
     session_id: Name
-    sentence: str
-    label: str
-    lasts: float
-    reason: str
 
 
 class UnsavedStatementsAnswer(Answer):

@@ -1,5 +1,6 @@
-"""Conversations of sessions: store turns, and read sessions."""
+"""Sessions: store and read conversations, their actions (the journal), incognito, and the import of past sessions."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -7,14 +8,17 @@ from pydantic import Field, StringConstraints
 from pipeline.records import Page, Receipt, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.people import Role, qualified_name
-from pipeline.services import agent_history, distill, session_search
+from pipeline.services import agent_history, distill, incognito, session_search
 from pipeline.services.agent_history import SessionRecord
+from pipeline.services.imported_sessions import read_imported_sessions
+from pipeline.services.starter_questions import StarterQuestion, find_questions
 from pipeline.services.turns import obey
-from pipeline.store.agent_sessions import ActionType, SessionSummary
+from pipeline.store.agent_sessions import Action, ActionType, IncognitoSession, JournalRow, SessionSummary
 from pipeline.store.conclusions import ConclusionKind
 from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.times import utc_now
 from pipeline.write.fields import Moment
+from web.access import Access
 from web.api import bodies
 from web.api.answers import (
     Answer,
@@ -26,7 +30,7 @@ from web.api.answers import (
     ReceiptAnswer,
     is_missing,
 )
-from web.api.caller_scope import viewer_of
+from web.api.caller_scope import session_of, viewer_of
 from web.api.hook_runs import RunAnswer
 from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
@@ -113,22 +117,13 @@ class FoundSessions(Answer):
     items: list[FoundSessionAnswer]
 
 
-class TurnAnswer(Answer):
+class TurnAnswer(Answer, of=Message, without=("session_id",)):
     """One message of a conversation."""
 
-    role: SpeakerRole
-    content: str
-    at: str
 
-
-class DeedAnswer(Answer):
+class DeedAnswer(Answer, of=Action, without=("session_id", "agent_id", "error_signature", "replaced_hash")):
     """One action of an agent, on a file or by a command, and whether it succeeded; of a failure, what was printed."""
 
-    at: str
-    tool: str
-    type: ActionType
-    target: str
-    ok: bool
     exit_code: int | None = Field(default=None, exclude_if=is_missing)
     error: str | None = Field(default=None, exclude_if=is_missing)
 
@@ -224,3 +219,132 @@ def distill_session(call: Call, session_id: str) -> DistilledAnswer:
     """Propose lessons from a session; they wait for a person's review."""
     receipts: list[Receipt] = distill.distill_session(call.workspace, session_id, asks_model=True)
     return DistilledAnswer(proposed=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])
+
+
+journal_api = Api("journal")
+
+
+class JournalQuery(bodies.PageQuery):
+    """Filters of a list of actions."""
+
+    session_id: bodies.SessionId | None = None
+
+
+class ActionAnswer(Answer):
+    """One action of an agent, on a file or by a command, and whether it succeeded."""
+
+    id: int = Field(validation_alias="seq")
+    at: str
+    session_id: Name
+    agent_id: Name | None
+    tool: str
+    type: ActionType
+    target: str
+    ok: bool
+
+
+class JournalPage(PageAnswer[ActionAnswer]):
+    """A page of the journal."""
+
+
+@journal_api.route(Endpoint("GET", "/v1/journal", answer=JournalPage, problems=(404,)))
+def list_actions(call: Call, query: JournalQuery) -> Page[JournalRow]:
+    """List the actions of agents, newest first."""
+    return agent_history.list_actions(
+        call.workspace, session_of(query.session_id, call.caller), query.limit, query.before
+    )
+
+
+incognito_api = Api("incognito")
+
+
+class IncognitoBody(bodies.Body):
+    """A session, and whether to turn incognito on or off."""
+
+    session_id: bodies.SessionId
+    on: bool = True
+
+
+class IncognitoAnswer(Answer):
+    """A session and the time since which it is incognito; null if it is not."""
+
+    session_id: Name
+    since: str | None
+
+
+class IncognitoPage(PageAnswer[IncognitoAnswer]):
+    """The incognito sessions."""
+
+
+@incognito_api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, keeps_memories=True))
+def set_incognito(call: Call, body: IncognitoBody) -> IncognitoSession:
+    """Turn incognito on or off for a session."""
+    session_id = qualified_name(call.caller.person_id, body.session_id) or body.session_id
+    if body.on:
+        return incognito.begin_incognito(call.workspace, session_id)
+    incognito.end_incognito(call.workspace, session_id)
+    return IncognitoSession(session_id, None)
+
+
+@incognito_api.route(Endpoint("GET", "/v1/incognito", answer=IncognitoPage, problems=(404,)))
+def list_incognito(call: Call) -> Page[IncognitoSession]:
+    """List the incognito sessions."""
+    return Page(incognito.list_incognito(call.workspace))
+
+
+session_import_api = Api("session_import")
+
+QUESTIONS = 3
+
+
+class ImportProgressAnswer(Answer):
+    """The imported sessions of all workspaces, and the files of the running or last import.
+
+    `text` says in one line how far the import is, or what was imported. It is null before the first import.
+    `workspaces` is the number of imported sessions by workspace.
+    """
+
+    text: str | None
+    running: bool
+    sessions: int
+    first_at: str | None
+    last_at: str | None
+    files: int
+    files_total: int
+    workspaces: dict[str, int]
+
+
+class QuestionAnswer(Answer, of=StarterQuestion):
+    """A question for `POST /v1/recall`, or a task for `GET /v1/history?ask=how`."""
+
+
+class QuestionsAnswer(Answer):
+    """Questions that past sessions answer."""
+
+    questions: list[QuestionAnswer]
+
+
+@session_import_api.route(Endpoint("GET", "/v1/sessions/import", answer=ImportProgressAnswer, needs=Access.ADMIN))
+def read_progress(call: Call) -> ImportProgressAnswer:
+    """Report the progress of the import of sessions, and what was imported."""
+    container = call.container
+    workspaces = [call.enter(name) for name in container.databases.ids() if call.may_enter(name)]
+    imported = read_imported_sessions(workspaces, container.stores.transcripts)
+    progress, count = imported.progress, imported.count
+    return ImportProgressAnswer(
+        text=imported.describe(datetime.now(UTC)),
+        running=progress is not None and progress.is_running,
+        sessions=count.sessions,
+        first_at=count.first_at,
+        last_at=count.last_at,
+        files=0 if progress is None else progress.files,
+        files_total=0 if progress is None else progress.files_total,
+        workspaces=dict(imported.by_workspace),
+    )
+
+
+@session_import_api.route(Endpoint("GET", "/v1/sessions/questions", answer=QuestionsAnswer, problems=(404,)))
+def list_questions(call: Call) -> QuestionsAnswer:
+    """Return questions that imported sessions of the workspace answer with the first result, for a new user."""
+    questions = find_questions(call.workspace, call.container.contexts, QUESTIONS)
+    return QuestionsAnswer(questions=[QuestionAnswer.model_validate(question) for question in questions])

@@ -74,13 +74,8 @@ class ItemsQuery(bodies.PageQuery):
     limit: Annotated[int, Field(ge=1, le=MAX_ITEMS_PAGE)] = MAX_ITEMS_PAGE
 
 
-class SourceAnswer(Answer):
+class SourceAnswer(Answer, of=SourceSummary, without=("seq",)):
     """A source, its number of items and of memories, and the time of its last import."""
-
-    source: str
-    items: int
-    memories: int
-    at: str
 
 
 class SourcesAnswer(PageAnswer[SourceAnswer]):

@@ -344,7 +344,7 @@ def check_teams(context: "CheckContext") -> Iterator[CheckResult]:
 
 
 def _run_job(settings: Settings, workspace_id: str, job: str) -> str:
-    from web.cli.job_runs import open_worker, run_job
+    from web.cli.jobs import open_worker, run_job
 
     with open_worker(settings) as worker:
         result = run_job(worker, workspace_id, job)

@@ -7,7 +7,7 @@ import click
 
 from web.cli.command import Command, pass_state
 from web.cli.local_store import open_home
-from web.cli.render import count_of, plain, print_pairs, show_reading, show_waiting
+from web.cli.render import count_of, plain, print_pairs, show_progress, show_waiting
 from web.cli.state import State
 
 FORMATS = ("bundle", "markdown", "jsonl")
@@ -128,7 +128,7 @@ def import_export(state: State, name: str, path: Path, *, is_own: bool) -> None:
 def _import_lines(state: State, file: Path, *, is_own: bool) -> None:
     from pipeline.services import export as exporting
 
-    with open_home(state) as home, show_reading(f"reading {file.name}", quiet=state.json) as progress:
+    with open_home(state) as home, show_progress(f"reading {file.name}", quiet=state.json) as progress:
         workspace = home.workspace(state.workspace)
         counts = exporting.import_lines(workspace, file, progress, target=state.named_workspace, is_own=is_own)
     answer = {"restored": counts.restored, "known": counts.known, "refused": counts.refused}

@@ -60,7 +60,7 @@ def add(state: State, /, title: str, **fields: Any) -> None:
         lambda client: client.request("POST", "/v1/goals", {"title": title} | options.select_given_options(fields)),
         to_write=True,
     )
-    _print_goal(state, goal, f"{goal['outcome']} ")
+    state.show(goal, f"{goal['outcome']} {_describe_goal(goal)}")
 
 
 @goals.command("show")
@@ -69,12 +69,8 @@ def add(state: State, /, title: str, **fields: Any) -> None:
 def show_goal(state: State, goal_id: str) -> None:
     """Show the goal ID with the events that changed it."""
     goal = state.ask(lambda client: client.call("GET", f"/v1/goals/{quote(goal_id, safe='')}"))
-    if state.json:
-        state.print_json(goal)
-        return
-    _print_goal(state, goal)
-    for event in goal["events"]:
-        click.echo(f"  {format_minute(event['at'])}  {one_line(event['text'])}")
+    events = [f"  {format_minute(event['at'])}  {one_line(event['text'])}" for event in goal["events"]]
+    state.show(goal, "\n".join([_describe_goal(goal), *events]))
 
 
 @goals.command("set")
@@ -95,15 +91,9 @@ def set_goal(state: State, /, goal_id: str, *, no_due: bool, **fields: Any) -> N
     if not changes:
         raise click.UsageError("Name a change: --title, --status, --progress, --due or --no-due.")
     goal = state.ask(lambda client: client.request("PATCH", ("goals", goal_id), changes))
-    _print_goal(state, goal)
+    state.show(goal, _describe_goal(goal))
 
 
-def _print_goal(state: State, goal: dict[str, Any], outcome: str = "") -> None:
-    due = f", due {_format_due(goal)}" if goal["due_at"] else ""
-    state.show(
-        goal, f"{outcome}{goal['id']}: {one_line(goal['title'])} ({goal['status']}, {goal['progress']:.0%}{due})"
-    )
-
-
-def _format_due(goal: dict[str, Any]) -> str | None:
-    return format_minute(goal["due_at"])
+def _describe_goal(goal: dict[str, Any]) -> str:
+    due = f", due {format_minute(goal['due_at'])}" if goal["due_at"] else ""
+    return f"{goal['id']}: {one_line(goal['title'])} ({goal['status']}, {goal['progress']:.0%}{due})"

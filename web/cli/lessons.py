@@ -1,18 +1,17 @@
 """Commands for lessons: list them, record whether one was followed, measure their effect, propose new ones."""
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import one_line, plain
-from web.cli.sessions import resolve_session
+from web.cli.sessions import find_session_path
 from web.cli.state import State
 
 if TYPE_CHECKING:
-    from web.client import Client
+    pass
 
 NO_LESSONS = 'There are no lessons here yet. Store one with `reverie remember "…" --kind lesson`.'
 
@@ -61,10 +60,8 @@ def outcome(state: State, surface_id: str, outcome: str, note: str | None) -> No
 @pass_state
 def distill(state: State, session: str) -> None:
     """Propose lessons from SESSION for your review. The start of its ID is enough."""
-
-    def propose(client: "Client") -> Any:
-        return client.call("POST", f"/v1/sessions/{quote(resolve_session(client, session), safe='')}/distill")
-
-    answer = state.ask(propose, to_write=True)
+    answer = state.ask(
+        lambda client: client.call("POST", f"{find_session_path(client, session)}/distill"), to_write=True
+    )
     candidates = [proposal for proposal in answer["proposed"] if proposal["outcome"] == "candidate"]
     state.show(answer, f"{len(candidates)} proposed; list them with `reverie review candidates`")

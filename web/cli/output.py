@@ -21,7 +21,7 @@ _STRICT_ASCII = codecs.CodecInfo(
 
 def adapt_streams(encoding: str | None) -> None:
     """Let the standard streams replace what their encoding, or the given one, cannot represent."""
-    codecs.register(_find_codec)
+    codecs.register(lambda name: _STRICT_ASCII if name == _STRICT_ASCII.name else None)
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         # In tests and without a console, the streams have other types.
         if isinstance(stream, io.TextIOWrapper):
@@ -36,10 +36,6 @@ def dump_json(value: Any, indent: int | None = None) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent, default=str)
     return text
-
-
-def _find_codec(name: str) -> codecs.CodecInfo | None:
-    return _STRICT_ASCII if name == _STRICT_ASCII.name else None
 
 
 def _choose_encoding(preferred: str | None, stream: io.TextIOWrapper) -> str:

@@ -139,35 +139,27 @@ def show_waiting(text: str, *, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def show_progress(text: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], Any]]:
-    """Show progress towards a total on standard error; yield the function that sets it."""
+def show_progress(text: str, total: int | None = None, *, quiet: bool) -> Iterator[Callable[..., Any]]:
+    """Show progress towards a total on standard error; yield the function that sets the part done, and the total."""
     if quiet or not sys.stderr.isatty():
         if not quiet:
-            click.echo(f"{text}: {total} …", err=True)
-        yield lambda _done: None
+            click.echo(f"{text} …" if total is None else f"{text}: {total} …", err=True)
+        yield lambda *_counts: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    part_done = TaskProgressColumn() if total is None else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), part_done, TimeRemainingColumn())
     with Progress(*columns, console=open_console(stderr=True)) as bar:
         task = bar.add_task(text, total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-@contextmanager
-def show_reading(text: str, *, quiet: bool) -> Iterator[Callable[[int, int], Any]]:
-    """Show the progress of reading on standard error; yield the function that sets the part done and the total."""
-    if quiet or not sys.stderr.isatty():
-        if not quiet:
-            click.echo(f"{text} …", err=True)
-        yield lambda _done, _total: None
-        return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=open_console(stderr=True)) as bar:
-        task = bar.add_task(text, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total=total: bar.update(task, completed=done, total=total)
 
 
 PREVIEW = 100

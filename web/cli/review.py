@@ -56,12 +56,14 @@ def refused(state: State, memory_id: str | None, limit: int) -> None:
     page: dict[str, Any] = state.ask_about_content(
         lambda client: client.call("GET", "/v1/refused", query={"limit": limit}), {"items": []}
     )
-    state.show_items(page, _print_refusal, "No memory was offered again after you refused it.")
-
-
-def _print_refusal(refusal: dict[str, Any]) -> None:
-    text = one_line(refusal["memory"]["content"]) if refusal["memory"] else "(purged)"
-    click.echo(f"{refusal['id']}  {refusal['how']}, offered {refusal['offers']} times since  {text}")
+    state.show_items(
+        page,
+        lambda refusal: click.echo(
+            f"{refusal['id']}  {refusal['how']}, offered {refusal['offers']} times since  "
+            f"{one_line(refusal['memory']['content']) if refusal['memory'] else '(purged)'}"
+        ),
+        "No memory was offered again after you refused it.",
+    )
 
 
 @review.command()

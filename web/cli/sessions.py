@@ -37,29 +37,23 @@ def list_sessions(state: State, limit: int) -> None:
 
 
 def _print_counted_session(session: Mapping[str, Any]) -> None:
-    counts = ", ".join(
-        [
-            count_of(session["turns"], "message"),
-            count_of(session["actions"], "action"),
-            count_of(session["memories"], "memory", "memories"),
-        ]
-    )
+    counts = f"{count_of(session['turns'], 'message')}, {count_of(session['actions'], 'action')}"
+    memories = count_of(session["memories"], "memory", "memories")
     name = one_line(session["name"] or "–", 60)
-    click.echo(f"{format_minute(session['last_at'])}  {plain(session['id'])}  {name}  ({counts})")
+    click.echo(f"{format_minute(session['last_at'])}  {plain(session['id'])}  {name}  ({counts}, {memories})")
 
 
-def resolve_session(client: "Client", prefix: str) -> str:
-    """Return the ID of the only session whose ID starts with a prefix, else the prefix itself.
+def find_session_path(client: "Client", prefix: str) -> str:
+    """Return the path of the only session whose ID starts with a prefix, else of the prefix itself.
 
     Raises NotFound if several sessions match.
     """
     ids = [item["id"] for item in client.items("/v1/sessions", SEARCHED_SESSIONS) if item["id"].startswith(prefix)]
-    if prefix in ids or not ids:
-        return prefix
-    if len(ids) > 1:
+    if prefix not in ids and len(ids) > 1:
         shown = ", ".join(plain(session_id) for session_id in ids[:5])
         raise NotFound(f'{len(ids)} sessions start with "{prefix}": {shown}. Type more of the ID.')
-    return str(ids[0])
+    session_id = prefix if prefix in ids or not ids else ids[0]
+    return f"/v1/sessions/{quote(session_id, safe='')}"
 
 
 @sessions.command("search")
@@ -68,11 +62,10 @@ def resolve_session(client: "Client", prefix: str) -> str:
 @pass_state
 def search_sessions(state: State, query: str, limit: int) -> None:
     """Search sessions for QUERY in what was said in them, best match first."""
-
-    def fetch(client: "Client") -> Any:
-        return client.call("GET", "/v1/sessions/search", query={"query": query, "limit": limit})
-
-    answer: dict[str, Any] = state.ask_about_content(fetch, {"items": []})
+    question = {"query": query, "limit": limit}
+    answer: dict[str, Any] = state.ask_about_content(
+        lambda client: client.call("GET", "/v1/sessions/search", query=question), {"items": []}
+    )
     state.show_items(answer, print_found_session, "No session contains these words.")
 
 
@@ -91,11 +84,7 @@ def print_found_session(session: Mapping[str, Any], *, with_relevance: bool = Fa
 @pass_state
 def show_session(state: State, session: str) -> None:
     """Show the messages, injected texts, actions and memories of SESSION. The start of its ID is enough."""
-
-    def fetch(client: "Client") -> Any:
-        return client.call("GET", f"/v1/sessions/{quote(resolve_session(client, session), safe='')}")
-
-    record = state.ask(fetch)
+    record = state.ask(lambda client: client.call("GET", find_session_path(client, session)))
     state.show(record, lambda: _print_session(record))
 
 
@@ -112,7 +101,13 @@ def _print_session(record: dict[str, Any]) -> None:
             "actions",
             [f"{action['type']} {action['target']}{describe_failure(action)}" for action in record["did"]],
         ),
-        ("conclusions", [f"{item['kind']} {_describe_conclusion(item)}" for item in reversed(record["concluded"])]),
+        (
+            "conclusions",
+            [
+                f"{item['kind']} {item['content']}{'' if item['is_current'] else ' (replaced later)'}"
+                for item in reversed(record["concluded"])
+            ],
+        ),
         ("memories", [f"{memory['kind']} {memory['content']}" for memory in record["learnt"]]),
     ):
         click.echo(f"\n{title}:" if rows else f"\n{title}: none")
@@ -128,22 +123,15 @@ def describe_failure(action: Mapping[str, Any]) -> str:
     return f" (failed{code}{': ' if action.get('error') else ''}{action.get('error') or ''})"
 
 
-def _describe_conclusion(item: Mapping[str, Any]) -> str:
-    return str(item["content"]) if item["is_current"] else f"{item['content']} (replaced later)"
-
-
 @sessions.command("rename")
 @click.argument("session", metavar="SESSION", callback=options.check_name)
 @options.words("name", "NAME...")
 @pass_state
 def rename_session(state: State, session: str, name: str) -> None:
     """Rename SESSION to NAME. The start of its ID is enough."""
-
-    def rename(client: "Client") -> Any:
-        path = f"/v1/sessions/{quote(resolve_session(client, session), safe='')}"
-        return client.call("PATCH", path, {"name": name})
-
-    answer = state.ask(rename, to_write=True)
+    answer = state.ask(
+        lambda client: client.call("PATCH", find_session_path(client, session), {"name": name}), to_write=True
+    )
     state.show(answer, f"renamed {plain(answer['id'])} to {plain(answer['name'])}")
 
 
@@ -183,12 +171,8 @@ def _set_incognito(state: State, session_id: str | None, *, on: bool) -> None:
             "POST", "/v1/incognito", {"session_id": session_id or _find_newest(client), "on": on}
         )
     )
-    if state.json:
-        state.print_json(answer)
-    elif answer["since"] is None:
-        click.echo(f"session {plain(answer['session_id'])} is no longer incognito")
-    else:
-        click.echo(f"session {plain(answer['session_id'])} is incognito since {answer['since']}")
+    is_now = "is no longer incognito" if answer["since"] is None else f"is incognito since {answer['since']}"
+    state.show(answer, f"session {plain(answer['session_id'])} {is_now}")
 
 
 def _find_newest(client: "Client") -> str:

@@ -97,7 +97,8 @@ def setup(
     agents. HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, pi,
     cline, antigravity, goose, amp, roo-code, kiro.
     """
-    _check_asking(state, asks=not (yes or dry_run))
+    if state.json and not (yes or dry_run):
+        raise click.UsageError("Cannot ask for confirmation with --json. Add --yes or --dry-run.")
     settings = state.settings
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
     reverie = _installation(settings, _find_server(state, server, token_file, host_env))
@@ -194,11 +195,6 @@ def _start_server(state: State) -> str | None:
         return state.settings.url
     click.echo(f"Reverie did not start: {failure}. Start it with `reverie up --daemon`.", err=True)
     return None
-
-
-def _check_asking(state: State, *, asks: bool) -> None:
-    if state.json and asks:
-        raise click.UsageError("Cannot ask for confirmation with --json. Add --yes or --dry-run.")
 
 
 def _warn_of_cuda() -> None:

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,6 @@ from web.cli.render import count_of, format_size, plain, print_wrapped, show_wai
 if TYPE_CHECKING:
     from pipeline.services.session_discovery import StoredSessions
     from web.cli.state import State
-    from web.client import Client
     from web.hosts.environment import HostEnvironment, Installation
     from web.hosts.host import Host
     from web.hosts.setup_plan import FileChange
@@ -117,7 +115,15 @@ def find_questions(state: "State") -> list[str]:
             names = sorted(progress["workspaces"], key=lambda name: -progress["workspaces"][name])
             names = sorted(names, key=lambda name: name != client.workspace)[:WORKSPACES_ASKED]
             questions = [(name, item) for name in names for item in client.starter_questions(name)][:QUESTIONS]
-            is_over = bool(names) and not progress["running"] and not any(map(partial(_concludes, client), names))
+            is_over = (
+                bool(names)
+                and not progress["running"]
+                and not any(
+                    # Conclusions of sessions are still being extracted.
+                    client.queue(name)["pending"].get("conclude")
+                    for name in names
+                )
+            )
             if len(questions) == QUESTIONS or is_over or time.monotonic() >= deadline:
                 break
             pause.wait(POLL_S)
@@ -129,11 +135,6 @@ def find_questions(state: "State") -> list[str]:
 def _write_command(state: "State", workspace: str, question: Mapping[str, str]) -> str:
     chosen = "" if workspace == state.workspace else f"-w {workspace} "
     return f"reverie {question['ask']} {chosen}{_quote_argument(question['text'])}"
-
-
-def _concludes(client: "Client", workspace: str) -> bool:
-    """Return whether conclusions of sessions are still being extracted."""
-    return bool(client.queue(workspace)["pending"].get("conclude"))
 
 
 def _quote_argument(text: str) -> str:

@@ -10,7 +10,7 @@ import click
 
 from pipeline.errors import NotFound
 from pipeline.services.ingestion import IMPORTS, open_reader
-from web.cli.render import plain, print_pairs, show_reading
+from web.cli.render import plain, print_pairs, show_progress
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SourceImport:
 
     def import_path(self, name: str, path: Path, **choices: object) -> tuple["IntakeCounts", float]:
         """Import everything from a path; return the counts and the duration in seconds."""
-        with show_reading(f"reading {self.source}", quiet=self.state.json) as progress:
+        with show_progress(f"reading {self.source}", quiet=self.state.json) as progress:
             read = open_reader(name, path, progress, **choices)
             return self._act(lambda intake: intake.take(read))
 

@@ -165,10 +165,6 @@ def _ask_server(client: "Client", settings: Settings) -> dict[str, Any]:
     return report
 
 
-def _format_data_directory(report: Mapping[str, Any]) -> str:
-    return f"{report['home']}, encrypted" if report["encrypted"] else str(report["home"])
-
-
 def _print_status(report: dict[str, Any]) -> None:
     _print_problems(report)
     _print_spool(report["spool"])
@@ -181,7 +177,7 @@ def _print_status(report: dict[str, Any]) -> None:
     pairs = [
         ("server", f"{report['url']} {answer}"),
         ("encoder", report["encoder"]),
-        ("data", _format_data_directory(report)),
+        ("data", f"{report['home']}{', encrypted' if report['encrypted'] else ''}"),
         ("here", here),
     ]
     print_pairs([*pairs, ("switches", switches or None)])

@@ -30,14 +30,11 @@ def today(state: State, day: str) -> None:
     A day starts at midnight in your time zone.
     """
     start = parse(day).astimezone().date()
-    bounds = {name: utc_text(local_day_start(each)) for name, each in (("since", start), ("until", _next(start)))}
+    ends = {"since": start, "until": start + timedelta(days=1)}
+    bounds = {name: utc_text(local_day_start(day)) for name, day in ends.items()}
     query = options.select_given_options({**bounds, "workspace": state.named_workspace})
     answer = state.ask(lambda client: client.call("GET", "/v1/today", query=query))
     state.show(answer, lambda: _print_day(state, answer["items"], start))
-
-
-def _next(day: date) -> date:
-    return day + timedelta(days=1)
 
 
 def _print_day(state: State, days: list[dict[str, Any]], start: date) -> None:

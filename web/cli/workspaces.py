@@ -77,10 +77,10 @@ def trust(state: State, folder: Path, *, revoke: bool, yes: bool) -> None:
         if not (yes or click.confirm(question, err=True)):
             raise click.Abort
         agree_to_claim(state.settings, file, name)
-    if state.json:
-        state.print_json({"file": str(file), "workspace": name, "agreed": not revoke})
-    else:
-        click.echo(f"workspace {name} is {'no longer' if revoke else 'now'} used in {file.parent}")
+    state.show(
+        {"file": str(file), "workspace": name, "agreed": not revoke},
+        f"workspace {name} is {'no longer' if revoke else 'now'} used in {file.parent}",
+    )
 
 
 @workspace.command("use")

@@ -18,9 +18,8 @@ from pipeline.records.people import Role
 from web.access import may_enter
 from web.dashboard.filters import FILTERS
 from web.dashboard.pages import (
-    access_log,
+    administration,
     agents,
-    claims,
     entities,
     facts,
     goals,
@@ -30,7 +29,6 @@ from web.dashboard.pages import (
     overview,
     recall,
     settings,
-    sync,
     timeline,
     workers,
 )
@@ -56,12 +54,12 @@ SECTIONS: tuple[Section, ...] = (
     inbox.section,
     workers.section,
     settings.section,
-    claims.section,
+    administration.claims_section,
     agents.sessions_section,
     agents.hooks_section,
     agents.me_section,
-    sync.section,
-    access_log.section,
+    administration.sync_section,
+    administration.access_section,
 )
 
 

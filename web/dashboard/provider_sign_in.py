@@ -7,7 +7,7 @@ from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.extras import require_extra
-from web.dashboard.holder import Holder
+from web.dashboard.shared_sessions import Holder
 from web.dashboard.sign_in import SignInFailed, begin_session, refusal
 from web.endpoint import container
 

@@ -9,9 +9,18 @@ import json
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pipeline.store.home_values import HomeValues
-from web.dashboard.holder import Holder
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A person (signed in with a token or a provider), or the owner of the data directory if both are None."""
+
+    person_id: str | None = None
+    token_id: str | None = None
+
 
 SESSION, LINK = "browser.", "link."
 

@@ -45,8 +45,7 @@ from web.access import Access, may_enter
 from web.api.answers import Answer
 from web.call import Call
 from web.connections import vouch_for
-from web.dashboard.holder import Holder
-from web.dashboard.shared_sessions import SharedLinks, SharedSessions
+from web.dashboard.shared_sessions import Holder, SharedLinks, SharedSessions
 from web.endpoint import Api, Endpoint, container
 from web.hosts.installed_files import PRIVATE, write_atomically
 from web.listener import find_listener

@@ -126,7 +126,7 @@ class Section:
 
         def register(handler: Handler) -> Handler:
             def call(view: View, **path: str) -> str | AnyResponse:
-                if not empty_too and not _exists(view):
+                if not empty_too and not view.workspace.exists:
                     return show("nothing_yet.html", view, title="No memories yet", sessions=describe_imported(view))
                 return handler(view, **path)
 
@@ -235,10 +235,6 @@ def error_page(status: int, message: str) -> Response:
     workspace = known if known is not None and is_workspace_id(known) else None
     page = render_template("error.html", title=kind.phrase, message=message, workspace=workspace, view=None)
     return Response(page, status, mimetype="text/html")
-
-
-def _exists(view: View) -> bool:
-    return view.workspace.exists
 
 
 def _values(model: type[BaseModel], submitted: MultiDict[str, str]) -> dict[str, Any]:

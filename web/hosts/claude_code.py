@@ -9,9 +9,8 @@ from typing import Any
 from web.hosts.entries import CannotEdit
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hook_entries import CLAUDE_CODE, list_hooks
-from web.hosts.host import NAME, Host, Target, mcp_target, project_server, rules_target, stdio_server
+from web.hosts.host import NAME, TOKEN_VARIABLE, Host, Target, mcp_target, rules_target, server_of_project
 from web.hosts.installed_files import read
-from web.hosts.team_entries import TOKEN_VARIABLE, describe_with_headers
 
 # Claude Code ignores a settings file completely if it contains an unknown event.
 EVENTS_SINCE = (2, 1, 63)
@@ -52,10 +51,8 @@ def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path,
 
 def describe_for_claude(host_env: HostEnvironment, reverie: Installation) -> dict[str, Any]:
     """Return the MCP entry for Claude Code."""
-    team = project_server(host_env, reverie)
-    server = stdio_server(host_env, reverie, type="stdio")
-    if team is not None:
-        server = describe_with_headers(team, f"${{{TOKEN_VARIABLE}}}", "http")
+    team, local = {"type": "http"}, {"type": "stdio"}
+    server = server_of_project(host_env, reverie, f"${{{TOKEN_VARIABLE}}}", team=team, local=local)
     # Otherwise the model has to search for the tools.
     return server | {"alwaysLoad": True}
 

@@ -11,13 +11,14 @@ from web.hosts.host import (
     NAME,
     Host,
     Target,
+    describe_for_codex,
     is_our_server,
     is_program,
+    is_remote,
     list_agents_rules,
     project_server,
     stdio_server,
 )
-from web.hosts.team_entries import describe_for_codex, is_remote
 
 CODEX_TRUST_REMARK = (
     "Codex runs hooks only once you trust them: at its next start it says “Hooks need review”; choose “Trust all and"

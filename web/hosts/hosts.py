@@ -2,30 +2,12 @@
 
 from collections.abc import Mapping
 
-from web.hosts import (
-    amp,
-    antigravity,
-    claude_code,
-    cline,
-    codex,
-    copilot,
-    cursor,
-    gemini,
-    goose,
-    kiro,
-    opencode,
-    pi,
-    qwen_code,
-    roo_code,
-    vscode,
-    windsurf,
-    zed,
-)
+from web.hosts import claude_code, codex, command_line_agents as agents, editors
 from web.hosts.host import Host
 
-_MODULES = (
-    *(claude_code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen_code, copilot, pi, cline),
-    *(antigravity, goose, amp, roo_code, kiro),
+HOSTS: tuple[Host, ...] = (
+    *(claude_code.HOST, codex.HOST, editors.CURSOR_HOST, editors.VSCODE, editors.WINDSURF, agents.GEMINI_HOST),
+    *(editors.ZED, agents.OPENCODE_HOST, agents.QWEN_CODE_HOST, agents.COPILOT_HOST, agents.PI_HOST),
+    *(agents.CLINE_HOST, editors.ANTIGRAVITY_HOST, agents.GOOSE, agents.AMP, editors.ROO_CODE, editors.KIRO),
 )
-HOSTS: tuple[Host, ...] = tuple(module.HOST for module in _MODULES)
 BY_NAME: Mapping[str, Host] = {host.name: host for host in HOSTS}

@@ -293,11 +293,6 @@ def _unique(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def _check_unchanged(change: FileChange) -> None:
-    if installed_files.read(change.path) != change.before:
-        raise CannotEdit("it changed during the setup; run the setup again")
-
-
 def _write(change: FileChange) -> None:
     if change.action == "none":
         return
@@ -310,3 +305,8 @@ def _write(change: FileChange) -> None:
 def _with_record(records: InstallState, path: Path, record: InstalledFile | None) -> dict[str, InstalledFile]:
     remaining = {file: other for file, other in records.items() if file != str(path)}
     return remaining if record is None else remaining | {str(path): record}
+
+
+def _check_unchanged(change: FileChange) -> None:
+    if installed_files.read(change.path) != change.before:
+        raise CannotEdit("it changed during the setup; run the setup again")

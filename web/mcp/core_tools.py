@@ -8,7 +8,6 @@ from pipeline.context.quoting import flatten, quote
 from pipeline.errors import NotFound
 from pipeline.records import GoalStatus, Kind
 from pipeline.times import utc_now
-from web.mcp.fact_keys import find_by_key, path_name
 from web.mcp.rendering import (
     ShownIds,
     explain_reason,
@@ -37,9 +36,11 @@ from web.mcp.tool import (
     Tool,
     ToolCall,
     ToolResult,
+    find_by_key,
     items,
     limit,
     one_of,
+    path_name,
     record,
     segment,
     text,

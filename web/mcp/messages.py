@@ -51,7 +51,11 @@ class _Invalid(Exception):
 def read_message(body: bytes) -> str | list[Refusal]:
     """Return a message as JSON that the SDK can read, else the errors to answer it with. Batches are rejected."""
     try:
-        message = json.loads(decode_json(body), strict=False, parse_int=_read_integer)
+        message = json.loads(
+            decode_json(body),
+            strict=False,
+            parse_int=lambda digits: int(digits) if len(digits) <= LONGEST_NUMBER else math.inf,
+        )
     except (ValueError, RecursionError):
         return [_refuse_unread(body)]
     if isinstance(message, list):
@@ -62,10 +66,6 @@ def read_message(body: bytes) -> str | list[Refusal]:
         return json.dumps(_repair(message), ensure_ascii=False, separators=(",", ":"))
     except _Invalid as error:
         return [Refusal(_read_id(message), error.code, str(error))]
-
-
-def _read_integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= LONGEST_NUMBER else math.inf
 
 
 def _refuse_unread(body: bytes) -> Refusal:

@@ -34,12 +34,8 @@ class ChangedLists(NamedTuple):
 FindSwitches = Callable[[Any], Switches]
 
 
-def _explain_off(_call: ToolCall) -> ToolResult:
-    return ToolResult(IS_OFF)
-
-
 # A host shows an empty list as a broken server, so one tool explains why there are no others.
-MEMORY_IS_OFF = Tool("memory_is_off", IS_OFF, _explain_off)
+MEMORY_IS_OFF = Tool("memory_is_off", IS_OFF, lambda _call: ToolResult(IS_OFF))
 
 
 def _explain_more(_call: ToolCall) -> ToolResult:

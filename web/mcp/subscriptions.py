@@ -60,13 +60,13 @@ class Subscriptions:
         """Return the resources that changes of these memories concern; None stands for a change of any memory."""
         changed = list(memory_ids)
         with self._lock:
-            return [uri for uri, end in self._ends.items() if any(_concerns(end, memory_id) for memory_id in changed)]
+            return [
+                uri
+                for uri, end in self._ends.items()
+                if any(end is None or memory_id is None or memory_id.endswith(end) for memory_id in changed)
+            ]
 
     def names(self, memory_id: str) -> bool:
         """Return whether a subscribed resource names this memory."""
         with self._lock:
             return any(end is not None and memory_id.endswith(end) for end in self._ends.values())
-
-
-def _concerns(end: str | None, memory_id: str | None) -> bool:
-    return end is None or memory_id is None or memory_id.endswith(end)

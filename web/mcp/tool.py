@@ -1,6 +1,8 @@
 """Tools: name, description and schema for a model, and the function that runs."""
 
+import json
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,9 +13,67 @@ from urllib.parse import quote
 from pipeline.errors import FieldError, InvalidField, ReverieError
 from pipeline.records import MAX_SESSION_ID_CHARS
 from pipeline.text.normalize import TAG
+from web.json_text import mend_surrogates
 from web.mcp.rendering import ShownIds
-from web.mcp.values import accepts_value, fit_value, is_scalar
 from web.spool.writes import Spooled
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def fit_value(schema: Mapping[str, Any], value: Any) -> Any:
+    """Return a value in the form of its schema; a value that cannot be converted stays unchanged.
+
+    Hosts send lists, objects, numbers and flags as JSON in a text, integers as 3.0, and one item where a list of
+    them is required. A text is read as JSON once.
+    """
+    kind = schema["type"]
+    if isinstance(value, str) and kind != "string":
+        value = _read_text(schema, value)
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if kind == "array":
+        items = schema["items"]
+        if not isinstance(value, list) and _has_type(items["type"], value):
+            value = [value]
+        return [fit_value(items, item) for item in value] if isinstance(value, list) else value
+    if kind == "object" and isinstance(value, dict):
+        known = schema.get("properties", {})
+        return {name: fit_value(known[name], part) if name in known else part for name, part in value.items()}
+    return value
+
+
+def _read_text(schema: Mapping[str, Any], text: str) -> Any:
+    """Return the value of a JSON text, or the text itself if the value has not the required type."""
+    try:
+        value = json.loads(mend_surrogates(text))
+    except (ValueError, RecursionError):
+        return text
+    kinds = {"array": ("array", "object"), "integer": ("number",)}.get(schema["type"], (schema["type"],))
+    return value if any(_has_type(kind, value) for kind in kinds) else text
+
+
+def accepts_value(schema: Mapping[str, Any], value: Any) -> bool:
+    """Return whether a value is one of the schema's names or has its type. The server checks nested values."""
+    return value in schema["enum"] if "enum" in schema else _has_type(schema["type"], value)
+
+
+def is_scalar(value: Any) -> bool:
+    """Return whether a value is null, a flag, a number or a text."""
+    return value is None or any(_has_type(kind, value) for kind in ("string", "number", "boolean"))
+
+
+def _has_type(kind: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, _TYPES[kind]) and not (isinstance(value, float) and not math.isfinite(value))
+
 
 Schema = dict[str, Any]
 
@@ -269,3 +329,20 @@ _HINTS: Mapping[str, dict[str, bool]] = {
     "adds": {"destructiveHint": False, "openWorldHint": False},
     "forgets": {"destructiveHint": True, "openWorldHint": False},
 }
+
+
+def find_by_key(call: ToolCall) -> ToolCall:
+    """Return the call with the id of the fact that it names by subject and attribute."""
+    named = call.pick("subject", "attribute")
+    if ("id" in call.arguments) == (len(named) == 2) or len(named) == 1:
+        raise InvalidField(FieldError("id", "is required, or subject and attribute of a fact"))
+    if not named:
+        return call
+    fact = call.server.call("GET", f"/v1/facts/{path_name(call, 'subject')}/{path_name(call, 'attribute')}")
+    return replace(call, arguments={**call.arguments, "id": fact["id"]})
+
+
+def path_name(call: ToolCall, name: str) -> str:
+    """Return an argument as a part of the path of a fact."""
+    # A canonical name has no slash, and a path would be cut at one.
+    return segment(call.arguments[name].replace("/", " "))

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from web.cli import HIDDEN, SECTIONS, cli
-from web.cli.aliases import SUGGESTIONS, SYNONYMS
+from web.cli.command import SUGGESTIONS, SYNONYMS
 
 PACKAGE = Path(__file__).parents[3] / "web" / "cli"
 

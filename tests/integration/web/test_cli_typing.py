@@ -12,7 +12,7 @@ from pipeline.times import parse
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli import options
 from web.cli.export import choose_format
-from web.cli.settings_file import add_missing_settings
+from web.cli.settings import add_missing_settings
 from web.client import Client
 
 FACT = "The billing service uses port 8123"

@@ -30,14 +30,13 @@ from tests.support.stack import free_port
 from web.contract import CALLER_HEADER, MCP
 from web.mcp.connection import Connection, MessageClient
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED, NOTHING, NOTHING_RECALLED
-from web.mcp.front import SessionSubscriptions
+from web.mcp.front import SessionSubscriptions, ToolCaller, build_server
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES, REVEALED
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, SUBSCRIPTION_ID, VERSIONS
 from web.mcp.offered_tools import MORE_TOOLS, Switches
 from web.mcp.relay import Relay
 from web.mcp.relayed_calls import RelayedCall
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
-from web.mcp.server import ToolCaller, build_server
 from web.mcp.session import Session
 from web.mcp.tool import (
     Tool,

@@ -14,7 +14,7 @@ from pipeline.write import revise
 from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import write
 from web import streams as streams_module
-from web.dashboard.live import Watch, events
+from web.dashboard.pages.timeline import Watch, events
 from web.streams import BEAT, Streams
 
 
@@ -138,7 +138,7 @@ def test_a_stream_that_is_held_goes_on_until_its_time_is_up(database, monkeypatc
     assert data(next(stream), "changes")["changes"][0]["id"] == memory_id
     # Somebody else finds the place taken, is told what is new, and asks again later.
     other = list(events(Watch(workspace_over(database), 0), streams))
-    assert [parse_events(message) != [] for message in other] == [False, True]
+    assert [parse_events(message) != [] for message in other] == [False, True, False]
     stream.close()
     again = events(Watch(workspace_over(database), 0), streams)
     assert [next(again), parse_events(next(again)) != [], next(again)] == [b"retry: 3000\n\n", True, BEAT]
@@ -148,7 +148,7 @@ def test_a_stream_that_is_held_goes_on_until_its_time_is_up(database, monkeypatc
 def test_after_its_time_a_stream_asks_to_be_taken_up_again(database, monkeypatch):
     monkeypatch.setattr(streams_module, "POLL_S", 0.0)
     found = list(events(Watch(workspace_over(database), 0), Streams(1, threading.Event(), held_s=0.0)))
-    assert found[-1] == b"retry: 200\n\n"
+    assert found[-1] == b"retry: 200\nid: 0\n\n"
 
 
 def test_a_stream_that_nobody_reads_takes_no_place(database, stopping):

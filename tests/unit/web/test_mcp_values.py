@@ -12,8 +12,7 @@ from pipeline.errors import InvalidField
 from tests.unit.web.test_json_text import anything
 from web.mcp.full_tools import PROFILES
 from web.mcp.offered_tools import MEMORY_IS_OFF, MORE_TOOLS
-from web.mcp.tool import Tool, find_tool, validate_arguments
-from web.mcp.values import fit_value
+from web.mcp.tool import Tool, find_tool, fit_value, validate_arguments
 
 EVERY_TOOL = (*PROFILES["full"], MORE_TOOLS, MEMORY_IS_OFF)
 NUMBERS = {"type": "array", "items": {"type": "integer"}}

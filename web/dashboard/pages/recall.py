@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from flask import request, url_for
 from pydantic import Field, StringConstraints
 
-from pipeline.recall.query import ParsedQuery, parse_query
+from pipeline.recall.query import parse_query
 from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.records import Filter, Kind, Memory
 from pipeline.records.people import qualified_name
@@ -87,7 +87,7 @@ def lab(view: View) -> str:
         view,
         title="Recall lab",
         trials=trials,
-        question=_read(view, asked.q),
+        question=parse_query(asked.q, view.now) if asked.q else None,
         moves=score_bars.moves(trials[0].answer.hits, trials[1].answer.hits) if len(trials) == 2 else {},
         missed=missed,
         matches=_matches(view, asked.why) if asked.q and asked.why and missed is None else [],
@@ -134,10 +134,6 @@ def _query(view: View, prefix: str) -> Query:
         explain=True,
         channels=tuple(Channel) if options["only"] is None else (options["only"],),
     )
-
-
-def _read(view: View, text: str) -> ParsedQuery | None:
-    return parse_query(text, view.now) if text else None
 
 
 def _find_missed(view: View, named: str) -> Memory | None:

@@ -148,7 +148,9 @@ def list_all(view: View) -> str:
         home_config=view.container.settings.paths.config,
         own_config=view.container.stores.configs.place(view.workspace_id),
         sessions=listed,
-        sessions_url=_next_sessions(listed[-1]) if len(sessions) > PAGE_SIZE else None,
+        sessions_url=None
+        if len(sessions) <= PAGE_SIZE
+        else url_for("dashboard.settings_list_all", below=listed[-1].place, _anchor="record"),
         token=_token(view),
     )
 
@@ -213,10 +215,6 @@ def _sessions(view: View) -> list[IncognitoSession]:
     except NotFound:
         # The workspace does not exist yet, so it has no incognito sessions.
         return []
-
-
-def _next_sessions(last: IncognitoSession) -> str:
-    return url_for("dashboard.settings_list_all", below=last.place, _anchor="record")
 
 
 def _token(view: View) -> Token | None:

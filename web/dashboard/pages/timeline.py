@@ -2,15 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Annotated, Any, NamedTuple
 
-from flask import Response, request, url_for
+from flask import Response, current_app, request, url_for
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from pipeline.bootstrap.web import WebContainer
 from pipeline.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.services import timeline
 from pipeline.store.arcs import ArcStatus
@@ -24,11 +25,12 @@ from pipeline.store.journal import (
 from pipeline.store.work import Undigested
 from pipeline.text.normalize import normalize_id as normalize_name
 from pipeline.times import utc_text
-from web.dashboard.live import Watch, events, streams_of
+from pipeline.workspace import Workspace
 from web.dashboard.sign_in import watch_caller
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Search, Section, View, next_page, show
 from web.dashboard.zone import local_day, reader_zone
+from web.streams import RETRY_MS, Step, Streams, format_event, format_retry
 
 section = Section("timeline")
 arc_section = Section("arcs")
@@ -116,7 +118,16 @@ class TimelineDay:
 @section.page("/timeline", TimelineQuery)
 def journal(view: View) -> str:
     """Show a page of the timeline."""
-    return show("timeline.html", view, title="Timeline", **_choices(), **_list(view))
+    return show(
+        "timeline.html",
+        view,
+        title="Timeline",
+        kinds=list(Kind),
+        sources=list(Source),
+        scopes=list(ScopeKind),
+        archived=list(ArchivedFilter),
+        **_list(view),
+    )
 
 
 @section.page("/timeline/rows", TimelineQuery)
@@ -158,7 +169,7 @@ def group_by_day(memories: Iterable[Memory], spans: Mapping[str, SessionSpan]) -
 
 def _begin_day(day: date) -> str:
     try:
-        return utc_text(datetime.combine(day, time(), reader_zone()))
+        return utc_text(datetime.combine(day, datetime.min.time(), reader_zone()))
     except OverflowError:
         return day.isoformat()
 
@@ -172,10 +183,6 @@ def describe_digestion(digestion: Undigested) -> dict[str, DigestionSign]:
     return {known: DigestionSign("waiting", f"pending: {stages}") for known, stages in waiting.items()} | {
         known: DigestionSign("failed", f"failed: {stages}") for known, stages in failed.items()
     }
-
-
-def _choices() -> dict[str, Any]:
-    return {"kinds": list(Kind), "sources": list(Source), "scopes": list(ScopeKind), "archived": list(ArchivedFilter)}
 
 
 def _list(view: View) -> dict[str, Any]:
@@ -252,3 +259,48 @@ def course(axis: TimeAxis, moments: Sequence[str]) -> list[tuple[int, float]]:
     counted = Counter(min(int(axis.position(moment) * BINS / 100), BINS - 1) for moment in moments)
     most = max(counted.values(), default=1)
     return [(number, count / most) for number, count in sorted(counted.items())]
+
+
+EXTENSION = "dashboard_streams"
+MOST_HELD = 2
+
+
+def streams_of(container: WebContainer) -> Streams:
+    """Return the stream limits of the running app, which leave most threads free."""
+    known: Streams = current_app.extensions.setdefault(
+        EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 3), container.stopping)
+    )
+    return known
+
+
+class Watch:
+    """The changes that a page has received, and the changes since then."""
+
+    def __init__(self, workspace: Workspace, after: int) -> None:
+        self._workspace = workspace
+        self._number = after
+        self._digestion: Undigested | None = None
+
+    def step(self) -> Step:
+        """Return the news as a step of a stream, which no number of events ends."""
+        return Step(self.news(), 0, self._number, more=False)
+
+    def news(self) -> bytes:
+        """Return events for all changes that were not sent yet."""
+        news = timeline.read_news(self._workspace, self._number)
+        events = b""
+        if news.changes or news.more:
+            listed = [{"id": change.memory_id, "op": change.op} for change in news.changes]
+            events += format_event("changes", {"changes": listed, "more": news.more}, news.number)
+        # Send the state with every change, since it covers all changes up to this number.
+        if news.number != self._number or news.digestion != self._digestion:
+            events += format_event("digestion", asdict(news.digestion), news.number)
+        self._number, self._digestion = news.number, news.digestion
+        return events
+
+
+def events(watch: Watch, streams: Streams, has_access: Callable[[], bool] = lambda: True) -> Iterator[bytes]:
+    """Yield events until the time limit, or until the caller loses access."""
+    yield format_retry(RETRY_MS)
+    # Reserve after the first read: an unread response would never release its stream.
+    yield from streams.follow(lambda: watch.step() if has_access() else None, lambda: None, most=1)

@@ -12,11 +12,11 @@ from hypothesis import given, strategies as st
 from web.hooks import client
 from web.hosts import rules_block
 from web.hosts.codex import is_our_notify
+from web.hosts.editors import ZED_RULES
 from web.hosts.hook_entries import EVENTS, is_our_hook, read_client_words
 from web.hosts.host import compose_rules, is_our_server
 from web.hosts.hosts import BY_NAME, HOSTS
 from web.hosts.installed_files import InstalledFile, read_state, write_state
-from web.hosts.zed import ZED_RULES
 
 HOME = Path("/home/ann")
 

@@ -8,8 +8,8 @@ import pytest
 
 from web.hosts.environment import RemoteServer
 from web.hosts.hook_entries import EVENTS, is_our_hook, is_our_named_hooks
+from web.hosts.host import is_remote
 from web.hosts.hosts import HOSTS
-from web.hosts.team_entries import is_remote
 
 ALL = [host.name for host in HOSTS]
 URL = "https://memory.acme.example"

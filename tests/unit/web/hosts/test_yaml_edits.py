@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given, strategies as st
 
 from web.hosts import yaml_edits
+from web.hosts.command_line_agents import is_our_extension
 from web.hosts.entries import CannotEdit, EntryUndo, JsonMember
-from web.hosts.goose import is_our_extension
 
 VALUE = {"enabled": True, "cmd": "/opt/bin/reverie", "args": ["mcp"], "envs": {}}
 ENTRIES = [JsonMember(("extensions",), "reverie", VALUE, is_our_extension)]
