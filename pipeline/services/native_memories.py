@@ -10,8 +10,9 @@ from pathlib import Path
 
 from config.places import Places
 from pipeline.ingest.fields import Known, Readings, Skipped
-from pipeline.ingest.native.memory_stores import TOOLS, MemoryStore, load_reader
+from pipeline.ingest.native.memory_stores import Discovery, MemoryStore
 from pipeline.ingest.native.projects import Projects, is_project, list_projects
+from pipeline.ingest.native.tools import TOOLS
 from pipeline.store.ingested import RULES_TOOL
 
 
@@ -40,14 +41,14 @@ def find_stores(places: Places, here: Path | None, tools: Sequence[str]) -> Iter
     folders = dict.fromkeys([here] if here is not None else [])
     for tool in tools:
         projects = Projects(tuple(folders)) if tool == RULES_TOOL else known
-        found = tuple(load_reader(tool).discover(places, projects))
+        found = tuple(TOOLS[tool].discover(Discovery(tool, places, projects)))
         stores = tuple(entry for entry in found if isinstance(entry, MemoryStore))
         folders |= dict.fromkeys(store.project for store in stores if store.project is not None)
         if found:
             skipped = tuple(entry for entry in found if isinstance(entry, Skipped))
-            yield FoundStores(tool, TOOLS[tool][1], stores, skipped)
+            yield FoundStores(tool, TOOLS[tool].label, stores, skipped)
 
 
 def open_store(store: MemoryStore) -> Callable[[Known], Readings]:
     """Return a function that reads a store, given the digests of known items."""
-    return partial(load_reader(store.tool).read, store)
+    return partial(TOOLS[store.tool].read, store)
