@@ -218,7 +218,7 @@ def import_notes(usual: Workspace, folder: Path, *, target: str | None = None, i
     restores: dict[str, MemoryRestore] = {}
     for note in notes:
         name = target or note.workspace or workspaces.get(note.file.parent) or usual.id
-        place = _name_note(note, folder)
+        place = str(note.file.relative_to(folder)) if note.file != folder else note.file.name
         if not is_workspace_id(name):
             merged.refused.append(f"{place}: {name} is not a valid workspace name")
             continue
@@ -234,10 +234,6 @@ def import_notes(usual: Workspace, folder: Path, *, target: str | None = None, i
         restore.finish()
     merged.created += counts.restored
     return merged
-
-
-def _name_note(note: Note, folder: Path) -> str:
-    return str(note.file.relative_to(folder)) if note.file != folder else note.file.name
 
 
 def _entry_of(note: Note) -> Mapping[str, Any]:

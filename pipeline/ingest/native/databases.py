@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from config.places import Places
 from pipeline.errors import ForeignDatabaseUnreadable
-from pipeline.ingest.fields import Known, Readings, Skipped, digest_of_json, text_of, time_of
+from pipeline.ingest.fields import Known, Readings, Skipped, digest_of_json, text_of, time_of, time_of_change
 from pipeline.ingest.native.markdown_folders import find_folder_of_transcript
 from pipeline.ingest.native.memory_stores import (
     Discovery,
@@ -24,7 +24,6 @@ from pipeline.ingest.native.memory_stores import (
     MemoryStore,
     NativeMemory,
     read_entries,
-    time_of_change,
 )
 from pipeline.ingest.native.projects import read_json
 from pipeline.records import Kind

@@ -8,10 +8,8 @@ import hashlib
 import os
 import re
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,11 +25,11 @@ from pipeline.ingest.fields import (
     read_item,
     split_text,
     tags_of,
+    time_of_change,
 )
 from pipeline.ingest.native.projects import Projects
 from pipeline.records import PERSONAL, Draft, Kind, Source
 from pipeline.store.ingested import NATIVE_PREFIX
-from pipeline.times import utc_text
 
 SLUG_CHARS: Final = 40
 UNKNOWN_PROJECT: Final = "its project's folder was not found on this machine"
@@ -200,8 +198,3 @@ def read_file(path: Path, key: str, known: Known) -> NativeFile | Reading:
     except UnicodeDecodeError:
         return Skipped(key, "cannot be read: not valid UTF-8")
     return NativeFile(key, text, digest, time_of_change(status.st_mtime))
-
-
-def time_of_change(modified: float) -> str:
-    """Return a file's modification time as UTC text, never in the future."""
-    return utc_text(datetime.fromtimestamp(min(max(modified, 0.0), time.time()), UTC))
