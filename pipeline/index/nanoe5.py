@@ -4,7 +4,6 @@ The package's file is little-endian: a header, the tokenizer (its pieces, their 
 normalizer), a list of tensors, the tensors. Matrices are in blocks of 32 four-bit codes with a scale of 16 bits.
 """
 
-import json
 import struct
 import unicodedata
 from functools import cache
@@ -53,7 +52,6 @@ _LAYER: Final = {
     "oln": "output.LayerNorm",
 }
 _KIND: Final = {"w": "weight", "b": "bias"}
-_MODULES: Final = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
 
 
 class _Header(NamedTuple):
@@ -117,16 +115,6 @@ def read_model(file: Path) -> PackedModel:
     except (OSError, struct.error, ValueError, KeyError, IndexError) as error:
         raise EncoderUnavailable(f"{file} cannot be read: {error}") from error
     return PackedModel(header, tokenizer, weights, table)
-
-
-def unpack(file: Path, directory: Path) -> None:
-    """Write the model as a sentence-transformers directory; raise EncoderUnavailable if the file is invalid."""
-    header, tokenizer, weights, table = read_model(file)
-    weights[_parameter(_TABLE)] = table.rows(np.arange(len(table)))
-    # Mean pooling does not use a pooler, but loading would report it as missing.
-    weights["pooler.dense.weight"] = np.zeros((header.hidden, header.hidden), np.float32)
-    weights["pooler.dense.bias"] = np.zeros(header.hidden, np.float32)
-    _write(directory, header, tokenizer, weights)
 
 
 class _Cursor:
@@ -246,52 +234,3 @@ def _parameter(name: str) -> str:
         return f"embeddings.{_EMBEDDINGS[name]}"
     layer, part, kind = name.split(".")
     return f"encoder.layer.{layer.removeprefix('l')}.{_LAYER[part]}.{_KIND[kind]}"
-
-
-def _write(directory: Path, header: _Header, tokenizer: "Tokenizer", weights: dict[str, Tensor]) -> None:
-    from safetensors.numpy import save_file
-
-    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
-    tokenizer.save(str(directory / "tokenizer.json"))
-    for name, content in _configuration(header).items():
-        path = directory / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(content), encoding="utf-8")
-
-
-def _configuration(header: _Header) -> dict[str, Any]:
-    """Return the configuration files for transformers and sentence-transformers: file name -> content."""
-    return {
-        "config.json": {
-            "architectures": ["BertModel"],
-            "model_type": "bert",
-            "hidden_size": header.hidden,
-            "num_hidden_layers": header.layers,
-            "num_attention_heads": header.heads,
-            "intermediate_size": header.intermediate,
-            "vocab_size": header.vocabulary,
-            "max_position_embeddings": header.positions,
-            "type_vocab_size": header.token_types,
-            "layer_norm_eps": header.epsilon,
-        },
-        "tokenizer_config.json": {
-            # Other classes would build a new tokenizer instead of reading ours.
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "model_max_length": header.positions,
-            "model_input_names": ["input_ids", "attention_mask"],
-            "bos_token": "<s>",
-            "cls_token": "<s>",
-            "eos_token": "</s>",
-            "sep_token": "</s>",
-            "pad_token": "<pad>",
-            "unk_token": "<unk>",
-            "mask_token": "<mask>",
-        },
-        "modules.json": [
-            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{name}"}
-            for i, (name, path) in enumerate(_MODULES.items())
-        ],
-        "sentence_bert_config.json": {"max_seq_length": header.positions, "do_lower_case": False},
-        "1_Pooling/config.json": {"word_embedding_dimension": header.hidden, "pooling_mode_mean_tokens": True},
-        "config_sentence_transformers.json": {"prompts": {"query": QUERY_PROMPT, "document": DOCUMENT_PROMPT}},
-    }

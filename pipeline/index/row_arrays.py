@@ -223,7 +223,7 @@ class RankingFeatures:
             self._kinds[seqs] = [KIND_NUMBERS[row.kind] for row in rows]
             self.said[seqs] = [row.said for row in rows]
             self.repeats[seqs] = [row.repeats for row in rows]
-            self.speakers[seqs] = [self._number_of(speaker_of(row.opening)) for row in rows]
+            self.speakers[seqs] = [self._names.setdefault(speaker_of(row.opening), len(self._names)) for row in rows]
             self._generation = generation
 
     def are_of(self, kind: Kind, seqs: Seqs) -> NDArray[np.bool_]:
@@ -243,9 +243,6 @@ class RankingFeatures:
         own, other = values_at(self.speakers, seqs), values_at(self.speakers, neighbours)
         answered: NDArray[np.bool_] = (own != other) & (own > 0) & (other > 0)
         return answered
-
-    def _number_of(self, speaker: str) -> int:
-        return self._names.setdefault(speaker, len(self._names))
 
     def _grow(self, size: int) -> None:
         more = max(size, 2 * len(self.visible)) - len(self.visible)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -74,6 +75,11 @@ def time_of(value: Any) -> str | None:
     if moment is None or not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         return None
     return utc_text(moment)
+
+
+def time_of_change(modified: float) -> str:
+    """Return a file's modification time as UTC text: archives may unpack times in the future, or before 1970."""
+    return utc_text(datetime.fromtimestamp(min(max(modified, 0.0), time.time()), UTC))
 
 
 def tags_of(*values: Any) -> tuple[str, ...]:

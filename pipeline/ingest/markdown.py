@@ -3,10 +3,8 @@
 import hashlib
 import os
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.ingest.fields import (
@@ -22,13 +20,13 @@ from pipeline.ingest.fields import (
     session_of,
     split_under_heading,
     tags_of,
+    time_of_change,
 )
 from pipeline.ingest.front_matter import FrontMatter, parse_moment, split_front_matter
 from pipeline.ingest.json_values import build_source_error, open_source
 from pipeline.records import Draft, Kind, Source
 from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import normalize_text
-from pipeline.times import utc_text
 
 SOURCE = "markdown"
 VERSION = b"markdown 2\n"
@@ -122,7 +120,7 @@ def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
         return
     front, body = split_front_matter(drop_embedded_data(text))
     # A note without a date gets the date of its file, not the present.
-    occurred_at = front.occurred_at or _date_of_name(file.stem) or _time_of_file(file)
+    occurred_at = front.occurred_at or _date_of_name(file.stem) or time_of_change(file.stat().st_mtime)
     reading = read_item(known, key, digest, _drafts(key, front, body, occurred_at))
     yield reading
     if isinstance(reading, Item):
@@ -133,10 +131,6 @@ def _date_of_name(stem: str) -> str | None:
     """Return the date at the start of a file's name, as in Jekyll's posts and daily notes (Logseq: 2025_03_14)."""
     match = _DATED_NAME.match(stem)
     return None if match is None else parse_moment("-".join(match.groups()))
-
-
-def _time_of_file(file: Path) -> str:
-    return utc_text(datetime.fromtimestamp(min(max(file.stat().st_mtime, 0.0), time.time()), UTC))
 
 
 def _read(key: str, file: Path, size: int) -> bytes | Skipped:

@@ -17,7 +17,7 @@ The forecast shows how both jobs will treat a memory that stays unused.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import accumulate, pairwise
@@ -104,10 +104,10 @@ def decay(job: JobRun) -> Report:
         if not page:
             return job.report(more=False)
         due = [(usage, *target) for usage in page if (target := due_change(usage, lived, today)) is not None]
-        for chunk in _chunks(due):
+        for start in range(0, len(due), FADED_PER_TRANSACTION):
             if job.pausing():
                 return job.report(more=True)
-            _write_changes(job, chunk)
+            _write_changes(job, due[start : start + FADED_PER_TRANSACTION])
         last, done = page[-1].seq, done + len(page)
         job.progress(done, total)
 
@@ -156,10 +156,6 @@ def julian_day(job: JobRun) -> float:
 
 def _uses(usage: Usage) -> int:
     return usage.recalls + usage.repeats
-
-
-def _chunks(due: Sequence[tuple[Usage, float, Tier]]) -> Iterator[Sequence[tuple[Usage, float, Tier]]]:
-    return (due[start : start + FADED_PER_TRANSACTION] for start in range(0, len(due), FADED_PER_TRANSACTION))
 
 
 def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]]) -> None:

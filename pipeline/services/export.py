@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePath
 from typing import Any
@@ -218,7 +218,7 @@ def import_notes(usual: Workspace, folder: Path, *, target: str | None = None, i
     restores: dict[str, MemoryRestore] = {}
     for note in notes:
         name = target or note.workspace or workspaces.get(note.file.parent) or usual.id
-        place = _name_note(note, folder)
+        place = str(note.file.relative_to(folder)) if note.file != folder else note.file.name
         if not is_workspace_id(name):
             merged.refused.append(f"{place}: {name} is not a valid workspace name")
             continue
@@ -229,20 +229,13 @@ def import_notes(usual: Workspace, folder: Path, *, target: str | None = None, i
             merged.refused.append(f"{place}: {error}")
             continue
         if not is_here:
-            restores.setdefault(name, MemoryRestore(workspace, counts, is_own)).add(place, _entry_of(note))
+            # A text that was edited since the export is of now.
+            entry = {**note.entry, "updated_at": utc_now()} if note.is_edited else note.entry
+            restores.setdefault(name, MemoryRestore(workspace, counts, is_own)).add(place, entry)
     for restore in restores.values():
         restore.finish()
     merged.created += counts.restored
     return merged
-
-
-def _name_note(note: Note, folder: Path) -> str:
-    return str(note.file.relative_to(folder)) if note.file != folder else note.file.name
-
-
-def _entry_of(note: Note) -> Mapping[str, Any]:
-    """Return a note as an exported memory; a text that was edited since the export is of now."""
-    return {**note.entry, "updated_at": utc_now()} if note.is_edited else note.entry
 
 
 def _take_note(workspace: Workspace, note: Note, merged: NotesMerged) -> bool:

@@ -3,14 +3,14 @@
 discover the stores of each tool → the caller chooses their workspaces → read each store as a source
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from config.places import Places
 from pipeline.ingest.fields import Known, Readings, Skipped
-from pipeline.ingest.native.memory_stores import TOOLS, MemoryStore, load_reader
+from pipeline.ingest.native.memory_stores import Discovery, MemoryStore, Tool
 from pipeline.ingest.native.projects import Projects, is_project, list_projects
 from pipeline.store.ingested import RULES_TOOL
 
@@ -25,9 +25,12 @@ class FoundStores:
     skipped: tuple[Skipped, ...]
 
 
-def list_tools() -> tuple[str, ...]:
-    """List the names of the tools whose memories can be imported."""
-    return tuple(TOOLS)
+def list_tools() -> Mapping[str, Tool]:
+    """Return the tools whose memories can be imported, by name."""
+    # Imported here because the readers load libraries that most commands do not need.
+    from pipeline.ingest.native.tools import TOOLS
+
+    return TOOLS
 
 
 def find_stores(places: Places, here: Path | None, tools: Sequence[str]) -> Iterator[FoundStores]:
@@ -39,15 +42,16 @@ def find_stores(places: Places, here: Path | None, tools: Sequence[str]) -> Iter
     known = list_projects(places, here)
     folders = dict.fromkeys([here] if here is not None else [])
     for tool in tools:
+        label, discover, _ = list_tools()[tool]
         projects = Projects(tuple(folders)) if tool == RULES_TOOL else known
-        found = tuple(load_reader(tool).discover(places, projects))
+        found = tuple(discover(Discovery(tool, places, projects)))
         stores = tuple(entry for entry in found if isinstance(entry, MemoryStore))
         folders |= dict.fromkeys(store.project for store in stores if store.project is not None)
         if found:
             skipped = tuple(entry for entry in found if isinstance(entry, Skipped))
-            yield FoundStores(tool, TOOLS[tool][1], stores, skipped)
+            yield FoundStores(tool, label, stores, skipped)
 
 
 def open_store(store: MemoryStore) -> Callable[[Known], Readings]:
     """Return a function that reads a store, given the digests of known items."""
-    return partial(load_reader(store.tool).read, store)
+    return partial(list_tools()[store.tool].read, store)

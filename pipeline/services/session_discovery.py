@@ -47,14 +47,15 @@ def find_stored_sessions(
 
 
 def _find_sessions(reader: TranscriptReader, places: Places) -> StoredSessions:
+    label, _ = READERS[reader.agent]
     try:
         files = list(reader.discover(places))
     except UNREADABLE as error:
-        return StoredSessions(reader.agent, reader.label, problem=str(error))
+        return StoredSessions(reader.agent, label, problem=str(error))
     databases = sum(file.path.suffix in DATABASES for file in files)
     size = sum(file.size for file in files)
     oldest_at = _find_oldest(reader, files)
-    return StoredSessions(reader.agent, reader.label, len(files) - databases, databases, size, oldest_at)
+    return StoredSessions(reader.agent, label, len(files) - databases, databases, size, oldest_at)
 
 
 def _find_oldest(reader: TranscriptReader, files: Sequence[TranscriptFile]) -> str | None:

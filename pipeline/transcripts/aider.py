@@ -55,7 +55,6 @@ class Reader(LogReader):
     """Reads aider."""
 
     agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "aider"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the chat histories of repositories below the user's home."""

@@ -32,7 +32,6 @@ class Reader(LogReader):
     """Reader of Antigravity's transcripts."""
 
     agent: ClassVar[str] = AGENT
-    label: ClassVar[str] = "Antigravity"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of the command line program and of the editor."""

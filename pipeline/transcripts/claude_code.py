@@ -15,7 +15,6 @@ from pipeline.transcripts.reader import Places, Said, SessionHead, TranscriptFil
 from pipeline.transcripts.rewinds import Conversation
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
-AGENT = "claude-code"
 # Folders with subagents' transcripts, and with outputs and memories.
 _OTHER_FOLDERS = frozenset(("subagents", "tool-results", "memory", "workflows"))
 # Tools that observe sessions run sessions of their own in these folders.
@@ -49,7 +48,6 @@ _DENIAL_KIND, _DENIAL_RESULT = "user-rejected", "User rejected tool use"
 _TOOLS_WITH_OWN_ERRORS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit", "ExitPlanMode", "AskUserQuestion"))
 _ANSWERS = re.compile(r'"(?P<question>[^"\n]{1,500})"="(?P<answer>[^"]+)"')
 _PLAN = "Implement the following plan:"
-_INTERRUPTION = "[Request interrupted by user"
 # In this mode the agent only reads.
 _PLAN_MODE = "plan"
 
@@ -57,19 +55,18 @@ _PLAN_MODE = "plan"
 class Reader(LogReader):
     """Reader of Claude Code's transcripts."""
 
-    agent: ClassVar[str] = AGENT
-    label: ClassVar[str] = "Claude Code"
+    agent: ClassVar[str] = "claude-code"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions, without those of subagents."""
-        yield from list_files(AGENT, folder_of(places, "CLAUDE_CONFIG_DIR", ".claude") / "projects", is_transcript)
+        yield from list_files(self.agent, folder_of(places, "CLAUDE_CONFIG_DIR", ".claude") / "projects", is_transcript)
         if places.platform == "darwin":
             desktop = places.home / "Library" / "Application Support" / "Claude" / "local-agent-mode-sessions"
-            yield from list_files(AGENT, desktop, lambda path: "projects" in path.parts and is_transcript(path))
+            yield from list_files(self.agent, desktop, lambda path: "projects" in path.parts and is_transcript(path))
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "ClaudeSession":
         """Return the session of a file."""
-        return ClaudeSession(SessionHead(AGENT, file.path.stem), state, file.path.parent)
+        return ClaudeSession(SessionHead(self.agent, file.path.stem), state, file.path.parent)
 
 
 def is_transcript(path: Path) -> bool:

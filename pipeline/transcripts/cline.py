@@ -20,7 +20,6 @@ class Reader:
     """Reads Cline."""
 
     agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "Cline"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the messages of sessions; those of subagents are other files in the same folders."""
@@ -38,7 +37,6 @@ class RooReader:
     """Reads Roo Code and Kilo Code's extension, which were made from Cline."""
 
     agent: ClassVar[str] = "roo-code"
-    label: ClassVar[str] = "Roo Code"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the tasks."""

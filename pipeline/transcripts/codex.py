@@ -13,7 +13,6 @@ from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.zstd import open_decompressed
 
-AGENT = "codex"
 PLAIN, COMPRESSED = ".jsonl", ".jsonl.zst"
 FOLDERS = ("sessions", "archived_sessions")
 # The names of sessions are read from the end of a file.
@@ -24,20 +23,19 @@ _ID = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(?P<id>[^_]+)")
 class Reader(LogReader):
     """Reader of Codex' rollouts."""
 
-    agent: ClassVar[str] = AGENT
-    label: ClassVar[str] = "Codex"
+    agent: ClassVar[str] = "codex"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the rollouts, archived ones too; of a compressed one and its original only the original."""
         home = folder_of(places, "CODEX_HOME", ".codex")
         for folder in FOLDERS:
-            yield from list_files(AGENT, home / folder, _is_rollout)
+            yield from list_files(self.agent, home / folder, _is_rollout)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> CodexSession:
         """Return the session of a file."""
         match = _ID.match(file.path.name)
         session_id = match["id"].partition(".")[0] if match else file.path.name.partition(".")[0]
-        return CodexSession(SessionHead(AGENT, session_id), state, _find_titles(file.path))
+        return CodexSession(SessionHead(self.agent, session_id), state, _find_titles(file.path))
 
     def open_log(self, file: TranscriptFile) -> BinaryIO:
         """Open a rollout, decompressed."""

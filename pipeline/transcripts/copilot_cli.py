@@ -11,7 +11,6 @@ from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
-_AGENT = "copilot-cli"
 _LOG = "events.jsonl"
 _WORKSPACE_CHARS = 8000
 _ANSWERS = frozenset({"ask_user", "ask_question"})
@@ -20,20 +19,19 @@ _ANSWERS = frozenset({"ask_user", "ask_question"})
 class Reader(LogReader):
     """Reads Copilot CLI: a folder per session, before 1.0.11 a file per session."""
 
-    agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "GitHub Copilot CLI"
+    agent: ClassVar[str] = "copilot-cli"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions."""
         root = folder_of(places, "COPILOT_HOME", ".copilot") / "session-state"
         for entry in list_folder(root):
             path = Path(entry.path)
-            yield from describe_file(_AGENT, path if path.suffix == ".jsonl" else path / _LOG)
+            yield from describe_file(self.agent, path if path.suffix == ".jsonl" else path / _LOG)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
         """Return the session of a file."""
         session_id = file.path.parent.name if file.path.name == _LOG else file.path.stem
-        return _CopilotLog(SessionHead(_AGENT, session_id, title=_read_title(file.path.parent)), state)
+        return _CopilotLog(SessionHead(self.agent, session_id, title=_read_title(file.path.parent)), state)
 
 
 class _CopilotLog(SessionLog):

@@ -1,14 +1,20 @@
 """Read Cursor's sessions: the logs of its agents, and the database of its editor."""
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pipeline.errors import ForeignDatabaseUnreadable
+from pipeline.store.foreign_database import Condition, ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
-from pipeline.transcripts.cursor_database import list_conversations, list_databases, read_database
-from pipeline.transcripts.documents import describe_file, list_folder
-from pipeline.transcripts.fields import as_mapping, as_text, list_blocks
+from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
+from pipeline.transcripts.documents import describe_database, describe_file, list_folder, read_file_uri
+from pipeline.transcripts.editor_folders import find_workspace_folder, list_user_folders
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, list_blocks, parse_json
 from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -26,7 +32,6 @@ class Reader(LogReader):
     """Reads Cursor."""
 
     agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "Cursor"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the logs of sessions, without those of subagents, and the editor's database."""
@@ -157,3 +162,198 @@ class _CursorText(_CursorLog):
         elif self._role:
             self.say(Role.ASSISTANT, message[: tool.start()] if tool else message, None, str(self._number))
         self._role, self._lines = "", []
+
+
+_TABLE = "cursorDiskKV"
+_CONVERSATION = "composerData:"
+_MESSAGE = "bubbleId:"
+_PERSON, _MODEL = 1, 2
+
+
+def list_databases(agent: str, places: Places) -> Iterator[TranscriptFile]:
+    """Yield the database of Cursor's editor."""
+    for user in list_user_folders(places, ("Cursor",)):
+        yield from describe_database(agent, user / "globalStorage/state.vscdb")
+
+
+def list_conversations(path: Path) -> set[str]:
+    """Return the ids of the conversations in a database, none if it cannot be read now."""
+    try:
+        with open_foreign_database(path) as db:
+            rows = db.rows(_TABLE, ("key",), _keys_with(_CONVERSATION), order="key")
+            return {as_text(row["key"]).removeprefix(_CONVERSATION) for row in rows}
+    except ForeignDatabaseUnreadable:
+        return set()
+
+
+def read_database(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
+    """Yield what was said and done in all conversations since a mark."""
+    return report_unreadable(_read_database(file, mark), file, mark)
+
+
+def _read_database(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
+    with open_foreign_database(file.path) as db:
+        if not db.columns(_TABLE):
+            raise ForeignDatabaseUnreadable(file.path, f"has no table {_TABLE}")
+        round_ = _start_round(db, mark)
+        yield from end_round(_Database(db, file, round_).read_conversations(), round_)
+
+
+def _start_round(db: ForeignDatabase, mark: str | None) -> Round:
+    """Return the round at a mark. A changed row gets a new number, but the number of the last row may be used again."""
+    latest = db.largest(_TABLE, "rowid")
+    round_ = Round.resume(mark, latest)
+    proof = as_mapping(parse_json(mark)).get("proof")
+    if proof and proof != _prove(db, round_.since):
+        round_ = replace(round_, since=round_.since - 1)
+    return replace(round_, proof=_prove(db, round_.until))
+
+
+def _prove(db: ForeignDatabase, number: int) -> str:
+    """Return a digest of a row if it is part of a conversation."""
+    digest = hashlib.blake2b(digest_size=8)
+    for row in db.rows(_TABLE, ("key",), [("rowid", "=", number)]):
+        key = as_text(row["key"])
+        digest.update(key.encode())
+        if key.startswith((_CONVERSATION, _MESSAGE)):
+            digest.update(json.dumps(_load(db, key)).encode())
+    return digest.hexdigest()
+
+
+def _load(db: ForeignDatabase, key: str) -> Mapping[str, Any]:
+    values = (row["value"] for row in db.rows(_TABLE, ("value",), [("key", "=", key)]))
+    return as_mapping(parse_json(next(values, None)))
+
+
+def _keys_with(prefix: str) -> list[Condition]:
+    return [("key", ">=", prefix), ("key", "<", prefix[:-1] + chr(ord(prefix[-1]) + 1))]
+
+
+class _Database:
+    """The conversations of a database in a round."""
+
+    def __init__(self, db: ForeignDatabase, file: TranscriptFile, round_: Round) -> None:
+        self._db = db
+        self._file = file
+        self._round = round_
+        self._folders: Mapping[str, str] | None = None
+
+    def read_conversations(self) -> Iterator[SessionPart]:
+        for composer_id in sorted(self._list_changed()):
+            if composer_id <= self._round.session:
+                continue
+            conversation = _load(self._db, f"{_CONVERSATION}{composer_id}")
+            if conversation:
+                yield from self._read_conversation(composer_id, conversation)
+
+    def _list_changed(self) -> set[str]:
+        changed = {key.removeprefix(_CONVERSATION) for key in self._list_numbers(_CONVERSATION)}
+        if self._round.since:
+            # Cursor writes messages before the conversation that lists them.
+            changed |= {key.split(":")[1] for key in self._list_numbers(_MESSAGE)}
+        return changed
+
+    def _list_numbers(self, prefix: str, *, only_changes: bool = True) -> dict[str, int]:
+        conditions = [*_keys_with(prefix), *(self._round.changes("rowid") if only_changes else ())]
+        return {row["key"]: row["rowid"] for row in self._db.rows(_TABLE, ("key",), conditions, order="key")}
+
+    def _read_conversation(self, composer_id: str, conversation: Mapping[str, Any]) -> Iterator[SessionPart]:
+        head = SessionHead(
+            self._file.agent,
+            composer_id,
+            cwd=self._find_folder(composer_id, conversation),
+            title=as_text(conversation.get("name")) or None,
+            started_at=as_time(conversation.get("createdAt")),
+        )
+        log = _ConversationLog(head, {})
+        if conversation.get("subagentInfo"):
+            log.left_out[LeftOut.SUBAGENT] += 1
+        else:
+            for key, message in self._list_messages(composer_id, conversation):
+                log.take_message(key, message)
+                if log.is_full:
+                    yield log.part(self._round.mark)
+        if not log.is_empty:
+            yield log.part(self._round.after(composer_id))
+
+    def _list_messages(
+        self, composer_id: str, conversation: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the messages that changed in the round."""
+        # The first versions kept them in the conversation.
+        for message in map(as_mapping, as_list(conversation.get("conversation"))):
+            yield as_text(message.get("bubbleId")), message
+        prefix = f"{_MESSAGE}{composer_id}:"
+        numbers = self._list_numbers(prefix, only_changes=False)
+        headers = map(as_mapping, as_list(conversation.get("fullConversationHeadersOnly")))
+        listed = [key for header in headers if (key := f"{prefix}{as_text(header.get('bubbleId'))}") in numbers]
+        last = numbers[listed[-1]] if listed else 0
+        # Newer messages are not listed yet; older ones were replaced by the person.
+        newer = sorted((number, key) for key, number in numbers.items() if number > last and key not in listed)
+        for key in [*listed, *(key for _, key in newer)]:
+            if self._round.since < numbers[key] <= self._round.until:
+                yield key.removeprefix(prefix), _load(self._db, key)
+
+    def _find_folder(self, composer_id: str, conversation: Mapping[str, Any]) -> str:
+        uri = as_mapping(conversation.get("workspaceIdentifier")).get("uri")
+        path = as_text(as_mapping(uri).get("fsPath")) or read_file_uri(uri) or as_text(as_mapping(uri).get("path"))
+        if path:
+            return path
+        if self._folders is None:
+            # Before version 3.12 only the workspace knew its conversations.
+            storage = self._file.path.parents[1] / "workspaceStorage"
+            self._folders = dict(_list_folders(storage))
+        return self._folders.get(composer_id, "")
+
+
+def _list_folders(storage: Path) -> Iterator[tuple[str, str]]:
+    """Yield the ids of conversations and the folders of their workspaces."""
+    for entry in list_folder(storage):
+        folder = find_workspace_folder(storage / entry.name)
+        path = storage / entry.name / "state.vscdb"
+        if not folder or not path.is_file():
+            continue
+        try:
+            with open_foreign_database(path) as db:
+                rows = list(db.rows("ItemTable", ("value",), [("key", "=", "composer.composerData")]))
+        except ForeignDatabaseUnreadable:
+            # Without it, its conversations have no folder.
+            continue
+        for row in rows:
+            for composer in as_list(as_mapping(parse_json(row["value"])).get("allComposers")):
+                yield as_text(as_mapping(composer).get("composerId")), folder
+
+
+class _ConversationLog(SessionLog):
+    def take_message(self, key: str, message: Mapping[str, Any]) -> None:
+        """Read a message, which is a text, a thought or a tool call."""
+        timing = as_mapping(message.get("timingInfo"))
+        at = message.get("createdAt") or timing.get("clientStartTime") or timing.get("clientRpcSendTime")
+        call = as_mapping(message.get("toolFormerData"))
+        if message.get("type") == _PERSON:
+            self.say(Role.USER, message.get("text"), at, key)
+        elif message.get("type") != _MODEL:
+            self.left_out[LeftOut.UNKNOWN] += 1
+        elif call.get("name"):
+            self._take_call(key, call, at)
+        elif message.get("text"):
+            self.say(Role.ASSISTANT, message.get("text"), at, key)
+        else:
+            self.left_out[LeftOut.THINKING if message.get("thinking") else LeftOut.META] += 1
+
+    def _take_call(self, key: str, call: Mapping[str, Any], at: Any) -> None:
+        status, result = as_text(call.get("status")), as_mapping(parse_json(call.get("result")))
+        name = as_text(call.get("name"))
+        if call.get("userDecision") == "rejected" or status == "cancelled" or result.get("rejected") is True:
+            self.left_out[LeftOut.NOT_RUN] += 1
+            return
+        self.record_call(key, name, parse_json(call.get("rawArgs")) or call.get("params"), at)
+        code = next((result[field] for field in ("exitCodeV2", "exitCode") if isinstance(result.get(field), int)), None)
+        output = as_text(result.get("output")) or as_text(
+            as_mapping(parse_json(call.get("error"))).get("clientVisibleErrorMessage")
+        )
+        ok = {"completed": True, "error": False}.get(status)
+        self.record_result(key, ok=ok, output=output, exit_code=code)
+        if name.startswith("ask_question"):
+            for answer in map(as_mapping, as_list(result.get("answers"))):
+                self.say(Role.USER, answer.get("freeformText"), at, f"{key}#answer")

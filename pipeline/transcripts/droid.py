@@ -9,22 +9,19 @@ from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
-_AGENT = "droid"
-
 
 class Reader(LogReader):
     """Reads Droid."""
 
-    agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "Factory Droid"
+    agent: ClassVar[str] = "droid"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions."""
-        yield from list_files(_AGENT, places.home / ".factory/sessions", lambda path: path.suffix == ".jsonl")
+        yield from list_files(self.agent, places.home / ".factory/sessions", lambda path: path.suffix == ".jsonl")
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
         """Return the session of a file."""
-        return _DroidLog(SessionHead(_AGENT, file.path.stem), state)
+        return _DroidLog(SessionHead(self.agent, file.path.stem), state)
 
 
 class _DroidLog(SessionLog):

@@ -22,7 +22,6 @@ from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
-AGENT = "gemini-cli"
 # A larger document is not read: it must be parsed at once.
 LARGEST_DOCUMENT = 128 << 20
 # Only the latest records are written again.
@@ -38,16 +37,15 @@ _SHELL_OUTPUT = re.compile(
 class Reader(LogReader):
     """Reader of Gemini CLI's chats."""
 
-    agent: ClassVar[str] = AGENT
-    label: ClassVar[str] = "Gemini CLI"
+    agent: ClassVar[str] = "gemini-cli"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the chats of all projects, without those of subagents."""
-        yield from list_files(AGENT, folder_of(places, "GEMINI_CLI_HOME") / ".gemini" / "tmp", _is_chat)
+        yield from list_files(self.agent, folder_of(places, "GEMINI_CLI_HOME") / ".gemini" / "tmp", _is_chat)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "GeminiSession":
         """Return the session of a file."""
-        session = GeminiSession(SessionHead(AGENT, file.path.stem), state)
+        session = GeminiSession(SessionHead(self.agent, file.path.stem), state)
         if not session.head.cwd:
             session.learn(cwd=_find_project(file.path))
         return session

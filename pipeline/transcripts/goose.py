@@ -25,7 +25,6 @@ class Reader(LogReader):
     """Reads Goose."""
 
     agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "Goose"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the database; without one, the logs, which a migration leaves."""

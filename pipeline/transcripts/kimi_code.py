@@ -10,29 +10,27 @@ from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
-_AGENT = "kimi-code"
 _LOG = "agents/main/wire.jsonl"
 
 
 class Reader(LogReader):
     """Reads Kimi Code; the logs of subagents are in other folders of a session."""
 
-    agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "Kimi Code"
+    agent: ClassVar[str] = "kimi-code"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions."""
         sessions = folder_of(places, "KIMI_CODE_HOME", ".kimi-code") / "sessions"
         for project in list_folder(sessions):
             for session in list_folder(sessions / project.name):
-                yield from describe_file(_AGENT, sessions / project.name / session.name / _LOG)
+                yield from describe_file(self.agent, sessions / project.name / session.name / _LOG)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
         """Return the session of a file, which a document next to the log describes."""
         folder = file.path.parents[2]
         known = as_mapping(load_document(folder / "state.json")[0])
         head = SessionHead(
-            _AGENT,
+            self.agent,
             folder.name,
             # `workDir` before version 2.
             cwd=as_text(known.get("cwd")) or as_text(known.get("workDir")),

@@ -23,7 +23,6 @@ class LogReader(ABC):
     """Reader of an agent's logs; a subclass says where they are, and how a record is read."""
 
     agent: ClassVar[str]
-    label: ClassVar[str]
 
     @abstractmethod
     def discover(self, places: Places) -> Iterator[TranscriptFile]:

@@ -34,7 +34,6 @@ class Reader(pi.Reader):
     """Reader of OpenClaw's sessions."""
 
     agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "OpenClaw"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the databases and the logs of all agents."""

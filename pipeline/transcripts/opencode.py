@@ -33,7 +33,6 @@ class Reader:
     """Reads opencode. Forks are complete copies under new ids: their entries differ only in the ids."""
 
     agent: ClassVar[str] = "opencode"
-    label: ClassVar[str] = "opencode"
     folder: ClassVar[str] = "opencode"
     database_variable: ClassVar[str] = "OPENCODE_DB"
 
@@ -66,7 +65,6 @@ class KiloReader(Reader):
     """Reads the Kilo CLI, which is made from opencode."""
 
     agent: ClassVar[str] = "kilo"
-    label: ClassVar[str] = "Kilo CLI"
     folder: ClassVar[str] = "kilo"
     database_variable: ClassVar[str] = "KILO_DB"
 

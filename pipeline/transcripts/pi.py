@@ -11,7 +11,6 @@ from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
-AGENT = "pi"
 _SUMMARIES = ("compaction", "branch_summary", "compact")
 _ADDED = ("custom", "custom_message", "hookMessage")
 # Writing to this address calls the tool of that name; the content is its arguments.
@@ -22,8 +21,7 @@ _ID = re.compile(r"[0-9A-Za-z-]{8,}\Z")
 class Reader(LogReader):
     """Reader of pi's sessions."""
 
-    agent: ClassVar[str] = AGENT
-    label: ClassVar[str] = "pi"
+    agent: ClassVar[str] = "pi"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the sessions of all projects."""
@@ -140,7 +138,6 @@ class OhMyPiReader(Reader):
     """Reader of the sessions of oh-my-pi, which writes them as pi does."""
 
     agent: ClassVar[str] = "oh-my-pi"
-    label: ClassVar[str] = "oh-my-pi"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the sessions of all projects."""

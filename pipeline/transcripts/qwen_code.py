@@ -11,7 +11,6 @@ from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
-AGENT = "qwen-code"
 # Kinds of a person's message; all other kinds are notices and prompts of programs.
 _OWN_KINDS = (None, "", "mid_turn_user_message")
 _SKIPPED = tuple(
@@ -24,17 +23,16 @@ _READ = tuple(f'"type":"{kind}"'.encode() for kind in ("user", "assistant", "too
 class Reader(LogReader):
     """Reader of Qwen Code's chats."""
 
-    agent: ClassVar[str] = AGENT
-    label: ClassVar[str] = "Qwen Code"
+    agent: ClassVar[str] = "qwen-code"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the chats of all projects, archived ones too."""
         variable = "QWEN_RUNTIME_DIR" if places.environment.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
-        yield from list_files(AGENT, folder_of(places, variable, ".qwen") / "projects", _is_chat)
+        yield from list_files(self.agent, folder_of(places, variable, ".qwen") / "projects", _is_chat)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "QwenSession":
         """Return the session of a file."""
-        return QwenSession(SessionHead(AGENT, file.path.stem), state)
+        return QwenSession(SessionHead(self.agent, file.path.stem), state)
 
 
 def _is_chat(path: Path) -> bool:

@@ -108,7 +108,6 @@ class TranscriptReader(Protocol):
     """
 
     agent: ClassVar[str]
-    label: ClassVar[str]
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the agent's transcripts; nothing if the agent was never used on this machine."""

@@ -6,32 +6,32 @@ from typing import Final
 
 from pipeline.transcripts.reader import TranscriptReader
 
-# The module in `pipeline.transcripts`, and the class of the reader if it is not `Reader`.
-READERS: Final[Mapping[str, str]] = {
-    "claude-code": "claude_code",
-    "codex": "codex",
-    "cursor": "cursor",
-    "copilot-cli": "copilot_cli",
-    "vscode-copilot": "vscode_copilot",
-    "opencode": "opencode",
-    "kilo": "opencode:KiloReader",
-    "gemini-cli": "gemini_cli",
-    "antigravity": "antigravity",
-    "cline": "cline",
-    "roo-code": "cline:RooReader",
-    "pi": "pi",
-    "oh-my-pi": "pi:OhMyPiReader",
-    "openclaw": "openclaw",
-    "qwen-code": "qwen_code",
-    "goose": "goose",
-    "aider": "aider",
-    "kimi-code": "kimi_code",
-    "droid": "droid",
+# The name for people; the module in `pipeline.transcripts`, and the class of the reader if it is not `Reader`.
+READERS: Final[Mapping[str, tuple[str, str]]] = {
+    "claude-code": ("Claude Code", "claude_code"),
+    "codex": ("Codex", "codex"),
+    "cursor": ("Cursor", "cursor"),
+    "copilot-cli": ("GitHub Copilot CLI", "copilot_cli"),
+    "vscode-copilot": ("Copilot Chat in VS Code", "vscode_copilot"),
+    "opencode": ("opencode", "opencode"),
+    "kilo": ("Kilo CLI", "opencode:KiloReader"),
+    "gemini-cli": ("Gemini CLI", "gemini_cli"),
+    "antigravity": ("Antigravity", "antigravity"),
+    "cline": ("Cline", "cline"),
+    "roo-code": ("Roo Code", "cline:RooReader"),
+    "pi": ("pi", "pi"),
+    "oh-my-pi": ("oh-my-pi", "pi:OhMyPiReader"),
+    "openclaw": ("OpenClaw", "openclaw"),
+    "qwen-code": ("Qwen Code", "qwen_code"),
+    "goose": ("Goose", "goose"),
+    "aider": ("aider", "aider"),
+    "kimi-code": ("Kimi Code", "kimi_code"),
+    "droid": ("Factory Droid", "droid"),
 }
 
 
 def load_reader(agent: str) -> TranscriptReader:
     """Return the reader of an agent."""
-    module, _, name = READERS[agent].partition(":")
+    module, _, name = READERS[agent][1].partition(":")
     reader: TranscriptReader = getattr(importlib.import_module(f"pipeline.transcripts.{module}"), name or "Reader")()
     return reader

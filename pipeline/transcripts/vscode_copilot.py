@@ -23,7 +23,6 @@ from pipeline.transcripts.reader import Places, SessionHead, SessionPart, Transc
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 from pipeline.transcripts.tool_calls import EDITING_TOOLS
 
-_AGENT = "vscode-copilot"
 # The result of the question whether a tool may run.
 _DENIED = 0
 # The kinds of changes to an object.
@@ -33,8 +32,7 @@ _WHOLE, _SET, _APPEND, _DELETE = 0, 1, 2, 3
 class Reader:
     """Reads Copilot Chat: a JSON document per session, in newer versions a log of its changes."""
 
-    agent: ClassVar[str] = _AGENT
-    label: ClassVar[str] = "Copilot Chat in VS Code"
+    agent: ClassVar[str] = "vscode-copilot"
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the sessions of all workspaces and of windows without one."""
@@ -46,7 +44,7 @@ class Reader:
                 for name, path in paths.items():
                     # A document stays after it was converted to a log.
                     if path.suffix == ".jsonl" or (path.suffix == ".json" and f"{name}l" not in paths):
-                        yield from describe_file(_AGENT, path)
+                        yield from describe_file(self.agent, path)
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
@@ -57,9 +55,9 @@ class Reader:
                 yield build_problem(file, mark, problem or f"{file.path.name} contains no session", file.path.stem)
             return
         head = SessionHead(
-            _AGENT,
+            self.agent,
             as_text(session.get("sessionId")) or file.path.stem,
-            cwd=_find_cwd(file.path),
+            cwd=find_workspace_folder(file.path.parents[1]) if file.path.parent.name == "chatSessions" else "",
             title=as_text(session.get("customTitle")) or None,
             started_at=as_time(session.get("creationDate")),
         )
@@ -70,10 +68,6 @@ class Reader:
         for request in map(as_mapping, as_list(session.get("requests"))):
             log.take_request(request, is_over=is_settled or bool(request.get("result")))
         yield from continue_session(log, mark)
-
-
-def _find_cwd(path: Path) -> str:
-    return find_workspace_folder(path.parents[1]) if path.parent.name == "chatSessions" else ""
 
 
 def _replay(path: Path) -> tuple[Any, str]:

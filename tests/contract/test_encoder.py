@@ -209,8 +209,8 @@ def test_what_a_killed_compilation_left_is_removed(small_model, tmp_path):
 
 def test_two_compilers_at_once_compile_once(small_model, tmp_path, monkeypatch):
     built = []
-    build = compilation.build_exported
-    monkeypatch.setattr(compilation, "build_exported", lambda model, at: (built.append(model), build(model, at)))
+    build = compilation.build_encoder
+    monkeypatch.setattr(compilation, "build_encoder", lambda model, at: (built.append(model), build(model, at)))
     with ThreadPoolExecutor(2) as pool:
         directories = set(pool.map(lambda _: compile_encoder(small_model, tmp_path), range(2)))
     assert len(directories) == len(built) == 1

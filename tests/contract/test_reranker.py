@@ -13,8 +13,8 @@ import pytest
 
 from config.settings import Settings
 from pipeline.errors import EncoderUnavailable
-from pipeline.index import compile_reranker as compilation, encoders as models
-from pipeline.index.compile_reranker import compile_reranker
+from pipeline.index import encoders as models, torch_export
+from pipeline.index.compile import compile_model
 from pipeline.index.encoder import encoder_directory, is_compiled, read_manifest
 from pipeline.index.encoders import DocumentEncoders, QueryModels, load_reranker
 from pipeline.index.reranker import OnnxReranker, reranker_name
@@ -78,7 +78,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compiled(model, tmp_path_factory):
-    return compile_reranker(model, tmp_path_factory.mktemp("models"))
+    return compile_model(reranker_name(model), tmp_path_factory.mktemp("models"))
 
 
 def test_the_compiled_form_agrees_with_the_original(model, compiled):
@@ -191,7 +191,7 @@ def test_pickled_weights_are_not_opened(model, tmp_path):
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(str(tmp_path / "exploded"))))
     with pytest.raises(EncoderUnavailable, match="cannot load"):
-        compile_reranker(str(folder), tmp_path / "models")
+        compile_model(reranker_name(str(folder)), tmp_path / "models")
     assert not (tmp_path / "exploded").exists()
     assert not is_compiled(reranker_name(str(folder)), tmp_path / "models")
 
@@ -199,20 +199,20 @@ def test_pickled_weights_are_not_opened(model, tmp_path):
 def test_a_model_with_several_scores_is_refused(tmp_path):
     _, folder = make_cross_encoder(tmp_path / "several", labels=3)
     with pytest.raises(EncoderUnavailable, match="one score"):
-        compile_reranker(str(folder), tmp_path / "models")
+        compile_model(reranker_name(str(folder)), tmp_path / "models")
 
 
 def test_a_model_that_strays_from_the_original_is_not_published(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(compilation, "LARGEST_DIFFERENCE", -1.0)
+    monkeypatch.setattr(torch_export, "LARGEST_DIFFERENCE", -1.0)
     with pytest.raises(EncoderUnavailable, match="differs from the original"):
-        compile_reranker(model, tmp_path)
+        compile_model(reranker_name(model), tmp_path)
     assert not is_compiled(reranker_name(model), tmp_path)
 
 
 @pytest.mark.parametrize(("largest", "precision"), [(-1.0, "fp32"), (1e9, "int8")])
 def test_eight_bits_are_used_unless_they_bend_the_scores(model, tmp_path, monkeypatch, largest, precision):
-    monkeypatch.setattr(compilation, "LARGEST_QUANTIZED_DIFFERENCE", largest)
-    assert read_manifest(compile_reranker(model, tmp_path)).precision == precision
+    monkeypatch.setattr(torch_export, "LARGEST_QUANTIZED_DIFFERENCE", largest)
+    assert read_manifest(compile_model(reranker_name(model), tmp_path)).precision == precision
 
 
 @pytest.mark.parametrize("model", ["../../etc", "/srv/models/ranker", "org/model", "..", "a b", "名前"])

@@ -156,7 +156,7 @@ def describe(home: Home) -> list[dict[str, Any]]:
 
 def test_every_reader_has_a_fixture_and_every_fixture_a_reader():
     assert sorted(path.name for path in DATA.iterdir() if path.is_dir()) == AGENTS
-    assert [agent for agent in AGENTS if load_reader(agent).agent != agent or not load_reader(agent).label] == []
+    assert [agent for agent in AGENTS if load_reader(agent).agent != agent] == []
 
 
 def test_what_is_read_is_what_was_said_and_done(home):

@@ -141,7 +141,7 @@ import_.add_command(sessions)
 
 
 def _check_tools(_context: click.Context, _option: click.Parameter, names: Sequence[str]) -> tuple[str, ...]:
-    tools = list_tools()
+    tools = tuple(list_tools())
     for name in names:
         if name not in tools:
             raise click.BadParameter(f'"{name}" is not a known tool. Known tools: {", ".join(tools)}.')

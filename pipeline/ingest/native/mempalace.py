@@ -7,16 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from config.places import Places
 from pipeline.errors import ForeignDatabaseUnreadable
-from pipeline.ingest.fields import Known, Readings, Skipped, digest_of_json, read_item, text_of, time_of
-from pipeline.ingest.native.claude_code import SLUG_UNKNOWN
-from pipeline.ingest.native.drafts import NativeMemory, make_drafts, time_of_change
-from pipeline.ingest.native.memory_stores import MemoryStore
+from pipeline.ingest.fields import Known, Readings, Skipped, digest_of_json, text_of, time_of
+from pipeline.ingest.native.databases import Table, find_time, read_database, read_tables
+from pipeline.ingest.native.memory_stores import Discovery, Entry, MemoryStore, NativeMemory
 from pipeline.ingest.native.projects import Projects, read_json
-from pipeline.ingest.native.tables import Table, find_time, read_tables
 from pipeline.records import Kind
 from pipeline.store.foreign_database import ForeignDatabase, Row, open_foreign_database, read_rows
 
@@ -31,50 +28,31 @@ _PARENTS: Final = ("parent_drawer_id", "parent_entry_id")
 _MINERS: Final = frozenset({"mempalace", "miner", "convo_miner"})
 
 
-class Reader:
-    """Read the memories of MemPalace."""
+def discover_mempalace(found: Discovery) -> Iterator[MemoryStore | Skipped]:
+    """Yield the knowledge graph, and a store for each wing that is a known project."""
+    places = found.places
+    legacy = places.home / ".mempalace"
+    default = legacy if _is_installed(legacy) else places.xdg_config / "mempalace"
+    root = places.folder("MEMPALACE_CONFIG_DIR", str(default))
+    settings = read_json(root / "config.json")
+    named = settings.get("palace_path") if isinstance(settings, dict) else None
+    variables = (places.environment.get(name) for name in ("MEMPALACE_PALACE_PATH", "MEMPAL_PALACE_PATH"))
+    palace = places.expand(str(next(filter(None, variables), None) or named or root / "palace"))
+    for folder in dict.fromkeys((legacy, root, palace)):
+        if (graph := folder / "knowledge_graph.sqlite3").is_file():
+            yield found.store(graph)
+    chroma = palace / "chroma.sqlite3"
+    for wing in _list_wings(chroma):
+        yield found.project_store(chroma, _find_project(found.projects, wing.removeprefix("wing_")), wing)
 
-    tool: ClassVar[str] = "mempalace"
 
-    def discover(self, places: Places, projects: Projects) -> Iterator[MemoryStore | Skipped]:
-        """Yield the knowledge graph, and a store for each wing that is a known project."""
-        legacy = places.home / ".mempalace"
-        default = legacy if _is_installed(legacy) else places.xdg_config / "mempalace"
-        root = places.folder("MEMPALACE_CONFIG_DIR", str(default))
-        settings = read_json(root / "config.json")
-        named = settings.get("palace_path") if isinstance(settings, dict) else None
-        variables = (places.environment.get(name) for name in ("MEMPALACE_PALACE_PATH", "MEMPAL_PALACE_PATH"))
-        palace = places.expand(str(next(filter(None, variables), None) or named or root / "palace"))
-        for folder in dict.fromkeys((legacy, root, palace)):
-            if (graph := folder / "knowledge_graph.sqlite3").is_file():
-                yield MemoryStore(self.tool, graph, places.shorten(graph))
-        chroma = palace / "chroma.sqlite3"
-        if not chroma.is_file():
-            return
-        origin = places.shorten(chroma)
-        for wing in _list_wings(chroma):
-            project = _find_project(projects, wing.removeprefix("wing_"))
-            if project is None:
-                yield Skipped(f"{origin}: {wing}", SLUG_UNKNOWN)
-            else:
-                yield MemoryStore(self.tool, chroma, origin, project, wing)
-
-    def read(self, store: MemoryStore, known: Known) -> Readings:
-        """Yield an item for each triple of the knowledge graph, or for each drawer of the store's wing."""
-        if store.project is None:
-            names = _read_names(store.path)
-            table = Table("triples", _TRIPLES, lambda row: _read_triple(names, row))
-            yield from read_tables(store, known, [table])
-            return
-        try:
-            estimated_at = time_of_change(store.path.stat().st_mtime)
-            for drawer in _read_drawers(store.path):
-                if drawer.get("wing") == store.part and _is_wanted(drawer):
-                    drafts = make_drafts(store, store.origin, _read_drawer(drawer), estimated_at)
-                    yield read_item(known, f"drawer:{drawer['id']}", digest_of_json("mempalace 1", drawer), drafts)
-        except (OSError, ForeignDatabaseUnreadable):
-            # The key of the whole source: drawers that were not read are not deleted ones.
-            yield Skipped(".", "cannot be read")
+def read_mempalace(store: MemoryStore, known: Known) -> Readings:
+    """Yield an item for each triple of the knowledge graph, or for each drawer of the store's wing."""
+    if store.project is None:
+        names = _read_names(store.path)
+        yield from read_tables(store, known, [Table("triples", _TRIPLES, lambda _store, row: _read_triple(names, row))])
+    else:
+        yield from read_database(store, known, _list_drawers(store))
 
 
 def _is_installed(folder: Path) -> bool:
@@ -93,6 +71,12 @@ def _list_wings(path: Path) -> list[str]:
         return sorted({text_of(drawer.get("wing")) for drawer in _read_drawers(path) if _is_wanted(drawer)})
     except ForeignDatabaseUnreadable:
         return []
+
+
+def _list_drawers(store: MemoryStore) -> Iterator[Entry]:
+    for drawer in _read_drawers(store.path):
+        if drawer.get("wing") == store.part and _is_wanted(drawer):
+            yield Entry(f"drawer:{drawer['id']}", digest_of_json("mempalace 1", drawer), [_read_drawer(drawer)])
 
 
 def _read_drawer(drawer: Mapping[str, Any]) -> NativeMemory:

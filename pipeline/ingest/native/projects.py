@@ -24,7 +24,7 @@ MAX_FOLDERS: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class Projects:
-    """Known project folders, the current project first if there is one."""
+    """Known project folders, the current project first if there is one, and the short names of Gemini CLI for them."""
 
     folders: tuple[Path, ...] = ()
     short_names: Mapping[str, Path] = field(default_factory=dict)
@@ -37,10 +37,6 @@ class Projects:
     def find_hash(self, digest: str) -> Path | None:
         """Return the folder whose path has a SHA-256."""
         return next((p for p in self.folders if hashlib.sha256(os.fsencode(p)).hexdigest() == digest), None)
-
-    def find_short(self, name: str) -> Path | None:
-        """Return the folder to which Gemini CLI gave a short name."""
-        return self.short_names.get(name)
 
     def find_name(self, name: str) -> Path | None:
         """Return the folder with a name; None if there is none, or several."""

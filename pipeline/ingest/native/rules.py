@@ -7,20 +7,22 @@ carry a tag and are never injected (`Memory.is_of_rule_file`). Included files ar
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
-from config.places import Places
 from pipeline.ingest.fields import Known, Readings, Skipped, name_of, read_item
 from pipeline.ingest.front_matter import split_front_matter
-from pipeline.ingest.native.drafts import NativeFile, NativeMemory, make_drafts, read_file
-from pipeline.ingest.native.gemini import ADDED as GEMINI_ADDED, split_added
 from pipeline.ingest.native.generated import is_generated_file, strip_generated
-from pipeline.ingest.native.memory_stores import MemoryStore
-from pipeline.ingest.native.projects import Projects
-from pipeline.ingest.native.qwen import ADDED as QWEN_ADDED
+from pipeline.ingest.native.markdown_folders import GEMINI_ADDED, QWEN_ADDED, split_added
+from pipeline.ingest.native.memory_stores import (
+    Discovery,
+    MemoryStore,
+    NativeFile,
+    NativeMemory,
+    make_drafts,
+    read_file,
+)
 from pipeline.ingest.native.statements import split_statements
-from pipeline.records import RULE_FILE_TAG, Draft, Kind
-from pipeline.store.ingested import RULES_TOOL
+from pipeline.records import RULE_FILE_TAG, Kind
 
 # Paths and patterns in a project, and in the user's home.
 _OF_PROJECT: Final = (
@@ -49,35 +51,34 @@ _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 MAX_INCLUDED: Final = 50
 
 
-class Reader:
-    """Read the rule files of projects and of the user."""
+def discover_rules(found: Discovery) -> Iterator[MemoryStore]:
+    """Yield the user's home and each project, if there are rule files in them."""
+    for project in (None, *found.projects.folders):
+        folder = project or found.places.home
+        if next(_list_files(folder, project is not None), None) is not None:
+            yield found.store(folder, project)
 
-    tool: ClassVar[str] = RULES_TOOL
 
-    def discover(self, places: Places, projects: Projects) -> Iterator[MemoryStore | Skipped]:
-        """Yield the user's home and each project, if there are rule files in them."""
-        for project in (None, *projects.folders):
-            folder = project or places.home
-            if next(_list_files(folder, project is not None), None) is not None:
-                yield MemoryStore(self.tool, folder, places.shorten(folder), project)
-
-    def read(self, store: MemoryStore, known: Known) -> Readings:
-        """Yield an item for each rule file; files with the same content are read once."""
-        seen: set[str] = set()
-        for path in _with_included(store.path, is_project=store.project is not None):
-            key = path.relative_to(store.path).as_posix()
-            if is_generated_file(path.name):
-                yield Skipped(key, "written by a memory tool")
-                continue
-            # Its digest is needed also if it is known: a copy is not read again.
-            file = read_file(path, key, {})
-            if not isinstance(file, NativeFile):
-                yield file
-            elif file.digest in seen:
-                yield Skipped(key, "same content as another rule file")
-            else:
-                seen.add(file.digest)
-                yield read_item(known, key, file.digest, _drafts(store, file))
+def read_rules(store: MemoryStore, known: Known) -> Readings:
+    """Yield an item for each rule file; files with the same content are read once."""
+    seen: set[str] = set()
+    for path in _with_included(store.path, is_project=store.project is not None):
+        key = path.relative_to(store.path).as_posix()
+        if is_generated_file(path.name):
+            yield Skipped(key, "written by a memory tool")
+            continue
+        # Its digest is needed also if it is known: a copy is not read again.
+        file = read_file(path, key, {})
+        if not isinstance(file, NativeFile):
+            yield file
+        elif file.digest in seen:
+            yield Skipped(key, "same content as another rule file")
+        else:
+            seen.add(file.digest)
+            origin = f"{store.origin}/{key}"
+            yield read_item(
+                known, key, file.digest, make_drafts(store, origin, _list_rules(origin, file), file.modified_at)
+            )
 
 
 def _list_files(folder: Path, is_project: bool) -> Iterator[Path]:
@@ -110,12 +111,10 @@ def _with_included(folder: Path, *, is_project: bool) -> Iterator[Path]:
                     break
 
 
-def _drafts(store: MemoryStore, file: NativeFile) -> Iterator[Draft]:
+def _list_rules(origin: str, file: NativeFile) -> Iterator[NativeMemory]:
     _, body = split_front_matter(file.text)
     for heading in (GEMINI_ADDED, QWEN_ADDED):
         _, body = split_added(body, heading)
-    shown = f"{store.origin}/{file.key}"
     for statement in split_statements(strip_generated(body)):
-        details = {"title": name_of(" › ".join([file.key, *statement.path])), "uri": shown}
-        memory = NativeMemory(statement.text, None, Kind.DOCUMENT, (RULE_FILE_TAG,), details)
-        yield from make_drafts(store, shown, memory, file.modified_at)
+        details = {"title": name_of(" › ".join([file.key, *statement.path])), "uri": origin}
+        yield NativeMemory(statement.text, None, Kind.DOCUMENT, (RULE_FILE_TAG,), details)

@@ -1,6 +1,10 @@
 """Describe a file of a project: a document's title, and the texts of its memories."""
 
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from xml.etree import ElementTree as ET
 
 from pipeline.ingest.project.files import (
     FileKind,
@@ -10,10 +14,11 @@ from pipeline.ingest.project.files import (
     language_of,
 )
 from pipeline.ingest.project.imports import ProjectTree, resolve
-from pipeline.ingest.project.manifests import render_manifest
 from pipeline.ingest.project.outline import outline_of
-from pipeline.ingest.project.prose import render_prose
-from pipeline.ingest.project.render import render_outline
+from pipeline.ingest.project.prose import one_line, render_prose, strip_markers
+from pipeline.ingest.project.render import format_list, render_outline, sentence, split_into_parts
+from pipeline.ingest.toml import LongKey, parse_foreign_toml
+from pipeline.text.normalize import shorten
 
 
 class Description(NamedTuple):
@@ -39,3 +44,229 @@ def describe_file(key: str, kind: FileKind, text: str, tree: ProjectTree) -> Des
     lines = count_lines(text)
     head = f"{key} · {language.name}, {lines} line{'s' if lines != 1 else ''}"
     return Description("", render_outline(head, outline, resolve(outline.imports, language.grammar, key, tree)))
+
+
+LONGEST_COMMAND: Final = 160
+LONGEST_DESCRIPTION: Final = 500
+
+_REQUIREMENT: Final = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
+_GO_LINE: Final = re.compile(
+    r"^\s*+(?:(module|go|require|tool)(?=[\s(]|$))?\s*+\(?\s*+([^\s()]++)?+[ \t]*+([^\s/]\S*+)?+[ \t]*+(//.*)?$"
+)
+_TARGET: Final = re.compile(
+    r"^(?P<name>[A-Za-z0-9][\w./-]*+)(?P<parameters>[^:=\n]*+):(?![=:])[^#\n]*+(?:#++\s*+(?P<doc>.*))?$"
+)
+_JUST_TARGET: Final = re.compile(
+    r"^(?P<name>[A-Za-z_][\w-]*+)(?P<parameters>[^:\n]*+):(?!=)[^#\n]*+(?:#++\s*+(?P<doc>.*))?$"
+)
+_RECIPE: Final = re.compile(r"^[ \t]++[@-]?(?P<command>[^#\s].*)$")
+
+
+def render_manifest(key: str, name: str, text: str) -> list[str]:
+    """Return the parts of a manifest's description; raise SkippedFile if it cannot be read."""
+    try:
+        title, lines = _READERS[name.casefold()](text)
+    except LongKey as error:
+        raise SkippedFile(str(error)) from error
+    except (ValueError, ET.ParseError) as error:
+        raise SkippedFile("cannot be parsed") from error
+    except RecursionError as error:
+        raise SkippedFile("nested too deeply") from error
+    sentences = list(lines)
+    if not title and not sentences:
+        raise SkippedFile("has no information about the project")
+    return split_into_parts(sentence(f"{key} · {title or 'settings'}", ""), sentences)
+
+
+def _pyproject(text: str) -> tuple[str, Iterator[str]]:
+    data = parse_foreign_toml(text)
+    poetry = _mapping(_mapping(data.get("tool")).get("poetry"))
+    project = {**poetry, **_mapping(data.get("project"))}
+    groups = {**_mapping(project.get("optional-dependencies")), **_mapping(data.get("dependency-groups"))}
+
+    def lines() -> Iterator[str]:
+        yield from format_list("Needs", _pairs({"Python": project.get("requires-python")}, " "))
+        scripts = {**_mapping(project.get("scripts")), **_mapping(project.get("gui-scripts"))}
+        yield from format_list("Commands", _pairs(scripts))
+        yield from format_list("Depends on", _requirements(project.get("dependencies")))
+        for group, names in groups.items():
+            yield from format_list(f"For {group}", _requirements(names))
+        yield from format_list("Settings of tools", sorted(set(_mapping(data.get("tool"))) - {"poetry"}))
+
+    return _title("Python project", project), lines()
+
+
+def _package_json(text: str) -> tuple[str, Iterator[str]]:
+    data = _mapping(json.loads(text))
+
+    def lines() -> Iterator[str]:
+        yield from format_list("Scripts", _pairs(_mapping(data.get("scripts"))))
+        binaries = data.get("bin")
+        commands = binaries if isinstance(binaries, dict) else {_word(data.get("name")): binaries}
+        yield from format_list("Commands", _pairs(commands))
+        yield from format_list(
+            "Entry points", _pairs({name: data.get(name) for name in ("main", "module", "browser", "types")})
+        )
+        workspaces = data.get("workspaces")
+        packages = _mapping(workspaces).get("packages") if isinstance(workspaces, dict) else workspaces
+        yield from format_list("Workspaces", _words(packages))
+        yield from format_list("Needs", _pairs(_mapping(data.get("engines")), " "))
+        for label, name in (("Depends on", "dependencies"), ("Peers", "peerDependencies")):
+            yield from format_list(label, _mapping(data.get(name)))
+        yield from format_list("For development", _mapping(data.get("devDependencies")))
+
+    return _title("npm package", data), lines()
+
+
+def _cargo(text: str) -> tuple[str, Iterator[str]]:
+    data = parse_foreign_toml(text)
+    package, workspace = _mapping(data.get("package")), _mapping(data.get("workspace"))
+
+    def lines() -> Iterator[str]:
+        yield from format_list("Workspace members", _words(workspace.get("members")))
+        binaries = data.get("bin")
+        named = [_mapping(item) for item in binaries] if isinstance(binaries, list) else []
+        yield from format_list(
+            "Commands", _pairs({_word(item.get("name")): item.get("path") or "src/main.rs" for item in named})
+        )
+        yield from format_list(
+            "Needs", _pairs({"Rust": package.get("rust-version"), "edition": package.get("edition")}, " ")
+        )
+        yield from format_list("Features", _mapping(data.get("features")))
+        yield from format_list(
+            "Depends on", {**_mapping(workspace.get("dependencies")), **_mapping(data.get("dependencies"))}
+        )
+        yield from format_list("For development", _mapping(data.get("dev-dependencies")))
+        yield from format_list("For building", _mapping(data.get("build-dependencies")))
+
+    return _title("Rust crate" if package else "Rust workspace", package), lines()
+
+
+def _go_mod(text: str) -> tuple[str, Iterator[str]]:
+    values: dict[str, list[str]] = {"module": [], "go": [], "require": [], "tool": []}
+    block = ""
+    for line in text.splitlines():
+        match = _GO_LINE.match(line)
+        if match is None:
+            continue
+        word, first, _, comment = match.groups()
+        if line.strip() == ")":
+            block = ""
+        elif line.rstrip().endswith("("):
+            block = word or "other"
+        elif first and (word or block) in values and "indirect" not in (comment or ""):
+            values[word or block].append(first)
+    lines = (
+        line
+        for label, word in (("Depends on", "require"), ("Tools", "tool"))
+        for line in format_list(label, values[word])
+    )
+    version = f" for Go {values['go'][0]}" if values["go"] else ""
+    return f"Go module {values['module'][0]}{version}" if values["module"] else "", lines
+
+
+def _pom(text: str) -> tuple[str, Iterator[str]]:
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise SkippedFile("XML with a document type")
+    root = ET.fromstring(text)  # noqa: S314 - without a document type there are no entities to expand
+    parent = _child(root, "parent")
+    own = {tag: _below(root, tag) or _below(parent, tag) for tag in ("groupId", "version")}
+    name = ":".join(part for part in (own["groupId"], _below(root, "artifactId")) if part)
+    described = {"name": name, "version": own["version"], "description": _below(root, "description")}
+
+    def lines() -> Iterator[str]:
+        yield from format_list("Named", [_below(root, "name")] if _below(root, "name") else [])
+        yield from format_list(
+            "Modules", [one_line(element.text or "") for element in _children(_child(root, "modules"), "module")]
+        )
+        yield from format_list("Parent", [_below(parent, "artifactId")] if parent is not None else [])
+        dependencies = _children(_child(root, "dependencies"), "dependency")
+        yield from format_list("Depends on", [_below(element, "artifactId") for element in dependencies])
+
+    return _title("Maven project", described) if name else "", lines()
+
+
+def _makefile(text: str) -> tuple[str, Iterator[str]]:
+    return "what make runs", _recipes(text, "make", _TARGET)
+
+
+def _justfile(text: str) -> tuple[str, Iterator[str]]:
+    return "what just runs", _recipes(text, "just", _JUST_TARGET)
+
+
+def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]:
+    """Yield the runnable targets, each with its description and its first command."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        target = targets.match(line)
+        if target is None:
+            continue
+        above = lines[number - 1] if number and lines[number - 1].startswith("#") else ""
+        recipe = _RECIPE.match(lines[number + 1]) if number + 1 < len(lines) else None
+        parameters = one_line(target["parameters"]) if program == "just" else ""
+        parts = [
+            one_line(target["doc"] or strip_markers(above)),
+            shorten(recipe["command"], LONGEST_COMMAND) if recipe else "",
+        ]
+        shown = " — ".join(part for part in parts if part)
+        if shown:
+            yield sentence(one_line(f"{program} {target['name']} {parameters} (l. {number + 1})"), shown)
+
+
+_READERS: Final[Mapping[str, Callable[[str], tuple[str, Iterator[str]]]]] = {
+    "pyproject.toml": _pyproject,
+    "package.json": _package_json,
+    "cargo.toml": _cargo,
+    "go.mod": _go_mod,
+    "pom.xml": _pom,
+    "makefile": _makefile,
+    "gnumakefile": _makefile,
+    "justfile": _justfile,
+}
+
+
+def _title(what: str, described: Mapping[str, Any]) -> str:
+    words = [_word(described.get("name")), _word(described.get("version"))]
+    if not words[0] and not described.get("description"):
+        return ""
+    head = " ".join([what, *(word for word in words if word)])
+    summary = shorten(one_line(_word(described.get("description"))), LONGEST_DESCRIPTION)
+    return f"{head}: {summary}" if summary else head
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _words(value: Any) -> list[str]:
+    return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
+
+
+def _pairs(values: Mapping[str, Any], between: str = " = ") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, str) and name:
+            yield f"{name}{between}{shorten(one_line(value), LONGEST_COMMAND)}"
+
+
+def _requirements(value: Any) -> Iterable[str]:
+    """Return the names of packages, from a list of requirements or a table."""
+    if isinstance(value, dict):
+        return [name for name in value if name != "python"]
+    return [match[1] for word in _words(value) if (match := _REQUIREMENT.match(word))]
+
+
+def _children(element: ET.Element | None, tag: str) -> list[ET.Element]:
+    return [] if element is None else [child for child in element if child.tag.rpartition("}")[2] == tag]
+
+
+def _child(element: ET.Element | None, tag: str) -> ET.Element | None:
+    return next(iter(_children(element, tag)), None)
+
+
+def _below(element: ET.Element | None, tag: str) -> str:
+    child = _child(element, tag)
+    return "" if child is None else one_line(child.text or "")

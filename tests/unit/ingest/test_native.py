@@ -11,9 +11,9 @@ import pytest
 from config.places import Places
 from pipeline.ingest.fields import Item, Skipped, Unchanged
 from pipeline.ingest.native.generated import strip_generated
-from pipeline.ingest.native.memory_stores import TOOLS, load_reader
 from pipeline.ingest.native.projects import Projects, list_projects
 from pipeline.ingest.native.statements import split_statements
+from pipeline.ingest.native.tools import TOOLS
 from pipeline.records import PERSONAL, Kind, Source
 from pipeline.services.native_memories import find_stores, open_store
 from tests.fakes.native_memories import DATA, SECRET, make_project, place_memories
@@ -59,7 +59,6 @@ class TestEveryReader:
     def test_nothing_is_found_in_an_empty_home(self, tool, places, project):
         assert list(find_stores(places, project, [tool])) == []
         assert list(find_stores(places, None, [tool])) == []
-        assert load_reader(tool).tool == tool
 
     def test_memories_have_origin_date_and_scope(self, tool, places, project):
         place_memories(tool, places.home, project)

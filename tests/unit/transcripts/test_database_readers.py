@@ -136,7 +136,7 @@ def test_cursor_reads_no_row_of_a_token(tmp_path, monkeypatch):
     file = _cursor(tmp_path)
     values = []
     monkeypatch.setattr(
-        "pipeline.transcripts.cursor_database.parse_json",
+        "pipeline.transcripts.cursor.parse_json",
         lambda text: values.append(text) or json.loads(text or "null"),
     )
     assert list_texts(read(file))
