@@ -89,7 +89,7 @@ def _list_unknown(migrations: Migrations, applied: tuple[str, ...]) -> list[str]
 
 @contextmanager
 def writing_new_file(file: Path, migrations: Migrations) -> Iterator[sqlite3.Connection]:
-    """Write a new store in one transaction; it becomes a single file without a log."""
+    """Write a new store in one transaction, and check it; it becomes a single file without a log."""
     file.touch(0o600, exist_ok=False)
     with backup.typed_errors(file), closing(driver.connect(file)) as db:
         make_ready(db, file, migrations)
@@ -99,6 +99,7 @@ def writing_new_file(file: Path, migrations: Migrations) -> Iterator[sqlite3.Con
         yield db
         db.execute("COMMIT")
         db.execute("PRAGMA journal_mode=DELETE")
+        backup.verify(db, backup.row_counts(db))
 
 
 def migrate_copy(file: Path, migrations: Migrations) -> None:

@@ -78,8 +78,8 @@ BACK = [
     ("note", "after", 2),
     ("verify", "before", 2),
     ("put_aside", "after", 0),
-    ("replace_store_file", "before", 2),
-    ("replace_store_file", "after", 2),
+    ("replace_store_file", "before", 1),
+    ("replace_store_file", "after", 1),
     ("finish", "before", 0),
 ]
 
