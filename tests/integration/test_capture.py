@@ -312,18 +312,20 @@ def test_a_cancelling_message_acts_and_is_kept_whatever_its_own_score(client, sa
 
 
 MOVE = "from 2 March 2090 on we deploy the kiosk firmware with Argo"
+SWITCH = "we switch to Argo for the kiosk firmware on 2 March 2090"
 
 
+@pytest.mark.parametrize("change", [MOVE, SWITCH])
 @pytest.mark.parametrize(
     "before", ["Decision: we deploy the kiosk firmware with Flux", "we deploy the kiosk firmware with Flux, ok"]
 )
-def test_an_announced_change_ends_the_earlier_statement_on_its_day(client, say, before):
+def test_an_announced_change_ends_the_earlier_statement_on_its_day(client, say, before, change):
     say(before, label="decision")
-    say(MOVE, label="decision", session="s2")
+    say(change, label="decision", session="s2")
     memories = {one["content"]: one for one in client.get("/v1/memories").get_json()["items"]}
-    assert memories.keys() == {before, MOVE}
+    assert memories.keys() == {before, change}
     assert parse(memories[before]["expires_at"]).astimezone().date() == date(2090, 3, 2)
-    assert memories[MOVE]["expires_at"] is None
+    assert memories[change]["expires_at"] is None
     assert superseded_by(client, memories[before]["id"]) == []
 
 
