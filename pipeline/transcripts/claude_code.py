@@ -202,7 +202,7 @@ class ClaudeSession(SessionLog):
             self.left_out[LeftOut.NOTICE] += 1
             return
         text = _prompt_text(attachment.get("prompt"))
-        if self._queue.is_known(text):
+        if self._queue.take_known(text):
             self._copies[text] = as_text(record.get("uuid"))
             self.left_out[LeftOut.COPY] += 1
         else:
@@ -228,7 +228,7 @@ class ClaudeSession(SessionLog):
     def _take_prompt(self, text: str, record: Mapping[str, Any], *, has_result: bool) -> None:
         if not has_result:
             self.drop_open_calls()
-        if self._queue.is_known(text):
+        if self._queue.take_known(text):
             self.left_out[LeftOut.COPY] += 1
             return
         for prompt in self._queue.take_expected(text):

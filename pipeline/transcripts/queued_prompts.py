@@ -57,8 +57,8 @@ class QueuedPrompts:
         """Remember a prompt that was taken, to recognize a second record of it."""
         self._taken = [*self._taken, _hash(text)][-MOST_PROMPTS:]
 
-    def is_known(self, text: str) -> bool:
-        """Return whether a message is a prompt that was taken before; it counts once."""
+    def take_known(self, text: str) -> bool:
+        """Forget a prompt that was taken before; return whether a message is one."""
         digest = _hash(text.strip())
         if digest in self._taken:
             self._taken.remove(digest)
