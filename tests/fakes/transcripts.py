@@ -58,7 +58,6 @@ class Reader:
     """Read them, some lines a part; a mark is the number of lines read and the first line."""
 
     agent = AGENT
-    label = "Fake"
 
     def discover(self, places: Places):
         for path in sorted((places.home / ".fake").glob("*.jsonl")):
@@ -92,7 +91,7 @@ def _entry(record: dict):
 
 def install(monkeypatch) -> None:
     """Make it the only agent."""
-    monkeypatch.setattr(readers, "READERS", {AGENT: "fake"})
-    monkeypatch.setattr("pipeline.services.session_import.READERS", {AGENT: "fake"})
-    monkeypatch.setattr("pipeline.services.session_watch.READERS", {AGENT: "fake"})
+    monkeypatch.setattr(readers, "READERS", {AGENT: ("Fake", "fake")})
+    monkeypatch.setattr("pipeline.services.session_import.READERS", {AGENT: ("Fake", "fake")})
+    monkeypatch.setattr("pipeline.services.session_watch.READERS", {AGENT: ("Fake", "fake")})
     monkeypatch.setitem(sys.modules, "pipeline.transcripts.fake", sys.modules[__name__])

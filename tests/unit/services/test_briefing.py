@@ -133,7 +133,9 @@ def test_only_the_few_best_are_told(workspace, tell):
 
 def write_documents(workspace, count=3):
     for number in range(count):
-        workspace.write(f"Billing listens on port {8000 + number} of the host", source=Source.IMPORT)
+        workspace.write(
+            f"Billing listens on port {8000 + number} of the host", kind=Kind.DOCUMENT, source=Source.IMPORT
+        )
 
 
 def test_a_prompt_gets_one_import_unless_it_asks_about_documents(workspace, tell):
@@ -142,6 +144,12 @@ def test_a_prompt_gets_one_import_unless_it_asks_about_documents(workspace, tell
     assert len(list_lines(briefing)) == 1
     assert {left.reason for left in briefing.left_out if left.source == "import"} == {NO_ROOM}
     assert len(list_lines(tell(f"{MESSAGE} See the docs."))) == 3
+
+
+def test_memories_from_another_program_are_shown_as_the_own_ones(workspace, tell):
+    for number in range(2):
+        workspace.write(f"Billing listens on port {8000 + number} of the host", source=Source.IMPORT)
+    assert len(list_lines(tell())) == 2
 
 
 def test_imports_in_prompts_can_be_switched_off(workspace, tell):

@@ -16,7 +16,7 @@ class FakeReader:
     """An agent whose sessions are files `*.txt` with a start time, and databases `*.db`."""
 
     def __init__(self, agent, error=None):
-        self.agent, self.label, self.error = agent, agent.title(), error
+        self.agent, self.error = agent, error
         self.read_paths = []
 
     def discover(self, places):
@@ -39,7 +39,7 @@ class FakeReader:
 def find(tmp_path, monkeypatch):
     def find_with(*readers, agents=None):
         named = {reader.agent: reader for reader in readers}
-        monkeypatch.setattr(session_discovery, "READERS", dict.fromkeys(named, ""))
+        monkeypatch.setattr(session_discovery, "READERS", {agent: (agent.title(), "") for agent in named})
         monkeypatch.setattr(session_discovery, "load_reader", named.__getitem__)
         return find_stored_sessions(tmp_path, {}, "linux", agents)
 
