@@ -106,8 +106,8 @@ class Peers:
     def exists(self) -> bool:
         """Return whether this data directory was ever paired or got a remote."""
         with self._tables.read() as db:
-            row = db.execute("SELECT EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM remote)").fetchone()
-            return bool(row[0])
+            tables = ("identity", "circle", "remote")
+            return any(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in tables)  # noqa: S608
 
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
         """Exclude other processes from the exchange; raise StoreBusy if one is running."""

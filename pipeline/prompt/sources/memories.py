@@ -210,19 +210,23 @@ def _seqs(hits: Sequence[Hit]) -> set[int]:
 
 
 def is_import(memory: Memory) -> bool:
+    """Return whether a memory was imported, from a document or from another program."""
+    return memory.source is Source.IMPORT and memory.said_by is None
+
+
+def is_document(memory: Memory) -> bool:
     """Return whether a memory was read from a document, from code or from a history."""
-    is_document = memory.source is Source.IMPORT and memory.kind in (Kind.DOCUMENT, Kind.CODE)
-    return memory.said_by is None and (is_document or is_indexed(memory))
+    return is_import(memory) and (memory.kind is Kind.DOCUMENT or is_indexed(memory))
 
 
 def _source_of_line(memory: Memory) -> LineSource:
-    return LineSource.IMPORT if is_import(memory) else LineSource.MEMORY
+    return LineSource.IMPORT if is_document(memory) else LineSource.MEMORY
 
 
 def _bar_of(memory: Memory, options: LineOptions) -> float:
     if memory.kind is Kind.CODE:
         return OUTLINE_RELEVANT
-    return IMPORT_RELEVANCE if is_import(memory) and not options.asks_imports else RELEVANT
+    return IMPORT_RELEVANCE if is_document(memory) and not options.asks_imports else RELEVANT
 
 
 def _list_rule_lines(

@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.stack import free_port
+from web.stack.procfile import read_procfile
+from web.stack.stack import UP
 
 ROOT = Path(__file__).parents[3]
 SCRIPTS = ("reverie", "reverie-hook", "reverie-codex-notify")
@@ -144,6 +146,7 @@ def test_the_wheel_installs_these_scripts_and_no_others(tmp_path):
 
 def test_every_interpreter_that_is_started_is_isolated():
     """Whatever list begins with this Python has -I among its words."""
+    assert all("-I" in words[:3] for words in (UP, *(process.words for process in read_procfile(1))))
     wrong = []
     for folder in ("config", "pipeline", "web", "workers"):
         for file in sorted((ROOT / folder).rglob("*.py")):
@@ -153,11 +156,11 @@ def test_every_interpreter_that_is_started_is_isolated():
             for node in ast.walk(ast.parse(source)):
                 if (
                     isinstance(node, ast.List | ast.Tuple)
-                    and node.elts
+                    and len(node.elts) > 1
                     and ast.unparse(node.elts[0]) == "sys.executable"
                 ):
                     text = ast.unparse(node)
-                    # The supervisor's commands and the service's arguments have it in front.
-                    if "'-I'" not in text and "arguments" not in text.lower():
+                    # The arguments of the Procfile's lines and of `reverie up` have it in front.
+                    if not any(words in text for words in ("'-I'", "*arguments", "*UP")):
                         wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}")
     assert wrong == []
