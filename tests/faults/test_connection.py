@@ -4,17 +4,18 @@ from tests.support.stack import HOST, Stack as StackOfTest
 from web.mcp.connection import Connection, MessageClient, Stack
 
 
-class Supervised:
+class Supervised(Stack):
     """The stack as its supervisor keeps it: what died is started again."""
 
-    def __init__(self, stack: StackOfTest):
+    def __init__(self, settings: Settings, stack: StackOfTest):
+        super().__init__(settings)
         self._stack = stack
 
-    def __call__(self):
-        self._stack.launch("web")
-        return self
+    def start(self):
+        if not self.is_started():
+            self._stack.launch("web")
 
-    def is_running(self):
+    def is_started(self):
         return "web" in self._stack.running
 
 
@@ -23,7 +24,7 @@ def test_a_session_that_was_connected_answers_after_a_crash(make_stack):
     stack.start("web")
     settings = Settings(home=stack.home, host=HOST, port=stack.port)
     client = MessageClient.from_settings(settings, "default")
-    connection = Connection(client, lambda **_: "default", Stack(settings, Supervised(stack)), deadline_s=60)
+    connection = Connection(client, lambda **_: "default", Supervised(settings, stack), deadline_s=60)
     items = [{"content": "The staging database listens on port 6543"}]
 
     def ask(name, arguments):
