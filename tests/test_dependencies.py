@@ -322,3 +322,12 @@ def test_the_default_encoder_is_built_without_torch(tmp_path):
         XDG_CACHE_HOME=str(tmp_path / "cache"),
     )
     assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'models' / 'all-MiniLM-L6-v2'}\n"), done.stderr
+
+
+@pytest.mark.parametrize("script", ["install", "slim"])
+def test_what_an_installer_imports_to_compile_it_exists(script):
+    text = (ROOT / ".ci" / script).read_text(encoding="utf-8")
+    modules = re.findall(rf"\b(?:{'|'.join(PACKAGES)})(?:\.\w+)+", text)
+    assert "web.mcp.front" in modules
+    paths = [ROOT / module.replace(".", "/") for module in modules]
+    assert [path for path in paths if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
