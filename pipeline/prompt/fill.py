@@ -64,7 +64,7 @@ def fill(lines: Sequence[Line], budget: Budget, shown: Container[Key]) -> Filled
     """
     ordered = sorted(lines, key=lambda line: _PRIORITY.index(_RANKED[1] if line.source in _RANKED[1:] else line.source))
     admitting = _Admission(budget, shown, sum(line.source is LineSource.RULE and not line.reason for line in lines))
-    admitted = [line for line in ordered if admitting.admit(line)]
+    admitted = [admitted for line in ordered if (admitted := admitting.admit(line)) is not None]
     chosen, without_room = _fit(admitted, budget.chars)
     return Filled(tuple(chosen), (*admitting.left_out, *((line, NO_ROOM) for line in without_room)))
 
@@ -84,11 +84,13 @@ class _Admission:
     counts: Counter[LineSource] = field(default_factory=Counter)
     ranked: int = 0
 
-    def admit(self, line: Line) -> bool:
+    def admit(self, line: Line) -> Line | None:
         reason = line.reason or self._refuse(line)
         if reason is not None:
             self.left_out.append((line, reason))
-            return False
+            return None
+        if not line.text and line.longer is not None:
+            line = replace(line, text=line.longer(None))
         self.keys.add(line.key)
         self.counts[line.source] += 1
         if line.source is LineSource.MESSAGE:
@@ -96,7 +98,7 @@ class _Admission:
         self.words.update(search_tokens(line.text))
         if line.hit is not None:
             self.hashes.add(line.hit.memory.content_hash)
-        return True
+        return line
 
     def _refuse(self, line: Line) -> str | None:
         is_shown = line.key in self.shown and not line.again

@@ -61,7 +61,8 @@ class Line:
     compared with its bar. A line for a memory has its `hit`, a rule its `impression`; `memories` were made of a
     message. `turn` is the row number of the message that a memory was made of. A line that `follows` another one is
     not shown without it. One that is shown `again` may have been shown before. `longer` returns the text with more of
-    the memory. `reason` says why its source leaves it out.
+    the memory, or with None the usual text, which such a line gets when it is chosen. `reason` says why its source
+    leaves it out.
     """
 
     key: Key
@@ -78,7 +79,7 @@ class Line:
     turn: object = None
     follows: Key | None = None
     again: bool = False
-    longer: Callable[[int], str] | None = None
+    longer: Callable[[int | None], str] | None = None
     reason: str | None = None
 
 

@@ -1,6 +1,6 @@
 """Lines for memories: rules, code that the message names, and the best of the other results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from sqlite3 import Connection
@@ -188,7 +188,9 @@ def leave_out(hit: Hit, reason: str, source: LineSource | None = None) -> Line:
     return Line(key, source, memory.kind, memory.content, hit.score, relevance=hit.relevance, hit=hit, reason=reason)
 
 
-def make_line(source: LineSource, hit: Hit, entry: Entry, now: datetime) -> Line:
+def make_line(
+    source: LineSource, hit: Hit, entry: Entry, now: datetime, longer: Callable[[int | None], str] | None = None
+) -> Line:
     """Return the line of a memory."""
     memory = hit.memory
     return Line(
@@ -197,11 +199,12 @@ def make_line(source: LineSource, hit: Hit, entry: Entry, now: datetime) -> Line
         memory.kind,
         memory.content,
         hit.score,
-        render_line(entry, now),
+        "" if longer is not None else render_line(entry, now),
         entry.header,
         hit.relevance,
         hit,
         turn=memory.metadata.get("turn"),
+        longer=longer,
     )
 
 
@@ -248,13 +251,12 @@ def _list_rule_lines(
 
 
 def _make_memory_line(hit: Hit, asked: frozenset[str], message: str, options: LineOptions) -> Line:
-    def lengthen(chars: int) -> str:
+    def lengthen(chars: int | None) -> str:
         return render_line(replace(entry, excerpt=_excerpt(hit.memory, asked, options.deadline, chars)), options.now)
 
-    entry = Entry(hit.memory, hit.annotations, excerpt=_excerpt(hit.memory, asked, options.deadline, None))
-    line = make_line(_source_of_line(hit.memory), hit, entry, options.now)
-    is_own = line.source is LineSource.MEMORY
-    return replace(line, longer=lengthen, again=is_own and is_about_to_break(hit.memory.content, message))
+    entry, source = Entry(hit.memory, hit.annotations), _source_of_line(hit.memory)
+    again = source is LineSource.MEMORY and is_about_to_break(hit.memory.content, message)
+    return replace(make_line(source, hit, entry, options.now, lengthen), again=again)
 
 
 def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
