@@ -238,7 +238,7 @@ def read_untouched(text: str, clause: str) -> str:
 
 def is_carried_out(text: str, answer: str) -> bool:
     """Return whether an agent did at once what a message proposes: "new idea: weekly" – "Changed it to weekly sums"."""
-    return len(text) <= LONGEST and _says("carried_out", answer) and bool(_shared(answer, text))
+    return _says("carried_out", answer) and bool(_shared(answer, text))
 
 
 def needs_context(text: str) -> bool:

@@ -73,19 +73,19 @@ class EarlierStatement:
 def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]) -> SaidChange | None:
     """Return what a message may change, with what was said around it that it needs; None for other messages."""
     text = read_stated(turn.content)
+    if not text or len(text) > LONGEST:
+        return None
     starts, stated = find_statement_start(text, turn.at) or (None, text)
     if FROM_NOW not in stated and is_stated(text):
         # "Piet took over on Monday" names a day, but nothing in it is for later.
         starts, stated = None, text
-    if not stated or has_sure_command(turn.content):
-        return None
     if starts is not None and find_statement_end(text, turn.at) is not None:
         # "From Thursday to Monday, Ayşe reviews": afterwards, the earlier statement is true again.
         return None
     after = turns.find_answer(db, turn)
     answer = "" if after is None else next(iter(list_sentences(after.content[:LONGEST])), "")
     is_done = is_carried_out(stated, answer) and SaidChange(stated).announces
-    if not is_done and not is_settled(stated):
+    if not (is_done or is_settled(stated)) or has_sure_command(turn.content):
         return None
     if says("change", "goal_reached", answer):
         stated = f"{stated} ({answer})"

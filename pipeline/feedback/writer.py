@@ -127,7 +127,7 @@ def write_usage(db: Connection, noted: NotedUsage, at: str) -> int:
     """Write taken notes within a transaction; return how many memories were counted.
 
     Nothing enters the change log: neither a recall nor a question changes an answer before the next nightly job. Of a
-    question that holds a secret no word is kept.
+    question that contains a secret, no word is stored.
     """
     if noted.questions:
         texts = {text: times for text, times in noted.texts.items() if redact(text).text == text}

@@ -64,7 +64,7 @@ def fill(lines: Sequence[Line], budget: Budget, shown: Container[Key]) -> Filled
     """
     ordered = sorted(lines, key=lambda line: _PRIORITY.index(_RANKED[1] if line.source in _RANKED[1:] else line.source))
     admitting = _Admission(budget, shown, sum(line.source is LineSource.RULE and not line.reason for line in lines))
-    admitted = [admitted for line in ordered if (admitted := admitting.admit(line)) is not None]
+    admitted = [whole for line in ordered if (whole := admitting.admit(line)) is not None]
     chosen, without_room = _fit(admitted, budget.chars)
     return Filled(tuple(chosen), (*admitting.left_out, *((line, NO_ROOM) for line in without_room)))
 
@@ -85,6 +85,7 @@ class _Admission:
     ranked: int = 0
 
     def admit(self, line: Line) -> Line | None:
+        """Return a line with its text; None if it is left out."""
         reason = line.reason or self._refuse(line)
         if reason is not None:
             self.left_out.append((line, reason))

@@ -1,11 +1,11 @@
 """The processes of the stack, as the Procfile lists them.
 
-A line is a name and a command without shell syntax. `exec` is for shells that run the file. `python` stands for the
+Each line contains a name and a command without shell syntax. `exec` is for shells that run the file. `python` is the
 interpreter of this installation. `${NAME:-default}` is a value that differs between data directories.
 
-The options of the worker are those of huey: processes (each with its own threads); intervals for polling, health checks
-and delayed tasks; no periodic tasks; SIGTERM lets tasks end, for a second. `-I` ignores PYTHONPATH, the user's packages
-and the working folder: a project may have a package named `web` or `config`.
+The options of the worker are those of huey: processes, each with its own threads; intervals for polling, health checks
+and delayed tasks; no periodic tasks; SIGTERM gives tasks a second to end. With `-I`, PYTHONPATH, the user's packages
+and the working folder do not count: a project may have a package named `web` or `config`.
 """
 
 import re
