@@ -42,6 +42,15 @@ def test_a_memory_of_another_day_is_not_listed(client):
     assert len(read(client, since=utc_text(now - timedelta(days=1)))) == 1
 
 
+def test_a_change_that_a_clock_ahead_of_ours_stamped_is_listed(client, container):
+    client.write("Invoices are rounded to cents")
+    ahead = datetime.now(UTC) + timedelta(minutes=1)
+    with container.databases.get("default").write() as db:
+        db.execute("UPDATE change SET hlc = printf('%014d', ?) || substr(hlc, 15)", (int(ahead.timestamp() * 1000),))
+    (day,) = read(client)
+    assert [row["what"] for row in day["learned"]] == ["learned"]
+
+
 def test_an_edit_shows_the_sentence_of_the_morning(client):
     kept = client.write("The importer reads CSV")
     begin = utc_now()

@@ -141,7 +141,7 @@ today_api = Api("today")
 class DayQuery(bodies.QueryString):
     """A time, `since` inclusive and `until` exclusive, and one workspace or all.
 
-    Without `since`, the day of the server starts the time; without `until`, it ends now.
+    Without `since`, the day of the server starts the time; without `until`, it has no end.
     """
 
     since: Moment | None = None
@@ -187,9 +187,9 @@ class DayAnswer(Answer):
 @today_api.route(Endpoint("GET", "/v1/today", answer=DayAnswer, needs=Access.ANYBODY))
 def read_day(call: Call, query: DayQuery) -> dict[str, list[WorkspaceDay]]:
     """List what was learned, changed and forgotten in a day, by workspace."""
-    now = datetime.now(UTC)
-    since = local_day_start(now.astimezone().date()) if query.since is None else parse(query.since)
-    until = now if query.until is None else parse(query.until)
+    since = local_day_start(datetime.now().astimezone().date()) if query.since is None else parse(query.since)
+    # Not until now: this would leave out changes of this millisecond, and those stamped by a clock ahead of ours.
+    until = datetime.max.replace(tzinfo=UTC) if query.until is None else parse(query.until)
     written = today.list_written_since(call.container.databases, since)
     names = [name for name in written if query.workspace in (None, name) and call.may_enter(name)]
     return {"items": today.list_day(map(call.enter, names), since, until)}
