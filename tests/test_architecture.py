@@ -670,7 +670,7 @@ def test_the_client_of_a_teams_hooks_loads_no_library(tmp_path):
 
 
 def test_a_worker_without_a_task_loads_no_library_of_its_tasks(tmp_path):
-    program = "import json, sys; import workers.tasks, workers.crew"
+    program = "import json, sys; import workers.tasks, workers.consumer"
     heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch", "redis", "psycopg", "cryptography"}
     assert list_loaded(f"{program}; print(json.dumps(sorted(sys.modules)))", tmp_path / "home") & heavy == set()
 

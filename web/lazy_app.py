@@ -129,7 +129,7 @@ class LazyApp:
         """Load the app of hooks once."""
         return self._hooks.load()
 
-    def grow(self) -> Flask:
+    def load_rest(self) -> Flask:
         """Load the full app once."""
         # A hook that comes during this then waits for the smaller app only.
         self.load_hooks()
@@ -142,7 +142,7 @@ class LazyApp:
             hooks = self.load_hooks()
             if _has_route(hooks, method, path):
                 return hooks
-        return self.grow()
+        return self.load_rest()
 
 
 def _has_route(app: Flask, method: str, path: str) -> bool:

@@ -57,12 +57,12 @@ def serve(settings: Settings) -> int:
 
     _stop_on_signals(container)
 
-    def grow() -> None:
-        app.grow()
+    def load_rest() -> None:
+        app.load_rest()
         gc.freeze()
 
     delivery = SpoolDelivery(container, app)
-    container.warm_up(app.load_hooks, afterwards=grow)
+    container.warm_up(app.load_hooks, afterwards=load_rest)
     delivery.start()
     # Objects of the start live as long as the process: keep the garbage collector from scanning them in requests.
     gc.freeze()

@@ -170,10 +170,10 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
     def create_consumer(self, **options: Any) -> Consumer:
         """Create the consumer of this process; `huey_consumer` calls this with its options."""
         # Imported here because processes that only send messages do not need it.
-        from workers.crew import CrewConsumer
+        from workers.consumer import ForkingConsumer
 
         prepare_consumer()
-        return CrewConsumer(self, **options)
+        return ForkingConsumer(self, **options)
 
 
 def _redis_storage() -> Any:

@@ -22,8 +22,8 @@ IMPATIENT = """
 from huey.bin.huey_consumer import consumer_main
 from pipeline.index.encoders import DocumentEncoders
 from tests.fakes.encoder import HashEncoder
-from workers import crew
-crew.IDLE_S = 0.2
+from workers import consumer
+consumer.IDLE_S = 0.2
 encoder = HashEncoder()
 DocumentEncoders.get = lambda _encoders, _model: encoder
 consumer_main()

@@ -29,7 +29,7 @@ STOP_LOOK_S = 0.4
 INTERRUPTED_S = 0.8
 
 
-class Crew(Worker):  # type: ignore[misc]  # huey ships no types
+class WorkerThreads(Worker):  # type: ignore[misc]  # huey ships no types
     """The threads of one forked process; the main thread is one of them."""
 
     def __init__(self, interrupt: signal.Signals, **options: Any) -> None:
@@ -106,8 +106,8 @@ class Crew(Worker):  # type: ignore[misc]  # huey ships no types
             self._handle(number, frame)
 
 
-class CrewConsumer(Consumer):  # type: ignore[misc]  # ditto
-    """huey's consumer, with a `Crew` in each process; with threads, the original behavior."""
+class ForkingConsumer(Consumer):  # type: ignore[misc]  # ditto
+    """huey's consumer, with a `WorkerThreads` in each process; with threads, the original behavior."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -120,7 +120,7 @@ class CrewConsumer(Consumer):  # type: ignore[misc]  # ditto
     def _create_worker(self) -> Worker:
         if not self.environment.forks:
             return super()._create_worker()
-        return Crew(self._interrupt_sig, **self._worker_options())
+        return WorkerThreads(self._interrupt_sig, **self._worker_options())
 
     def _worker_options(self) -> dict[str, Any]:
         return {

@@ -125,7 +125,7 @@ def test_no_route_of_a_smaller_app_hides_one_of_the_whole(app, container, stage)
 
 
 def test_it_is_loaded_once_however_many_ask(app, grown):
-    assert app.grow() is app.grow()
+    assert app.load_rest() is app.load_rest()
     assert len(grown) == 1
 
 
@@ -140,11 +140,11 @@ def test_a_hook_waits_for_its_own_app_only(container, with_hooks):
 
     app = LazyApp(container, partial(create_hook_app, container), create_whole)
     with ThreadPoolExecutor(1) as pool:
-        growing = pool.submit(app.grow)
+        loading = pool.submit(app.load_rest)
         started.wait(60)
         answer = Client(app).post(
             "/hooks/claude-code", json=PROMPT, headers={"Authorization": f"Bearer {container.token}"}
         )
-        was_growing = not growing.done()
+        was_loading = not loading.done()
         may_end.set()
-    assert (answer.status_code < 300, was_growing) == (True, True)
+    assert (answer.status_code < 300, was_loading) == (True, True)

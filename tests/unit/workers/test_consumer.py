@@ -8,25 +8,25 @@ import pytest
 from huey import MemoryHuey
 from huey.consumer import WorkerRecycle
 
-from workers import crew
-from workers.crew import Crew
+from workers import consumer
+from workers.consumer import WorkerThreads
 
 DEADLINE_S = 30
 
 
 @pytest.fixture
 def huey():
-    return MemoryHuey("crew", results=False)
+    return MemoryHuey("consumer", results=False)
 
 
 @pytest.fixture
-def open_crew(huey):
+def open_threads(huey):
     # Whoever runs the tests in the background may have it ignored.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     opened = []
 
     def start():
-        one = Crew(
+        one = WorkerThreads(
             signal.SIGINT,
             huey=huey,
             stop_flag=threading.Event(),
@@ -47,15 +47,15 @@ def open_crew(huey):
 
 
 @pytest.fixture
-def started(open_crew):
-    return open_crew()
+def started(open_threads):
+    return open_threads()
 
 
-def run_until(crew, holds):
+def run_until(threads, condition):
     deadline = time.monotonic() + DEADLINE_S
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline
-        crew.loop()
+        threads.loop()
 
 
 def test_two_tasks_run_at_once(huey, started):
@@ -80,7 +80,7 @@ def test_models_stay_while_there_are_tasks_and_go_with_the_process_afterwards(hu
     def work():
         done.append(1)
 
-    monkeypatch.setattr(crew, "IDLE_S", 0.0)
+    monkeypatch.setattr(consumer, "IDLE_S", 0.0)
     # Who did nothing has nothing to let go.
     for _ in range(5):
         started.loop()
@@ -107,7 +107,7 @@ def test_models_are_freed_once_after_each_time_with_tasks(huey, started, monkeyp
     for _ in range(5):
         started.loop()
     assert freed == []
-    monkeypatch.setattr(crew, "RELEASE_S", 0.0)
+    monkeypatch.setattr(consumer, "RELEASE_S", 0.0)
     run_until(started, lambda: freed)
     for _ in range(5):
         started.loop()
@@ -158,7 +158,7 @@ def test_an_interrupt_reaches_every_thread(huey, started):
         started.loop()
 
 
-def test_a_purge_runs_while_every_other_thread_waits(huey, open_crew):
+def test_a_purge_runs_while_every_other_thread_waits(huey, open_threads):
     """As when each needs an encoder that is compiled for minutes."""
     released, done = threading.Event(), []
     huey.purges = MemoryHuey("purges", results=False)
@@ -172,9 +172,9 @@ def test_a_purge_runs_while_every_other_thread_waits(huey, open_crew):
         done.append(threading.current_thread().name)
         released.set()
 
-    one = open_crew()
-    for _ in range(crew.THREADS + 1):
+    one = open_threads()
+    for _ in range(consumer.THREADS + 1):
         embed()
     purge()
     run_until(one, lambda: done)
-    assert done == [f"thread-{crew.THREADS + 1}"]
+    assert done == [f"thread-{consumer.THREADS + 1}"]
