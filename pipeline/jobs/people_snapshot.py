@@ -4,16 +4,18 @@ restored.
 They contain only the tables of users. A restored snapshot does not undo a revocation.
 """
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from sqlite3 import Connection
+from typing import TypeVar
 
 from config.paths import HomePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.jobs.snapshot import ProblemSink, find_outdated_snapshots, find_snapshot
+from pipeline.jobs.snapshot import ProblemSink, find_snapshot, renew_copies
 from pipeline.store import backup, driver, people
 from pipeline.store.atomic_files import publish
 from pipeline.store.backup import Snapshot, Taken
@@ -21,6 +23,8 @@ from pipeline.store.copying import SqliteTables, copy
 from pipeline.store.development_data import import_home_file
 from pipeline.store.home_file import MIGRATIONS, HomeFile
 from pipeline.store.migrations import is_migrated, writing_new_file
+
+_T = TypeVar("_T")
 
 
 def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
@@ -31,15 +35,13 @@ def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
         content = people.read_content(db)
         if not content[0]:
             return report
-        with backup.locked(paths.snapshots):
-            found = backup.snapshots(paths.snapshots)
-            newest = next((snapshot for snapshot in found if snapshot.taken is Taken.DAILY), None)
-            is_changed = newest is None or _differs(newest.file, content)
-            if is_changed:
-                _write_copy(db, backup.new_file(paths.snapshots, Taken.DAILY, job.now))
-            for outdated in find_outdated_snapshots(backup.snapshots(paths.snapshots), job.now):
-                backup.remove(outdated.file)
-    return replace(report, counts={**report.counts, "people": 1}) if is_changed else report
+        copied = renew_copies(
+            paths.snapshots,
+            job.now,
+            lambda newest: _read_copy(newest, people.read_content) != content,
+            lambda target: _write_copy(db, target),
+        )
+    return replace(report, counts={**report.counts, "people": 1}) if copied.counts["taken"] else report
 
 
 def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
@@ -53,18 +55,14 @@ def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
     return find_snapshot(paths.snapshots, file.stem)
 
 
-def count_people(snapshot: Snapshot) -> int:
+def count_people(file: Path) -> int:
     """Count the people in a snapshot who were not removed."""
-    with backup.typed_errors(snapshot.file), closing(driver.connect(snapshot.file)) as db:
-        return people.count(db)
+    return _read_copy(file, people.count)
 
 
-def _differs(newest: Path, content: people.Content) -> bool:
-    try:
-        with backup.typed_errors(newest), closing(driver.connect(newest)) as db:
-            return people.read_content(db) != content
-    except StoreDamaged:
-        return True
+def _read_copy(file: Path, read: Callable[[Connection], _T]) -> _T:
+    with backup.typed_errors(file), closing(driver.connect(file)) as db:
+        return read(db)
 
 
 def _write_copy(source: Connection, target: Path) -> None:
@@ -84,8 +82,7 @@ def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: Probl
     """
     with backup.locked(paths.snapshots):
         chosen = find_snapshot(paths.snapshots, name)
-        with backup.typed_errors(chosen.file), closing(driver.connect(chosen.file)) as db:
-            backup.verify(db, backup.row_counts(db))
+        _read_copy(chosen.file, lambda db: backup.verify(db, backup.row_counts(db)))
         aside = _put_aside(paths, now, on_problem)
         with closing(HomeFile(paths.home)) as home, home.write() as db:
             revocations = people.list_revocations(db)
@@ -116,7 +113,6 @@ def _replace_people(db: Connection, file: Path) -> None:
     target = SqliteTables(db, people.TABLES)
     target.clear(target.tables)
     if is_migrated(file, MIGRATIONS):
-        with backup.typed_errors(file), closing(driver.connect(file)) as source:
-            copy(SqliteTables(source, people.TABLES), target)
+        _read_copy(file, lambda source: copy(SqliteTables(source, people.TABLES), target))
     else:
         import_home_file(db, file)

@@ -22,8 +22,7 @@ from config.paths import WorkspacePaths
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
 from pipeline.store import driver, purges
 from pipeline.store.atomic_files import publish
-from pipeline.store.driver import sqlite_errors
-from pipeline.store.failures import failure_of
+from pipeline.store.driver import failure_of, sqlite_errors
 from pipeline.store.key import find_key
 
 # 2 MiB per step: a request to stop the copy waits at most for one step.
@@ -54,14 +53,6 @@ class Snapshot:
     def name(self) -> str:
         """Return the name for restoring the snapshot."""
         return self.file.stem
-
-
-@dataclass(frozen=True, slots=True)
-class StoreState:
-    """The state of a store: its schema version and its last change."""
-
-    schema: str
-    last_change: str | None
 
 
 _NAME = re.compile(rf"(?:({Taken.BEFORE_MIGRATION}|{Taken.BEFORE_RESTORE})-)?(\d{{8}}T\d{{6}})(\d{{3}})Z\.sqlite")
@@ -188,13 +179,13 @@ def row_counts(db: sqlite3.Connection) -> dict[str, int]:
     }
 
 
-def state(file: Path) -> StoreState:
-    """Return a value that changes when a store changes."""
+def state(file: Path) -> tuple[list[str], str | None]:
+    """Return a value that changes when a store changes: its schema and its last change."""
     with typed_errors(file), closing(_connect(file)) as db:
         schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql")]
         logs = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'change'").fetchone()
         row = db.execute("SELECT hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone() if logs else None
-        return StoreState("\n".join(schema), None if row is None else row[0])
+        return schema, None if row is None else row[0]
 
 
 def count_memories(file: Path) -> int:
@@ -277,6 +268,24 @@ def replace_store_file(source: Path, file: Path) -> None:
     for suffix in LOG_SUFFIXES:
         file.with_name(file.name + suffix).unlink(missing_ok=True)
     publish(source, file)
+
+
+def replace_store(paths: WorkspacePaths, source: Path, now: datetime) -> str | None:
+    """Replace a workspace's store by a complete file; return the name of the snapshot that keeps the replaced store.
+
+    The caller has locked the snapshots, and no process has the store open.
+    """
+    aside = None
+    if paths.events.exists():
+        replaced = new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
+        put_aside(paths.events, replaced)
+        aside = replaced.stem
+    # The indexes refer to row numbers, which may now belong to other memories.
+    for derived in paths.indexes:
+        if derived.exists():
+            shutil.rmtree(derived)
+    replace_store_file(source, paths.events)
+    return aside
 
 
 def remove(file: Path) -> None:

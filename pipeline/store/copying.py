@@ -9,13 +9,14 @@ import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pipeline.errors import Conflict, CopyDiffers, StoreDamaged
 from pipeline.store.driver import sqlite_errors
+from pipeline.store.rows import find_row
 
 Row = tuple[Any, ...]
 # Receives the number of rows since the last call.
@@ -173,6 +174,32 @@ class SqliteTables(WritableTables):
     def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - SQLite stores every row
         """Return None: SQLite can represent every row of another store."""
         return None
+
+
+class ConfigTable(SqliteTables):
+    """The text of a workspace's settings as a table, so that it is moved and compared like the rest of a store."""
+
+    def __init__(self, db: sqlite3.Connection, workspace_id: str, text: str) -> None:
+        db.execute("CREATE TABLE config (workspace TEXT PRIMARY KEY, text TEXT)")
+        if text:
+            db.execute("INSERT INTO config VALUES (?, ?)", (workspace_id, text))
+        super().__init__(db)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, workspace_id: str, text: str = "") -> Iterator[Self]:
+        """Open a table in memory."""
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+            yield cls(db, workspace_id, text)
+
+    @property
+    def text(self) -> str:
+        """Return the text, empty without a row."""
+        return find_row(self._db, str, "SELECT text FROM config") or ""
+
+    def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - there is only one table
+        """Return why a text cannot be stored as settings: it contains a NUL character."""
+        return "contains a NUL character" if "\0" in row[1] else None
 
 
 def _describe(db: sqlite3.Connection, name: str, *, once: bool) -> Table:

@@ -15,6 +15,7 @@ from ulid import ULID
 from pipeline.records import EntityKind, ScopeKind, Stage
 from pipeline.records.digestion import EntityMention
 from pipeline.store import maps, work
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from
 
 Name = tuple[EntityKind, str]
@@ -153,13 +154,14 @@ def _merge_first_name(db: Connection, first: str) -> None:
 
 
 def _list_full_names(db: Connection, first: str) -> list[str]:
-    rows = db.execute(
+    return list_rows(
+        db,
+        str,
         "SELECT e.name FROM entity e WHERE e.kind = ? AND e.name > ? AND e.name < ? AND EXISTS ("  # noqa: S608
         "SELECT 1 FROM mention m JOIN memory ON memory.seq = m.memory_seq WHERE m.entity_seq = e.seq "
         f"AND memory.scope_kind = '{ScopeKind.WORKSPACE}' AND {may_be_derived_from()}) LIMIT 2",
         (EntityKind.PERSON, f"{first} ", f"{first}!"),
     )
-    return [name for (name,) in rows]
 
 
 def _fold(name: str) -> str:
@@ -199,8 +201,7 @@ def find_or_add(db: Connection, name: Name) -> int:
 
 
 def _find_seq(db: Connection, name: Name) -> int | None:
-    row = db.execute("SELECT seq FROM entity WHERE kind = ? AND name = ?", name).fetchone()
-    return None if row is None else int(row[0])
+    return find_row(db, int, "SELECT seq FROM entity WHERE kind = ? AND name = ?", name)
 
 
 def _list_surfaces(db: Connection, entity_seq: int) -> list[tuple[int, str]]:

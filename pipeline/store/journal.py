@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pipeline.records import Kind, Memory, ScopeKind, Source
 from pipeline.store.memories import select
+from pipeline.store.rows import find_row, has_row
 from pipeline.store.visibility import visible_to_condition
 
 # For longer sessions the exact number of memories does not matter.
@@ -211,20 +212,24 @@ def _by_kind(db: Connection, where: str) -> Counter[str]:
 
 def count_current_facts(db: Connection, moment: str) -> int:
     """Count the keys that have a value at a time, in all scopes."""
-    row = db.execute(
-        "SELECT count(*) FROM (SELECT DISTINCT subject, attribute, scope_kind, scope_id FROM memory "
-        "WHERE subject IS NOT NULL AND archived_at IS NULL AND candidate = 0 "
-        "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)) facts",
-        (moment, moment),
-    ).fetchone()
-    return int(row[0])
+    return (
+        find_row(
+            db,
+            int,
+            "SELECT count(*) FROM (SELECT DISTINCT subject, attribute, scope_kind, scope_id FROM memory "
+            "WHERE subject IS NOT NULL AND archived_at IS NULL AND candidate = 0 "
+            "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)) facts",
+            (moment, moment),
+        )
+        or 0
+    )
 
 
 def has_agent_writers(db: Connection, latest: int) -> bool:
     """Return whether an agent ever started a session here, or wrote one of the latest memories."""
-    row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM agent_session) OR EXISTS (SELECT 1 FROM memory "
+    return has_row(
+        db,
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM agent_session) OR EXISTS (SELECT 1 FROM memory "
         "WHERE seq > (SELECT max(seq) FROM memory) - ? AND source IN ('agent', 'ambient'))",
         (latest,),
-    ).fetchone()
-    return bool(row[0])
+    )

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from sqlite3 import Connection
-from typing import Protocol
 
 from pipeline.errors import ReverieError, StoreBusy
 from pipeline.store import meta
-from pipeline.store.database import Database
+from pipeline.store.home_values import HomeValues
 
 LEASE_S = 30.0
 # The share of a lease's time after which it is renewed.
@@ -28,47 +27,11 @@ PREFIX = "lease."
 log = logging.getLogger(__name__)
 
 
-class Values(Protocol):
-    """The values in which leases are stored."""
-
-    def get(self, name: str) -> str | None:
-        """Return a value, None if it was never set."""
-
-    def begin(self, name: str, value: str) -> str:
-        """Set a value that was never set, and return the stored value."""
-
-    def replace(self, name: str, before: str, value: str) -> bool:
-        """Replace a value; return False if it is no longer the expected one."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceValues:
-    """The values of one workspace."""
-
-    database: Database
-
-    def get(self, name: str) -> str | None:
-        """Return a value, None if it was never set."""
-        with self.database.read() as db:
-            return meta.get(db, name)
-
-    def begin(self, name: str, value: str) -> str:
-        """Set a value that was never set, and return the stored value."""
-        with self.database.write() as db:
-            meta.put_if_absent(db, name, value)
-            return meta.get(db, name) or ""
-
-    def replace(self, name: str, before: str, value: str) -> bool:
-        """Replace a value; return False if it is no longer the expected one."""
-        with self.database.write() as db:
-            return meta.replace(db, name, before, value)
-
-
 @dataclass(slots=True)
 class Lease:
     """A named lease, which its holder renews."""
 
-    values: Values
+    values: HomeValues
     name: str
     owner: str = field(default_factory=lambda: secrets.token_hex(8))
     lease_s: float = LEASE_S
@@ -127,7 +90,7 @@ def drop_leases(db: Connection) -> None:
 
 
 @contextmanager
-def hold(values: Values, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
+def hold(values: HomeValues, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
     """Hold a lease during a block; wait while another holder has it."""
     lease = Lease(values, name, lease_s=lease_s)
     waiting = threading.Event()

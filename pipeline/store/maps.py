@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pipeline.records import OWNER, EntityKind, Filter
 from pipeline.store import meta
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.visibility import condition
 
 # The number of the visible drawing, and its time.
@@ -194,12 +195,13 @@ def forget(db: Connection, entity_seqs: Sequence[int]) -> None:
 
 def list_positions(db: Connection) -> list[MapPosition]:
     """List the positions of the visible drawing, in row order."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        MapPosition,
         "SELECT entity_seq, x, y, radius, community, centrality, mentions FROM entity_place WHERE drawing = ? "
         "ORDER BY entity_seq",
         (meta.get_int(db, SHOWN),),
     )
-    return [MapPosition(*row) for row in rows]
 
 
 def list_ties(db: Connection) -> list[tuple[int, int]]:
@@ -211,22 +213,20 @@ def list_ties(db: Connection) -> list[tuple[int, int]]:
 def join_ties(db: Connection) -> str:
     """Return the ties as one text of comma-separated numbers, which is several times as fast."""
     ordered = "SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY rank"
-    row = db.execute(
-        f"SELECT group_concat(low || ',' || high) FROM ({ordered}) ordered",  # noqa: S608 - constant text
-        (meta.get_int(db, SHOWN),),
-    ).fetchone()
-    return row[0] or ""
+    joined = f"SELECT group_concat(low || ',' || high) FROM ({ordered}) ordered"  # noqa: S608 - constant text
+    return find_row(db, str, joined, (meta.get_int(db, SHOWN),)) or ""
 
 
 def list_spots(db: Connection) -> list[MapEntity]:
     """List the mapped entities that a visible memory mentions, in row order."""
     mentioned, values = _require_mention()
-    rows = db.execute(
+    return list_rows(
+        db,
+        MapEntity,
         "SELECT e.seq, e.id, e.kind, e.name, p.x, p.y, p.radius, p.community, p.centrality, p.mentions "  # noqa: S608 - constant text
         f"FROM entity_place p JOIN entity e ON e.seq = p.entity_seq WHERE p.drawing = ? AND {mentioned} ORDER BY e.seq",
         (meta.get_int(db, SHOWN), *values),
     )
-    return [MapEntity(seq, entity, EntityKind(kind), name, *rest) for seq, entity, kind, name, *rest in rows]
 
 
 def list_communities(db: Connection, members: int) -> list[Community]:
@@ -249,28 +249,33 @@ def list_communities(db: Connection, members: int) -> list[Community]:
 def members(db: Connection, community: int, limit: int, offset: int) -> list[CommunityMember]:
     """List the members of a community, the most central first, from an offset."""
     mentioned, values = _require_mention()
-    rows = db.execute(
+    return list_rows(
+        db,
+        CommunityMember,
         "SELECT e.id, e.kind, e.name, p.mentions FROM entity_place p JOIN entity e ON e.seq = p.entity_seq "  # noqa: S608
         f"WHERE p.drawing = ? AND p.community = ? AND {mentioned} "
         "ORDER BY p.centrality DESC, p.entity_seq LIMIT ? OFFSET ?",
         (meta.get_int(db, SHOWN), community, *values, limit, offset),
     )
-    return [CommunityMember(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
 
 
 def community_of(db: Connection, entity_seq: int) -> int | None:
     """Return the community of an entity, None if it is not on the map."""
-    row = db.execute(
-        "SELECT community FROM entity_place WHERE entity_seq = ? AND drawing = ?", (entity_seq, meta.get_int(db, SHOWN))
-    ).fetchone()
-    return None if row is None else int(row[0])
+    return find_row(
+        db,
+        int,
+        "SELECT community FROM entity_place WHERE entity_seq = ? AND drawing = ?",
+        (entity_seq, meta.get_int(db, SHOWN)),
+    )
 
 
 def list_neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeighbour]:
     """List an entity's ties on the map, the strongest first."""
     mentioned, values = _require_mention()
     number = meta.get_int(db, SHOWN)
-    rows = db.execute(
+    return list_rows(
+        db,
+        MapNeighbour,
         "WITH tied (other, rank, memories) AS (SELECT high, rank, memories FROM map_tie "  # noqa: S608
         "WHERE low = ? AND drawing = ? UNION ALL "
         "SELECT low, rank, memories FROM map_tie WHERE high = ? AND drawing = ?) "
@@ -279,7 +284,6 @@ def list_neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeig
         "ORDER BY t.rank LIMIT ?",
         (entity_seq, number, entity_seq, number, number, *values, limit),
     )
-    return [MapNeighbour(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
 
 
 def _require_mention() -> tuple[str, list[str]]:

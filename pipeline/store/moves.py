@@ -16,11 +16,12 @@ from typing import Final
 import sqlite_utils
 
 from config.paths import HomePaths
-from pipeline.errors import StoreUnavailable
+from config.toml_files import UnreadableSettings, read_text
+from config.workspace_configs import write_config
+from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, driver
 from pipeline.store.atomic_files import publish, writing
-from pipeline.store.config_tables import ConfigFile
-from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
+from pipeline.store.copying import ConfigTable, Fingerprint, SqliteTables, StoreTables, Table, WritableTables
 from pipeline.store.encryption import list_folders
 from pipeline.store.home_file import MIGRATIONS as HOME_MIGRATIONS, HomeFile
 from pipeline.store.log_start import install_triggers
@@ -130,6 +131,13 @@ class _Notes:
     known: dict[str, list[str]]
 
 
+def _read_config(file: Path) -> str:
+    try:
+        return read_text(file)
+    except UnreadableSettings as error:
+        raise StoreDamaged(str(error)) from error
+
+
 class HomeFiles(StoreLocation):
     """The files of a data directory; no other process may have any of them open (see `nothing_runs`)."""
 
@@ -165,7 +173,8 @@ class HomeFiles(StoreLocation):
         if not file.is_file():
             yield None
         elif part.kind is PartKind.SETTINGS:
-            yield ConfigFile(part.name, file)
+            with ConfigTable.opened(part.name, _read_config(file)) as table:
+                yield table
         else:
             backup.check_not_lost(file)
             with backup.typed_errors(file), closing(driver.connect(file)) as db:
@@ -186,16 +195,17 @@ class HomeFiles(StoreLocation):
         backup.remove(draft)
         try:
             if part.kind is PartKind.SETTINGS:
-                with backup.typed_errors(file):
-                    yield ConfigFile(part.name, draft)
+                with backup.typed_errors(file), ConfigTable.opened(part.name) as table:
+                    yield table
+                    write_config(draft, table.text)
                     publish(draft, file)
                 return
             with writing_new_file(draft, MIGRATIONS) as db:
                 yield SqliteTables(db)
                 install_triggers(db)
-            self._put_aside(part)
-            with backup.typed_errors(file):
-                backup.replace_store_file(draft, file)
+            files = self.paths.workspace(part.name)
+            with backup.locked(files.snapshots), backup.typed_errors(file):
+                backup.replace_store(files, draft, datetime.now(UTC))
         finally:
             backup.remove(draft)
 
@@ -226,16 +236,6 @@ class HomeFiles(StoreLocation):
     def _file(self, part: Part) -> Path:
         files = self.paths.workspace(part.name)
         return files.config if part.kind is PartKind.SETTINGS else files.events
-
-    def _put_aside(self, part: Part) -> None:
-        files, file = self.paths.workspace(part.name), self._file(part)
-        if file.exists():
-            with backup.locked(files.snapshots):
-                backup.put_aside(file, backup.new_file(files.snapshots, backup.Taken.BEFORE_RESTORE, datetime.now(UTC)))
-        # The row numbers in the indexes may belong to other memories now: rebuild the indexes.
-        for derived in files.indexes:
-            if derived.exists():
-                shutil.rmtree(derived)
 
     def _read_notes(self) -> _Notes:
         file = self.paths.moves

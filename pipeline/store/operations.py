@@ -83,42 +83,34 @@ class Operations:
         self, *, workspace: str | None, limit: int, before: int | None = None, open_only: bool = False
     ) -> list[LoggedError]:
         """List a workspace's errors and general errors, newest first; all, or only unrepaired ones."""
-        with self.read() as db:
-            rows = db.execute(
-                "SELECT seq, at, workspace, component, message, repaired_at FROM error "
-                "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? AND (repaired_at IS NULL OR ? = 0) "
-                "ORDER BY seq DESC LIMIT ?",
-                (workspace, 2**62 if before is None else before, open_only, limit),
-            )
-            return [LoggedError(*row) for row in rows.fetchall()]
+        return self._tables.list_rows(
+            LoggedError,
+            "SELECT seq, at, workspace, component, message, repaired_at FROM error "
+            "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? AND (repaired_at IS NULL OR ? = 0) "
+            "ORDER BY seq DESC LIMIT ?",
+            (workspace, 2**62 if before is None else before, open_only, limit),
+        )
 
     def errors_since(self, workspace: str, at: float) -> int:
         """Count a workspace's errors and general errors since a time."""
-        with self.read() as db:
-            row = db.execute(
-                "SELECT count(*) FROM error WHERE (workspace IS NULL OR workspace = ?) AND at >= ?", (workspace, at)
-            ).fetchone()
-            return int(row[0])
+        counted = "SELECT count(*) FROM error WHERE (workspace IS NULL OR workspace = ?) AND at >= ?"
+        return self._tables.find_row(int, counted, (workspace, at)) or 0
 
     def report_worker(self, owner: str) -> None:
         """Record that a worker is alive."""
         now = time.time()
-        with self.write() as db:
-            db.execute(
-                "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at",
-                (owner, now, now),
-            )
+        self._tables.run(
+            "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at",
+            (owner, now, now),
+        )
 
     def forget_worker(self, owner: str) -> None:
         """Record that a worker is gone."""
-        with self.write() as db:
-            db.execute("DELETE FROM worker WHERE owner = ?", (owner,))
+        self._tables.run("DELETE FROM worker WHERE owner = ?", (owner,))
 
     def workers(self) -> list[Worker]:
         """List the workers that reported and are not recorded as gone."""
-        with self.read() as db:
-            rows = db.execute("SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
-            return [Worker(*row) for row in rows.fetchall()]
+        return self._tables.list_rows(Worker, "SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
 
     def purge_errors(self, quotes: Callable[[str | None, str], bool]) -> None:
         """Purge the errors that quote a purged text, for which `quotes` (workspace, message) is true."""

@@ -7,7 +7,7 @@ so that writers need no logging code and operations of peers are not logged agai
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from sqlite3 import Connection
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from pipeline.records import ScopeKind
 from pipeline.store import clock, meta, replicated_records
 from pipeline.store.replicated_records import GONE, MEMORY, PURGE, Fields, Key
+from pipeline.store.rows import Parameters, find_row, list_rows
 from pipeline.store.visibility import named_by_condition
 
 # In a purge: the operations of other memories that contained text of the purged one.
@@ -55,6 +56,11 @@ class Operation:
         content = json.dumps([self.hlc, *self.key, self.fields, self.after], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
+    def stamped_by(self, node: str, renamed: Mapping[str, str]) -> "Operation":
+        """Return the same change, unsigned, as an operation of another node; `renamed` maps the ids of operations."""
+        after = tuple(sorted(renamed.get(operation_id, operation_id) for operation_id in self.after))
+        return Operation(clock.with_node(self.hlc, node), self.key, self.fields, after)
+
 
 @dataclass(slots=True)
 class Fold:
@@ -92,8 +98,9 @@ def is_complete(db: Connection) -> bool:
 
 def record(db: Connection) -> None:
     """Append the changes of a transaction to the log, before it commits."""
-    rows = db.execute("SELECT kind, memory_id, other_id, name FROM touched ORDER BY kind, memory_id, other_id, name")
-    touched = [Key(*row) for row in rows]
+    touched = list_rows(
+        db, Key, "SELECT kind, memory_id, other_id, name FROM touched ORDER BY kind, memory_id, other_id, name"
+    )
     if not touched:
         return
     for start in range(0, len(touched), AT_ONCE):
@@ -153,28 +160,34 @@ def erase(db: Connection, memory_id: str) -> int:
 
 def erase_operations(db: Connection, ids: Iterable[str]) -> set[Key]:
     """Delete some operations; return the keys of their records."""
-    rows = db.execute(
-        "DELETE FROM operation WHERE kind <> 'purge' AND id IN (SELECT value FROM json_each(?)) "
-        "RETURNING kind, memory_id, other_id, name",
-        (json.dumps(list(ids)),),
-    ).fetchall()
-    return {Key(*row) for row in rows}
+    return set(
+        list_rows(
+            db,
+            Key,
+            "DELETE FROM operation WHERE kind <> 'purge' AND id IN (SELECT value FROM json_each(?)) "
+            "RETURNING kind, memory_id, other_id, name",
+            (json.dumps(list(ids)),),
+        )
+    )
 
 
 def list_erased(db: Connection) -> set[str]:
     """Return the operations that purges removed from the log, so that they are not merged again."""
-    rows = db.execute(
-        "SELECT e.value FROM operation o, json_each(o.fields, '$.erased') e WHERE o.kind = 'purge' AND o.fields <> '{}'"
+    return set(
+        list_rows(
+            db,
+            str,
+            "SELECT e.value FROM operation o, json_each(o.fields, '$.erased') e "
+            "WHERE o.kind = 'purge' AND o.fields <> '{}'",
+        )
     )
-    return {row[0] for row in rows}
 
 
 def list_of(db: Connection, key: Key) -> list[str]:
     """List the operations of a record."""
-    rows = db.execute(
-        "SELECT id FROM operation WHERE kind = ? AND memory_id = ? AND other_id = ? AND name = ?", tuple(key)
+    return list_rows(
+        db, str, "SELECT id FROM operation WHERE kind = ? AND memory_id = ? AND other_id = ? AND name = ?", tuple(key)
     )
-    return [row[0] for row in rows]
 
 
 def is_purged(db: Connection, memory_id: str) -> bool:
@@ -241,17 +254,23 @@ def insert(db: Connection, operations: Iterable[Operation]) -> None:
 
 def list_known(db: Connection, ids: Iterable[str]) -> set[str]:
     """Return the operations that are in the log."""
-    rows = db.execute("SELECT id FROM operation WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
-    return {row[0] for row in rows}
+    return set(
+        list_rows(
+            db, str, "SELECT id FROM operation WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        )
+    )
 
 
 def list_purged(db: Connection, memory_ids: Iterable[str]) -> set[str]:
     """Return the memories that were purged, on this machine or another."""
-    rows = db.execute(
-        "SELECT memory_id FROM operation WHERE kind = 'purge' AND memory_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(sorted(set(memory_ids))),),
+    return set(
+        list_rows(
+            db,
+            str,
+            "SELECT memory_id FROM operation WHERE kind = 'purge' AND memory_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(set(memory_ids))),),
+        )
     )
-    return {row[0] for row in rows}
 
 
 def list_keys_about(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
@@ -278,8 +297,9 @@ def list_merged_into(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
 
 def list_all_keys(db: Connection) -> set[Key]:
     """Return the key of every record in the log."""
-    rows = db.execute("SELECT DISTINCT kind, memory_id, other_id, name FROM operation WHERE kind <> 'purge'")
-    return {Key(*row) for row in rows}
+    return set(
+        list_rows(db, Key, "SELECT DISTINCT kind, memory_id, other_id, name FROM operation WHERE kind <> 'purge'")
+    )
 
 
 _COLUMNS = "o.hlc, o.kind, o.memory_id, o.other_id, o.name, o.fields, o.after, o.signature, o.via"
@@ -303,12 +323,8 @@ def after(
     db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: str = "", *, is_copy: bool = False
 ) -> list[tuple[int, Operation]]:
     """List (number, operation) of the operations to send after a number, without those that came from a remote."""
-    rows = db.execute(
-        f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq > :after "  # noqa: S608 - constant text
-        f"AND {_ALL if is_copy else _SHARED} ORDER BY o.seq LIMIT :limit",
-        {"after": seq, "limit": limit, **_travel_values(scopes, remote)},
-    )
-    return [(row[0], _operation(row[1:])) for row in rows]
+    values = {"after": seq, "limit": limit, **_travel_values(scopes, remote)}
+    return _select(db, f"o.seq > :after AND {_ALL if is_copy else _SHARED} ORDER BY o.seq LIMIT :limit", values)
 
 
 def _travel_values(scopes: Sequence[str], remote: str) -> dict[str, str]:
@@ -317,21 +333,21 @@ def _travel_values(scopes: Sequence[str], remote: str) -> dict[str, str]:
 
 def at(db: Connection, seqs: Sequence[int]) -> list[tuple[int, Operation]]:
     """List (number, operation) for the numbers that are still in the log."""
-    rows = db.execute(
-        f"SELECT o.seq, {_COLUMNS} FROM operation o "  # noqa: S608 - constant text
-        "WHERE o.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY o.seq",
-        (json.dumps(list(seqs)),),
-    )
-    return [(row[0], _operation(row[1:])) for row in rows]
+    chosen = "o.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY o.seq"
+    return _select(db, chosen, (json.dumps(list(seqs)),))
 
 
 def count_after(db: Connection, seq: int, scopes: Sequence[str], remote: str = "") -> int:
     """Count the operations to send after a number."""
-    row = db.execute(
-        f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_SHARED}",  # noqa: S608 - constant text
-        {"after": seq, **_travel_values(scopes, remote)},
-    ).fetchone()
-    return int(row[0])
+    return (
+        find_row(
+            db,
+            int,
+            f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_SHARED}",  # noqa: S608
+            {"after": seq, **_travel_values(scopes, remote)},
+        )
+        or 0
+    )
 
 
 def last_seq(db: Connection) -> int:
@@ -343,23 +359,17 @@ def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
     """Stamp new operations with a node, and rename the unsigned ones of any node that is not in `mine`."""
     if meta.get(db, meta.NODE) == node:
         return
-    rows = db.execute(
-        "SELECT seq, id, hlc, kind, memory_id, other_id, name, fields, after FROM operation "
-        "WHERE signature IS NULL ORDER BY hlc, id"
-    ).fetchall()
     renamed: dict[str, str] = {}
-    for seq, old, hlc, kind, memory_id, other_id, name, fields, behind in rows:
-        if hlc[22:] in mine:
+    for seq, old in _select(db, "o.signature IS NULL ORDER BY o.hlc, o.id"):
+        if old.node in mine:
             continue
-        key = Key(kind, memory_id, other_id, name)
-        replaced = tuple(sorted(renamed.get(operation_id, operation_id) for operation_id in json.loads(behind)))
-        again = Operation(clock.with_node(hlc, node), key, json.loads(fields), replaced)
-        renamed[old] = again.id
+        again = old.stamped_by(node, renamed)
+        renamed[old.id] = again.id
         # Stamped so before, it says the same.
         db.execute("DELETE FROM operation WHERE id = ? AND seq <> ?", (again.id, seq))
         db.execute(
             "UPDATE operation SET id = ?, hlc = ?, after = ? WHERE seq = ?",
-            (again.id, again.hlc, json.dumps(replaced), seq),
+            (again.id, again.hlc, json.dumps(again.after), seq),
         )
     meta.put(db, meta.NODE, node)
 
@@ -394,7 +404,10 @@ def list_forked(db: Connection, limit: int) -> Iterator[tuple[Key, Fold]]:
     return ((key, folds[key]) for key in keys)
 
 
-def _operation(row: Sequence[Any]) -> Operation:
-    hlc, kind, memory_id, other_id, name, fields, behind, signature, via = row
-    key = Key(kind, memory_id, other_id, name)
-    return Operation(hlc, key, json.loads(fields), tuple(json.loads(behind)), signature, via)
+def _select(db: Connection, rest: str, values: Parameters = ()) -> list[tuple[int, Operation]]:
+    """List (number, operation) by the rest of a statement after WHERE."""
+    rows = db.execute(f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE {rest}", values)  # noqa: S608 - constant text
+    return [
+        (seq, Operation(hlc, Key(*key), json.loads(fields), tuple(json.loads(behind)), signature, via))
+        for seq, hlc, *key, fields, behind, signature, via in rows.fetchall()
+    ]

@@ -110,10 +110,7 @@ def _drop_oldest(db: Connection, run_id: str) -> None:
 
 def last(db: Connection, name: str) -> Run | None:
     """Return the last started run of a job."""
-    row = db.execute(
-        f"{_RUNS.select} WHERE name = ? AND started_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (name,)
-    ).fetchone()
-    return _RUNS.find(row)
+    return _RUNS.fetch_one(db, "WHERE name = ? AND started_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (name,))
 
 
 def lock(db: Connection, name: str, owner: str, now: float, until: float) -> bool:

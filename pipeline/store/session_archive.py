@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.store import index_state, turns
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.turns import Role
+from pipeline.store.visibility import named_by_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,25 @@ class ArchivedSession:
     name: str | None
     started_at: str
     last_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSession:
+    """A session that was read from a transcript: its agent, its name and the time of its last message."""
+
+    id: str
+    agent: str
+    name: str | None
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCount:
+    """The number of sessions that were read from transcripts, and the times of the first and the last message."""
+
+    sessions: int = 0
+    first_at: str | None = None
+    last_at: str | None = None
 
 
 def put_session(db: Connection, session: ArchivedSession) -> None:
@@ -88,6 +109,25 @@ def forget_errors(db: Connection, matches: Callable[[str], bool]) -> None:
     db.executemany(
         "UPDATE action SET error = NULL, error_signature = NULL WHERE seq = ?",
         [(seq,) for seq, error in rows if matches(error)],
+    )
+
+
+def count_imported(db: Connection, person: str | None = None) -> ImportedCount:
+    """Count a person's sessions that were read from transcripts."""
+    whose = named_by_condition("id", person)
+    counted = f"SELECT count(*), min(started_at), max(turn_at) FROM agent_session WHERE agent IS NOT NULL AND {whose}"  # noqa: S608
+    return find_row(db, ImportedCount, counted) or ImportedCount()
+
+
+def list_imported(db: Connection, limit: int, now: str, person: str | None = None) -> list[ImportedSession]:
+    """List a person's sessions that were read from transcripts, the last active first; not those of the future."""
+    return list_rows(
+        db,
+        ImportedSession,
+        "SELECT id, agent, name, turn_at FROM agent_session "  # noqa: S608 - constant text
+        f"WHERE agent IS NOT NULL AND turn_at <= ? AND {named_by_condition('id', person)} "
+        "ORDER BY turn_at DESC, id LIMIT ?",
+        (now, limit),
     )
 
 

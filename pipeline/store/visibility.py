@@ -82,6 +82,11 @@ def named_by_condition(column: str, person: str | None) -> str:
     return f"substr({column}, 1, {len(person) + len(OWNED)}) = '{person}{OWNED}'"
 
 
+def visible_sessions_condition(person: str | None) -> str:
+    """Return the condition for rows of a person's sessions that are not incognito."""
+    return f"session_id NOT IN (SELECT session_id FROM incognito) AND {named_by_condition('session_id', person)}"  # noqa: S608
+
+
 def visible_to_condition(person: str | None) -> str:
     """Return the condition that excludes other people's private memories, like `is_open_to`."""
     everyones = ", ".join(f"'{kind}'" for kind in ScopeKind if kind not in PRIVATE)

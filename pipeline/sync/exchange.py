@@ -264,21 +264,15 @@ def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
     """Start the operation log of a workspace, stamped with this device's current identity if it is in a circle."""
     with database.read() as db:
         is_complete = oplog.is_complete(db)
+        is_named = circle is None or oplog.is_node(db, circle.identity.node)
     if not is_complete:
         if circle is not None:
             # A store that replaced another one numbers its operations from the start.
             circle.peers.forget_sent(workspace)
         start_log(database)
-    if circle is not None:
-        _take_node(database, circle)
-
-
-def _take_node(database: Database, circle: Circle) -> None:
-    with database.read() as db:
-        known = oplog.is_node(db, circle.identity.node)
-    if not known:
+    if circle is not None and not is_named:
         with database.write() as db:
-            oplog.take_node(db, circle.identity.node, [identity.node for identity in circle.identities])
+            oplog.take_node(db, circle.identity.node, circle.signers)
 
 
 def _is_mine(home: Home, segment: Segment) -> bool:

@@ -14,7 +14,8 @@ from pipeline.index.codes import CodesFile
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
 from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import VectorTable
-from pipeline.store.leases import WorkspaceValues, hold
+from pipeline.store.home_values import workspace_values
+from pipeline.store.leases import hold
 from pipeline.store.objects import ObjectStorage
 from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, scratch_folder
@@ -125,7 +126,7 @@ def open_table(request):
             if folder not in databases:
                 databases[folder] = SqliteDatabase(folder / "events.sqlite", PROFILE, create=True)
             place = SharedTables(
-                below, folder / "vectors.lance", partial(hold, WorkspaceValues(databases[folder]), "vectors")
+                below, folder / "vectors.lance", partial(hold, workspace_values(databases[folder]), "vectors")
             )
             return VectorTable(folder / "vectors.lance", "model", DIMENSION, place)
 

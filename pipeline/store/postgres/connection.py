@@ -16,8 +16,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from pipeline.enums import Stage
+from pipeline.store.database import WriteConnection
 from pipeline.store.postgres.failures import failure_of
-from pipeline.store.write_connection import WriteConnection
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 

@@ -9,8 +9,7 @@ import pytest
 
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
 from pipeline.store import driver, log_start, meta, oplog
-from pipeline.store.log_differences import list_differences
-from pipeline.store.log_start import start_log
+from pipeline.store.log_start import list_differences, start_log
 from pipeline.store.oplog import is_complete
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.sync.merge import merge

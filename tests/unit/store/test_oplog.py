@@ -3,8 +3,7 @@ import pytest
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
 from pipeline.store import impressions, meta, oplog, replicated_records
 from pipeline.store.impressions import Impression
-from pipeline.store.log_differences import list_differences
-from pipeline.store.log_start import start_log
+from pipeline.store.log_start import list_differences, start_log
 from pipeline.store.replicated_records import GONE, MEMORY, Key
 from pipeline.write import revise
 from pipeline.write.accept import accept
