@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory, Scope, ScopeKind
 from pipeline.store import history
 from pipeline.store.memories import select
-from pipeline.store.rows import find_row, list_rows
+from pipeline.store.rows import escape_like, find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from, reach_condition, viewer_within
 from pipeline.times import utc_now
 
@@ -314,13 +314,12 @@ def find_sharing_name(db: Connection, memory: Memory, limit: int) -> dict[int, f
 
 def find_containing_word(db: Connection, memory: Memory, word: str, limit: int) -> list[Memory]:
     """List earlier memories of the scope whose text contains a word, ignoring ASCII case, last written first."""
-    pattern = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     # The scope index would fetch most rows one by one; a scan in row order is eight times as fast.
     query = f"SELECT seq FROM memory NOT INDEXED WHERE content LIKE ? ESCAPE '\\' AND {_IN_SCOPE}"  # noqa: S608 - constant text
     return select(
         db,
         f"seq IN ({query} AND (occurred_at, seq) < (?, ?) ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC",
-        (f"%{pattern}%", *_values_of_scope(memory), memory.occurred_at, memory.seq, limit),
+        (f"%{escape_like(word)}%", *_values_of_scope(memory), memory.occurred_at, memory.seq, limit),
     )
 
 

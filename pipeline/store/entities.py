@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pipeline.records import EntityKind, Filter, Memory, Viewer
 from pipeline.records.digestion import EntityMention
 from pipeline.store import entity_aliases as aliases, maps
+from pipeline.store.maps import MentionedEntity
 from pipeline.store.memories import select_newest
 from pipeline.store.rows import list_rows
 from pipeline.store.visibility import ONLY_NORMAL, condition, reach_condition
@@ -23,20 +24,6 @@ class LinkedEntity:
     kind: EntityKind
     name: str
     surface: str
-
-
-@dataclass(frozen=True, slots=True)
-class MentionedEntity:
-    """An entity as a viewer sees it: `mentions` counts the visible memories that mention it.
-
-    In a list of related entities, `mentions` counts the memories that mention both.
-    """
-
-    seq: int
-    id: str
-    kind: EntityKind
-    name: str
-    mentions: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,8 @@ def find_spelled_name(surface: str, names: Sequence[Name]) -> Name | None:
 
 def find_or_add(db: Connection, name: Name) -> int:
     """Return an entity's row number; add the entity if it is new."""
-    return _find_seq(db, name) or _insert(db, name)
+    new = "INSERT INTO entity (id, kind, name) VALUES (?, ?, ?) RETURNING seq"
+    return _find_seq(db, name) or int(db.execute(new, (str(ULID()), *name)).fetchone()[0])
 
 
 def _find_seq(db: Connection, name: Name) -> int | None:
@@ -206,11 +207,6 @@ def _find_seq(db: Connection, name: Name) -> int | None:
 
 def _list_surfaces(db: Connection, entity_seq: int) -> list[tuple[int, str]]:
     return db.execute("SELECT memory_seq, surface FROM mention WHERE entity_seq = ?", (entity_seq,)).fetchall()
-
-
-def _insert(db: Connection, name: Name) -> int:
-    new = "INSERT INTO entity (id, kind, name) VALUES (?, ?, ?) RETURNING seq"
-    return int(db.execute(new, (str(ULID()), *name)).fetchone()[0])
 
 
 def _rename(db: Connection, seq: int, name: Name) -> int:

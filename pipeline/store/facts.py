@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind
 from pipeline.store.memories import select, select_one, set_columns
-from pipeline.store.rows import list_rows
+from pipeline.store.rows import escape_like, list_rows
 from pipeline.store.visibility import visible_to_condition
 
 _KNOWN = "archived_at IS NULL AND candidate = 0"
@@ -184,7 +184,7 @@ def page_subjects(
         f"(SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN} AND {visible_to_condition(person)}"
         f"{holds_words} LIMIT 1) AS found "
         "FROM name WHERE subject IS NOT NULL) named WHERE found IS NOT NULL LIMIT ?",
-        (before, *(f"%{_escape_like(word)}%" for word in words), limit),
+        (before, *(f"%{escape_like(word)}%" for word in words), limit),
     )
 
 
@@ -286,7 +286,3 @@ def _about(subject: str, key: ScopedKey | None, person: str | None) -> tuple[str
 
 def _values(key: FactKey, scope: Scope) -> tuple[str, str, str, str]:
     return key.subject, key.attribute, scope.kind, scope.id or ""
-
-
-def _escape_like(word: str) -> str:
-    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

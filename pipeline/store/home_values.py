@@ -1,4 +1,7 @@
-"""Single values: of a data directory on a server, which all machines share, and of a workspace."""
+"""Single values: of a data directory on a server, which all machines share, and of a workspace.
+
+Without a server, each value of a data directory is a file. The settings of workspaces are such values.
+"""
 
 import time
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from ulid import ULID
 
 from pipeline.store import meta
 from pipeline.store.database import wake_on_commit
-from pipeline.store.rows import list_rows
+from pipeline.store.rows import find_row, list_rows
 
 # Turns outside of the segment are split into words by every process that searches, so they are limited.
 MOST_TAIL_TURNS = 4_000
@@ -114,8 +114,7 @@ def list_expected_passages(db: Connection, model: str) -> dict[int, int]:
 
 def count_expected_passages(db: Connection, model: str) -> int:
     """Count the expected passages."""
-    total = db.execute("SELECT coalesce(sum(passages), 0) FROM embedding WHERE model = ?", (model,)).fetchone()[0]
-    return int(total)
+    return find_row(db, int, "SELECT sum(passages) FROM embedding WHERE model = ?", (model,)) or 0
 
 
 def find_serving_model(db: Connection) -> str | None:

@@ -1,7 +1,8 @@
 """Start the operation log of a store: only a store that exchanges with other machines pays for one.
 
 The rows that exist are logged with the time at which they last changed, so that a start that is repeated makes the same
-operations, and later changes of other machines win over them.
+operations, and later changes of other machines win over them. Once a store has a log, every commit writes both, so a
+difference means that another program changed the file.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""How the fields of a memory are stored: one column each, or two, as text and numbers."""
+"""How the fields of a memory are stored, and parts of memories that ranking reads in place of whole memories.
+
+A field is stored in one column, or two, as text and numbers.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

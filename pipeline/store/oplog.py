@@ -128,7 +128,10 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
             # This memory may contain text of the purged one.
             erased += list_of(db, key)
             fields, after = dict(state), ()
-        changes.append((key, _whole(key, state, fields), after))
+        if key.kind != MEMORY or fields.get(SHARED_FROM):
+            # All fields of a relation, and of a memory that became shared.
+            fields |= state
+        changes.append((key, fields, after))
     tombs: list[tuple[Key, Fields, tuple[str, ...]]] = [(Key(PURGE, memory_id), {}, ()) for memory_id in purged]
     if erased:
         erase_operations(db, erased)
@@ -208,11 +211,6 @@ def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple
         changed |= {name: None for name in logged if name not in state}
     after = {operation_id for name in changed for operation_id in known.heads.get(name, ())}
     return changed, tuple(sorted(after))
-
-
-def _whole(key: Key, state: Fields, changed: Fields) -> Fields:
-    """Return all fields of a relation that changed, and of a memory that became shared; otherwise what changed."""
-    return {**changed, **state} if changed and (key.kind != MEMORY or changed.get(SHARED_FROM)) else changed
 
 
 def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:

@@ -179,12 +179,9 @@ def recent_names(db: Connection, since: str, without: Sequence[EntityKind], leas
 
 def score(db: Connection, since_day: str) -> PredictionScore:
     """Return the results of predictions since a day (`2026-11-21`)."""
-    row = db.execute(
-        "SELECT coalesce(sum(asked), 0), coalesce(sum(foreseen), 0), coalesce(sum(answered), 0) FROM prediction_day "
-        "WHERE day >= ?",
-        (since_day,),
-    ).fetchone()
-    return PredictionScore(*map(int, row))
+    totals = "coalesce(sum(asked), 0), coalesce(sum(foreseen), 0), coalesce(sum(answered), 0)"
+    counted = f"SELECT {totals} FROM prediction_day WHERE day >= ?"  # noqa: S608 - constant text
+    return find_row(db, PredictionScore, counted, (since_day,)) or PredictionScore(0, 0)
 
 
 def forget_days(db: Connection, before_day: str) -> None:

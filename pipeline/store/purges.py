@@ -13,7 +13,7 @@ from typing import Any
 from config.paths import PERSONAL_WORKSPACE, is_personal
 from pipeline.records import Memory
 from pipeline.store import changes, memories, meta
-from pipeline.store.rows import has_row
+from pipeline.store.rows import escape_like, has_row
 
 _PREFIX = "purge:"
 # The first text after all keys with the prefix.
@@ -78,8 +78,8 @@ def was_purged(db: Connection, memory_id: str) -> bool:
 
 def is_word_used(db: Connection, word: str) -> bool:
     """Return whether any memory contains a word."""
-    pattern = "".join(f"!{letter}" if letter in "!%_" else letter for letter in word)
-    return has_row(db, "SELECT 1 FROM memory WHERE lower(content) LIKE ? ESCAPE '!' LIMIT 1", (f"%{pattern}%",))
+    sought = "SELECT 1 FROM memory WHERE lower(content) LIKE ? ESCAPE '\\' LIMIT 1"
+    return has_row(db, sought, (f"%{escape_like(word)}%",))
 
 
 def find_copies(db: Connection, memory_ids: Sequence[str]) -> list[Memory]:

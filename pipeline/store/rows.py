@@ -30,6 +30,11 @@ def has_row(db: Connection, statement: str, values: Parameters = ()) -> bool:
     return db.execute(statement, values).fetchone() is not None
 
 
+def escape_like(text: str) -> str:
+    """Return a text as part of a pattern of LIKE with a backslash as escape character."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
 class Rows(Generic[_Record]):
     """How records of a class are stored in a table: as text and numbers, tuples and mappings as JSON.
 
@@ -45,7 +50,7 @@ class Rows(Generic[_Record]):
         self.columns = ", ".join(columns.get(field, prefix + field) for field in fields)
         self._select = f"SELECT {self.columns} FROM {table}"  # noqa: S608 - names of the code
         self.read = _reader(record)  # type: ignore[arg-type]  # ditto
-        self._stored = [(field, _is_json(hints[field])) for field in fields if field != "seq"]
+        self._stored = [(field, _kind(hints[field]) in (tuple, Mapping)) for field in fields if field != "seq"]
         given = [columns.get(field, field) for field, _ in self._stored]
         self.insert = f"INSERT INTO {name} ({', '.join(given)}) VALUES ({', '.join('?' * len(given))})"  # noqa: S608
 
@@ -96,16 +101,12 @@ def _kind(hint: Any) -> Any:
     return get_origin(options[0]) or options[0]
 
 
-def _is_json(hint: Any) -> bool:
-    return _kind(hint) in (tuple, Mapping)
-
-
 def _decoder(hint: Any) -> Callable[[Any], Any] | None:
     """Return what makes the value of a field from the value of a column; None if they are equal."""
     kind = _kind(hint)
     decode: Callable[[Any], Any]
     if kind is tuple:
-        decode = _read_tuple
+        decode = lambda text: tuple(json.loads(text))  # noqa: E731 - one of several decoders
     elif kind is Mapping:
         decode = json.loads
     elif kind is bool:
@@ -127,7 +128,3 @@ class _Members(dict[str, StrEnum]):
     def __missing__(self, value: str) -> StrEnum:
         """Raise the class's ValueError, which the store reports as damage."""
         return self._kind(value)
-
-
-def _read_tuple(text: str) -> tuple[Any, ...]:
-    return tuple(json.loads(text))

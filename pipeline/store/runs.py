@@ -88,7 +88,12 @@ def end(db: Connection, run_id: str, at: str, counts: Mapping[str, int], error: 
         "UPDATE job_run SET ended_at = ?, ok = ?, counts = ?, error = ? WHERE id = ?",
         (at, error is None, json.dumps(counts), error, run_id),
     )
-    _drop_oldest(db, run_id)
+    db.execute(
+        "WITH mine AS (SELECT seq FROM job_run WHERE started_at IS NOT NULL "
+        "AND name = (SELECT name FROM job_run WHERE id = ?) ORDER BY seq DESC LIMIT ? OFFSET ?) "
+        "DELETE FROM job_run WHERE seq IN (SELECT seq FROM mine)",
+        (run_id, 2**62, KEPT_RUNS),
+    )
 
 
 def number_end(db: Connection, run_id: str) -> None:
@@ -96,15 +101,6 @@ def number_end(db: Connection, run_id: str) -> None:
     db.execute(
         "UPDATE job_run SET end_number = (SELECT coalesce(max(end_number), 0) + 1 FROM job_run) WHERE id = ?",
         (run_id,),
-    )
-
-
-def _drop_oldest(db: Connection, run_id: str) -> None:
-    db.execute(
-        "WITH mine AS (SELECT seq FROM job_run WHERE started_at IS NOT NULL "
-        "AND name = (SELECT name FROM job_run WHERE id = ?) ORDER BY seq DESC LIMIT ? OFFSET ?) "
-        "DELETE FROM job_run WHERE seq IN (SELECT seq FROM mine)",
-        (run_id, 2**62, KEPT_RUNS),
     )
 
 

@@ -1,4 +1,7 @@
-"""Turns: messages of sessions, redacted, kept within the storage budget until the memory made from them is purged."""
+"""Turns: messages of sessions, redacted, kept within the storage budget until the memory made from them is purged.
+
+Also what the search over turns reads: their texts, their sessions, and the state of their lexical segment.
+"""
 
 import hashlib
 import json
@@ -11,7 +14,7 @@ from sqlite3 import Connection
 from pipeline.records import EdgeKind, Memory, Sensitivity, Stage
 from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
-from pipeline.store.rows import Rows, list_rows
+from pipeline.store.rows import Rows, find_row, list_rows
 from pipeline.store.visibility import named_by_condition
 from pipeline.times import utc_now
 
@@ -201,12 +204,13 @@ class LastTurn:
 
 def find_last_of_person(db: Connection, session_id: str) -> LastTurn | None:
     """Return the start of a session's last turn."""
-    row = db.execute("SELECT max(seq) FROM turn WHERE session_id = ? AND role = ?", (session_id, Role.USER)).fetchone()
-    if row[0] is None:
-        return None
-    seq = int(row[0])
-    before = db.execute("SELECT max(at) FROM turn WHERE session_id = ? AND seq < ?", (session_id, seq)).fetchone()
-    return LastTurn(seq, str(before[0] or ""))
+    return find_row(
+        db,
+        LastTurn,
+        "SELECT seq, coalesce((SELECT max(at) FROM turn b WHERE b.session_id = t.session_id AND b.seq < t.seq), '') "
+        "FROM turn t WHERE session_id = ? AND role = ? ORDER BY seq DESC LIMIT 1",
+        (session_id, Role.USER),
+    )
 
 
 def find_first_of_person(db: Connection, session_id: str, since: str, until: str) -> Turn | None:

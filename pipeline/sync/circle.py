@@ -129,10 +129,8 @@ class Circle:
 
     def cards(self) -> list[Card]:
         """Return the cards of every device, this one first."""
-        own = self.devices[self.identity.node]
-        return [
-            self.vouch(device) for device in (own, *(device for device in self.devices.values() if device is not own))
-        ]
+        own_first = sorted(self.devices.values(), key=lambda device: device.node != self.identity.node)
+        return list(map(self.vouch, own_first))
 
     def meet(self, cards: Iterable[Card]) -> None:
         """Trust the devices that a member vouches for, and stop trusting those that it reports as revoked."""

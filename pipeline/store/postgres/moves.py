@@ -28,7 +28,6 @@ from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.failures import failure_of
 from pipeline.store.postgres.server import RECHECK_S, Server
-from pipeline.store.rows import find_row
 
 # How long to wait for a writer of a workspace.
 _PATIENCE = "5s"
@@ -232,10 +231,14 @@ class PostgresTables(WritableTables):
         statement = sql.SQL(
             "COPY (SELECT {columns} FROM {table} WHERE {mine} ORDER BY {key}) TO STDOUT (FORMAT BINARY)"
         ).format(
-            columns=sql.SQL(", ").join(map(_read, table.columns, table.types)),
+            # SQLite has no negative zero.
+            columns=sql.SQL(", ").join(
+                sql.SQL("{0} + 0 AS {0}" if kind == "REAL" else "{}").format(sql.Identifier(name))
+                for name, kind in zip(table.columns, table.types, strict=True)
+            ),
             table=sql.Identifier(table.name),
             mine=self._mine(),
-            key=sql.SQL(", ").join(_identify(table.columns[position] for position in table.key)),
+            key=sql.SQL(", ").join(sql.Identifier(table.columns[position]) for position in table.key),
         )
         with self._db.cursor() as cursor, cursor.copy(statement) as copying:
             copying.set_types([_TYPES[kind] for kind in table.types])
@@ -311,13 +314,12 @@ class PostgresTables(WritableTables):
         return last if last is not None and last > highest else None
 
     def _find_sequence(self, table: Table) -> str | None:
-        return find_row(
-            self._db,
-            str,
+        row = self._db.execute(
             "SELECT pg_get_serial_sequence(%s, attname) FROM pg_attribute "
             "WHERE attrelid = to_regclass(%s) AND attidentity <> ''",
             (f'"{table.name}"', f'"{table.name}"'),
-        )
+        ).fetchone()
+        return None if row is None else row[0]
 
     def _put_sequence(self, table: Table, mark: int) -> None:
         sequence = self._find_sequence(table)
@@ -334,7 +336,7 @@ class PostgresTables(WritableTables):
     def _compose(self, statement: str, table: Table) -> sql.Composed:
         return sql.SQL(statement).format(
             table=sql.Identifier(table.name),
-            columns=sql.SQL(", ").join(_identify(table.columns)),
+            columns=sql.SQL(", ").join(map(sql.Identifier, table.columns)),
             mine=self._mine(),
         )
 
@@ -345,12 +347,3 @@ class PostgresTables(WritableTables):
         row = self._db.execute(self._compose(statement, table)).fetchone()
         assert row is not None
         return row
-
-
-def _identify(names: Iterable[str]) -> Iterator[sql.Identifier]:
-    return map(sql.Identifier, names)
-
-
-def _read(name: str, kind: str) -> sql.Composable:
-    # SQLite has no negative zero.
-    return sql.SQL("{0} + 0 AS {0}" if kind == "REAL" else "{}").format(sql.Identifier(name))

@@ -72,7 +72,8 @@ class Server(HomeTables):
 
         Idle connections that were lost are replaced silently.
         """
-        connection = self._take_idle()
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
         if connection is not None:
             try:
                 answer = self._start(connection, script, of_workspace)
@@ -142,10 +143,6 @@ class Server(HomeTables):
         except BaseException:
             self._end(connection)
             raise
-
-    def _take_idle(self) -> PostgresConnection | None:
-        with self._lock:
-            return self._idle.pop() if self._idle else None
 
     def _drop_idle(self) -> None:
         with self._lock:
