@@ -10,7 +10,6 @@ from pipeline.context.turn import list_failing
 from pipeline.records.hooks import AgentSession
 from pipeline.store import action_history, agent_sessions, session_archive
 from pipeline.store.conclusions import Conclusion, ConclusionKind, list_current
-from pipeline.store.session_archive import ArchivedSession
 from pipeline.text.messages import is_follow_up, says_little
 from pipeline.text.normalize import shorten
 from pipeline.text.tokens import search_tokens
@@ -59,7 +58,9 @@ def describe_past_sessions(
     return [*room.lines, *worked]
 
 
-def _describe(db: Connection, past: ArchivedSession, conclusions: Collection[Conclusion], now: datetime) -> str | None:
+def _describe(
+    db: Connection, past: session_archive.ArchivedSession, conclusions: Collection[Conclusion], now: datetime
+) -> str | None:
     """Return a session's line: when, by which agent, its name, the last request, and what it left open."""
     requests = [turn.content for turn in list_requests(db, past.id, "", END_OF_TIME)]
     name = past.name or ""

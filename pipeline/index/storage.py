@@ -11,7 +11,6 @@ from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import AllTables, VectorTable
 from pipeline.store import leases
 from pipeline.store.database import Database
-from pipeline.store.home_values import workspace_values
 from pipeline.store.objects import ObjectStorage
 
 
@@ -49,14 +48,14 @@ def _turn_table_place(paths: WorkspacePaths, database: Database, objects: Object
     if objects is None:
         return None
     below = objects.below(f"vectors/{paths.root.name}/turns")
-    return SharedTables(below, paths.turn_vectors, partial(leases.hold, workspace_values(database), "turns"))
+    return SharedTables(below, paths.turn_vectors, partial(leases.hold, database, "turns"))
 
 
 def _table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedTables | None:
     if objects is None:
         return None
     below = objects.below(f"vectors/{paths.root.name}")
-    return SharedTables(below, paths.vectors, partial(leases.hold, workspace_values(database), "vectors"))
+    return SharedTables(below, paths.vectors, partial(leases.hold, database, "vectors"))
 
 
 def shared_models(settings: Settings, objects: ObjectStorage | None) -> SharedModels | None:

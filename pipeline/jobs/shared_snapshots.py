@@ -29,7 +29,6 @@ from pipeline.store import backup, changes, driver, leases, turns
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.copying import SqliteTables, copy, fingerprint
 from pipeline.store.database import Database
-from pipeline.store.home_values import workspace_values
 from pipeline.store.log_start import install_triggers
 from pipeline.store.migrations import MIGRATIONS, writing_new_file
 from pipeline.store.moves import HomeFiles, Part, StoreLocation
@@ -222,7 +221,7 @@ def shared_snapshots(
     if objects is None or not settings.store.reveal():
         return None
 
-    lease = nullcontext if database is None else partial(leases.hold, workspace_values(database), "snapshots")
+    lease = nullcontext if database is None else partial(leases.hold, database, "snapshots")
     return SharedSnapshots(
         objects.below(f"{_SNAPSHOTS}/{name}"),
         name,

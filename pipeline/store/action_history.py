@@ -74,12 +74,13 @@ def list_occurrences(
 
 def list_errors(db: Connection, person: str | None, limit: int) -> dict[str, str]:
     """Return the different errors, most recent first: signature → text."""
-    rows = db.execute(
-        "SELECT error_signature, max(error) FROM action WHERE error_signature IS NOT NULL "  # noqa: S608
-        f"AND {visible_sessions_condition(person)} GROUP BY error_signature ORDER BY max(seq) DESC LIMIT ?",
-        (limit,),
+    return dict(
+        db.execute(
+            "SELECT error_signature, max(error) FROM action WHERE error_signature IS NOT NULL "  # noqa: S608
+            f"AND {visible_sessions_condition(person)} GROUP BY error_signature ORDER BY max(seq) DESC LIMIT ?",
+            (limit,),
+        ).fetchall()
     )
-    return dict(rows.fetchall())
 
 
 def list_following(db: Connection, failure: JournalRow, limit: int) -> list[JournalRow]:

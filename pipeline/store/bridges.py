@@ -70,11 +70,10 @@ def list_active(db: Connection) -> list[Bridge]:
 def list_public_texts(db: Connection, before: int | None, limit: int) -> list[tuple[int, str]]:
     """List the row numbers and texts of the memories that bridges are found in, newest first."""
     clause, values = condition(PUBLIC)
-    rows = db.execute(
+    return db.execute(
         f"SELECT seq, content FROM memory WHERE {clause} AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant
         (*values, before if before is not None else 2**62, limit),
-    )
-    return [(seq, content) for seq, content in rows]
+    ).fetchall()
 
 
 def purge(db: Connection) -> None:

@@ -92,12 +92,13 @@ def after(db: Connection, number: int, limit: int) -> list[LoggedChange]:
 
 def count_imported(db: Connection, since: datetime, until: datetime) -> dict[str, int]:
     """Count the imported memories of the changes in a time by operation, without candidates."""
-    rows = db.execute(
-        f"SELECT op, count(DISTINCT memory_id) FROM change WHERE {_SINCE} AND hlc < ? "  # noqa: S608 - constant text
-        f"AND memory_id IN (SELECT id FROM memory WHERE {_IMPORTED} AND candidate = 0) GROUP BY op",
-        (_stamp(since), _stamp(until)),
+    return dict(
+        db.execute(
+            f"SELECT op, count(DISTINCT memory_id) FROM change WHERE {_SINCE} AND hlc < ? "  # noqa: S608 - constant text
+            f"AND memory_id IN (SELECT id FROM memory WHERE {_IMPORTED} AND candidate = 0) GROUP BY op",
+            (_stamp(since), _stamp(until)),
+        ).fetchall()
     )
-    return dict(rows.fetchall())
 
 
 def list_between(

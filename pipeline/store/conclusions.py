@@ -126,21 +126,17 @@ def list_current_about(db: Connection, name: str, person: str | None, limit: int
 
 def list_titles(db: Connection, session_ids: Collection[str]) -> dict[str, str]:
     """Return the titles of sessions that have one."""
-    rows = db.execute(
-        "SELECT id, name FROM agent_session WHERE name IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(session_ids)),),
+    return dict(
+        db.execute(
+            "SELECT id, name FROM agent_session WHERE name IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(session_ids)),),
+        ).fetchall()
     )
-    return dict(rows.fetchall())
 
 
 def supersede(db: Connection, pairs: Iterable[tuple[int, int]]) -> None:
     """Record which conclusions later ones replace: pairs of the earlier and the later row number."""
     db.executemany("UPDATE conclusion SET superseded_by = ? WHERE seq = ?", [(later, seq) for seq, later in pairs])
-
-
-def forget_of_turns(db: Connection, turn_seqs: Iterable[int]) -> None:
-    """Delete all conclusions of the sessions of turns that are deleted: a conclusion may quote several turns."""
-    forget_of_sessions(db, _list_sessions_of(db, turn_seqs))
 
 
 def forget_of_sessions(db: Connection, session_ids: Collection[str]) -> None:
@@ -170,12 +166,8 @@ def request(db: Connection, session_ids: Collection[str], now: float) -> None:
         work.add(db, [seq for (seq,) in rows], [Stage.CONCLUDE], now)
 
 
-def request_of_turns(db: Connection, turn_seqs: Collection[int], now: float) -> None:
-    """Queue the sessions of turns to be concluded."""
-    request(db, _list_sessions_of(db, turn_seqs), now)
-
-
-def _list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
+def list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
+    """List the sessions of turns. A conclusion may quote several turns of its session."""
     return list_rows(
         db,
         str,

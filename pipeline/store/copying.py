@@ -67,7 +67,7 @@ class Fingerprint:
 
 
 class StoreTables(ABC):
-    """The tables of a store in one snapshot."""
+    """The tables of a store, in one snapshot or within a transaction of the caller."""
 
     tables: Sequence[Table]
 
@@ -83,10 +83,6 @@ class StoreTables(ABC):
     def marks(self) -> dict[str, int]:
         """Return the highest number of each table that never reuses numbers, if the row with that number is gone."""
 
-
-class WritableTables(StoreTables):
-    """The tables of a target store, written within a transaction of the caller."""
-
     @abstractmethod
     def clear(self, tables: Iterable[Table]) -> None:
         """Delete every row of tables, and reset their counters."""
@@ -99,12 +95,12 @@ class WritableTables(StoreTables):
     def set_counters(self, marks: Mapping[str, int]) -> None:
         """Set the counters of tables."""
 
-    @abstractmethod
-    def find_unsupported_value(self, table: Table, row: Row) -> str | None:
+    def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - SQLite stores every row
         """Return the value of a row that this store cannot represent, None if it can represent all."""
+        return None
 
 
-class SqliteTables(WritableTables):
+class SqliteTables(StoreTables):
     """The tables of a SQLite file, all or some, on a connection whose transaction belongs to the caller."""
 
     def __init__(self, db: sqlite3.Connection, names: Sequence[str] | None = None) -> None:
@@ -171,10 +167,6 @@ class SqliteTables(WritableTables):
             self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
             self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, seq))
 
-    def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - SQLite stores every row
-        """Return None: SQLite can represent every row of another store."""
-        return None
-
 
 class ConfigTable(SqliteTables):
     """The text of a workspace's settings as a table, so that it is moved and compared like the rest of a store."""
@@ -214,7 +206,7 @@ def _describe(db: sqlite3.Connection, name: str, *, once: bool) -> Table:
     )
 
 
-def copy(source: StoreTables, target: WritableTables, progress: Progress = ignore_progress) -> Fingerprint:
+def copy(source: StoreTables, target: StoreTables, progress: Progress = ignore_progress) -> Fingerprint:
     """Replace a store's content by another's, compare both, and return the fingerprint.
 
     Commits nothing: both stores are read and written in their callers' transactions. Raises Conflict, which names the
@@ -292,7 +284,7 @@ def _report_progress(rows: Iterable[Any], progress: Progress) -> Generator[Any, 
     progress(count % BATCH)
 
 
-def _checked(source: StoreTables, target: WritableTables, table: Table) -> Iterator[Row]:
+def _checked(source: StoreTables, target: StoreTables, table: Table) -> Iterator[Row]:
     fits: set[tuple[type, ...]] = set()
     for row in source.rows(table):
         # Rows have few patterns of types, so each pattern is analyzed once.

@@ -81,6 +81,9 @@ class Tables(ABC):
     def write(self) -> AbstractContextManager[Connection]:
         """Run a transaction, alone; commit on success, roll back on any error."""
 
+    def erase_deleted_data(self) -> None:  # noqa: B027 - a server manages deleted rows itself
+        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
+
     def list_rows(self, kind: type[_Record], statement: str, values: Parameters = ()) -> list[_Record]:
         """Return the rows of one query as records or values."""
         with self.read() as db:
@@ -129,10 +132,6 @@ class Database(Tables):
     def install_log_triggers(self, db: Connection) -> None:
         """Have each transaction note which records it changes, for the operation log."""
 
-    @abstractmethod
-    def erase_deleted_data(self) -> None:
-        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
-
     def complete_file(self) -> bool:
         """Move the log into the store's file if no connection has to wait for it; return whether the log is empty."""
         return True
@@ -160,10 +159,6 @@ class HomeTables(Tables):
     @abstractmethod
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
         """Exclude other processes from the exchange with other machines; raise StoreBusy if one is running."""
-
-    @abstractmethod
-    def erase_deleted_data(self) -> None:
-        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
 
     @abstractmethod
     def close(self) -> None:

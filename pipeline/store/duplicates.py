@@ -205,15 +205,6 @@ def keep(db: Connection, older_seq: int, newer_seq: int, at: str) -> None:
     )
 
 
-def forget_waiting(db: Connection, seq: int) -> None:
-    """Drop the pending pairs of a memory and the rules' verdicts about its text; keep people's verdicts."""
-    db.execute(
-        "DELETE FROM pair WHERE (older_seq = ? OR newer_seq = ?) "
-        "AND (state = ? OR EXISTS (SELECT 1 FROM json_each(reasons) WHERE value = ?))",
-        (seq, seq, PairState.WAITING, KEPT_APART_BY_RULES),
-    )
-
-
 def purge(db: Connection, seq: int) -> None:
     """Purge the pairs of a memory, with their verdicts."""
     db.execute("DELETE FROM pair WHERE older_seq = ? OR newer_seq = ?", (seq, seq))
@@ -303,8 +294,12 @@ def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.A
 
 
 def forget_findings(db: Connection, seq: int) -> None:
-    """Delete results of comparing a memory's old text; people's verdicts stay."""
-    forget_waiting(db, seq)
+    """Delete results of comparing a memory's old text: pending pairs and rules' verdicts, but not people's verdicts."""
+    db.execute(
+        "DELETE FROM pair WHERE (older_seq = ? OR newer_seq = ?) "
+        "AND (state = ? OR EXISTS (SELECT 1 FROM json_each(reasons) WHERE value = ?))",
+        (seq, seq, PairState.WAITING, KEPT_APART_BY_RULES),
+    )
     edges.forget_found(db, seq, (DEDUP, DEDUP_JOB, EDGES_JOB))
 
 

@@ -91,10 +91,12 @@ def chain(db: Connection, seq: int, most: int = 8) -> list[int]:
 
 def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
     """Add an edge; return whether it is new."""
-    cursor = db.execute(
-        "INSERT INTO edge VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (from_seq, kind, to_seq, made_by, at)
+    return (
+        db.execute(
+            "INSERT INTO edge VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (from_seq, kind, to_seq, made_by, at)
+        ).rowcount
+        == 1
     )
-    return cursor.rowcount == 1
 
 
 def find(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
@@ -145,8 +147,10 @@ def maker(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> str | N
 
 def remove(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> bool:
     """Remove an edge; return whether it existed."""
-    cursor = db.execute("DELETE FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq))
-    return cursor.rowcount == 1
+    return (
+        db.execute("DELETE FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq)).rowcount
+        == 1
+    )
 
 
 def of(db: Connection, seq: int) -> list[Edge]:

@@ -40,8 +40,10 @@ class HomeValues:
             (name, value),
         )
 
-    def replace(self, name: str, before: str, value: str) -> bool:
-        """Replace a value; return False if it is no longer the expected one."""
+    def replace(self, name: str, before: str | None, value: str) -> bool:
+        """Replace a value, or set one that was never set; return False if it is no longer the expected one."""
+        if before is None:
+            return self.begin(name, value) == value
         changed = f"UPDATE {self.table} SET value = ? WHERE {self.column} = ? AND value = ?"  # noqa: S608
         return self.tables.run(changed, (value, name, before)) == 1
 
@@ -108,14 +110,9 @@ class ConfigValues(WorkspaceConfigs):
     def edit(self, workspace_id: str, change: Callable[[str], str]) -> None:
         """Replace the text; compute it again if another machine changed it first."""
         name = _name(workspace_id)
-        while not self._put(name, before := self._values.get(name), change(before or "")):
+        while not self._values.replace(name, before := self._values.get(name), change(before or "")):
             continue
         self._kept.pop(workspace_id, None)
-
-    def _put(self, name: str, before: str | None, text: str) -> bool:
-        if before is None:
-            return self._values.begin(name, text) == text
-        return self._values.replace(name, before, text)
 
 
 def _name(workspace_id: str) -> str:

@@ -118,13 +118,15 @@ def link(db: Connection, item_seq: int, name: str, memory_seq: int) -> None:
 
 def link_as(db: Connection, item_seq: int, name: str, memory_id: str, content_hash: str) -> bool:
     """Link the memory with an id to a text of an item if it has that text; return whether it does."""
-    cursor = db.execute(
-        "INSERT INTO ingest_memory (item_seq, hash, memory_seq, given) "
-        "SELECT ?, ?, seq, 1 FROM memory WHERE id = ? AND content_hash = ? "
-        "ON CONFLICT (item_seq, hash) DO UPDATE SET memory_seq = excluded.memory_seq, given = 1",
-        (item_seq, name, memory_id, content_hash),
+    return (
+        db.execute(
+            "INSERT INTO ingest_memory (item_seq, hash, memory_seq, given) "
+            "SELECT ?, ?, seq, 1 FROM memory WHERE id = ? AND content_hash = ? "
+            "ON CONFLICT (item_seq, hash) DO UPDATE SET memory_seq = excluded.memory_seq, given = 1",
+            (item_seq, name, memory_id, content_hash),
+        ).rowcount
+        == 1
     )
-    return cursor.rowcount == 1
 
 
 def release(db: Connection, item_seq: int, but: Collection[str]) -> list[int]:
@@ -186,14 +188,13 @@ def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
 
 def list_left_behind(db: Connection, source: str) -> list[tuple[int, str]]:
     """List the active documents of a source that are in no item any more, each with the name of its text."""
-    rows = db.execute(
+    return db.execute(
         "SELECT m.seq, max(l.hash) FROM ingest_item i JOIN ingest_memory l ON l.item_seq = i.seq "
         "JOIN memory m ON m.seq = l.memory_seq WHERE i.source = ? AND m.archived_at IS NULL AND m.kind = ? "
         "AND m.source = ? AND NOT EXISTS (SELECT 1 FROM ingest_memory g WHERE g.memory_seq = m.seq AND g.given = 1) "
         "GROUP BY m.seq ORDER BY m.seq",
         (source, Kind.DOCUMENT, Source.IMPORT),
-    )
-    return [(seq, name) for seq, name in rows]
+    ).fetchall()
 
 
 def is_fresh(db: Connection, seq: int, source: str) -> bool:

@@ -144,8 +144,10 @@ GIVEN: tuple[Given, ...] = (
 
 def list_broken_rows(db: Connection, rule: Derived) -> list[Key]:
     """Return the keys of some rows that violate a rule."""
-    rows = db.execute(f"SELECT {', '.join(rule.key)} FROM {rule.table} WHERE {rule.broken} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
-    return [tuple(row) for row in rows]
+    return db.execute(
+        f"SELECT {', '.join(rule.key)} FROM {rule.table} WHERE {rule.broken} LIMIT ?",  # noqa: S608 - constant text
+        (BATCH,),
+    ).fetchall()
 
 
 def remove_rows(db: Connection, keys: Sequence[Key], rule: Derived) -> int:

@@ -16,7 +16,8 @@ from sqlite3 import Connection
 
 from pipeline.errors import ReverieError, StoreBusy
 from pipeline.store import meta
-from pipeline.store.home_values import HomeValues
+from pipeline.store.database import Tables
+from pipeline.store.home_values import HomeValues, workspace_values
 
 LEASE_S = 30.0
 # The share of a lease's time after which it is renewed.
@@ -41,18 +42,14 @@ class Lease:
     def take(self) -> bool:
         """Take or renew the lease; return False if another holder has it."""
         now = time.time()
-        is_taken = self._put(f"{now + self.lease_s:.3f} {self.owner}", now)
+        stored = self.values.get(PREFIX + self.name)
+        until, _, holder = (stored or "").partition(" ")
+        is_free = holder in ("", self.owner) or float(until) <= now
+        text = f"{now + self.lease_s:.3f} {self.owner}"
+        is_taken = is_free and self.values.replace(PREFIX + self.name, stored, text)
         if is_taken:
             self._until = now + self.lease_s
         return is_taken
-
-    def _put(self, text: str, now: float) -> bool:
-        stored = self.values.get(PREFIX + self.name)
-        if stored is None:
-            return self.values.begin(PREFIX + self.name, text) == text
-        until, _, holder = stored.partition(" ")
-        is_free = holder in ("", self.owner) or float(until) <= now
-        return is_free and self.values.replace(PREFIX + self.name, stored, text)
 
     @property
     def is_held(self) -> bool:
@@ -90,9 +87,9 @@ def drop_leases(db: Connection) -> None:
 
 
 @contextmanager
-def hold(values: HomeValues, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
-    """Hold a lease during a block; wait while another holder has it."""
-    lease = Lease(values, name, lease_s=lease_s)
+def hold(database: Tables, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
+    """Hold a lease of a workspace during a block; wait while another holder has it."""
+    lease = Lease(workspace_values(database), name, lease_s=lease_s)
     waiting = threading.Event()
     while not lease.take():
         waiting.wait(LOOK_S)

@@ -106,12 +106,14 @@ def set_importance(db: Connection, usage: Usage, importance: float, tier: Tier) 
 
     Its change time stays, because this is no use of the memory.
     """
-    cursor = db.execute(
-        "UPDATE memory SET given_importance = coalesce(given_importance, importance), importance = ?, tier = ? "
-        "WHERE seq = ? AND updated_at = ? AND archived_at IS NULL",
-        (importance, tier, usage.seq, usage.updated_at),
+    return (
+        db.execute(
+            "UPDATE memory SET given_importance = coalesce(given_importance, importance), importance = ?, tier = ? "
+            "WHERE seq = ? AND updated_at = ? AND archived_at IS NULL",
+            (importance, tier, usage.seq, usage.updated_at),
+        ).rowcount
+        == 1
     )
-    return cursor.rowcount == 1
 
 
 def add_accesses(db: Connection, counts: Mapping[int, int], at: str) -> int:

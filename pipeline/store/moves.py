@@ -21,7 +21,7 @@ from config.workspace_configs import write_config
 from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, driver
 from pipeline.store.atomic_files import publish, writing
-from pipeline.store.copying import ConfigTable, Fingerprint, SqliteTables, StoreTables, Table, WritableTables
+from pipeline.store.copying import ConfigTable, Fingerprint, SqliteTables, StoreTables, Table
 from pipeline.store.encryption import list_folders
 from pipeline.store.home_file import MIGRATIONS as HOME_MIGRATIONS, HomeFile
 from pipeline.store.log_start import install_triggers
@@ -84,8 +84,7 @@ class StoreLocation(ABC):
 
     name: str
 
-    @abstractmethod
-    def check_unused(self) -> None:
+    def check_unused(self) -> None:  # noqa: B027 - of a data directory, the caller excludes other processes
         """Raise Conflict, which names the user, while another process uses the place."""
 
     @abstractmethod
@@ -97,7 +96,7 @@ class StoreLocation(ABC):
         """Read a snapshot of a part during a block; None if the part does not exist."""
 
     @abstractmethod
-    def writing(self, part: Part, before: Fingerprint | None) -> AbstractContextManager[WritableTables]:
+    def writing(self, part: Part, before: Fingerprint | None) -> AbstractContextManager[StoreTables]:
         """Replace a part by the content that a block writes, atomically.
 
         Raises Conflict if the part changed from `before` (None for a part that did not exist).
@@ -146,9 +145,6 @@ class HomeFiles(StoreLocation):
         self.name = str(paths.root)
         self._home = HomeFile(paths.home)
 
-    def check_unused(self) -> None:
-        """Do nothing: the caller excludes other processes."""
-
     def identify(self) -> str:
         """Return the unique id of this data directory; create it the first time."""
         return self._read_notes().home
@@ -183,7 +179,7 @@ class HomeFiles(StoreLocation):
                 yield SqliteTables(db)
 
     @contextmanager
-    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:  # noqa: ARG002 - see check_unused
+    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[StoreTables]:  # noqa: ARG002 - see check_unused
         """Replace a part by the content that a block writes; keep the old store of a workspace as a snapshot."""
         if part.kind is PartKind.HOME:
             with self._home.write() as db:

@@ -30,6 +30,9 @@ AT_ONCE = 1000
 STARTED, COMPLETE = "started", "complete"
 
 
+_IDS_OF_RECORD = "SELECT id FROM operation WHERE kind = ? AND memory_id = ? AND other_id = ? AND name = ?"
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """A stamped change of some fields of a record; None removes a field.
@@ -126,7 +129,7 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
             continue
         if purged and key.kind == MEMORY:
             # This memory may contain text of the purged one.
-            erased += list_of(db, key)
+            erased += list_rows(db, str, _IDS_OF_RECORD, tuple(key))
             fields, after = dict(state), ()
         if key.kind != MEMORY or fields.get(SHARED_FROM):
             # All fields of a relation, and of a memory that became shared.
@@ -141,16 +144,15 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
     insert(db, (Operation(stamp, *change) for stamp, change in zip(stamps, made, strict=True)))
 
 
-def _purge(db: Connection, memory_ids: Iterable[str]) -> list[str]:
+def _purge(db: Connection, memory_ids: Collection[str]) -> list[str]:
     """Delete the operations of memories; return the memories that still need a tombstone."""
-    purged_ids = []
-    for memory_id in memory_ids:
-        if is_purged(db, memory_id):
-            continue
-        # While the log starts, it may contain text that was copied from this memory, and nothing of the memory yet.
-        if erase(db, memory_id) or not is_complete(db):
-            purged_ids.append(memory_id)
-    return purged_ids
+    known = list_purged(db, memory_ids)
+    # While the log starts, it may contain text that was copied from a memory, and nothing of the memory yet.
+    return [
+        memory_id
+        for memory_id in memory_ids
+        if memory_id not in known and (erase(db, memory_id) or not is_complete(db))
+    ]
 
 
 def erase(db: Connection, memory_id: str) -> int:
@@ -184,19 +186,6 @@ def list_erased(db: Connection) -> set[str]:
             "WHERE o.kind = 'purge' AND o.fields <> '{}'",
         )
     )
-
-
-def list_of(db: Connection, key: Key) -> list[str]:
-    """List the operations of a record."""
-    return list_rows(
-        db, str, "SELECT id FROM operation WHERE kind = ? AND memory_id = ? AND other_id = ? AND name = ?", tuple(key)
-    )
-
-
-def is_purged(db: Connection, memory_id: str) -> bool:
-    """Return whether a memory was purged, on this machine or another."""
-    sought = "SELECT 1 FROM operation WHERE memory_id = ? AND kind = 'purge'"
-    return db.execute(sought, (memory_id,)).fetchone() is not None
 
 
 def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple[str, ...]]:

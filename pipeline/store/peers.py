@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, Literal
 
 from pipeline.store.database import HomeTables
 from pipeline.store.objects import FOLDER
@@ -205,15 +205,8 @@ class Peers:
         """Return the last sent operation per workspace."""
         return dict(self._tables.query("SELECT workspace, seq FROM sent WHERE remote = ?", (remote,)))
 
-    def forget_sent(self, workspace: str) -> None:
-        """Send a workspace again from its first operation."""
-        self._forget_sent("workspace", workspace)
-
-    def forget_sent_to(self, name: str) -> None:
-        """Send every operation to a remote again."""
-        self._forget_sent("remote", name)
-
-    def _forget_sent(self, column: str, name: str) -> None:
+    def forget_sent(self, column: Literal["workspace", "remote"], name: str) -> None:
+        """Send a workspace, or every operation to a remote, again from the first operation."""
         with self._tables.write() as db:
             for table in ("sent", "held_back"):
                 db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - constant names

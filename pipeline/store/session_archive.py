@@ -62,8 +62,7 @@ def list_session_texts(db: Connection, session_id: str) -> list[tuple[int, str]]
             "UPDATE turn SET text_hash = ? WHERE seq = ?",
             [(turns.hash_text(role, content), seq) for seq, role, content in unhashed],
         )
-    rows = db.execute("SELECT text_hash, at FROM turn WHERE session_id = ? ORDER BY seq", (session_id,))
-    return [(int(text_hash), str(at)) for text_hash, at in rows]
+    return db.execute("SELECT text_hash, at FROM turn WHERE session_id = ? ORDER BY seq", (session_id,)).fetchall()
 
 
 def list_session_actions(db: Connection, session_id: str) -> list[tuple[tuple[str, str], str]]:

@@ -79,11 +79,12 @@ def add(db: Connection, messages: Iterable[Message]) -> list[int]:
 
 def find_copies(db: Connection, hashes: Iterable[int]) -> set[tuple[int, str]]:
     """Return the hashes and times of the stored messages with these hashes, of all sessions."""
-    rows = db.execute(
-        "SELECT text_hash, at FROM turn WHERE text_hash IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
-        (json.dumps(list(hashes)),),
+    return set(
+        db.execute(
+            "SELECT text_hash, at FROM turn WHERE text_hash IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+            (json.dumps(list(hashes)),),
+        ).fetchall()
     )
-    return {(int(text_hash), str(at)) for text_hash, at in rows}
 
 
 def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
@@ -157,7 +158,7 @@ def forget_all(db: Connection) -> None:
 def forget(db: Connection, seqs: Iterable[int]) -> None:
     """Delete turns, and the names and conclusions of their sessions."""
     keys = [(seq,) for seq in seqs]
-    conclusions.forget_of_turns(db, [seq for (seq,) in keys])
+    conclusions.forget_of_sessions(db, conclusions.list_sessions_of(db, [seq for (seq,) in keys]))
     # A session may be named by its first message.
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
     db.executemany("DELETE FROM turn WHERE seq = ?", keys)
@@ -175,9 +176,10 @@ def take_back(db: Connection, messages: Iterable[Message]) -> list[int]:
     )
     seqs = [int(seq) for (seq,) in rows.fetchall()]
     if seqs:
-        conclusions.forget_of_turns(db, seqs)
+        sessions = conclusions.list_sessions_of(db, seqs)
+        conclusions.forget_of_sessions(db, sessions)
         db.executemany("UPDATE turn SET role = ? WHERE seq = ?", [(Role.TAKEN_BACK, seq) for seq in seqs])
-        conclusions.request_of_turns(db, seqs, time.time())
+        conclusions.request(db, sessions, time.time())
         index_state.request_turn_segment(db)
     return seqs
 

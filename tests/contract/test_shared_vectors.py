@@ -120,7 +120,7 @@ def test_a_lease_that_is_not_renewed_goes_to_the_next_and_its_holder_may_write_n
 
 def test_a_lease_is_renewed_for_as_long_as_it_is_held(database):
     values = workspace_values(database)
-    with hold(values, "work", lease_s=0.3) as lease:
+    with hold(database, "work", lease_s=0.3) as lease:
         began = lease._until
         wait_until("it was renewed", lambda: lease._until > began + 0.3)
         assert not Lease(values, "work").take()

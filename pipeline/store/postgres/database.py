@@ -100,9 +100,6 @@ class PostgresDatabase(Database):
             finally:
                 self._local.reader = None
 
-    def erase_deleted_data(self) -> None:
-        """Do nothing: the server manages deleted rows itself."""
-
     def measure(self) -> int:
         """Return the size of the workspace's share of the tables in bytes."""
         with self.read() as db:

@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from pipeline.errors import Conflict, FieldError, InvalidField, ReverieError, StoreUnavailable
-from pipeline.store.copying import ConfigTable, Fingerprint, Row, StoreTables, Table, WritableTables, fingerprint
+from pipeline.store.copying import ConfigTable, Fingerprint, Row, StoreTables, Table, fingerprint
 from pipeline.store.database import OpenTransaction
 from pipeline.store.home_values import CONFIG, HomeValues
 from pipeline.store.moves import (
@@ -25,8 +25,7 @@ from pipeline.store.moves import (
     list_tables,
 )
 from pipeline.store.postgres import schema
-from pipeline.store.postgres.connection import PostgresConnection
-from pipeline.store.postgres.failures import failure_of
+from pipeline.store.postgres.connection import PostgresConnection, failure_of
 from pipeline.store.postgres.server import RECHECK_S, Server
 
 # How long to wait for a writer of a workspace.
@@ -88,7 +87,7 @@ class PostgresLocation(StoreLocation):
             yield tables if _exists(db, part, tables) else None
 
     @contextmanager
-    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:
+    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[StoreTables]:
         """Replace a part by the content that a block writes, in one transaction."""
         with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
             # Take the locks of every write: no other write to the workspace, no change of the schema.
@@ -165,7 +164,7 @@ def _open(db: PostgresConnection, part: Part) -> "PostgresTables":
 
 
 @contextmanager
-def _opened(db: PostgresConnection, part: Part) -> Iterator[WritableTables]:
+def _opened(db: PostgresConnection, part: Part) -> Iterator[StoreTables]:
     if part.kind is not PartKind.SETTINGS:
         yield _open(db, part)
         return
@@ -173,7 +172,7 @@ def _opened(db: PostgresConnection, part: Part) -> Iterator[WritableTables]:
         yield table
 
 
-def _exists(db: PostgresConnection, part: Part, tables: WritableTables) -> bool:
+def _exists(db: PostgresConnection, part: Part, tables: StoreTables) -> bool:
     if part.kind is PartKind.HOME:
         return tables.count(tables.tables) > 0
     if part.kind is PartKind.SETTINGS:
@@ -199,7 +198,7 @@ _WORKSPACE: Final = "workspace"
 _TYPES: Final = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text"}
 
 
-class PostgresTables(WritableTables):
+class PostgresTables(StoreTables):
     """The tables of a workspace, or without one of the data directory, in a transaction of the caller.
 
     Reads see one snapshot if that transaction is REPEATABLE READ. `tables` are those of SQLite.

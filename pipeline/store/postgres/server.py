@@ -16,8 +16,7 @@ from psycopg.postgres import adapters
 from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
 from pipeline.store.database import HomeTables
 from pipeline.store.postgres import schema
-from pipeline.store.postgres.connection import PostgresConnection, Row, WatchedConnection
-from pipeline.store.postgres.failures import failure_of
+from pipeline.store.postgres.connection import PostgresConnection, Row, WatchedConnection, failure_of
 
 OLDEST_VERSION = 150000
 DEFAULT_PORT = "5432"
@@ -112,9 +111,6 @@ class Server(HomeTables):
             home.commit()
 
     read = write
-
-    def erase_deleted_data(self) -> None:
-        """Do nothing: the server manages deleted rows itself."""
 
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:

@@ -82,7 +82,7 @@ class HttpRemote(RemoteDoor):
 
     def count_damaged(self) -> int:
         """Return 0, and send every operation again: the server ignores those that it has."""
-        self.peers.forget_sent_to(self.remote.name)
+        self.peers.forget_sent("remote", self.remote.name)
         return 0
 
     def _ask(

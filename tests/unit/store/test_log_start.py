@@ -117,7 +117,7 @@ def test_a_purge_from_before_the_log_started_keeps_the_memory_from_coming_back(d
         forget_log(other)
         start_log(other)
         with other.read() as db:
-            assert oplog.is_purged(db, purged)
+            assert oplog.list_purged(db, [purged])
         assert merge(other, operations).applied == 0
 
 
@@ -146,8 +146,8 @@ def test_a_memory_purged_while_the_log_starts_leaves_no_text_and_a_tombstone(dat
     purge.join()
     check_log(database)
     with database.read() as db:
-        assert oplog.is_purged(db, purged)
-        assert not oplog.is_purged(db, kept)
+        assert oplog.list_purged(db, [purged])
+        assert not oplog.list_purged(db, [kept])
         assert "flumadiddle" not in str(db.execute("SELECT fields FROM operation").fetchall())
 
 

@@ -82,7 +82,7 @@ def test_a_purge_leaves_nothing_of_the_text_in_the_log(database):
     revise.purge(database, receipt.id)
     with database.read() as db:
         assert "flumadiddle" not in "\n".join(dump(db))
-        assert oplog.is_purged(db, receipt.id)
+        assert oplog.list_purged(db, [receipt.id])
     assert [one.key for one in logged(database)] == [Key(replicated_records.PURGE, receipt.id)]
 
 
