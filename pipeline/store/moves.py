@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
 import sqlite_utils
 
@@ -122,8 +122,7 @@ class StoreLocation(ABC):
         """Record, while a part is written, the digest at which it is equal in both places."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Notes:
+class _Notes(TypedDict):
     """The id of a data directory, and the digests at which its parts were equal in another place."""
 
     home: str
@@ -147,7 +146,7 @@ class HomeFiles(StoreLocation):
 
     def identify(self) -> str:
         """Return the unique id of this data directory; create it the first time."""
-        return self._read_notes().home
+        return self._read_notes()["home"]
 
     def list_parts(self) -> list[Part]:
         """List the existing parts."""
@@ -219,14 +218,14 @@ class HomeFiles(StoreLocation):
     def known(self, part: Part, home: str) -> set[str]:
         """Return the digests of a part when it was last equal here and in another place."""
         notes = self._read_notes()
-        return set(notes.known.get(part.key, ())) if notes.home == home else set()
+        return set(notes["known"].get(part.key, ())) if notes["home"] == home else set()
 
     def note(self, part: Part, home: str, digest: str) -> None:
         """Record the digest at which a part is equal here and in another place."""
         notes = self._read_notes()
-        assert notes.home == home
-        before = [earlier for earlier in notes.known.get(part.key, ()) if earlier != digest]
-        notes.known[part.key] = [digest, *before][:_KEPT]
+        assert notes["home"] == home
+        before = [earlier for earlier in notes["known"].get(part.key, ()) if earlier != digest]
+        notes["known"][part.key] = [digest, *before][:_KEPT]
         self._write_notes(notes)
 
     def _file(self, part: Part) -> Path:
@@ -236,10 +235,10 @@ class HomeFiles(StoreLocation):
     def _read_notes(self) -> _Notes:
         file = self.paths.moves
         try:
-            notes_read = json.loads(file.read_text(encoding="utf-8"))
-            return _Notes(notes_read["home"], notes_read["known"])
+            known = json.loads(file.read_text(encoding="utf-8"))
+            return {"home": known["home"], "known": known["known"]}
         except FileNotFoundError:
-            notes = _Notes(secrets.token_hex(8), {})
+            notes: _Notes = {"home": secrets.token_hex(8), "known": {}}
             self._write_notes(notes)
             return notes
         except (ValueError, KeyError, TypeError) as error:
@@ -248,4 +247,4 @@ class HomeFiles(StoreLocation):
     def _write_notes(self, notes: _Notes) -> None:
         self.paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with writing(self.paths.moves) as file:
-            file.write(json.dumps({"home": notes.home, "known": notes.known}, indent=1).encode())
+            file.write(json.dumps(notes, indent=1).encode())

@@ -20,8 +20,7 @@ from psycopg.pq import TransactionStatus
 from pipeline.enums import Stage
 from pipeline.errors import FieldError, InvalidField, ReverieError, StoreBusy, StoreFull, StoreUnavailable
 from pipeline.store.database import WriteConnection
-
-Parameters = Sequence[Any] | Mapping[str, Any]
+from pipeline.store.rows import Parameters
 
 # Skip texts, quoted names and comments; a cast has two colons.
 _PARTS = re.compile(

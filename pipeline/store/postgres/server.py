@@ -8,10 +8,9 @@ from sqlite3 import Connection
 from typing import Any, cast
 
 import psycopg
-from psycopg.abc import AdaptContext, Buffer
+from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.postgres import adapters
 
 from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
 from pipeline.store.database import HomeTables
@@ -152,10 +151,10 @@ class Server(HomeTables):
                 make_conninfo("", **_WAYS | _put_first(self._leader, conninfo_to_dict(self._url))),
                 autocommit=True,
                 cursor_factory=psycopg.ClientCursor,
-                context=VALUES,
             )
         except psycopg.Error as error:
             raise failure_of(error) from error
+        _adapt_values(made.adapters)
         self._leader = made.info.host, str(made.info.port)
         connection = PostgresConnection(made)
         try:
@@ -230,25 +229,10 @@ class _Truth(Loader):
         return int(bytes(data) == b"t")
 
 
-class Values(AdaptContext):
-    """The adapters of a connection, so that values are converted as with SQLite."""
-
-    def __init__(self) -> None:
-        self._adapters = AdaptersMap(adapters)
-        for kind in (int, bool):
-            self._adapters.register_dumper(kind, _WholeNumber)
-        self._adapters.register_dumper(float, _Number)
-        self._adapters.register_loader("numeric", _DecimalFraction)
-        self._adapters.register_loader("bool", _Truth)
-
-    @property
-    def connection(self) -> None:
-        """Return no connection: the adapters are for all connections."""
-
-    @property
-    def adapters(self) -> AdaptersMap:
-        """Return the adapters for sending and reading values."""
-        return self._adapters
-
-
-VALUES = Values()
+def _adapt_values(adapters: AdaptersMap) -> None:
+    """Convert the values of a connection as with SQLite."""
+    for kind in (int, bool):
+        adapters.register_dumper(kind, _WholeNumber)
+    adapters.register_dumper(float, _Number)
+    adapters.register_loader("numeric", _DecimalFraction)
+    adapters.register_loader("bool", _Truth)
