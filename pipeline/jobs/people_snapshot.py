@@ -4,27 +4,23 @@ restored.
 They contain only the tables of users. A restored snapshot does not undo a revocation.
 """
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from sqlite3 import Connection
-from typing import TypeVar
 
 from config.paths import HomePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.jobs.snapshot import ProblemSink, find_snapshot, renew_copies
-from pipeline.store import backup, driver, people
+from pipeline.store import backup, people
 from pipeline.store.atomic_files import publish
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.copying import SqliteTables, copy
 from pipeline.store.development_data import import_home_file
 from pipeline.store.home_file import MIGRATIONS, HomeFile
 from pipeline.store.migrations import is_migrated, writing_new_file
-
-_T = TypeVar("_T")
 
 
 def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
@@ -38,7 +34,7 @@ def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
         copied = renew_copies(
             paths.snapshots,
             job.now,
-            lambda newest: _read_copy(newest, people.read_content) != content,
+            lambda newest: backup.read(newest, people.read_content) != content,
             lambda target: _write_copy(db, target),
         )
     return replace(report, counts={**report.counts, "people": 1}) if copied.counts["taken"] else report
@@ -57,12 +53,7 @@ def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
 
 def count_people(file: Path) -> int:
     """Count the people in a snapshot who were not removed."""
-    return _read_copy(file, people.count)
-
-
-def _read_copy(file: Path, read: Callable[[Connection], _T]) -> _T:
-    with backup.typed_errors(file), closing(driver.connect(file)) as db:
-        return read(db)
+    return backup.read(file, people.count)
 
 
 def _write_copy(source: Connection, target: Path) -> None:
@@ -82,7 +73,7 @@ def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: Probl
     """
     with backup.locked(paths.snapshots):
         chosen = find_snapshot(paths.snapshots, name)
-        _read_copy(chosen.file, lambda db: backup.verify(db, backup.row_counts(db)))
+        backup.read(chosen.file, lambda db: backup.verify(db, backup.row_counts(db)))
         aside = _put_aside(paths, now, on_problem)
         with closing(HomeFile(paths.home)) as home, home.write() as db:
             revocations = people.list_revocations(db)
@@ -113,6 +104,6 @@ def _replace_people(db: Connection, file: Path) -> None:
     target = SqliteTables(db, people.TABLES)
     target.clear(target.tables)
     if is_migrated(file, MIGRATIONS):
-        _read_copy(file, lambda source: copy(SqliteTables(source, people.TABLES), target))
+        backup.read(file, lambda source: copy(SqliteTables(source, people.TABLES), target))
     else:
         import_home_file(db, file)

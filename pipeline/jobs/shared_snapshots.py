@@ -90,7 +90,7 @@ class SharedSnapshots:
     def scrub(self, database: Database, on_problem: ProblemSink) -> int:
         """Remove every purged memory from every snapshot; return the number of snapshots that contained one."""
         with database.read() as db:
-            purged = backup.purged_in(db)
+            purged = backup.list_purged(db)
         if not purged:
             return 0
         with self._lease():
@@ -115,7 +115,7 @@ class SharedSnapshots:
             self._fetch(chosen, file)
             snapshot = Snapshot(file, chosen.taken, chosen.at)
             # Restoring must not undo a purge that is not finished.
-            scrub_copy(snapshot, backup.list_purged(replaced), on_problem)
+            scrub_copy(snapshot, backup.read(replaced, backup.list_purged), on_problem)
             if not file.exists():
                 self._remove(chosen)
                 raise NotFound(

@@ -152,7 +152,7 @@ def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -
     # The lock waits for a snapshot in progress, which may have started before the purge.
     with backup.locked(folder):
         before = backup.snapshots(folder)
-        reached = _scrub_all(before, backup.list_purged(file), on_problem)
+        reached = _scrub_all(before, backup.read(file, backup.list_purged), on_problem)
         if before and not backup.snapshots(folder):
             backup.copy(file, backup.new_file(folder, Taken.DAILY, datetime.now(UTC)))
     return reached
@@ -168,7 +168,7 @@ def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: P
         # The log of an interrupted run remains, and the file still contains the removed memories.
         backup.settle(snapshot.file)
         held = backup.list_held(snapshot.file, purged)
-        if not held and not backup.has_unfinished_purges(snapshot.file):
+        if not held and not backup.read(snapshot.file, purges.list_unfinished):
             return False
         if is_migrated(snapshot.file, MIGRATIONS):
             _purge_in(snapshot.file, held)
@@ -267,7 +267,7 @@ def _list_purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, dateti
     try:
         # SQLite deletes the log of an empty file.
         backup.check_not_lost(file)
-        return backup.list_purged(file)
+        return backup.read(file, backup.list_purged)
     except StoreDamaged as error:
         on_problem(f"The latest purges cannot be read: {error}")
         return {}

@@ -15,15 +15,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock
 
 from config.paths import WorkspacePaths
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
-from pipeline.store import driver, purges
+from pipeline.store import driver
 from pipeline.store.atomic_files import publish
 from pipeline.store.driver import failure_of, sqlite_errors
 from pipeline.store.key import find_key
+from pipeline.store.rows import list_rows
+
+_T = TypeVar("_T")
 
 # 2 MiB per step: a request to stop the copy waits at most for one step.
 STEP_PAGES = 512
@@ -188,19 +192,18 @@ def state(file: Path) -> tuple[list[str], str | None]:
         return schema, None if row is None else row[0]
 
 
+def read(file: Path, ask: Callable[[sqlite3.Connection], _T]) -> _T:
+    """Return an answer from a store or a snapshot."""
+    with typed_errors(file), closing(_connect(file)) as db:
+        return ask(db)
+
+
 def count_memories(file: Path) -> int:
     """Count the memories of a store, including archived ones."""
-    with typed_errors(file), closing(_connect(file)) as db:
-        return int(db.execute("SELECT count(*) FROM memory").fetchone()[0])
+    return read(file, lambda db: int(db.execute("SELECT count(*) FROM memory").fetchone()[0]))
 
 
-def list_purged(file: Path) -> dict[str, datetime]:
-    """List all memories that were ever purged from a store: id and time (UTC)."""
-    with typed_errors(file), closing(_connect(file)) as db:
-        return purged_in(db)
-
-
-def purged_in(db: sqlite3.Connection) -> dict[str, datetime]:
+def list_purged(db: sqlite3.Connection) -> dict[str, datetime]:
     """List all memories that were ever purged: id and time (UTC)."""
     rows = db.execute("SELECT memory_id, hlc FROM change WHERE op = 'purge' ORDER BY seq").fetchall()
     return {memory_id: datetime.fromtimestamp(int(hlc.split("-")[0]) / 1000, UTC) for memory_id, hlc in rows}
@@ -208,15 +211,8 @@ def purged_in(db: sqlite3.Connection) -> dict[str, datetime]:
 
 def list_held(file: Path, memory_ids: Iterable[str]) -> list[str]:
     """List which of some memories a store contains."""
-    with typed_errors(file), closing(_connect(file)) as db:
-        known = {row[0] for row in db.execute("SELECT id FROM memory")}
+    known = set(read(file, lambda db: list_rows(db, str, "SELECT id FROM memory")))
     return [memory_id for memory_id in memory_ids if memory_id in known]
-
-
-def has_unfinished_purges(file: Path) -> bool:
-    """Return whether a store was copied during a purge."""
-    with typed_errors(file), closing(_connect(file)) as db:
-        return bool(purges.list_unfinished(db))
 
 
 def settle(file: Path) -> None:

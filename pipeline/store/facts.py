@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind
 from pipeline.store.memories import select, select_one, set_columns
-from pipeline.store.rows import escape_like, list_rows
+from pipeline.store.rows import escape_like, join_conditions, list_rows
 from pipeline.store.visibility import visible_to_condition
 
 _KNOWN = "archived_at IS NULL AND candidate = 0"
@@ -57,18 +57,17 @@ def page(
     db: Connection, scope: Scope, subject: str | None, as_of: str | None, limit: int, before_seq: int | None
 ) -> list[Memory]:
     """List facts newest first, of one subject or all; with `as_of`, only facts that were valid then."""
-    clauses = ["subject IS NOT NULL", "scope_kind = ?", "scope_id = ?", "archived_at IS NULL", "candidate = 0"]
-    values: list[str | int] = [scope.kind, scope.id or ""]
-    if subject is not None:
-        clauses.append("subject = ?")
-        values.append(subject)
-    if as_of is not None:
-        clauses.append("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)")
-        values.extend((as_of, as_of))
-    if before_seq is not None:
-        clauses.append("seq < ?")
-        values.append(before_seq)
-    return select(db, f"{' AND '.join(clauses)} ORDER BY seq DESC LIMIT ?", (*values, limit))
+    chosen, values = join_conditions(
+        {
+            "scope_kind = ?": scope.kind,
+            "scope_id = ?": scope.id or "",
+            "subject = ?": subject,
+            "valid_from <= ?": as_of,
+            "(valid_to IS NULL OR valid_to > ?)": as_of,
+            "seq < ?": before_seq,
+        }
+    )
+    return select(db, f"subject IS NOT NULL AND {_KNOWN} AND {chosen} ORDER BY seq DESC LIMIT ?", (*values, limit))
 
 
 def close(db: Connection, seq: int, valid_to: str | None, at: str) -> None:

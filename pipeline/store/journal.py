@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pipeline.records import Kind, Memory, ScopeKind, Source
 from pipeline.store.memories import select
-from pipeline.store.rows import find_row, has_row
+from pipeline.store.rows import find_row, has_row, join_conditions
 from pipeline.store.visibility import visible_to_condition
 
 # For longer sessions the exact number of memories does not matter.
@@ -109,19 +109,18 @@ def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
             "(SELECT seq FROM entity WHERE id = ? OR name = ? OR lower(name) = ?))"
         )
         values += [sought.entity, sought.entity, sought.entity.lower()]
-    for clause, value in (
-        ("kind = ?", sought.kind),
-        ("source = ?", sought.source),
-        ("scope_id = ?", sought.owner),
-        ("instr(tags, ?) > 0", None if sought.tag is None else f'"{sought.tag}"'),
-        ("session_id = ?", sought.session_id),
-        ("occurred_at >= ?", sought.since),
-        ("occurred_at < ?", sought.until),
-    ):
-        if value is not None:
-            parts.append(clause)
-            values.append(value)
-    return " AND ".join(parts), values
+    chosen, chosen_values = join_conditions(
+        {
+            "kind = ?": sought.kind,
+            "source = ?": sought.source,
+            "scope_id = ?": sought.owner,
+            "instr(tags, ?) > 0": None if sought.tag is None else f'"{sought.tag}"',
+            "session_id = ?": sought.session_id,
+            "occurred_at >= ?": sought.since,
+            "occurred_at < ?": sought.until,
+        }
+    )
+    return " AND ".join([*parts, chosen]), [*values, *chosen_values]
 
 
 def _follows_time(sought: JournalQuery) -> bool:

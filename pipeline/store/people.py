@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pipeline.records.people import Caller, Person, Role
 from pipeline.store.database import OpenTransaction, Tables
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, join_conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,16 +253,11 @@ class People:
 
     def list_accesses(self, query: AccessQuery, limit: int, before: int | None) -> list[AccessEntry]:
         """List access log entries, the latest first, below a row number."""
-        conditions = {
-            "person = ?": query.person,
-            "workspace = ?": query.workspace,
-            "at >= ?": query.since,
-            "seq < ?": before,
-        }
-        values = {condition: value for condition, value in conditions.items() if value is not None}
-        where = " AND ".join(["true", *values])
+        where, values = join_conditions(
+            {"person = ?": query.person, "workspace = ?": query.workspace, "at >= ?": query.since, "seq < ?": before}
+        )
         with self._tables.read() as db:
-            return _ENTRIES.fetch(db, f"WHERE {where} ORDER BY seq DESC LIMIT ?", (*values.values(), limit))
+            return _ENTRIES.fetch(db, f"WHERE {where} ORDER BY seq DESC LIMIT ?", (*values, limit))
 
 
 def read_content(db: Connection) -> Content:

@@ -30,6 +30,12 @@ def has_row(db: Connection, statement: str, values: Parameters = ()) -> bool:
     return db.execute(statement, values).fetchone() is not None
 
 
+def join_conditions(conditions: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Return the conditions whose value is not None as one condition, and their values."""
+    chosen = {condition: value for condition, value in conditions.items() if value is not None}
+    return " AND ".join(["true", *chosen]), list(chosen.values())
+
+
 def escape_like(text: str) -> str:
     """Return a text as part of a pattern of LIKE with a backslash as escape character."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
