@@ -216,8 +216,8 @@ def list_anchored(db: Connection, criteria: Filter, path: str, limit: int) -> li
     ends = "/" + path.lstrip("/")
     # Compared as text, because a path may contain the signs of a pattern.
     file = "('/' || json_extract(anchor, '$.path'))"
-    anchored = f"anchor IS NOT NULL AND substr({file}, length({file}) - ? + 1) = ?"
-    return select_newest(db, criteria, limit, None, anchored, (len(ends), ends))
+    anchored = f"anchor IS NOT NULL AND substr({file}, length({file}) - length(?) + 1) = ?"
+    return select_newest(db, criteria, limit, None, anchored, (ends, ends))
 
 
 def list_latest_happened(db: Connection, criteria: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
