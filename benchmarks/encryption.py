@@ -10,12 +10,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.corpus import memories
 from benchmarks.figures import Limit, Report, latency
 from pipeline.bootstrap.web import WebContainer
-from pipeline.jobs import local_snapshots
+from pipeline.jobs import snapshot as local_snapshots
 from pipeline.records import Draft
 from pipeline.services.encryption import choose_key, encrypt_home
 from pipeline.store.database import WriterProfile
@@ -77,7 +78,7 @@ def measure(homes: Mapping[str, Path], report: Report) -> None:
         compare(report, "a write, synced", ROUNDS, lambda kind, number: accept(stores[kind], drafts[number]))
         compare(report, "a recall", ROUNDS, lambda kind, number: clients[kind].recall(questions[number]))
     paths = {kind: fast_settings(home).paths.workspace("default") for kind, home in homes.items()}
-    compare(report, "a snapshot", 5, lambda kind, _: local_snapshots.take_snapshot(paths[kind]))
+    compare(report, "a snapshot", 5, lambda kind, _: local_snapshots.take_snapshot(paths[kind], datetime.now(UTC)))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from config.paths import WORKSPACE_HEADER, is_workspace_id
 from pipeline.records.people import Caller
 from pipeline.services.access_log import OWNER, AccessLog
-from pipeline.store.access_log import MAX_IDS_PER_ENTRY, AccessEntry
+from pipeline.store.people import MAX_IDS_PER_ENTRY, AccessEntry
 from pipeline.times import utc_now
 
 # Changes here are logged for every caller.

@@ -34,7 +34,7 @@ from pipeline.index.encoder import Encoder, baseline
 from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome, Sensitivity
 from pipeline.records.people import owner_of
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import audit, changes, edges, memories, turn_search, turns
+from pipeline.store import audit, changes, edges, memories, turns
 from pipeline.store.audit import AuditAction
 from pipeline.store.turns import Role, Turn
 from pipeline.text.own_words import join_own_lines
@@ -113,10 +113,10 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
 
     What was replaced or forgotten is left out.
     """
-    said = turn_search.list_said_before(db, turn.seq, MAX_MESSAGES)
+    said = turns.list_said_before(db, turn.seq, MAX_MESSAGES)
     said = [other for other in said if owner_of(other.session_id) == owner_of(turn.session_id)]
     made: dict[int, list[int]] = {}
-    for turn_seq, memory_seq, is_current in turn_search.list_made(db, [other.seq for other in said]):
+    for turn_seq, memory_seq, is_current in turns.list_made(db, [other.seq for other in said]):
         made.setdefault(turn_seq, []).extend([memory_seq] if is_current else [])
     stored = memories.by_seqs(db, [seq for seqs in made.values() for seq in seqs])
     earlier: list[EarlierStatement] = []
@@ -232,7 +232,7 @@ def replace_all(
 
 def find_made(db: Connection, turn: Turn) -> Memory | None:
     """Return the longest current memory that was made of a turn."""
-    seqs = [memory for _, memory, is_current in turn_search.list_made(db, [turn.seq]) if is_current]
+    seqs = [memory for _, memory, is_current in turns.list_made(db, [turn.seq]) if is_current]
     return max(memories.by_seqs(db, seqs).values(), key=lambda memory: len(memory.content), default=None)
 
 

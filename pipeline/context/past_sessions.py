@@ -8,8 +8,8 @@ from pipeline.context.open_work import END_OF_TIME, SectionRoom, list_requests
 from pipeline.context.quoting import quote
 from pipeline.context.turn import list_failing
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions, session_history
-from pipeline.store.session_history import OPEN, CurrentConclusion, ImportedSession
+from pipeline.store import action_history, agent_sessions, session_archive
+from pipeline.store.conclusions import Conclusion, ConclusionKind, list_current
 from pipeline.text.messages import is_follow_up, says_little
 from pipeline.text.normalize import shorten
 from pipeline.text.tokens import search_tokens
@@ -36,12 +36,12 @@ def describe_past_sessions(
     person = session.viewer.person
     imported = [
         past
-        for past in session_history.list_imported(db, SESSIONS_READ, utc_text(now), person)
+        for past in session_archive.list_imported(db, SESSIONS_READ, utc_text(now), person)
         if past.id != session.id
     ]
     if not imported:
         return []
-    conclusions = session_history.list_current_conclusions(db, CONCLUSIONS_READ, person)
+    conclusions = list_current(db, CONCLUSIONS_READ, person)
     commands = ", ".join(quote(command) for command in _list_commands(db, person))
     worked = [WORKED, f"- {commands}"] if commands else []
     room = SectionRoom(MOST_CHARS - sum(1 + len(line) for line in worked))
@@ -52,14 +52,14 @@ def describe_past_sessions(
         f"- {age(conclusion.at, now)}: {quote(shorten(conclusion.content, DECISION_CHARS))}"
         f"{OF_AGENT if conclusion.is_of_agent else ''}"
         for conclusion in conclusions
-        if conclusion.kind != OPEN and not _is_said(conclusion.content, known)
+        if conclusion.kind != ConclusionKind.OPEN and not _is_said(conclusion.content, known)
     ][:DECISIONS]
     room.add(DECIDED, decided, decided)
     return [*room.lines, *worked]
 
 
 def _describe(
-    db: Connection, past: ImportedSession, conclusions: Collection[CurrentConclusion], now: datetime
+    db: Connection, past: session_archive.ArchivedSession, conclusions: Collection[Conclusion], now: datetime
 ) -> str | None:
     """Return a session's line: when, by which agent, its name, the last request, and what it left open."""
     requests = [turn.content for turn in list_requests(db, past.id, "", END_OF_TIME)]
@@ -72,7 +72,9 @@ def _describe(
     if not parts:
         return None
     left = [
-        conclusion.content for conclusion in conclusions if (conclusion.session_id, conclusion.kind) == (past.id, OPEN)
+        conclusion.content
+        for conclusion in conclusions
+        if (conclusion.session_id, conclusion.kind) == (past.id, ConclusionKind.OPEN)
     ]
     failing = list_failing(agent_sessions.list_actions(db, past.id, "", ACTIONS_READ))
     ends = [quote(shorten(text, REQUEST_CHARS)) for text in left[:1]] or failing[:1]
@@ -81,7 +83,7 @@ def _describe(
 
 
 def _list_commands(db: Connection, person: str | None) -> list[str]:
-    used = [command.command for command in session_history.list_used_commands(db, COMMANDS_READ, person)]
+    used = [command.command for command in action_history.list_used_commands(db, COMMANDS_READ, person)]
     return [command for command in used if len(command) <= LONGEST_COMMAND][:COMMANDS]
 
 

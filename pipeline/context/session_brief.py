@@ -26,7 +26,7 @@ from pipeline.kinds import is_indexed
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Trust, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions, goals, memories, meta, turn_search, turns
+from pipeline.store import agent_sessions, goals, memories, meta, turns
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.database import Database
 from pipeline.store.impressions import Impression, make_impressions
@@ -111,7 +111,7 @@ def _read_messages(db: Connection, candidates: Sequence[Memory]) -> dict[int, st
     """
     captured = {memory.seq: memory for memory in candidates if memory.said_by is not None}
     turn_of = {seq: memory.metadata["turn"] for seq, memory in captured.items()}
-    replaced = turn_search.list_not_current(db, turn_of.values())
+    replaced = turns.list_not_current(db, turn_of.values())
     said = {turn.seq: join_own_lines(turn.content) for turn in turns.by_seqs(db, list(turn_of.values()))}
     return {
         seq: said[turn]

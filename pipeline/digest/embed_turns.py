@@ -13,7 +13,7 @@ from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import VectorTable
 from pipeline.records.digestion import WorkItem
-from pipeline.store import meta, turn_search, work
+from pipeline.store import meta, turns, work
 from pipeline.store.database import Database
 
 # The rest of a long message is mostly a pasted text.
@@ -35,7 +35,7 @@ class EmbedTurnsStage:
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Encode the turns, then publish vectors and completion together."""
         with self.database.read() as db:
-            texts = turn_search.list_embedded_texts(db, [item.seq for item in items])
+            texts = turns.list_embedded_texts(db, [item.seq for item in items])
         encoder = self.encoder()
         self._publish(items, embed(texts, encoder), self.table(encoder), owner)
 
@@ -46,7 +46,7 @@ class EmbedTurnsStage:
             # A purge deletes the turn; checked under the lock, so that no vector outlives its turn.
             with self.database.read() as db:
                 held = {item.seq for item in items if work.is_held(db, item, owner)}
-                existing = turn_search.list_embedded_texts(db, sorted(held))
+                existing = turns.list_embedded_texts(db, sorted(held))
             pending = {seq: passages for seq, passages in vectors.items() if seq in existing}
             emptied = sorted(held - existing.keys())
             if emptied and table.exists():

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.index.postings import WordCounter
 from pipeline.index.segment import Document, Segment, index_counted, index_documents
-from pipeline.store import changes, index_state, memories, meta, turn_search
+from pipeline.store import changes, index_state, memories, meta, turns
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.tokens import search_tokens
 
@@ -109,13 +109,13 @@ class TurnDocuments:
 
     def generation(self, db: Connection) -> int:
         """Return the row number of the last turn."""
-        return max(turn_search.last_seq(db), meta.get_int(db, self.keys.covers))
+        return max(turns.last_seq(db), meta.get_int(db, self.keys.covers))
 
     def list_tail(self, db: Connection, after: int) -> list[TailRow]:
         """List the first turns after a row number; the rest can be found once the next segment contains them."""
         covered = meta.get_int(db, self.keys.covers)
         room = index_state.MOST_TAIL_TURNS - max(after - covered, 0)
-        rows = turn_search.list_texts_after(db, max(after, covered), room) if room > 0 else []
+        rows = turns.list_texts_after(db, max(after, covered), room) if room > 0 else []
         return [(seq, seq, search_tokens(text)) for seq, text in rows]
 
     def list_dropped(self, _db: Connection, _seqs: AbstractSet[int]) -> list[int]:
@@ -128,7 +128,7 @@ class TurnDocuments:
             return True
         covered = meta.get_int(db, self.keys.covers)
         enough = min(max(tail_rows, covered // TAIL_SHARE), index_state.MOST_TAIL_TURNS)
-        return turn_search.last_seq(db) > covered and turn_search.count_after(db, covered) >= enough
+        return turns.last_seq(db) > covered and turns.count_after(db, covered) >= enough
 
     def trim_tail(self, db: Connection, covered: int) -> None:
         """Do nothing: the tail is what the segment does not cover."""
@@ -139,11 +139,11 @@ class TurnDocuments:
         before = None if name is None else load(name)
         counter, last, rows = WordCounter(), 0, []
         if before is not None:
-            kept = np.isin(before.rows, np.array(turn_search.all_seqs(db), np.int64))
+            kept = np.isin(before.rows, np.array(turns.all_seqs(db), np.int64))
             counter.add_counted(before.counted, kept)
             rows, last = before.rows[kept].tolist(), meta.get_int(db, self.keys.covers)
             del before
-        while page := turn_search.list_texts_after(db, last, PAGE):
+        while page := turns.list_texts_after(db, last, PAGE):
             for seq, text in page:
                 rows.append(seq)
                 counter.add_text(text)

@@ -48,14 +48,14 @@ def _turn_table_place(paths: WorkspacePaths, database: Database, objects: Object
     if objects is None:
         return None
     below = objects.below(f"vectors/{paths.root.name}/turns")
-    return SharedTables(below, paths.turn_vectors, partial(leases.hold, leases.WorkspaceValues(database), "turns"))
+    return SharedTables(below, paths.turn_vectors, partial(leases.hold, database, "turns"))
 
 
 def _table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedTables | None:
     if objects is None:
         return None
     below = objects.below(f"vectors/{paths.root.name}")
-    return SharedTables(below, paths.vectors, partial(leases.hold, leases.WorkspaceValues(database), "vectors"))
+    return SharedTables(below, paths.vectors, partial(leases.hold, database, "vectors"))
 
 
 def shared_models(settings: Settings, objects: ObjectStorage | None) -> SharedModels | None:

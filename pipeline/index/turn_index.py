@@ -11,7 +11,7 @@ from pipeline.index.documents import TURNS
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import FIRST_CAPACITY, SessionNumbers
 from pipeline.index.shared_segments import SharedSegments
-from pipeline.store import turn_search
+from pipeline.store import turns
 from pipeline.store.turns import Role
 
 
@@ -19,7 +19,7 @@ class TurnSessions(SessionNumbers):
     """The session of each turn, and whether a person said it. Arrays are indexed by row number."""
 
     def __init__(self) -> None:
-        super().__init__(turn_search.list_after)
+        super().__init__(turns.list_after)
         self.by_person = np.zeros(FIRST_CAPACITY, np.bool_)
 
     def _add(self, seq: int, session: str | None, role: str) -> int:

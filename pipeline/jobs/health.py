@@ -15,7 +15,7 @@ from pipeline.index.shared_segments import SharedSegments
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import entities, invariants, meta, row_hashes
 from pipeline.store.database import Database
-from pipeline.store.log_differences import list_differences
+from pipeline.store.log_start import list_differences
 from pipeline.store.replicated_records import MEMORY
 
 # A larger file is read completely only once a day, when its snapshot is verified.

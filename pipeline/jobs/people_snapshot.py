@@ -13,8 +13,8 @@ from sqlite3 import Connection
 from config.paths import HomePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.jobs.snapshot import ProblemSink, find_outdated_snapshots, find_snapshot
-from pipeline.store import backup, driver, people
+from pipeline.jobs.snapshot import ProblemSink, find_snapshot, renew_copies
+from pipeline.store import backup, people
 from pipeline.store.atomic_files import publish
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.copying import SqliteTables, copy
@@ -31,15 +31,13 @@ def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
         content = people.read_content(db)
         if not content[0]:
             return report
-        with backup.locked(paths.snapshots):
-            found = backup.snapshots(paths.snapshots)
-            newest = next((snapshot for snapshot in found if snapshot.taken is Taken.DAILY), None)
-            is_changed = newest is None or _differs(newest.file, content)
-            if is_changed:
-                _write_copy(db, backup.new_file(paths.snapshots, Taken.DAILY, job.now))
-            for outdated in find_outdated_snapshots(backup.snapshots(paths.snapshots), job.now):
-                backup.remove(outdated.file)
-    return replace(report, counts={**report.counts, "people": 1}) if is_changed else report
+        copied = renew_copies(
+            paths.snapshots,
+            job.now,
+            lambda newest: backup.read(newest, people.read_content) != content,
+            lambda target: _write_copy(db, target),
+        )
+    return replace(report, counts={**report.counts, "people": 1}) if copied.counts["taken"] else report
 
 
 def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
@@ -53,18 +51,9 @@ def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
     return find_snapshot(paths.snapshots, file.stem)
 
 
-def count_people(snapshot: Snapshot) -> int:
+def count_people(file: Path) -> int:
     """Count the people in a snapshot who were not removed."""
-    with backup.typed_errors(snapshot.file), closing(driver.connect(snapshot.file)) as db:
-        return people.count(db)
-
-
-def _differs(newest: Path, content: people.Content) -> bool:
-    try:
-        with backup.typed_errors(newest), closing(driver.connect(newest)) as db:
-            return people.read_content(db) != content
-    except StoreDamaged:
-        return True
+    return backup.read(file, people.count)
 
 
 def _write_copy(source: Connection, target: Path) -> None:
@@ -84,8 +73,7 @@ def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: Probl
     """
     with backup.locked(paths.snapshots):
         chosen = find_snapshot(paths.snapshots, name)
-        with backup.typed_errors(chosen.file), closing(driver.connect(chosen.file)) as db:
-            backup.verify(db, backup.row_counts(db))
+        backup.read(chosen.file, lambda db: backup.verify(db, backup.row_counts(db)))
         aside = _put_aside(paths, now, on_problem)
         with closing(HomeFile(paths.home)) as home, home.write() as db:
             revocations = people.list_revocations(db)
@@ -116,7 +104,6 @@ def _replace_people(db: Connection, file: Path) -> None:
     target = SqliteTables(db, people.TABLES)
     target.clear(target.tables)
     if is_migrated(file, MIGRATIONS):
-        with backup.typed_errors(file), closing(driver.connect(file)) as source:
-            copy(SqliteTables(source, people.TABLES), target)
+        backup.read(file, lambda source: copy(SqliteTables(source, people.TABLES), target))
     else:
         import_home_file(db, file)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from config.paths import WorkspacePaths
 from config.settings import Settings
-from pipeline.errors import NotFound
+from pipeline.errors import NO_WORKSPACE, NotFound
 from pipeline.jobs.snapshot import (
     ProblemSink,
     Restored,
@@ -25,12 +25,14 @@ from pipeline.jobs.snapshot import (
     prepare_copy,
     scrub_copy,
 )
-from pipeline.store import backup, changes, leases
+from pipeline.store import backup, changes, driver, leases, turns
 from pipeline.store.backup import Snapshot, Taken
+from pipeline.store.copying import SqliteTables, copy, fingerprint
 from pipeline.store.database import Database
-from pipeline.store.moves import Part, StoreLocation
+from pipeline.store.log_start import install_triggers
+from pipeline.store.migrations import MIGRATIONS, writing_new_file
+from pipeline.store.moves import HomeFiles, Part, StoreLocation
 from pipeline.store.objects import ObjectStorage
-from pipeline.store.snapshot_file import read_file, write_file
 
 CONTENTS = "contents.json"
 
@@ -88,7 +90,7 @@ class SharedSnapshots:
     def scrub(self, database: Database, on_problem: ProblemSink) -> int:
         """Remove every purged memory from every snapshot; return the number of snapshots that contained one."""
         with database.read() as db:
-            purged = backup.purged_in(db)
+            purged = backup.list_purged(db)
         if not purged:
             return 0
         with self._lease():
@@ -113,7 +115,7 @@ class SharedSnapshots:
             self._fetch(chosen, file)
             snapshot = Snapshot(file, chosen.taken, chosen.at)
             # Restoring must not undo a purge that is not finished.
-            scrub_copy(snapshot, backup.list_purged(replaced), on_problem)
+            scrub_copy(snapshot, backup.read(replaced, backup.list_purged), on_problem)
             if not file.exists():
                 self._remove(chosen)
                 raise NotFound(
@@ -183,13 +185,23 @@ class SharedSnapshots:
         self._objects.put(CONTENTS, json.dumps(rows).encode("ascii"))
 
 
-def find_all(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
-    """Return the snapshots of every workspace, newest first, from one listing of their common prefix."""
-    files_by_workspace: dict[str, list[Path]] = {}
-    for key in objects.list():
-        workspace_id, _, name = key.partition("/")
-        files_by_workspace.setdefault(workspace_id, []).append(Path(name))
-    return {workspace_id: backup.parse_names(files) for workspace_id, files in files_by_workspace.items()}
+def write_file(store: StoreLocation, part: Part, file: Path) -> None:
+    """Copy a part into a new file, row by row; raise NotFound if it does not exist."""
+    with writing_new_file(file, MIGRATIONS) as db, store.reading(part) as source:
+        if source is None:
+            raise NotFound(NO_WORKSPACE)
+        copy(source, SqliteTables(db))
+        install_triggers(db)
+        # Turns are deleted within weeks, so they must not remain in a copy.
+        turns.forget_all(db)
+
+
+def read_file(file: Path, store: StoreLocation, part: Part) -> None:
+    """Replace a part by the content of a file, row by row, in one transaction."""
+    with store.reading(part) as there:
+        before = None if there is None else fingerprint(there)
+    with backup.typed_errors(file), closing(driver.connect(file)) as db, store.writing(part, before) as target:
+        copy(SqliteTables(db), target)
 
 
 @contextmanager
@@ -205,28 +217,46 @@ def shared_snapshots(
     settings: Settings, paths: WorkspacePaths, database: Database | None, objects: ObjectStorage | None
 ) -> SharedSnapshots | None:
     """Return the snapshots of a workspace on object storage, None where its store or its indexes lie under the home."""
-    name, url = paths.root.name, settings.store.reveal()
-    if objects is None or not url:
+    name = paths.root.name
+    if objects is None or not settings.store.reveal():
         return None
 
-    def drop_indexes() -> None:
-        for kind in ("vectors", "segments"):
-            objects.below(f"{kind}/{name}").clear()
-        for copies in paths.indexes:
-            shutil.rmtree(copies, ignore_errors=True)
-
-    lease = nullcontext if database is None else partial(leases.hold, leases.WorkspaceValues(database), "snapshots")
-    return SharedSnapshots(objects.below(f"{_SNAPSHOTS}/{name}"), name, partial(_open_place, url), lease, drop_indexes)
+    lease = nullcontext if database is None else partial(leases.hold, database, "snapshots")
+    return SharedSnapshots(
+        objects.below(f"{_SNAPSHOTS}/{name}"),
+        name,
+        partial(open_place, settings),
+        lease,
+        partial(drop_indexes, paths, objects),
+    )
 
 
 def find_shared_snapshots(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
-    """Return the snapshots of every workspace on object storage that has any, newest first."""
-    return find_all(objects.below(_SNAPSHOTS))
+    """Return the snapshots of every workspace on object storage that has any, newest first, from one listing."""
+    files_by_workspace: dict[str, list[Path]] = {}
+    for key in objects.below(_SNAPSHOTS).list():
+        workspace_id, _, name = key.partition("/")
+        files_by_workspace.setdefault(workspace_id, []).append(Path(name))
+    return {workspace_id: backup.parse_names(files) for workspace_id, files in files_by_workspace.items()}
+
+
+def drop_indexes(paths: WorkspacePaths, objects: ObjectStorage | None) -> None:
+    """Delete the indexes of a workspace on this machine and on object storage."""
+    for copies in paths.indexes:
+        shutil.rmtree(copies, ignore_errors=True)
+    for kind in () if objects is None else ("vectors", "segments"):
+        objects.below(f"{kind}/{paths.root.name}").clear()
 
 
 @contextmanager
-def _open_place(url: str) -> Iterator[StoreLocation]:
-    from pipeline.store.postgres.moves import PostgresLocation
+def open_place(settings: Settings) -> Iterator[StoreLocation]:
+    """Open the place where a data directory keeps its stores."""
+    if not settings.store.reveal():
+        place: StoreLocation = HomeFiles(settings.paths)
+    else:
+        # Imported here because most installations have no server.
+        from pipeline.store.postgres.moves import PostgresLocation
 
-    with closing(PostgresLocation(url)) as place:
+        place = PostgresLocation(settings.store.reveal())
+    with closing(place):
         yield place

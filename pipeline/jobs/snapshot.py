@@ -4,13 +4,11 @@ A restored copy loses its indexes, which are derived again. No copy keeps a purg
 removed from a copy, the copy is deleted.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from sqlite3 import Connection
 
 from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreDamaged
@@ -55,14 +53,31 @@ def snapshot(job: JobRun, folder: Path) -> Report:
     if file is None:
         # A store on a database server has its own backups.
         return Report()
+    return renew_copies(
+        folder,
+        job.now,
+        lambda newest: backup.state(newest) != backup.state(file),
+        lambda target: backup.copy(file, target, job.pausing),
+    )
+
+
+def renew_copies(
+    folder: Path, now: datetime, differs: Callable[[Path], bool], write: Callable[[Path], object]
+) -> Report:
+    """Write a copy into a folder if the newest one differs; delete outdated copies.
+
+    A `write` that returns False was asked to stop.
+    """
     with backup.locked(folder):
-        newest = next(iter(backup.snapshots(folder)), None)
-        taken = 0
-        if newest is None or _differs(newest, file):
-            if not backup.copy(file, backup.new_file(folder, Taken.DAILY, job.now), job.pausing):
-                return Report(more=True)
+        newest = next((snapshot for snapshot in backup.snapshots(folder) if snapshot.taken is Taken.DAILY), None)
+        try:
+            taken = int(newest is None or differs(newest.file))
+        except StoreDamaged:
+            # Either file may be damaged; copying the current one shows which.
             taken = 1
-        surplus = find_outdated_snapshots(backup.snapshots(folder), job.now)
+        if taken and write(backup.new_file(folder, Taken.DAILY, now)) is False:
+            return Report(more=True)
+        surplus = find_outdated_snapshots(backup.snapshots(folder), now)
         for outdated in surplus:
             backup.remove(outdated.file)
         remaining = len(backup.snapshots(folder))
@@ -106,14 +121,6 @@ def _newest_each(ordered: Sequence[Snapshot], limit: int, period: Callable[[Snap
     return list(newest.values())[:limit]
 
 
-def _differs(newest: Snapshot, file: Path) -> bool:
-    try:
-        return backup.state(newest.file) != backup.state(file)
-    except StoreDamaged:
-        # Either file may be damaged; copying the current one shows which.
-        return True
-
-
 def find_snapshot(folder: Path, name: str) -> Snapshot:
     """Return a snapshot by name, or the newest for `latest`; raise NotFound if there is none."""
     return choose_snapshot(backup.snapshots(folder), name)
@@ -145,7 +152,7 @@ def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -
     # The lock waits for a snapshot in progress, which may have started before the purge.
     with backup.locked(folder):
         before = backup.snapshots(folder)
-        reached = _scrub_all(before, backup.list_purged(file), on_problem)
+        reached = _scrub_all(before, backup.read(file, backup.list_purged), on_problem)
         if before and not backup.snapshots(folder):
             backup.copy(file, backup.new_file(folder, Taken.DAILY, datetime.now(UTC)))
     return reached
@@ -161,7 +168,7 @@ def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: P
         # The log of an interrupted run remains, and the file still contains the removed memories.
         backup.settle(snapshot.file)
         held = backup.list_held(snapshot.file, purged)
-        if not held and not backup.has_unfinished_purges(snapshot.file):
+        if not held and not backup.read(snapshot.file, purges.list_unfinished):
             return False
         if is_migrated(snapshot.file, MIGRATIONS):
             _purge_in(snapshot.file, held)
@@ -184,10 +191,10 @@ def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
             except NotFound:
                 # It was merged into another memory and was purged with that one.
                 continue
-        with copy.write() as db:
+        with copy.read() as db:
             unfinished = purges.list_unfinished(db)
-            finder = QuotationFinder([QuotationMarks.of_json(purge.marks) for purge in unfinished.values()])
-            _forget_matching(db, finder.quotes)
+        finder = QuotationFinder([QuotationMarks.of_json(purge.marks) for purge in unfinished.values()])
+        delete_matching_texts_of_store(copy, finder.quotes)
         copy.erase_deleted_data()
         # A copy has no worker to finish them. Only now: after a crash, the copy is purged again.
         with copy.write() as db:
@@ -235,12 +242,6 @@ def delete_matching_texts_of_store(database: Database, matches: Callable[[str], 
     return bool(turn_rows or named or asked)
 
 
-def _forget_matching(db: Connection, matches: Callable[[str], bool]) -> None:
-    turns.forget(db, turns.find_matching(db, matches))
-    turns.forget_names(db, turns.find_names_matching(db, matches))
-    predictions.forget(db, predictions.find_matching(db, matches))
-
-
 def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem: ProblemSink) -> Restored:
     """Replace the store by a snapshot, keep the replaced store as a snapshot, and request a rebuild of every index.
 
@@ -253,17 +254,8 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
         _scrub_all(backup.snapshots(paths.snapshots), _list_purged_now(paths.events, on_problem), on_problem)
         chosen = find_snapshot(paths.snapshots, name)
         draft = prepare_copy(chosen)
-        aside = None
-        if paths.events.exists():
-            replaced = backup.new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
-            backup.put_aside(paths.events, replaced)
-            aside = replaced.stem
-        # The indexes refer to row numbers, which may now belong to other memories.
-        for derived in paths.indexes:
-            if derived.exists():
-                shutil.rmtree(derived)
         memories = backup.count_memories(draft)
-        backup.replace_store_file(draft, paths.events)
+        aside = backup.replace_store(paths, draft, now)
         if backup.count_memories(paths.events) != memories:
             raise StoreDamaged(f"The restored {paths.events.name} differs from its snapshot. Restore another snapshot.")
     return Restored(chosen, memories, aside)
@@ -275,7 +267,7 @@ def _list_purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, dateti
     try:
         # SQLite deletes the log of an empty file.
         backup.check_not_lost(file)
-        return backup.list_purged(file)
+        return backup.read(file, backup.list_purged)
     except StoreDamaged as error:
         on_problem(f"The latest purges cannot be read: {error}")
         return {}

@@ -5,7 +5,7 @@ import time
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import AllTables, VectorTable
 from pipeline.records import Stage
-from pipeline.store import meta, turn_search, work
+from pipeline.store import meta, turns, work
 from pipeline.store.database import Database
 
 
@@ -15,7 +15,7 @@ def erase_deleted_turns(database: Database, tables: AllTables) -> None:
         return
     with tables.exclusive():
         with database.read() as db:
-            gone = tables.list_seqs().difference(turn_search.all_seqs(db))
+            gone = tables.list_seqs().difference(turns.all_seqs(db))
         if gone:
             tables.remove(sorted(gone))
             tables.scrub()
@@ -26,8 +26,8 @@ def erase_deleted_turns(database: Database, tables: AllTables) -> None:
 def repair_turn_vectors(database: Database, table: VectorTable) -> int:
     """Queue turns that lack vectors of a model; return their number. Drop vectors of deleted turns and other models."""
     with database.read() as db:
-        expected = turn_search.list_embedded_seqs(db)
-        queued = turn_search.list_queued_seqs(db)
+        expected = turns.list_embedded_seqs(db)
+        queued = turns.list_queued_seqs(db)
     if not (expected or table.exists()):
         return 0
     with table.exclusive():

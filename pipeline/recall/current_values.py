@@ -18,7 +18,7 @@ from pipeline.recall.query import is_literal
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first, split_by_literals
 from pipeline.recall.relevance import RELEVANT, relevance
 from pipeline.records import Kind, Source, Trust
-from pipeline.store.memory_rows import StatementRow, read_statements
+from pipeline.store.memory_columns import StatementRow, read_statements
 from pipeline.text.phrases import says
 from pipeline.text.similarity.stated_values import (
     LEAST_WORDS,

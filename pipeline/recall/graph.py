@@ -25,7 +25,7 @@ from pipeline.recall.evidence import Candidates, Evidence, Flags, LinkedMemories
 from pipeline.recall.intent import QuestionIntents
 from pipeline.recall.rank import Ranking, rank
 from pipeline.records.recall import ChannelReport, ChannelState, Step
-from pipeline.store import memory_links
+from pipeline.store import edges
 from pipeline.times import elapsed_ms
 
 # The walk starts at the best hits with at least this share of the best score.
@@ -150,7 +150,7 @@ class StoredLinks:
         self._allowed = allowed
         self._count = count
         self._starts = starts
-        mentions = _to_pairs(memory_links.list_shared_entities(db, starts.tolist(), MOST_HOLDERS))
+        mentions = _to_pairs(edges.list_shared_entities(db, starts.tolist(), MOST_HOLDERS))
         mentions = mentions[values_at(allowed, mentions[:, 1])]
         entities, self._holders = mentions[:, 0], mentions[:, 1]
         # Entities ascend.
@@ -159,11 +159,11 @@ class StoredLinks:
 
     def find(self, memories: Seqs) -> list[Links]:
         """Return the links of memories, which ascend."""
-        edges = _to_pairs(memory_links.list_linking_edges(self._db, memories.tolist()))
-        edges = edges[values_at(self._allowed, edges).all(axis=1)]
+        pairs = _to_pairs(edges.list_linking_edges(self._db, memories.tolist()))
+        pairs = pairs[values_at(self._allowed, pairs).all(axis=1)]
         weight = EDGE_WORDS * float(idf(max(self._count, 2), 2))
         return [
-            Links(np.repeat(np.arange(len(edges)), 2), edges.reshape(-1), np.full(len(edges), weight, np.float32)),
+            Links(np.repeat(np.arange(len(pairs)), 2), pairs.reshape(-1), np.full(len(pairs), weight, np.float32)),
             self._find_entities(memories[flag_members(memories, self._starts)]),
         ]
 

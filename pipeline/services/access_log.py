@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from pipeline.errors import ReverieError
 from pipeline.records import Page, page_of
-from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.operations import Operations
-from pipeline.store.people import People
+from pipeline.store.people import AccessEntry, AccessQuery, People
 from pipeline.times import utc_text
 
 # Id of the data directory's owner in the log; no person has such an id.

@@ -1,6 +1,6 @@
 """Encryption at rest: the files that may contain a memory's text, encrypted with a key that their owner keeps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -154,13 +154,12 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
 
 def _list_work(paths: HomePaths) -> Iterator[tuple[str, list[Path], Path]]:
     """Yield the groups of files that belong together, and where a draft of each group is written."""
-    works: list[tuple[str, Path, Callable[[], list[Path]]]] = []
-    if encryption.list_home(paths):
-        works.append((paths.home.stem, paths.snapshots, partial(encryption.list_home, paths)))
-    for workspace in encryption.list_folders(paths):
-        stores = partial(encryption.list_stores, paths, workspace)
-        works.append((workspace, paths.workspace(workspace).snapshots, stores))
-    for name, folder, list_files in works:
+    home = [(paths.home.stem, paths.snapshots, partial(encryption.list_home, paths))]
+    workspaces = [
+        (name, paths.workspace(name).snapshots, partial(encryption.list_stores, paths, name))
+        for name in encryption.list_folders(paths)
+    ]
+    for name, folder, list_files in (home if encryption.list_home(paths) else []) + workspaces:
         # No snapshot is taken during this time, and leftovers of an interrupted run are removed.
         with backup.locked(folder):
             yield name, list_files(), folder / f"{backup.PARTIAL}converted.sqlite"

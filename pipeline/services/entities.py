@@ -8,9 +8,9 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import OWNER, EntityKind, Memory, Page, Viewer, page_of
 from pipeline.store import arcs, entities, entity_aliases, maps, runs
 from pipeline.store.arcs import VisibleArc
-from pipeline.store.entities import EntitySpan, MentionedEntity
+from pipeline.store.entities import EntitySpan
 from pipeline.store.entity_aliases import AliasOrigin
-from pipeline.store.maps import Community, CommunityMember, MapDrawing, MapEntity, MapNeighbour
+from pipeline.store.maps import Community, MapDrawing, MapEntity, MentionedEntity
 from pipeline.workspace import Workspace
 
 RELATED = 20
@@ -195,7 +195,7 @@ class MapSurroundings:
     """An entity on the map, its neighbors, and the newest memories that mention it."""
 
     entity: MentionedEntity
-    neighbours: Sequence[MapNeighbour]
+    neighbours: Sequence[MentionedEntity]
     memories: Sequence[Memory]
 
 
@@ -204,7 +204,7 @@ class CommunityPage:
     """A community and a page of its members, the most central first; the cursor counts those before."""
 
     community: Community
-    members: Page[CommunityMember]
+    members: Page[MentionedEntity]
 
 
 def read_map(workspace: Workspace, around: str | None) -> MapOverview:

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import Kind, Viewer
-from pipeline.store import changes, event_log
-from pipeline.store.event_log import FinishedRun, VisibleChange
+from pipeline.store import changes
+from pipeline.store.changes import FinishedRun, VisibleChange
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
@@ -115,7 +115,7 @@ def find_end(workspace: Workspace) -> Cursor:
         return Cursor()
     with workspace.database.read() as db:
         number = changes.generation(db)
-        return Cursor(number, event_log.read_stamp(db, number) or 0, event_log.find_last_run(db))
+        return Cursor(number, changes.read_stamp(db, number) or 0, changes.find_last_run(db))
 
 
 def read_events(workspace: Workspace, after: Cursor, wanted: EventFilter) -> EventPage:
@@ -126,15 +126,15 @@ def read_events(workspace: Workspace, after: Cursor, wanted: EventFilter) -> Eve
         # Nothing was written yet, or the workspace was deleted.
         return EventPage((), after, more=False) if after == Cursor() else _reset(Cursor())
     with database.read() as db:
-        is_known = after.number == 0 or event_log.read_stamp(db, after.number) == after.stamp_ms
-        last_run = event_log.find_last_run(db)
+        is_known = after.number == 0 or changes.read_stamp(db, after.number) == after.stamp_ms
+        last_run = changes.find_last_run(db)
         # Old runs are deleted.
-        lacks_runs = after.run > 0 and event_log.count_runs(db, after.run) != last_run - after.run
+        lacks_runs = after.run > 0 and changes.count_runs(db, after.run) != last_run - after.run
         if not is_known or lacks_runs:
             number = changes.generation(db)
-            return _reset(Cursor(number, event_log.read_stamp(db, number) or 0, last_run))
-        page = event_log.list_visible(db, wanted.viewer, after.number, PAGE)
-        runs = event_log.list_finished_runs(db, after.run, PAGE)
+            return _reset(Cursor(number, changes.read_stamp(db, number) or 0, last_run))
+        page = changes.list_visible(db, wanted.viewer, after.number, PAGE)
+        runs = changes.list_finished_runs(db, after.run, PAGE)
         end = changes.generation(db)
     position = Cursor(page.number, page.stamp_ms or after.stamp_ms, after.run)
     events = [_event_of_change(change, after.run, wanted) for change in page.changes]

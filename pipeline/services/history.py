@@ -1,6 +1,6 @@
 """Answer from past sessions: what fixed an error, which command works, who changed a file, what often fails."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -9,7 +9,7 @@ from pipeline.sessions.explanations import find_explanation
 from pipeline.sessions.file_history import CommitTime, FileSession, find_file_history
 from pipeline.sessions.invocations import Invocation, find_invocations
 from pipeline.sessions.remedies import Remedy, find_fixes, find_remedy_of
-from pipeline.store import action_history
+from pipeline.store import action_history, conclusions
 from pipeline.store.action_history import ErrorCount
 from pipeline.workspace import Workspace
 
@@ -71,7 +71,7 @@ def explain_file(workspace: Workspace, path: str, commit: CommitTime | None, lim
     """Find the sessions and decisions behind a file; with the commit of a line, first the session that made it."""
     with workspace.database.read() as db:
         history = find_file_history(db, path, workspace.onlooker, limit, commit)
-        names = _list_names(db, (session.session_id for session in history.sessions))
+        names = conclusions.list_titles(db, [session.session_id for session in history.sessions])
     sessions = [ReportedSession(session, names.get(session.session_id)) for session in history.sessions]
     return HistoryReport(sessions=sessions, memories=history.memories)
 
@@ -87,12 +87,8 @@ def list_friction(workspace: Workspace, limit: int) -> HistoryReport:
 
 
 def _report(db: Connection, remedies: Sequence[Remedy]) -> list[ReportedRemedy]:
-    names = _list_names(db, (remedy.failure.session_id for remedy in remedies))
+    names = conclusions.list_titles(db, [remedy.failure.session_id for remedy in remedies])
     return [
         ReportedRemedy(remedy, names.get(remedy.failure.session_id), find_explanation(db, remedy))
         for remedy in remedies
     ]
-
-
-def _list_names(db: Connection, session_ids: Iterable[str]) -> Mapping[str, str]:
-    return action_history.list_names(db, list(session_ids))

@@ -46,7 +46,7 @@ class HookRunLog:
     ) -> Page[HookRun]:
         """List a person's runs, the latest first; of one workspace or session, or of all."""
         self._feedback.flush()
-        with self._operations.read() as db:
+        with self._operations.tables.read() as db:
             page = hook_runs.page(db, limit + 1, before, workspace, session_id, person_id)
         return page_of(page, limit, lambda run: run.seq)
 
@@ -55,7 +55,7 @@ class HookRunLog:
         run = None
         if run_id.isdecimal() and len(run_id) <= 18:
             self._feedback.flush()
-            with self._operations.read() as db:
+            with self._operations.tables.read() as db:
                 run = hook_runs.get(db, int(run_id))
         if run is None or owner_of(run.session_id) != person_id:
             raise NotFound("no such run; runs are kept for two weeks")
@@ -69,7 +69,7 @@ class HookRunLog:
         workspace = self._workspace(run.workspace).of_person(owner_of(run.session_id))
         if run.event != PROMPT_EVENT or run.session_id is None or not workspace.exists:
             return None
-        with self._operations.read() as db:
+        with self._operations.tables.read() as db:
             following = hook_runs.find_next(db, run)
         until = END if following is None else _begin_of(following)
         with workspace.database.read() as db:
@@ -79,13 +79,13 @@ class HookRunLog:
     def _add(self, run: HookRun) -> None:
         # A host chooses session names freely, so they may contain secrets.
         session_id = None if run.session_id is None else self._operations.redact(run.session_id)
-        with self._operations.write() as db:
+        with self._operations.tables.write() as db:
             hook_runs.add(db, replace(run, session_id=session_id))
         # A purge that ran before this write could not find the run.
         workspace = self._workspace(run.workspace).of_person(owner_of(run.session_id))
         gone = [memory_id for memory_id in run.memory_ids if not _is_there(workspace, memory_id)]
         if gone:
-            with self._operations.write() as db:
+            with self._operations.tables.write() as db:
                 hook_runs.purge(db, gone)
 
 

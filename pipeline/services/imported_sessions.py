@@ -6,8 +6,8 @@ from datetime import datetime
 
 from pipeline.errors import StoreUnavailable
 from pipeline.services.import_progress import ImportProgress, read_import_progress
-from pipeline.store import session_history
-from pipeline.store.session_history import ImportedCount
+from pipeline.store import session_archive
+from pipeline.store.session_archive import ImportedCount
 from pipeline.store.transcripts import Transcripts
 from pipeline.workspace import Workspace
 
@@ -48,6 +48,6 @@ def _count(workspace: Workspace) -> ImportedCount:
         if not workspace.exists:
             return ImportedCount()
         with workspace.database.read() as db:
-            return session_history.count_imported(db, workspace.person_id)
+            return session_archive.count_imported(db, workspace.person_id)
     except StoreUnavailable:
         return ImportedCount()

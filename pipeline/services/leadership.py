@@ -1,13 +1,14 @@
 """Shared secrets and the lease of the leading scheduler, for processes that share a store but no files."""
 
 import secrets
+from contextlib import closing
 
 from config.settings import Settings
 from pipeline.errors import ReverieError
 from pipeline.store.home_values import HomeValues
 from pipeline.store.leases import Lease
 from pipeline.store.operations import Operations
-from pipeline.store.stores import open_home_values
+from pipeline.store.stores import open_home
 
 SECRET = "secret."  # noqa: S105 - what the names of secrets begin with
 SCHEDULER = "scheduler"
@@ -20,13 +21,10 @@ def read_secret(values: HomeValues, name: str) -> str:
 
 def open_secret(settings: Settings, name: str) -> str | None:
     """Return a shared secret without opening the stores; None if the store is in local files."""
-    values = open_home_values(settings)
-    if values is None:
+    if not settings.store.reveal():
         return None
-    try:
-        return read_secret(values, name)
-    finally:
-        values.close()
+    with closing(open_home(settings)) as home:
+        return read_secret(HomeValues(home), name)
 
 
 class Leadership:

@@ -6,7 +6,7 @@ that a later run can detect which of the two copies changed since.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,7 @@ from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, StoreDamaged
 from pipeline.jobs.snapshot import ProblemSink, scrub_snapshots
-from pipeline.store.copying import Fingerprint, Progress, StoreTables, copy, fingerprint, ignore_progress
+from pipeline.store.copying import Fingerprint, Progress, copy, fingerprint, ignore_progress
 from pipeline.store.database import WriterProfile
 from pipeline.store.moves import OPERATIONS, HomeFiles, Part, PartKind, StoreLocation
 from pipeline.store.sqlite import SqliteDatabases
@@ -83,10 +83,7 @@ def open_move(settings: Settings, to: str, home: Path | None = None, only: Seque
 
     url = choose_server(settings, to, home)
     files = HomeFiles(settings.paths if home is None else HomePaths(home.absolute()))
-    with ExitStack() as opened:
-        server = PostgresLocation(url)
-        opened.callback(server.close)
-        opened.callback(files.close)
+    with closing(PostgresLocation(url)) as server, closing(files):
         server.check_unused()
         source, target = (server, files) if to == SQLITE else (files, server)
         yield Move(source, target, files.identify(), _choose_parts(source, only))
@@ -151,7 +148,8 @@ def _judge(move: Move, part: Part, mine: Fingerprint) -> tuple[Fingerprint | Non
     with move.target.reading(part) as there:
         if there is None:
             return None, MoveOutcome.MOVED
-        before, is_new = fingerprint(there), _is_new(there)
+        before = fingerprint(there)
+        is_new = not there.count(table for table in there.tables if table.name not in _FURNITURE)
     if before == mine:
         return before, MoveOutcome.SAME
     known = move.source.known(part, move.home) | move.target.known(part, move.home)
@@ -164,20 +162,13 @@ def _judge(move: Move, part: Part, mine: Fingerprint) -> tuple[Fingerprint | Non
     raise Conflict(f"another {part.name} is at {move.target.name}, or both were written to since it was moved")
 
 
-def _is_new(tables: StoreTables) -> bool:
-    return not tables.count(table for table in tables.tables if table.name not in _FURNITURE)
-
-
 def finish(move: Move, on_problem: ProblemSink) -> None:
     """Prepare the target for use; in files, also delete texts that were purged on the server from old snapshots."""
     move.target.settle()
     if not isinstance(move.target, HomeFiles):
         return
     paths = move.target.paths
-    databases = SqliteDatabases(paths, WriterProfile("FULL", 0, 5000))
-    try:
+    with closing(SqliteDatabases(paths, WriterProfile("FULL", 0, 5000))) as databases:
         for part in move.parts:
             if part.kind is PartKind.WORKSPACE and paths.workspace(part.name).events.is_file():
                 scrub_snapshots(databases.get(part.name), paths.workspace(part.name).snapshots, on_problem)
-    finally:
-        databases.close()

@@ -217,7 +217,7 @@ def _archive_memories(store: Workspace, session_id: str, last_turn: LastTurn) ->
 
 def _find_last_turn(workspace: Workspace, session_id: str) -> LastTurn | None:
     """Return the last turn; without messages if the person interrupted it and they are not stored."""
-    with workspace.operations.read() as db:
+    with workspace.operations.tables.read() as db:
         named = workspace.operations.redact(session_id)
         runs = hook_runs.page(db, LOOKED_AT, None, workspace.id, named, workspace.person_id)
     last_event = next((run.event for run in runs if run.event in ("UserPromptSubmit", "Stop")), None)
@@ -247,7 +247,7 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
         agent_sessions.forget_actions(db, session_id, last_turn.after)
         predictions.purge(db)
     named = workspace.operations.redact(session_id)
-    with workspace.operations.write() as db:
+    with workspace.operations.tables.write() as db:
         hook_runs.forget_session(db, named, parse(last_turn.after).timestamp() if last_turn.after else 0)
     texts = {turn.content for turn in messages}
     feedback.submit_logged("no-save", workspace.id, partial(_scrub, workspace, texts, is_purged=count > 0))
@@ -285,6 +285,6 @@ def _scrub(workspace: Workspace, texts: set[str], *, is_purged: bool) -> None:
     with suppress(NotFound):
         snapshot.delete_matching_texts(workspace.database, workspace.paths.snapshots, texts.__contains__)
         workspace.database.erase_deleted_data()
-        workspace.operations.erase_deleted_data()
+        workspace.operations.tables.erase_deleted_data()
     if is_purged:
         finish_purges(workspace)

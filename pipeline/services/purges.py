@@ -127,10 +127,10 @@ def _forget_said_everywhere(workspace: Workspace, finder: QuotationFinder) -> No
 
 
 def _purge_journal(workspace: Workspace, memory_ids: Sequence[str], quotes: Callable[[str | None, str], bool]) -> None:
-    with workspace.operations.write() as db:
+    with workspace.operations.tables.write() as db:
         hook_runs.purge(db, memory_ids, quotes)
     workspace.operations.purge_errors(quotes)
-    workspace.operations.erase_deleted_data()
+    workspace.operations.tables.erase_deleted_data()
 
 
 def _blank_lines(file: Path, finder: QuotationFinder) -> None:

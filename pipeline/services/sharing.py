@@ -40,7 +40,7 @@ def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> 
         raise Forbidden("Only the person who shared a memory, or an owner of the workspace, may withdraw it.")
     is_copy = memory.shared_from is not None and _is_kept_by(workspace, memory)
     withdrawn, gone = sharing.withdraw(workspace.database, memory_id, is_copy=is_copy)
-    with workspace.operations.write() as journal:
+    with workspace.operations.tables.write() as journal:
         hook_runs.purge(journal, [memory_id, *gone])
     return withdrawn
 

@@ -2,17 +2,18 @@
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import StorageUnreachable, StoreDamaged
 from pipeline.index.storage import open_storage
-from pipeline.jobs import local_snapshots, people_snapshot
-from pipeline.jobs.local_snapshots import SnapshotSummary
+from pipeline.jobs import people_snapshot, snapshot as local_snapshots
 from pipeline.jobs.shared_snapshots import Content, find_shared_snapshots, shared_snapshots
 from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.store import backup
@@ -86,13 +87,25 @@ def _list(objects: ObjectStorage, listing: "Future[dict[str, list[Snapshot]]]") 
         listing.set_exception(error)
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotSummary:
+    """A snapshot with its number of memories or people, or the `problem` why it cannot be read."""
+
+    name: str
+    taken: str
+    at: datetime
+    count: int | None
+    bytes: int
+    problem: str | None = None
+
+
 def list_snapshots(settings: Settings, workspace_id: str) -> list[SnapshotSummary]:
     """List the snapshots of a workspace, newest first."""
     paths = settings.paths.workspace(workspace_id)
     shared = shared_snapshots(settings, paths, None, open_storage(settings))
     if shared is None:
-        return local_snapshots.list_snapshots(paths)
-    return [_summarize(snapshot, content) for snapshot, content in shared.list()]
+        return [_summarize(snapshot, backup.count_memories) for snapshot in backup.snapshots(paths.snapshots)]
+    return [_summarize_shared(snapshot, content) for snapshot, content in shared.list()]
 
 
 def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
@@ -103,10 +116,10 @@ def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
         if settings.store.reveal():
             shared = shared_snapshots(settings, paths, database := stores.databases.get(workspace_id), objects)
         if shared is None:
-            return local_snapshots.take_snapshot(paths)
+            return _summarize(local_snapshots.take_snapshot(paths, datetime.now(UTC)), backup.count_memories)
         taken = shared.take(database, datetime.now(UTC))
         return next(
-            _summarize(*listed) for listed in shared.list() if taken is not None and listed[0].name == taken.name
+            _summarize_shared(*listed) for listed in shared.list() if taken is not None and listed[0].name == taken.name
         )
 
 
@@ -115,50 +128,39 @@ def restore_snapshot(settings: Settings, workspace_id: str, name: str, on_proble
     paths = settings.paths.workspace(workspace_id)
     shared = shared_snapshots(settings, paths, None, open_storage(settings))
     if shared is None:
-        return local_snapshots.restore_snapshot(paths, name, on_problem)
+        return local_snapshots.restore_snapshot(paths, name, datetime.now(UTC), on_problem)
     return shared.restore(name, datetime.now(UTC), on_problem)
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleSnapshot:
-    """A snapshot of the people of a data directory: their number, or the `problem` why it cannot be read."""
-
-    name: str
-    taken: str
-    at: datetime
-    people: int | None
-    bytes: int
-    problem: str | None = None
-
-
-def list_people_snapshots(paths: HomePaths) -> list[PeopleSnapshot]:
+def list_people_snapshots(paths: HomePaths) -> list[SnapshotSummary]:
     """List the snapshots of the people of a data directory, newest first."""
-    return [_summarize_people(snapshot) for snapshot in backup.snapshots(paths.snapshots)]
+    return [_summarize(snapshot, people_snapshot.count_people) for snapshot in backup.snapshots(paths.snapshots)]
 
 
-def take_people_snapshot(paths: HomePaths) -> PeopleSnapshot:
+def take_people_snapshot(paths: HomePaths) -> SnapshotSummary:
     """Take a snapshot of the people now without blocking writers; raise NotFound if there are none."""
-    return _summarize_people(people_snapshot.take_people_snapshot(paths, datetime.now(UTC)))
+    taken = people_snapshot.take_people_snapshot(paths, datetime.now(UTC))
+    return _summarize(taken, people_snapshot.count_people)
 
 
-def restore_people(paths: HomePaths, name: str, on_problem: ProblemSink) -> tuple[PeopleSnapshot, str | None]:
+def restore_people(paths: HomePaths, name: str, on_problem: ProblemSink) -> tuple[SnapshotSummary, str | None]:
     """Replace the people of a data directory with a snapshot; return it and the name of the snapshot of those before.
 
     Removed people and revoked tokens stay removed and revoked. The caller stops all processes of the data directory.
     """
     chosen, aside = people_snapshot.restore_people(paths, name, datetime.now(UTC), on_problem)
-    return _summarize_people(chosen), aside
+    return _summarize(chosen, people_snapshot.count_people), aside
 
 
-def _summarize_people(snapshot: Snapshot) -> PeopleSnapshot:
-    people, problem = None, None
+def _summarize(snapshot: Snapshot, count_rows: Callable[[Path], int]) -> SnapshotSummary:
+    count, problem = None, None
     try:
-        people = people_snapshot.count_people(snapshot)
+        count = count_rows(snapshot.file)
     except StoreDamaged as error:
         problem = str(error)
-    return PeopleSnapshot(snapshot.name, snapshot.taken, snapshot.at, people, snapshot.file.stat().st_size, problem)
+    return SnapshotSummary(snapshot.name, snapshot.taken, snapshot.at, count, snapshot.file.stat().st_size, problem)
 
 
-def _summarize(snapshot: Snapshot, content: Content | None) -> SnapshotSummary:
+def _summarize_shared(snapshot: Snapshot, content: Content | None) -> SnapshotSummary:
     memories, size = (None, 0) if content is None else (content.memories, content.bytes)
     return SnapshotSummary(snapshot.name, snapshot.taken, snapshot.at, memories, size)

@@ -11,8 +11,8 @@ from pipeline.services.recall import measure_recall
 from pipeline.services.session_search import search_sessions
 from pipeline.sessions.invocations import find_invocations
 from pipeline.sessions.questions import Question, Stated, make_questions
-from pipeline.store import memories, session_history
-from pipeline.store.session_history import OPEN
+from pipeline.store import conclusions, memories, session_archive
+from pipeline.store.conclusions import ConclusionKind
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
@@ -51,15 +51,15 @@ def find_questions(workspace: Workspace, contexts: SearchContexts, limit: int) -
 
 def _make_questions(workspace: Workspace) -> list[Question]:
     with workspace.database.read() as db:
-        imported = session_history.list_imported(db, SESSIONS, utc_now(), workspace.person_id)
-        current = session_history.list_current_conclusions(db, CONCLUSIONS, workspace.person_id)
+        imported = session_archive.list_imported(db, SESSIONS, utc_now(), workspace.person_id)
+        current = conclusions.list_current(db, CONCLUSIONS, workspace.person_id)
         criteria = Filter(kinds=(Kind.DECISION,), viewer=workspace.onlooker)
         captured = drop_superseded(db, memories.page(db, criteria, CONCLUSIONS, None))
     ids = {session.id for session in imported}
     decided = [
         Stated(conclusion.session_id, conclusion.content, conclusion.topic)
         for conclusion in current
-        if conclusion.kind != OPEN and conclusion.session_id in ids
+        if conclusion.kind != ConclusionKind.OPEN and conclusion.session_id in ids
     ]
     decided += [
         Stated(memory.session_id, memory.content)

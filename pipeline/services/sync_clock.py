@@ -1,13 +1,13 @@
 """Decide when to exchange with other machines, only from the times of files and folders."""
 
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
-from config.paths import FileState, file_state
+from config.paths import FileState
 from pipeline.errors import StoreUnavailable
 from pipeline.store.database import Databases
 from pipeline.store.peers import Peers
+from pipeline.store.sqlite import find_file_state
 
 # Seconds between two requests to a bucket or another Reverie, and between two checks for local writes and new files in
 # a folder.
@@ -34,26 +34,13 @@ class SyncClock:
         except StoreUnavailable:
             # The exchange meets the same error and reports it.
             folders = []
-        before, self._seen = self._seen, {**self._look_here(), **_look_there(folders)}
+        states = self._databases.states().items()
+        here = {name: log if log[2] else events for name, (events, log) in states}
+        # Segments arrive in these folders.
+        streams = [str(stream) for folder in folders for stream in folder.glob("segments/*")]
+        before, self._seen = self._seen, here | {stream: find_file_state(stream) for stream in streams}
         now = self._clock()
         if self._last is not None and before == self._seen and now - self._last < LISTEN_S:
             return False
         self._last = now
         return True
-
-    def _look_here(self) -> dict[str, FileState]:
-        return {name: log if log[2] else events for name, (events, log) in self._databases.states().items()}
-
-
-def _look_there(folders: Sequence[Path]) -> dict[str, FileState]:
-    """Return the state of every folder that receives segments."""
-    streams = [str(stream) for folder in folders for stream in folder.glob("segments/*")]
-    return {stream: _state_of(stream) for stream in streams}
-
-
-def _state_of(path: str) -> FileState:
-    """Return the state of a file or folder, zeros if it does not exist."""
-    try:
-        return file_state(path)
-    except FileNotFoundError:
-        return (0, 0, 0)

@@ -3,7 +3,7 @@
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from sqlite3 import Connection
 
 from config.paths import is_personal
@@ -11,20 +11,19 @@ from config.settings import Settings
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.identity.renames import Renames
 from pipeline.index.storage import open_storage
+from pipeline.jobs.shared_snapshots import drop_indexes, open_place
 from pipeline.records import Memory
 from pipeline.services.export import export_bundle, import_bundle
 from pipeline.services.workspaces import DEFAULT_WORKSPACE
 from pipeline.store import history, memories
 from pipeline.store.database import Database
-from pipeline.store.moves import HomeFiles, Part, StoreLocation
+from pipeline.store.moves import Part, StoreLocation
 from pipeline.store.stores import Stores
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write.move import MOVED
 from pipeline.write.revise import archive_memory, restore_memory
 
-# Parts of the object storage that have a folder for each workspace.
-_SHARED = ("vectors", "segments")
 # Memories per transaction, so that other writers do not wait long.
 PAGE = 50
 
@@ -126,38 +125,16 @@ def _archive(db: Connection, memory: Memory, target: str, now: str) -> None:
 def delete_workspace(settings: Settings, workspace_id: str) -> None:
     """Delete a workspace with its settings, indexes and snapshots."""
     check_delete(workspace_id)
-    _delete(settings, workspace_id)
-    Renames(settings.paths.renames).forget(workspace_id)
-
-
-def _delete(settings: Settings, workspace_id: str) -> None:
     with _opened(settings) as location:
         location.delete(workspace_id)
-    _delete_indexes(settings, workspace_id)
-
-
-def _delete_indexes(settings: Settings, workspace_id: str) -> None:
-    """Delete the indexes of a workspace on this machine and on object storage."""
-    shutil.rmtree(settings.paths.workspace(workspace_id).root, ignore_errors=True)
-    objects = open_storage(settings)
-    if objects is None:
-        return
-    for part in _SHARED:
-        below = objects.below(f"{part}/{workspace_id}")
-        below.delete(below.list())
+    paths = settings.paths.workspace(workspace_id)
+    drop_indexes(paths, open_storage(settings))
+    shutil.rmtree(paths.root, ignore_errors=True)
+    Renames(settings.paths.renames).forget(workspace_id)
 
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[StoreLocation]:
-    with closing(_find_location(settings)) as location:
+    with open_place(settings) as location:
         location.check_unused()
         yield location
-
-
-def _find_location(settings: Settings) -> StoreLocation:
-    if not settings.store.reveal():
-        return HomeFiles(settings.paths)
-    # Imported here because most installations have no server.
-    from pipeline.store.postgres.moves import PostgresLocation
-
-    return PostgresLocation(settings.store.reveal())

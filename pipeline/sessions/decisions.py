@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.records.sessions import SessionHit
-from pipeline.store import conclusions, turn_search
+from pipeline.store import conclusions, turns
 from pipeline.store.conclusions import Conclusion, ConclusionKind
 from pipeline.text.messages import is_function_word
 from pipeline.text.tokens import identifiers, search_tokens
@@ -58,7 +58,7 @@ class _Store:
                 break
             by_seq |= {one.seq: one for one in conclusions.list_of_sessions(db, sessions)}
         # What waits in the inbox, was taken back or said otherwise later is no decision.
-        not_current = turn_search.list_not_current(db, {one.turn_seq for one in by_seq.values()})
+        not_current = turns.list_not_current(db, {one.turn_seq for one in by_seq.values()})
         by_seq = {seq: one for seq, one in by_seq.items() if one.turn_seq not in not_current}
         by_session: dict[str, list[Conclusion]] = {}
         for conclusion in sorted(by_seq.values(), key=lambda one: one.seq):

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from sqlite3 import Connection
 
 from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.store import action_history, memories
+from pipeline.store import action_history, conclusions, memories
 from pipeline.store.action_history import EditCount
 from pipeline.times import parse, utc_text
 from pipeline.write.tool_actions import find_commit_subject
@@ -72,7 +72,7 @@ def find_file_history(
     person = viewer.person
     files = [file for file in action_history.list_edited_files(db, person) if _is_same_file(file, path)]
     edits = {edit.session_id: edit for edit in action_history.list_editing_sessions(db, files, person, limit)}
-    for conclusion in action_history.list_conclusions_about(db, PurePosixPath(path).name, person, limit):
+    for conclusion in conclusions.list_current_about(db, PurePosixPath(path).name, person, limit):
         edits.setdefault(conclusion.session_id, EditCount(conclusion.session_id, 0, conclusion.at, conclusion.at))
     author = None if commit is None else _find_author(db, commit, edits.values(), person)
     if author is not None and author not in edits and commit is not None:
@@ -119,7 +119,7 @@ def _list_decisions(
 ) -> dict[str, tuple[Decision, ...]]:
     """Return the decisions of sessions: about the file first, then others."""
     decisions: dict[str, list[tuple[bool, Decision]]] = defaultdict(list)
-    for conclusion in action_history.list_conclusions(db, session_ids):
+    for conclusion in conclusions.list_current_of_sessions(db, session_ids):
         is_about = _mentions(path, conclusion.content, *conclusion.topic)
         decisions[conclusion.session_id].append(
             (is_about, Decision(conclusion.kind, conclusion.content, conclusion.at))

@@ -25,8 +25,8 @@ from pipeline.records import Filter, Memory
 from pipeline.records.hooks import AgentSession
 from pipeline.sessions.intake import list_refusals
 from pipeline.sessions.search import search_turn_vectors
-from pipeline.store import memories, turn_search
-from pipeline.store.turn_search import FoundTurn
+from pipeline.store import memories, turns
+from pipeline.store.turns import FoundTurn
 from pipeline.text.messages import is_small_talk
 from pipeline.text.own_words import join_own_lines
 from pipeline.text.sentences import QUESTION_MARKS
@@ -112,28 +112,28 @@ def _list_best(db: Connection, session: AgentSession, rows: Seqs, scores: Floats
     """Return the best messages that may be shown and state something."""
     order = np.argsort(-scores, kind="stable")
     best = rows[order][: READ_EACH * limit].tolist()
-    turns = turn_search.list_found(db, best, session.viewer.person, only_normal=True)
-    turns = {seq: turn for seq, turn in turns.items() if turn.session_id != session.id and _states(turn)}
+    candidates = turns.list_found(db, best, session.viewer.person, only_normal=True)
+    candidates = {seq: turn for seq, turn in candidates.items() if turn.session_id != session.id and _states(turn)}
     made: dict[int, list[int]] = {}
     replaced: set[int] = set()
-    for turn, memory, is_current in turn_search.list_made(db, turns):
+    for turn, memory, is_current in turns.list_made(db, candidates):
         made.setdefault(turn, []).append(memory)
         if not is_current:
             replaced.add(turn)
     score_of = {
         seq: score + MADE_A_MEMORY * (seq in made)
         for seq, score in zip(rows.tolist(), scores.tolist(), strict=True)
-        if seq in turns and seq not in replaced
+        if seq in candidates and seq not in replaced
     }
     ranked = sorted(score_of, key=lambda seq: -score_of[seq])
     above = sum(score >= BAR for score in score_of.values())
     chosen = ranked[: min(limit, above + NEAR_MISSES)]
     # Said again after it was forgotten or rejected, it is still unwanted.
-    chosen = [seq for seq in chosen if not list_refusals(db, turns[seq].content)]
+    chosen = [seq for seq in chosen if not list_refusals(db, candidates[seq].content)]
     seqs = [memory for seq in chosen for memory in made.get(seq, ())]
     shown = memories.filter_showable(db, seqs, Filter(viewer=session.viewer))
     return [
-        _own_message(turns[seq], score_of[seq], [shown[memory] for memory in made.get(seq, ()) if memory in shown])
+        _own_message(candidates[seq], score_of[seq], [shown[memory] for memory in made.get(seq, ()) if memory in shown])
         for seq in chosen
     ]
 

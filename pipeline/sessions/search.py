@@ -25,10 +25,9 @@ from pipeline.recall.query import parse_query
 from pipeline.recall.search_context import DenseSearch
 from pipeline.records.people import owner_of
 from pipeline.records.sessions import SessionHit
-from pipeline.store import meta, turn_search
+from pipeline.store import meta, turns
 from pipeline.store.database import Database
-from pipeline.store.turn_search import FoundTurn
-from pipeline.store.turns import Role
+from pipeline.store.turns import FoundTurn, Role
 from pipeline.text.excerpts import find_excerpt
 from pipeline.text.messages import is_small_talk
 from pipeline.text.tokens import search_tokens
@@ -211,12 +210,12 @@ def _list_hits(
 
 def _list_quotable(db: Connection, rows: Sequence[int], query: SessionQuery) -> list[FoundTurn]:
     """Return the turns that may be quoted, in the order of their rows."""
-    found = turn_search.list_found(db, rows, query.person_id, only_normal=query.only_normal)
-    turns = [found[row] for row in rows if row in found]
+    found = turns.list_found(db, rows, query.person_id, only_normal=query.only_normal)
+    quotable = [found[row] for row in rows if row in found]
     if not query.only_current:
-        return turns
-    not_current = turn_search.list_not_current(db, found)
-    return [turn for turn in turns if turn.seq not in not_current and not _is_command(turn)]
+        return quotable
+    not_current = turns.list_not_current(db, found)
+    return [turn for turn in quotable if turn.seq not in not_current and not _is_command(turn)]
 
 
 def _is_command(turn: FoundTurn) -> bool:
@@ -225,7 +224,7 @@ def _is_command(turn: FoundTurn) -> bool:
 
 def _list_allowed(db: Connection, index: TurnIndex, scores: Floats, query: SessionQuery) -> Iterator[int]:
     """Yield the sessions that a person may see, best first; the later of equals first."""
-    hidden = turn_search.list_hidden_sessions(db)
+    hidden = turns.list_hidden_sessions(db)
     numbers = np.flatnonzero(scores > 0)
     for session in numbers[np.lexsort((-numbers, -scores[numbers]))].tolist():
         session_id = index.sessions.id_of(session)

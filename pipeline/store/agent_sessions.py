@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.store import meta
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, find_row, has_row, list_rows
 from pipeline.store.visibility import named_by_condition
 
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
@@ -67,11 +67,11 @@ def add_action(db: Connection, action: Action) -> None:
 
 def has_action(db: Connection, action: Action) -> bool:
     """Return whether the same action of the same moment is stored."""
-    row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at = ? AND tool = ? AND target = ?)",
+    return has_row(
+        db,
+        "SELECT 1 FROM action WHERE session_id = ? AND at = ? AND tool = ? AND target = ? LIMIT 1",
         (action.session_id, action.at, action.tool, action.target),
     )
-    return bool(row.fetchone()[0])
 
 
 def is_worth_storing(db: Connection, action: Action) -> bool:
@@ -80,20 +80,17 @@ def is_worth_storing(db: Connection, action: Action) -> bool:
         return True
     if not action.ok:
         return action.error_signature is not None
-    row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND type = ? AND target = ? AND ok = 0)",
+    return has_row(
+        db,
+        "SELECT 1 FROM action WHERE session_id = ? AND type = ? AND target = ? AND ok = 0 LIMIT 1",
         (action.session_id, action.type, action.target),
-    ).fetchone()
-    return bool(row[0])
+    )
 
 
 def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
     """List a session's newest actions since a time (or all) in order of time."""
-    rows = db.execute(
-        f"{_ACTIONS.select} WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",
-        (session_id, at, limit),
-    ).fetchall()
-    return _ACTIONS.read_all(reversed(rows))
+    newest = _ACTIONS.fetch(db, "WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?", (session_id, at, limit))
+    return newest[::-1]
 
 
 def page_actions(
@@ -101,11 +98,11 @@ def page_actions(
 ) -> list[JournalRow]:
     """List actions of one session or of all sessions of a person, newest first, below a row number."""
     whose, values = ("session_id = ?", [session_id]) if session_id else (named_by_condition("session_id", person), [])
-    rows = db.execute(
-        f"{JOURNAL.select} WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
+    return JOURNAL.fetch(
+        db,
+        f"WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
         (*values, 2**62 if before is None else before, limit),
     )
-    return JOURNAL.read_all(rows)
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
@@ -128,14 +125,12 @@ def end_turn(db: Connection, session_id: str, at: str) -> None:
 
 def find_turn_start(db: Connection, session_id: str) -> str | None:
     """Return the start of a session's current turn."""
-    row = db.execute("SELECT turn_at FROM agent_session WHERE id = ?", (session_id,)).fetchone()
-    return None if row is None else str(row[0])
+    return find_row(db, str, "SELECT turn_at FROM agent_session WHERE id = ?", (session_id,))
 
 
 def find_folder(db: Connection, session_id: str) -> str:
     """Return the folder of a session; empty if it is unknown."""
-    row = db.execute("SELECT cwd FROM agent_session WHERE id = ?", (session_id,)).fetchone()
-    return "" if row is None else str(row[0])
+    return find_row(db, str, "SELECT cwd FROM agent_session WHERE id = ?", (session_id,)) or ""
 
 
 def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
@@ -149,11 +144,11 @@ def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
 
 def has_succeeded_before(db: Connection, action: Action, since: str) -> bool:
     """Return whether a session did the same successfully since a time."""
-    row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at >= ? AND type = ? AND target = ? AND ok = 1)",
+    return has_row(
+        db,
+        "SELECT 1 FROM action WHERE session_id = ? AND at >= ? AND type = ? AND target = ? AND ok = 1 LIMIT 1",
         (action.session_id, since, action.type, action.target),
-    ).fetchone()
-    return bool(row[0])
+    )
 
 
 def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:
@@ -195,11 +190,9 @@ def forget_rested_sessions(db: Connection, before: str) -> None:
 
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
     """Purge the actions of sessions that match."""
-    rows = db.execute(
-        f"{JOURNAL.select} WHERE session_id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constant text
-        (json.dumps(list(session_ids)),),
-    ).fetchall()
-    mentioning = [(action.seq,) for action in JOURNAL.read_all(rows) if mentions(action)]
+    listed = json.dumps(list(session_ids))
+    actions = JOURNAL.fetch(db, "WHERE session_id IN (SELECT value FROM json_each(?))", (listed,))
+    mentioning = [(action.seq,) for action in actions if mentions(action)]
     db.executemany("DELETE FROM action WHERE seq = ?", mentioning)
 
 
@@ -233,15 +226,13 @@ def end_incognito(db: Connection, session_id: str) -> None:
 
 def incognito_since(db: Connection, session_id: str) -> str | None:
     """Return since when a session is incognito, None if it is not."""
-    row = db.execute("SELECT since FROM incognito WHERE session_id = ?", (session_id,)).fetchone()
-    return None if row is None else str(row[0])
+    return find_row(db, str, "SELECT since FROM incognito WHERE session_id = ?", (session_id,))
 
 
 def is_any_incognito(db: Connection, sessions: Collection[str]) -> bool:
     """Return whether any of some sessions is incognito."""
-    marks = ",".join("?" * len(sessions))
-    query = f"SELECT EXISTS (SELECT 1 FROM incognito WHERE session_id IN ({marks}))"  # noqa: S608 - placeholders
-    return bool(sessions) and db.execute(query, tuple(sessions)).fetchone()[0] == 1
+    sought = "SELECT 1 FROM incognito WHERE session_id IN (SELECT value FROM json_each(?)) LIMIT 1"
+    return bool(sessions) and has_row(db, sought, (json.dumps(list(sessions)),))
 
 
 def begin_silent_turn(db: Connection, session_id: str) -> None:
@@ -285,12 +276,13 @@ def page_incognito(
     """List a person's incognito sessions, latest first, below a position."""
     # All times have the same length, so text order is time order.
     position, whose = "(since || session_id)", named_by_condition("session_id", person)
-    rows = db.execute(
+    return list_rows(
+        db,
+        IncognitoSession,
         f"SELECT session_id, since FROM incognito WHERE {whose} "  # noqa: S608 - constant text
         f"AND (CAST(? AS TEXT) IS NULL OR {position} < ?) ORDER BY {position} DESC LIMIT ?",
         (below, below, limit),
     )
-    return [IncognitoSession(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,8 +331,7 @@ _ACTIVE_SINCE = """
 def list_sessions(db: Connection, limit: int, skipped: int, person: str | None = None) -> list[SessionSummary]:
     """List a person's sessions, the last active first, after skipping some."""
     whose = named_by_condition("s.session_id", person)
-    rows = db.execute(_SESSIONS.format(among="true", whose=whose), ("[]", limit, skipped))
-    return [SessionSummary(*row) for row in rows]
+    return list_rows(db, SessionSummary, _SESSIONS.format(among="true", whose=whose), ("[]", limit, skipped))
 
 
 def list_sessions_since(db: Connection, since: str, limit: int, person: str | None = None) -> list[SessionSummary]:
@@ -349,15 +340,15 @@ def list_sessions_since(db: Connection, since: str, limit: int, person: str | No
     if not active:
         return []
     whose = named_by_condition("s.session_id", person)
-    rows = db.execute(_SESSIONS.format(among=_AMONG_ASKED, whose=whose), (json.dumps(active), limit, 0))
-    return [SessionSummary(*row) for row in rows]
+    return list_rows(
+        db, SessionSummary, _SESSIONS.format(among=_AMONG_ASKED, whose=whose), (json.dumps(active), limit, 0)
+    )
 
 
 def find_session(db: Connection, session_id: str) -> SessionSummary | None:
     """Return the summary of a session."""
     values = json.dumps([session_id]), 1, 0
-    row = db.execute(_SESSIONS.format(among=_AMONG_ASKED, whose="true"), values).fetchone()
-    return None if row is None else SessionSummary(*row)
+    return find_row(db, SessionSummary, _SESSIONS.format(among=_AMONG_ASKED, whose="true"), values)
 
 
 def rename_session(db: Connection, session_id: str, name: str, at: str) -> None:

@@ -16,6 +16,7 @@ from ulid import ULID
 
 from pipeline.records import CAPTURED_TAG, EntityKind, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
 from pipeline.store.memories import select
+from pipeline.store.rows import list_rows
 from pipeline.store.visibility import condition, reach_condition
 
 PREVIEW_CHARS = 200
@@ -253,17 +254,16 @@ def page(
     active_first: bool = False,
 ) -> list[VisibleArc]:
     """List the arcs that a viewer can see, the latest first, below a row number."""
-    reach, owners = reach_condition(viewer)
-    clause, values = condition(Filter(viewer=viewer))
     order = [_ACTIVE_FIRST, "last_at", "seq"] if active_first else ["last_at", "seq"]
-    rows = db.execute(
-        f"SELECT seq FROM arc WHERE {reach} AND status = coalesce(?, status) "  # noqa: S608 - constant text
-        f"AND (CAST(? AS BIGINT) IS NULL OR ({', '.join(order)}) < (SELECT {', '.join(order)} FROM arc WHERE seq = ?)) "
-        "AND EXISTS (SELECT 1 FROM memory JOIN arc_member ON memory_seq = memory.seq "
-        f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY {' DESC, '.join(order)} DESC LIMIT ?",
-        (*owners, status, before, before, *values, limit),
-    ).fetchall()
-    return [_get_visible_arc(db, row[0], viewer) for row in rows]
+    return _select(
+        db,
+        viewer,
+        "status = coalesce(?, status) AND (CAST(? AS BIGINT) IS NULL OR "  # noqa: S608 - constant text
+        f"({', '.join(order)}) < (SELECT {', '.join(order)} FROM arc WHERE seq = ?))",
+        (status, before, before),
+        f"{' DESC, '.join(order)} DESC",
+        limit,
+    )
 
 
 def members(db: Connection, viewer: Viewer, arc_seq: int, limit: int, after: int | None) -> list[Memory]:
@@ -282,32 +282,24 @@ def members(db: Connection, viewer: Viewer, arc_seq: int, limit: int, after: int
 def pulse(db: Connection, viewer: Viewer, arc_seq: int) -> list[str]:
     """List the times of the members that a viewer can see, in order."""
     clause, values = condition(Filter(viewer=viewer))
-    rows = db.execute(
+    return list_rows(
+        db,
+        str,
         f"SELECT occurred_at FROM memory JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = ? AND {clause} "  # noqa: S608
         "ORDER BY position",
         (arc_seq, *values),
     )
-    return [row[0] for row in rows]
 
 
 def get(db: Connection, viewer: Viewer, arc_id: str) -> VisibleArc | None:
     """Return an arc if the viewer can see any member."""
-    reach, owners = reach_condition(viewer)
-    clause, values = condition(Filter(viewer=viewer))
-    row = db.execute(
-        f"SELECT seq FROM arc WHERE id = ? AND {reach} AND EXISTS (SELECT 1 FROM memory "  # noqa: S608 - constant text
-        f"JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = arc.seq AND {clause})",
-        (arc_id, *owners, *values),
-    ).fetchone()
-    return None if row is None else _get_visible_arc(db, row[0], viewer)
+    return next(iter(_select(db, viewer, "id = ?", (arc_id,))), None)
 
 
 def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> VisibleArc | None:
     """Return the arc of a memory if the viewer can see any member."""
-    row = db.execute(
-        "SELECT a.id FROM arc_member m JOIN arc a ON a.seq = m.arc_seq WHERE m.memory_seq = ?", (memory_seq,)
-    ).fetchone()
-    return None if row is None else get(db, viewer, row[0])
+    which = "seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)"
+    return next(iter(_select(db, viewer, which, (memory_seq,))), None)
 
 
 def list_active_arcs_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[VisibleArc]:
@@ -329,15 +321,30 @@ def list_active_arcs_of(db: Connection, viewer: Viewer, seqs: Iterable[int], lim
 
 def list_active(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
     """List the active arcs that a viewer can see, the latest first, without superseded memories."""
+    return _select(db, viewer, "status = ?", (ArcStatus.ACTIVE,), "last_at DESC, seq", limit, current=True)
+
+
+def _select(
+    db: Connection,
+    viewer: Viewer,
+    which: str,
+    values: Sequence[Any],
+    order: str = "seq",
+    limit: int = 1,
+    *,
+    current: bool = False,
+) -> list[VisibleArc]:
+    """List the chosen arcs of which a viewer can see any member."""
     reach, owners = reach_condition(viewer)
-    clause, values = condition(Filter(viewer=viewer, current=True))
-    rows = db.execute(
-        f"SELECT seq FROM arc WHERE {reach} AND status = ? AND EXISTS (SELECT 1 FROM memory "  # noqa: S608
-        f"JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = arc.seq AND {clause}) "
-        "ORDER BY last_at DESC, seq LIMIT ?",
-        (*owners, ArcStatus.ACTIVE, *values, limit),
-    ).fetchall()
-    return [_get_visible_arc(db, row[0], viewer, current=True) for row in rows]
+    clause, visible = condition(Filter(viewer=viewer, current=current))
+    seqs = list_rows(
+        db,
+        int,
+        f"SELECT seq FROM arc WHERE {reach} AND {which} AND EXISTS (SELECT 1 FROM memory "  # noqa: S608 - constant text
+        f"JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = arc.seq AND {clause}) ORDER BY {order} LIMIT ?",
+        (*owners, *values, *visible, limit),
+    )
+    return [_get_visible_arc(db, seq, viewer, current=current) for seq in seqs]
 
 
 def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer, *, current: bool = False) -> VisibleArc:
@@ -382,13 +389,11 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer, *, current: b
 
 
 def _strands(db: Connection, rest: str, values: Sequence[Any]) -> list[Strand]:
-    rows = db.execute(
+    return list_rows(
+        db,
+        Strand,
         "SELECT seq, content, kind, session_id, occurred_at, tags, coalesce(given_importance, importance), "  # noqa: S608 - constant text
         "CASE WHEN kind = 'goal' THEN coalesce(json_extract(details, '$.status'), 'open') END "
         f"FROM memory WHERE {rest}",
         values,
     )
-    return [
-        Strand(seq, content, Kind(kind), session, at, tuple(json.loads(tags)), importance, goal)
-        for seq, content, kind, session, at, tags, importance, goal in rows
-    ]

@@ -59,40 +59,37 @@ def add(
 
 def get(db: Connection, entry_id: str) -> AuditEntry | None:
     """Return an entry by id."""
-    row = db.execute(f"{_ENTRIES.select} WHERE id = ?", (entry_id,)).fetchone()
-    return _ENTRIES.find(row)
+    return _ENTRIES.fetch_one(db, "WHERE id = ?", (entry_id,))
 
 
 def page(db: Connection, limit: int, before: int | None) -> list[AuditEntry]:
     """List entries, newest first."""
-    rows = db.execute(
-        f"{_ENTRIES.select} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (before if before is not None else 2**62, limit)
+    return _ENTRIES.fetch(
+        db, "WHERE seq < ? ORDER BY seq DESC LIMIT ?", (before if before is not None else 2**62, limit)
     )
-    return _ENTRIES.read_all(rows)
 
 
 def of(db: Connection, memory_id: str, limit: int) -> list[AuditEntry]:
     """List the actions on a memory, the last first."""
-    rows = db.execute(f"{_ENTRIES.select} WHERE memory_id = ? ORDER BY seq DESC LIMIT ?", (memory_id, limit))
-    return _ENTRIES.read_all(rows)
+    return _ENTRIES.fetch(db, "WHERE memory_id = ? ORDER BY seq DESC LIMIT ?", (memory_id, limit))
 
 
 def merge_of(db: Connection, memory_id: str) -> AuditEntry | None:
     """Return the action that merged a memory into another, None if it is not merged."""
-    row = db.execute(
-        f"{_ENTRIES.select} WHERE memory_id = ? AND action = ? AND undone_at IS NULL ORDER BY seq DESC LIMIT 1",
+    return _ENTRIES.fetch_one(
+        db,
+        "WHERE memory_id = ? AND action = ? AND undone_at IS NULL ORDER BY seq DESC LIMIT 1",
         (memory_id, AuditAction.MERGE),
-    ).fetchone()
-    return _ENTRIES.find(row)
+    )
 
 
 def list_later_merges(db: Connection, entry: AuditEntry) -> list[AuditEntry]:
     """List later merges into the same memory that were not undone, the first first."""
-    rows = db.execute(
-        f"{_ENTRIES.select} WHERE other_id = ? AND action = ? AND undone_at IS NULL AND seq > ? ORDER BY seq",
+    return _ENTRIES.fetch(
+        db,
+        "WHERE other_id = ? AND action = ? AND undone_at IS NULL AND seq > ? ORDER BY seq",
         (entry.other_id, AuditAction.MERGE, entry.seq),
     )
-    return _ENTRIES.read_all(rows)
 
 
 def amend(db: Connection, entry_id: str, detail: Mapping[str, Any]) -> None:

@@ -15,16 +15,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock
 
 from config.paths import WorkspacePaths
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
-from pipeline.store import driver, purges
+from pipeline.store import driver
 from pipeline.store.atomic_files import publish
-from pipeline.store.driver import sqlite_errors
-from pipeline.store.failures import failure_of
+from pipeline.store.driver import failure_of, sqlite_errors
 from pipeline.store.key import find_key
+from pipeline.store.rows import list_rows
+
+_T = TypeVar("_T")
 
 # 2 MiB per step: a request to stop the copy waits at most for one step.
 STEP_PAGES = 512
@@ -54,14 +57,6 @@ class Snapshot:
     def name(self) -> str:
         """Return the name for restoring the snapshot."""
         return self.file.stem
-
-
-@dataclass(frozen=True, slots=True)
-class StoreState:
-    """The state of a store: its schema version and its last change."""
-
-    schema: str
-    last_change: str | None
 
 
 _NAME = re.compile(rf"(?:({Taken.BEFORE_MIGRATION}|{Taken.BEFORE_RESTORE})-)?(\d{{8}}T\d{{6}})(\d{{3}})Z\.sqlite")
@@ -188,28 +183,27 @@ def row_counts(db: sqlite3.Connection) -> dict[str, int]:
     }
 
 
-def state(file: Path) -> StoreState:
-    """Return a value that changes when a store changes."""
+def state(file: Path) -> tuple[list[str], str | None]:
+    """Return a value that changes when a store changes: its schema and its last change."""
     with typed_errors(file), closing(_connect(file)) as db:
         schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql")]
         logs = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'change'").fetchone()
         row = db.execute("SELECT hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone() if logs else None
-        return StoreState("\n".join(schema), None if row is None else row[0])
+        return schema, None if row is None else row[0]
+
+
+def read(file: Path, ask: Callable[[sqlite3.Connection], _T]) -> _T:
+    """Return an answer from a store or a snapshot."""
+    with typed_errors(file), closing(_connect(file)) as db:
+        return ask(db)
 
 
 def count_memories(file: Path) -> int:
     """Count the memories of a store, including archived ones."""
-    with typed_errors(file), closing(_connect(file)) as db:
-        return int(db.execute("SELECT count(*) FROM memory").fetchone()[0])
+    return read(file, lambda db: int(db.execute("SELECT count(*) FROM memory").fetchone()[0]))
 
 
-def list_purged(file: Path) -> dict[str, datetime]:
-    """List all memories that were ever purged from a store: id and time (UTC)."""
-    with typed_errors(file), closing(_connect(file)) as db:
-        return purged_in(db)
-
-
-def purged_in(db: sqlite3.Connection) -> dict[str, datetime]:
+def list_purged(db: sqlite3.Connection) -> dict[str, datetime]:
     """List all memories that were ever purged: id and time (UTC)."""
     rows = db.execute("SELECT memory_id, hlc FROM change WHERE op = 'purge' ORDER BY seq").fetchall()
     return {memory_id: datetime.fromtimestamp(int(hlc.split("-")[0]) / 1000, UTC) for memory_id, hlc in rows}
@@ -217,15 +211,8 @@ def purged_in(db: sqlite3.Connection) -> dict[str, datetime]:
 
 def list_held(file: Path, memory_ids: Iterable[str]) -> list[str]:
     """List which of some memories a store contains."""
-    with typed_errors(file), closing(_connect(file)) as db:
-        known = {row[0] for row in db.execute("SELECT id FROM memory")}
+    known = set(read(file, lambda db: list_rows(db, str, "SELECT id FROM memory")))
     return [memory_id for memory_id in memory_ids if memory_id in known]
-
-
-def has_unfinished_purges(file: Path) -> bool:
-    """Return whether a store was copied during a purge."""
-    with typed_errors(file), closing(_connect(file)) as db:
-        return bool(purges.list_unfinished(db))
 
 
 def settle(file: Path) -> None:
@@ -277,6 +264,24 @@ def replace_store_file(source: Path, file: Path) -> None:
     for suffix in LOG_SUFFIXES:
         file.with_name(file.name + suffix).unlink(missing_ok=True)
     publish(source, file)
+
+
+def replace_store(paths: WorkspacePaths, source: Path, now: datetime) -> str | None:
+    """Replace a workspace's store by a complete file; return the name of the snapshot that keeps the replaced store.
+
+    The caller has locked the snapshots, and no process has the store open.
+    """
+    aside = None
+    if paths.events.exists():
+        replaced = new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
+        put_aside(paths.events, replaced)
+        aside = replaced.stem
+    # The indexes refer to row numbers, which may now belong to other memories.
+    for derived in paths.indexes:
+        if derived.exists():
+            shutil.rmtree(derived)
+    replace_store_file(source, paths.events)
+    return aside
 
 
 def remove(file: Path) -> None:

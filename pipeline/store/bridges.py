@@ -10,6 +10,7 @@ from sqlite3 import Connection
 
 from pipeline.records import Filter, Scope, Viewer
 from pipeline.store import meta
+from pipeline.store.rows import list_rows
 from pipeline.store.visibility import condition
 
 # Bridges are found in these memories only: those that every user of the workspace may see without asking for them.
@@ -57,22 +58,22 @@ def replace(db: Connection, mined: Sequence[MinedBridge]) -> None:
 def list_active(db: Connection) -> list[Bridge]:
     """List the bridges that recall uses, the surest first."""
     clause, values = condition(PUBLIC)
-    rows = db.execute(
+    return list_rows(
+        db,
+        Bridge,
         "SELECT b.first, b.second, b.source, m.id FROM bridge b JOIN memory m ON m.seq = b.memory_seq "  # noqa: S608
         f"WHERE b.memory_seq IN (SELECT seq FROM memory WHERE {clause}) ORDER BY b.seq",
         values,
     )
-    return [Bridge(first, second, BridgeSource(source), memory_id) for first, second, source, memory_id in rows]
 
 
 def list_public_texts(db: Connection, before: int | None, limit: int) -> list[tuple[int, str]]:
     """List the row numbers and texts of the memories that bridges are found in, newest first."""
     clause, values = condition(PUBLIC)
-    rows = db.execute(
+    return db.execute(
         f"SELECT seq, content FROM memory WHERE {clause} AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant
         (*values, before if before is not None else 2**62, limit),
-    )
-    return [(seq, content) for seq, content in rows]
+    ).fetchall()
 
 
 def purge(db: Connection) -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 from config.paths import HomePaths
 from pipeline.errors import ReverieError, StoreUnavailable
 from pipeline.store import driver
-from pipeline.store.driver import as_sqlite3, sqlite_errors
-from pipeline.store.failures import failure_of
+from pipeline.store.driver import as_sqlite3, failure_of, sqlite_errors
 
 # Other connections wait at most this long for the last step.
 PATIENCE_MS = 100

@@ -13,7 +13,7 @@ from typing import Any, cast
 from pipeline.enums import Stage
 from pipeline.errors import StoreDamaged
 from pipeline.extras import require_extra
-from pipeline.store.write_connection import WriteConnection
+from pipeline.store.database import WriteConnection
 
 require_extra("encryption")
 

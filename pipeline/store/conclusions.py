@@ -11,7 +11,8 @@ from sqlite3 import Connection
 
 from pipeline.records import Stage
 from pipeline.store import work
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, list_rows
+from pipeline.store.visibility import named_by_condition, visible_sessions_condition
 
 
 class ConclusionKind(StrEnum):
@@ -76,49 +77,66 @@ def _insert(db: Connection, new: NewConclusion) -> Conclusion:
 
 def list_of_sessions(db: Connection, session_ids: Collection[str]) -> list[Conclusion]:
     """List the conclusions of sessions, the most important of each session first."""
-    rows = db.execute(
-        f"{_CONCLUSIONS.select} WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",  # noqa: S608 - constant text
-        (json.dumps(list(session_ids)),),
+    return _CONCLUSIONS.fetch(
+        db, "WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(list(session_ids)),)
     )
-    return _CONCLUSIONS.read_all(rows)
 
 
 def by_seqs(db: Connection, seqs: Collection[int]) -> list[Conclusion]:
     """Return conclusions by row number, in order."""
-    rows = db.execute(
-        f"{_CONCLUSIONS.select} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
-        (json.dumps(list(seqs)),),
+    return _CONCLUSIONS.fetch(
+        db, "WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq", (json.dumps(list(seqs)),)
     )
-    return _CONCLUSIONS.read_all(rows)
 
 
 def list_mains(db: Connection, limit: int) -> list[Conclusion]:
     """List the most important conclusion of each of the sessions that were concluded last."""
-    rows = db.execute(
-        f"{_CONCLUSIONS.select} WHERE seq IN (SELECT min(seq) FROM conclusion GROUP BY session_id) "  # noqa: S608
-        "ORDER BY seq DESC LIMIT ?",
-        (limit,),
+    return _CONCLUSIONS.fetch(
+        db, "WHERE seq IN (SELECT min(seq) FROM conclusion GROUP BY session_id) ORDER BY seq DESC LIMIT ?", (limit,)
     )
-    return _CONCLUSIONS.read_all(rows)
+
+
+def list_current(db: Connection, limit: int, person: str | None = None) -> list[Conclusion]:
+    """List the conclusions of a person's sessions that are current, newest first."""
+    whose = named_by_condition("session_id", person)
+    return _CONCLUSIONS.fetch(
+        db, f"WHERE superseded_by IS NULL AND {whose} ORDER BY at DESC, seq DESC LIMIT ?", (limit,)
+    )
+
+
+def list_current_of_sessions(db: Connection, session_ids: Collection[str]) -> list[Conclusion]:
+    """List the current conclusions of sessions, newest first."""
+    return _CONCLUSIONS.fetch(
+        db,
+        "WHERE session_id IN (SELECT value FROM json_each(?)) AND superseded_by IS NULL ORDER BY at DESC, seq DESC",
+        (json.dumps(list(session_ids)),),
+    )
+
+
+def list_current_about(db: Connection, name: str, person: str | None, limit: int) -> list[Conclusion]:
+    """List the current conclusions of sessions that are not incognito whose topic contains a name, newest first."""
+    return _CONCLUSIONS.fetch(
+        db,
+        "WHERE superseded_by IS NULL AND EXISTS "  # noqa: S608
+        "(SELECT 1 FROM json_each(topic) WHERE lower(value) = ? OR lower(value) LIKE ?) "
+        f"AND {visible_sessions_condition(person)} ORDER BY at DESC, seq DESC LIMIT ?",
+        (name.lower(), f"%/{name.lower()}", limit),
+    )
 
 
 def list_titles(db: Connection, session_ids: Collection[str]) -> dict[str, str]:
     """Return the titles of sessions that have one."""
-    rows = db.execute(
-        "SELECT id, name FROM agent_session WHERE name IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(session_ids)),),
+    return dict(
+        db.execute(
+            "SELECT id, name FROM agent_session WHERE name IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(session_ids)),),
+        ).fetchall()
     )
-    return dict(rows.fetchall())
 
 
 def supersede(db: Connection, pairs: Iterable[tuple[int, int]]) -> None:
     """Record which conclusions later ones replace: pairs of the earlier and the later row number."""
     db.executemany("UPDATE conclusion SET superseded_by = ? WHERE seq = ?", [(later, seq) for seq, later in pairs])
-
-
-def forget_of_turns(db: Connection, turn_seqs: Iterable[int]) -> None:
-    """Delete all conclusions of the sessions of turns that are deleted: a conclusion may quote several turns."""
-    forget_of_sessions(db, _list_sessions_of(db, turn_seqs))
 
 
 def forget_of_sessions(db: Connection, session_ids: Collection[str]) -> None:
@@ -148,14 +166,11 @@ def request(db: Connection, session_ids: Collection[str], now: float) -> None:
         work.add(db, [seq for (seq,) in rows], [Stage.CONCLUDE], now)
 
 
-def request_of_turns(db: Connection, turn_seqs: Collection[int], now: float) -> None:
-    """Queue the sessions of turns to be concluded."""
-    request(db, _list_sessions_of(db, turn_seqs), now)
-
-
-def _list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
-    rows = db.execute(
+def list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
+    """List the sessions of turns. A conclusion may quote several turns of its session."""
+    return list_rows(
+        db,
+        str,
         "SELECT DISTINCT session_id FROM turn WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(list(turn_seqs)),),
     )
-    return [session_id for (session_id,) in rows]

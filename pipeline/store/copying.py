@@ -9,13 +9,14 @@ import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pipeline.errors import Conflict, CopyDiffers, StoreDamaged
 from pipeline.store.driver import sqlite_errors
+from pipeline.store.rows import find_row
 
 Row = tuple[Any, ...]
 # Receives the number of rows since the last call.
@@ -66,7 +67,7 @@ class Fingerprint:
 
 
 class StoreTables(ABC):
-    """The tables of a store in one snapshot."""
+    """The tables of a store, in one snapshot or within a transaction of the caller."""
 
     tables: Sequence[Table]
 
@@ -82,10 +83,6 @@ class StoreTables(ABC):
     def marks(self) -> dict[str, int]:
         """Return the highest number of each table that never reuses numbers, if the row with that number is gone."""
 
-
-class WritableTables(StoreTables):
-    """The tables of a target store, written within a transaction of the caller."""
-
     @abstractmethod
     def clear(self, tables: Iterable[Table]) -> None:
         """Delete every row of tables, and reset their counters."""
@@ -98,12 +95,12 @@ class WritableTables(StoreTables):
     def set_counters(self, marks: Mapping[str, int]) -> None:
         """Set the counters of tables."""
 
-    @abstractmethod
-    def find_unsupported_value(self, table: Table, row: Row) -> str | None:
+    def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - SQLite stores every row
         """Return the value of a row that this store cannot represent, None if it can represent all."""
+        return None
 
 
-class SqliteTables(WritableTables):
+class SqliteTables(StoreTables):
     """The tables of a SQLite file, all or some, on a connection whose transaction belongs to the caller."""
 
     def __init__(self, db: sqlite3.Connection, names: Sequence[str] | None = None) -> None:
@@ -170,9 +167,31 @@ class SqliteTables(WritableTables):
             self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
             self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, seq))
 
-    def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - SQLite stores every row
-        """Return None: SQLite can represent every row of another store."""
-        return None
+
+class ConfigTable(SqliteTables):
+    """The text of a workspace's settings as a table, so that it is moved and compared like the rest of a store."""
+
+    def __init__(self, db: sqlite3.Connection, workspace_id: str, text: str) -> None:
+        db.execute("CREATE TABLE config (workspace TEXT PRIMARY KEY, text TEXT)")
+        if text:
+            db.execute("INSERT INTO config VALUES (?, ?)", (workspace_id, text))
+        super().__init__(db)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, workspace_id: str, text: str = "") -> Iterator[Self]:
+        """Open a table in memory."""
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+            yield cls(db, workspace_id, text)
+
+    @property
+    def text(self) -> str:
+        """Return the text, empty without a row."""
+        return find_row(self._db, str, "SELECT text FROM config") or ""
+
+    def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - there is only one table
+        """Return why a text cannot be stored as settings: it contains a NUL character."""
+        return "contains a NUL character" if "\0" in row[1] else None
 
 
 def _describe(db: sqlite3.Connection, name: str, *, once: bool) -> Table:
@@ -187,7 +206,7 @@ def _describe(db: sqlite3.Connection, name: str, *, once: bool) -> Table:
     )
 
 
-def copy(source: StoreTables, target: WritableTables, progress: Progress = ignore_progress) -> Fingerprint:
+def copy(source: StoreTables, target: StoreTables, progress: Progress = ignore_progress) -> Fingerprint:
     """Replace a store's content by another's, compare both, and return the fingerprint.
 
     Commits nothing: both stores are read and written in their callers' transactions. Raises Conflict, which names the
@@ -265,7 +284,7 @@ def _report_progress(rows: Iterable[Any], progress: Progress) -> Generator[Any, 
     progress(count % BATCH)
 
 
-def _checked(source: StoreTables, target: WritableTables, table: Table) -> Iterator[Row]:
+def _checked(source: StoreTables, target: StoreTables, table: Table) -> Iterator[Row]:
     fits: set[tuple[type, ...]] = set()
     for row in source.rows(table):
         # Rows have few patterns of types, so each pattern is analyzed once.

@@ -1,16 +1,19 @@
 """Interfaces of the store, independent of the engine: a workspace's database, and all databases."""
 
-from abc import ABC, abstractmethod
+import sqlite3
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Mapping, Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from config.paths import FileState
 from pipeline.enums import Stage
-from pipeline.store.write_connection import WriteConnection
+from pipeline.store.rows import Parameters, find_row, list_rows
+
+_Record = TypeVar("_Record")
 
 # State of the store file and its log: modification time (ns) and size. Other engines use the first for time and
 # number of the last write.
@@ -35,6 +38,16 @@ class WriterProfile:
     busy_timeout_ms: int = BUSY_TIMEOUT_MS
 
 
+class WriteConnection(sqlite3.Connection, metaclass=ABCMeta):
+    """A connection whose transaction collects the work of its commit; SQLCipher's connection has a separate class.
+
+    `wake_ups` are the stages whose workers it wakes, `changed_rows` the memories whose row hash it updates.
+    """
+
+    wake_ups: set[Stage | None]
+    changed_rows: set[int]
+
+
 # The work that a commit has for the workers: a stage, or None for other work.
 WakeUps = AbstractSet[Stage | None]
 
@@ -57,7 +70,55 @@ def wake_no_worker(*_queued: object) -> None:
     """Do nothing after a commit: no worker waits, or the scheduler finds the work."""
 
 
-class Database(ABC):
+class Tables(ABC):
+    """Tables that are read and written in transactions."""
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Connection]:
+        """Run reads on one consistent snapshot."""
+
+    @abstractmethod
+    def write(self) -> AbstractContextManager[Connection]:
+        """Run a transaction, alone; commit on success, roll back on any error."""
+
+    def erase_deleted_data(self) -> None:  # noqa: B027 - a server manages deleted rows itself
+        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
+
+    def list_rows(self, kind: type[_Record], statement: str, values: Parameters = ()) -> list[_Record]:
+        """Return the rows of one query as records or values."""
+        with self.read() as db:
+            return list_rows(db, kind, statement, values)
+
+    def query(self, statement: str, values: Parameters = ()) -> list[Any]:
+        """Return the rows of one query as tuples."""
+        with self.read() as db:
+            return db.execute(statement, values).fetchall()
+
+    def find_row(self, kind: type[_Record], statement: str, values: Parameters = ()) -> _Record | None:
+        """Return the first row of one query as a record or a value, None without rows."""
+        with self.read() as db:
+            return find_row(db, kind, statement, values)
+
+    def run(self, statement: str, values: Parameters = ()) -> int:
+        """Run one statement as a transaction; return the number of rows that it changed."""
+        with self.write() as db:
+            return db.execute(statement, values).rowcount
+
+
+class OpenTransaction(Tables):
+    """The tables of an open transaction, which its opener commits."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Yield the connection of the transaction."""
+        return nullcontext(self._db)
+
+    write = read
+
+
+class Database(Tables):
     """A workspace's store: reads from any thread, writes from one thread at a time.
 
     After each commit that queued work, `on_commit` is called with the work, outside of every lock.
@@ -68,20 +129,8 @@ class Database(ABC):
         """Return the file of the store, None if a server has it."""
         return None
 
-    @abstractmethod
-    def write(self) -> AbstractContextManager[Connection]:
-        """Run a write transaction, alone; commit on success, roll back on any error."""
-
-    @abstractmethod
-    def read(self) -> AbstractContextManager[Connection]:
-        """Run reads on one consistent snapshot; nested reads share the outer snapshot."""
-
-    def install_log_triggers(self, db: Connection) -> None:  # noqa: B027 - a server has them, and asks for the mark
+    def install_log_triggers(self, db: Connection) -> None:
         """Have each transaction note which records it changes, for the operation log."""
-
-    @abstractmethod
-    def erase_deleted_data(self) -> None:
-        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
 
     def complete_file(self) -> bool:
         """Move the log into the store's file if no connection has to wait for it; return whether the log is empty."""
@@ -96,8 +145,11 @@ class Database(ABC):
         """Close every connection; connections in use are closed afterwards."""
 
 
-class HomeTables(ABC):
-    """Tables of a data directory that belong to no workspace: people, sync, transcripts, and the operations journal."""
+class HomeTables(Tables):
+    """Tables of a data directory that belong to no workspace: people, sync, transcripts, and the operations journal.
+
+    Reads and writes raise StoreUnavailable if the tables cannot be used.
+    """
 
     @property
     def is_encrypted(self) -> bool:
@@ -105,20 +157,8 @@ class HomeTables(ABC):
         return False
 
     @abstractmethod
-    def read(self) -> AbstractContextManager[Connection]:
-        """Yield a connection for reading; raise StoreUnavailable if the tables cannot be used."""
-
-    @abstractmethod
-    def write(self) -> AbstractContextManager[Connection]:
-        """Run a transaction, and roll it back on any error; raise StoreUnavailable if the tables cannot be used."""
-
-    @abstractmethod
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
         """Exclude other processes from the exchange with other machines; raise StoreBusy if one is running."""
-
-    @abstractmethod
-    def erase_deleted_data(self) -> None:
-        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
 
     @abstractmethod
     def close(self) -> None:

@@ -10,6 +10,7 @@ from sqlite3 import Connection
 
 from pipeline.records import Kind, Memory, Source, Tier
 from pipeline.store.memories import select
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from
 
 CONSOLIDATE = "consolidate"
@@ -55,12 +56,13 @@ class Bucket:
 
 def subjects(db: Connection, kind: str, after: int, least: int, limit: int) -> list[Subject]:
     """List entities of a kind that at least `least` memories mention, in row order above a row number."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        Subject,
         "SELECT seq, kind, name FROM entity WHERE kind = ? AND seq > ? AND (SELECT count(*) FROM "
         "(SELECT 1 FROM mention WHERE entity_seq = entity.seq LIMIT ?) found) = ? ORDER BY seq LIMIT ?",
         (kind, after, least, least, limit),
     )
-    return [Subject(*row) for row in rows]
 
 
 def buckets(db: Connection, subject: Subject, before: str) -> list[tuple[Bucket, int]]:
@@ -110,13 +112,14 @@ def summaries(db: Connection) -> dict[str, list[int]]:
 
 def list_outdated(db: Connection) -> list[int]:
     """List the active summaries with a source that changed later, by row number."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        int,
         "SELECT DISTINCT s.seq FROM edge e JOIN memory s ON s.seq = e.from_seq JOIN memory m ON m.seq = e.to_seq "
         "WHERE e.kind = 'derived_from' AND e.made_by = ? AND s.archived_at IS NULL AND m.updated_at > s.updated_at "
         "ORDER BY s.seq",
         (CONSOLIDATE,),
     )
-    return [row[0] for row in rows]
 
 
 def sources(db: Connection, seq: int) -> list[Memory]:
@@ -137,11 +140,12 @@ def sources(db: Connection, seq: int) -> list[Memory]:
 
 def list_derived_summaries(db: Connection, seq: int) -> list[int]:
     """List the memories that maintenance jobs derived from a memory, reviewed or not, by row number: they quote it."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        int,
         f"SELECT from_seq FROM edge WHERE to_seq = ? AND kind = 'derived_from' AND {_MADE} ORDER BY from_seq",  # noqa: S608
         (seq,),
     )
-    return [row[0] for row in rows]
 
 
 def is_made_of(db: Connection, seq: int, source_seq: int) -> bool:
@@ -193,24 +197,29 @@ def list_later(db: Connection, memory: Memory, until: str, limit: int) -> list[M
 
 def count_stating_sessions(db: Connection, seq: int) -> int:
     """Count the sessions in which a person stated a text, including repetitions."""
-    row = db.execute(
-        "SELECT count(DISTINCT session) FROM (SELECT session_id AS session FROM memory WHERE seq = ?1 UNION ALL "  # noqa: S608
-        "SELECT json_extract(detail, '$.session_id') FROM history WHERE memory_seq = ?1 AND event = 'merged' "
-        f"AND coalesce(json_extract(detail, '$.source'), '') IN ('{Source.USER}', '{Source.AMBIENT}')) said",
-        (seq,),
-    ).fetchone()
-    return int(row[0])
+    return (
+        find_row(
+            db,
+            int,
+            "SELECT count(DISTINCT session) FROM (SELECT session_id AS session FROM memory WHERE seq = ?1 UNION ALL "  # noqa: S608
+            "SELECT json_extract(detail, '$.session_id') FROM history WHERE memory_seq = ?1 AND event = 'merged' "
+            f"AND coalesce(json_extract(detail, '$.source'), '') IN ('{Source.USER}', '{Source.AMBIENT}')) said",
+            (seq,),
+        )
+        or 0
+    )
 
 
 def list_deciding_sessions(db: Connection, since: str, before: str, limit: int, skipped: int) -> list[str]:
     """List sessions with a decision since a time that have no new memories after another time."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        str,
         f"SELECT session_id FROM memory WHERE session_id IS NOT NULL AND {_OPEN} GROUP BY session_id "  # noqa: S608 - constant text
         "HAVING max(occurred_at) >= ? AND max(created_at) < ? "
         f"AND count(*) FILTER (WHERE kind = '{Kind.DECISION}') > 0 ORDER BY session_id LIMIT ? OFFSET ?",
         (since, before, limit, skipped),
     )
-    return [row[0] for row in rows]
 
 
 def list_accomplishments(db: Connection, since: str, limit: int) -> list[Memory]:
@@ -230,13 +239,14 @@ def list_of_session(db: Connection, session_id: str) -> list[Memory]:
 
 def common_subjects(db: Connection, first: int, other: int) -> list[str]:
     """List the names of entities that two memories both mention."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        str,
         "SELECT e.name FROM mention a JOIN mention b ON b.entity_seq = a.entity_seq "
         "JOIN entity e ON e.seq = a.entity_seq WHERE a.memory_seq = ? AND b.memory_seq = ? "
         "AND e.kind NOT IN ('date', 'version', 'port', 'person', 'organisation', 'place', 'name') ORDER BY e.name",
         (first, other),
     )
-    return [row[0] for row in rows]
 
 
 def find_surface_form(db: Connection, subject: Subject) -> str:

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
+from pipeline.store.database import WriteConnection
 from pipeline.store.key import StoreKey, find_key
-from pipeline.store.write_connection import WriteConnection
 
 # The start of a file that is not encrypted.
 PLAIN = b"SQLite format 3\0"
@@ -102,3 +103,26 @@ def as_sqlite3(error: Exception) -> sqlite3.Error:
     known: sqlite3.Error = getattr(sqlite3, type(error).__name__)(*error.args)
     known.sqlite_errorcode = getattr(error, "sqlite_errorcode", 0)
     return known
+
+
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_OUT_OF_REACH = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
+
+
+def failure_of(error: sqlite3.Error, file: Path) -> StoreUnavailable | None:
+    """Return the error of a file, None if the error has no external cause."""
+    primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    if primary in _BUSY:
+        return StoreBusy(f"another process uses {file}")
+    if primary == sqlite3.SQLITE_FULL:
+        return StoreFull(f"the disk of {file} is full; free some space")
+    if primary in _OUT_OF_REACH:
+        return StoreUnavailable(f"{file} cannot be used: {error}; run `reverie doctor` to check its disk and owner")
+    # Without a code: Python raises it, and its message quotes the text.
+    if isinstance(error, sqlite3.OperationalError) and str(error).startswith("Could not decode to UTF-8"):
+        return StoreDamaged(f"{file} contains text that is not UTF-8")
+    if primary not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return None
+    is_foreign = primary == sqlite3.SQLITE_NOTADB
+    key = ", or encrypted with another key than the data directory's" if is_foreign else ""
+    return StoreDamaged(f"{file} is damaged{key}: {error}")

@@ -20,7 +20,7 @@ from pipeline.kinds import (
 from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, has_row
 from pipeline.store.visibility import ONLY_NORMAL, may_be_derived_from, reach_condition
 
 
@@ -119,8 +119,7 @@ def compare_again(db: Connection, seq: int) -> None:
 
 def get(db: Connection, pair_id: str) -> Pair | None:
     """Return a pair by id."""
-    row = db.execute(f"{_PAIRS.select} WHERE p.id = ?", (pair_id,)).fetchone()
-    return _PAIRS.find(row)
+    return _PAIRS.fetch_one(db, "WHERE p.id = ?", (pair_id,))
 
 
 def is_known(db: Connection, older_seq: int, newer_seq: int) -> bool:
@@ -131,7 +130,8 @@ def is_known(db: Connection, older_seq: int, newer_seq: int) -> bool:
 
 def is_marked_different(db: Connection, older_seq: int, newer_seq: int) -> bool:
     """Return whether two memories, or memories merged into them, were marked as different."""
-    row = db.execute(
+    return has_row(
+        db,
         """
         WITH RECURSIVE
             one (seq) AS (SELECT ?1 UNION SELECT m.seq FROM one JOIN memory m ON m.merged_into = one.seq),
@@ -141,8 +141,7 @@ def is_marked_different(db: Connection, older_seq: int, newer_seq: int) -> bool:
             OR (older_seq IN (SELECT seq FROM other) AND newer_seq IN (SELECT seq FROM one))) LIMIT 1
         """,
         (older_seq, newer_seq, PairState.KEPT),
-    ).fetchone()
-    return row is not None
+    )
 
 
 def list_waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> list[Pair]:
@@ -151,23 +150,23 @@ def list_waiting(db: Connection, viewer: Viewer, limit: int, before: int | None)
     reach += f" AND {ONLY_NORMAL}" if viewer.only_normal else ""
     # Looked up per pair: a join could make the planner combine every two memories.
     mine = f"EXISTS (SELECT 1 FROM memory WHERE seq = p.{{0}} AND archived_at IS NULL AND {reach})"  # noqa: S608 - constant text
-    rows = db.execute(
-        f"{_PAIRS.select} WHERE p.state = ? AND p.seq < ? "
+    return _PAIRS.fetch(
+        db,
+        f"WHERE p.state = ? AND p.seq < ? "
         f"AND {mine.format('older_seq')} AND {mine.format('newer_seq')} ORDER BY p.seq DESC LIMIT ?",
         (PairState.WAITING, before if before is not None else 2**62, *values, *values, limit),
     )
-    return _PAIRS.read_all(rows)
 
 
 def list_pairs_of(db: Connection, seq: int, limit: int) -> list[Pair]:
     """List the pending pairs of a memory, the most similar first."""
-    rows = db.execute(
-        f"{_PAIRS.select} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
+    return _PAIRS.fetch(
+        db,
+        "JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
         "WHERE (p.older_seq = ? OR p.newer_seq = ?) AND p.state = ? "
         "AND a.archived_at IS NULL AND b.archived_at IS NULL ORDER BY p.cosine DESC, p.seq DESC LIMIT ?",
         (seq, seq, PairState.WAITING, limit),
     )
-    return _PAIRS.read_all(rows)
 
 
 def list_due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -> list[Pair]:
@@ -175,15 +174,15 @@ def list_due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -
 
     Pairs that the run of `at` has seen are excluded. With `asking`, pairs that no model has seen are included.
     """
-    rows = db.execute(
-        f"{_PAIRS.select} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "  # noqa: S608
+    return _PAIRS.fetch(
+        db,
+        f"JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "  # noqa: S608
         f"WHERE p.state = ? AND p.seq > ? AND {_OPEN.format('a')} AND {_OPEN.format('b')} "
         "AND coalesce(p.settled_at, '') < ? AND (p.settled_at IS NULL OR max(a.updated_at, b.updated_at) >= "
         "p.settled_at OR (? = 1 AND NOT EXISTS (SELECT 1 FROM json_each(p.reasons) WHERE value = ?))) "
         "ORDER BY p.seq LIMIT ?",
         (PairState.WAITING, after, at, asking, ASKED, limit),
     )
-    return _PAIRS.read_all(rows)
 
 
 def note(db: Connection, pair_id: str, reasons: Sequence[str], at: str) -> None:
@@ -203,15 +202,6 @@ def keep(db: Connection, older_seq: int, newer_seq: int, at: str) -> None:
         "VALUES (?, ?, ?, 0, '[]', ?, ?, ?) "
         "ON CONFLICT (older_seq, newer_seq) DO UPDATE SET state = excluded.state, settled_at = excluded.settled_at",
         (str(ULID()), older_seq, newer_seq, PairState.KEPT, at, at),
-    )
-
-
-def forget_waiting(db: Connection, seq: int) -> None:
-    """Drop the pending pairs of a memory and the rules' verdicts about its text; keep people's verdicts."""
-    db.execute(
-        "DELETE FROM pair WHERE (older_seq = ? OR newer_seq = ?) "
-        "AND (state = ? OR EXISTS (SELECT 1 FROM json_each(reasons) WHERE value = ?))",
-        (seq, seq, PairState.WAITING, KEPT_APART_BY_RULES),
     )
 
 
@@ -304,8 +294,12 @@ def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.A
 
 
 def forget_findings(db: Connection, seq: int) -> None:
-    """Delete results of comparing a memory's old text; people's verdicts stay."""
-    forget_waiting(db, seq)
+    """Delete results of comparing a memory's old text: pending pairs and rules' verdicts, but not people's verdicts."""
+    db.execute(
+        "DELETE FROM pair WHERE (older_seq = ? OR newer_seq = ?) "
+        "AND (state = ? OR EXISTS (SELECT 1 FROM json_each(reasons) WHERE value = ?))",
+        (seq, seq, PairState.WAITING, KEPT_APART_BY_RULES),
+    )
     edges.forget_found(db, seq, (DEDUP, DEDUP_JOB, EDGES_JOB))
 
 

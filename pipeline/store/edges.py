@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory, Scope, ScopeKind
 from pipeline.store import history
 from pipeline.store.memories import select
+from pipeline.store.rows import escape_like, find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from, reach_condition, viewer_within
 from pipeline.times import utc_now
 
@@ -90,10 +91,12 @@ def chain(db: Connection, seq: int, most: int = 8) -> list[int]:
 
 def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
     """Add an edge; return whether it is new."""
-    cursor = db.execute(
-        "INSERT INTO edge VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (from_seq, kind, to_seq, made_by, at)
+    return (
+        db.execute(
+            "INSERT INTO edge VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (from_seq, kind, to_seq, made_by, at)
+        ).rowcount
+        == 1
     )
-    return cursor.rowcount == 1
 
 
 def find(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
@@ -137,16 +140,17 @@ def redraw(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: 
 
 def maker(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> str | None:
     """Return the maker of an edge, None if there is no edge."""
-    row = db.execute(
-        "SELECT made_by FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq)
-    ).fetchone()
-    return None if row is None else str(row[0])
+    return find_row(
+        db, str, "SELECT made_by FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq)
+    )
 
 
 def remove(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> bool:
     """Remove an edge; return whether it existed."""
-    cursor = db.execute("DELETE FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq))
-    return cursor.rowcount == 1
+    return (
+        db.execute("DELETE FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq)).rowcount
+        == 1
+    )
 
 
 def of(db: Connection, seq: int) -> list[Edge]:
@@ -171,7 +175,9 @@ def of(db: Connection, seq: int) -> list[Edge]:
 
 def list_derived(db: Connection, seq: int) -> list[int]:
     """List the memories derived from a memory, directly or not, by row number."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        int,
         """
         WITH RECURSIVE found (seq) AS (
             SELECT from_seq FROM edge WHERE to_seq = ?1 AND kind = 'derived_from'
@@ -182,7 +188,6 @@ def list_derived(db: Connection, seq: int) -> list[int]:
         """,
         (seq,),
     )
-    return [row[0] for row in rows]
 
 
 def denials(db: Connection, seqs: str) -> list[Denial]:
@@ -269,22 +274,26 @@ def _beside(db: Connection, seq: int) -> list[tuple[str, int, str, str, str, str
 
 def list_changed_texts(db: Connection, after: int, limit: int) -> list[TextChange]:
     """List the changes of texts above a number, in order."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        TextChange,
         "SELECT c.seq, m.seq FROM change c LEFT JOIN memory m ON m.id = c.memory_id "
         "WHERE c.seq > ? AND c.op IN ('create', 'edit', 'restore') ORDER BY c.seq LIMIT ?",
         (after, limit),
     )
-    return [TextChange(*row) for row in rows]
 
 
 def without_entities(db: Connection, seqs: Sequence[int]) -> set[int]:
     """Return which of some memories still await entity extraction."""
-    rows = db.execute(
-        "SELECT memory_seq FROM work WHERE stage = 'entities' AND dead = 0 "
-        "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
-        (json.dumps(list(seqs)),),
+    return set(
+        list_rows(
+            db,
+            int,
+            "SELECT memory_seq FROM work WHERE stage = 'entities' AND dead = 0 "
+            "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+            (json.dumps(list(seqs)),),
+        )
     )
-    return {row[0] for row in rows}
 
 
 def list_open_to_edges(db: Connection, seqs: Sequence[int]) -> list[Memory]:
@@ -309,13 +318,12 @@ def find_sharing_name(db: Connection, memory: Memory, limit: int) -> dict[int, f
 
 def find_containing_word(db: Connection, memory: Memory, word: str, limit: int) -> list[Memory]:
     """List earlier memories of the scope whose text contains a word, ignoring ASCII case, last written first."""
-    pattern = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     # The scope index would fetch most rows one by one; a scan in row order is eight times as fast.
     query = f"SELECT seq FROM memory NOT INDEXED WHERE content LIKE ? ESCAPE '\\' AND {_IN_SCOPE}"  # noqa: S608 - constant text
     return select(
         db,
         f"seq IN ({query} AND (occurred_at, seq) < (?, ?) ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC",
-        (f"%{pattern}%", *_values_of_scope(memory), memory.occurred_at, memory.seq, limit),
+        (f"%{escape_like(word)}%", *_values_of_scope(memory), memory.occurred_at, memory.seq, limit),
     )
 
 
@@ -336,3 +344,34 @@ def find_session_neighbours(db: Connection, memory: Memory, limit: int) -> list[
 
 def _values_of_scope(memory: Memory) -> tuple[Any, ...]:
     return memory.scope.kind, memory.scope.id or "", memory.branch or "", memory.seq
+
+
+LINKING_EDGES = (EdgeKind.CAUSE, EdgeKind.SUPPORTS, EdgeKind.SUPERSEDES, EdgeKind.DERIVED_FROM)
+_GIVEN = "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?))"
+
+
+def list_linking_edges(db: Connection, seqs: Sequence[int]) -> list[tuple[int, int]]:
+    """List the edges from or to some memories that lead from one subject to another, as pairs of row numbers."""
+    kinds = ", ".join(f"'{kind}'" for kind in LINKING_EDGES)
+    return db.execute(
+        f"{_GIVEN} SELECT e.from_seq, e.to_seq FROM given g "  # noqa: S608 - constant text
+        f"JOIN edge e ON e.from_seq = g.seq AND e.kind IN ({kinds}) "
+        "UNION SELECT e.from_seq, e.to_seq FROM given g "
+        f"JOIN edge e ON e.to_seq = g.seq AND e.kind IN ({kinds}) ORDER BY 1, 2",
+        (json.dumps(list(seqs)),),
+    ).fetchall()
+
+
+def list_shared_entities(db: Connection, seqs: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """List the memories that mention an entity of some memories, as pairs of entity and memory.
+
+    Entities in more than `most` memories are left out, and so are dates, versions and ports.
+    """
+    return db.execute(
+        f"{_GIVEN}, named (entity_seq) AS MATERIALIZED (SELECT DISTINCT m.entity_seq FROM given g "  # noqa: S608
+        "JOIN mention m ON m.memory_seq = g.seq JOIN entity e ON e.seq = m.entity_seq "
+        "WHERE e.kind NOT IN ('date', 'version', 'port') AND (SELECT count(*) FROM "
+        "(SELECT 1 FROM mention o WHERE o.entity_seq = e.seq LIMIT ?) counted) <= ?) "
+        "SELECT m.entity_seq, m.memory_seq FROM named n JOIN mention m ON m.entity_seq = n.entity_seq ORDER BY 1, 2",
+        (json.dumps(list(seqs)), most + 1, most),
+    ).fetchall()

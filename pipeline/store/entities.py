@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from pipeline.records import EntityKind, Filter, Memory, Viewer
 from pipeline.records.digestion import EntityMention
 from pipeline.store import entity_aliases as aliases, maps
+from pipeline.store.maps import MentionedEntity
 from pipeline.store.memories import select_newest
+from pipeline.store.rows import list_rows
 from pipeline.store.visibility import ONLY_NORMAL, condition, reach_condition
 from pipeline.times import utc_now
 
@@ -22,20 +24,6 @@ class LinkedEntity:
     kind: EntityKind
     name: str
     surface: str
-
-
-@dataclass(frozen=True, slots=True)
-class MentionedEntity:
-    """An entity as a viewer sees it: `mentions` counts the visible memories that mention it.
-
-    In a list of related entities, `mentions` counts the memories that mention both.
-    """
-
-    seq: int
-    id: str
-    kind: EntityKind
-    name: str
-    mentions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +52,11 @@ class EntitySpan(NamedTuple):
 def link(db: Connection, memory_seq: int, mentions: Sequence[EntityMention]) -> None:
     """Replace the mentions of a memory."""
     before = _remove_mentions(db, memory_seq)
-    linked = [(memory_seq, _find_or_add(db, mention), mention.surface) for mention in mentions]
+    resolved = [aliases.resolve(db, (mention.kind, mention.name)) for mention in mentions]
+    linked = [
+        (memory_seq, aliases.find_or_add(db, name), mention.surface)
+        for name, mention in zip(resolved, mentions, strict=True)
+    ]
     db.executemany(
         "INSERT INTO mention (memory_seq, entity_seq, surface) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", linked
     )
@@ -91,14 +83,13 @@ def _drop_unused(db: Connection, seqs: Mapping[int, aliases.Name]) -> None:
     """Remove those of the entities, and those of their aliases, that no memory mentions."""
     if not seqs:
         return
-    gone = [
-        row[0]
-        for row in db.execute(
-            "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
-            "SELECT seq FROM given WHERE NOT EXISTS (SELECT 1 FROM mention WHERE entity_seq = given.seq)",
-            (json.dumps(list(seqs)),),
-        ).fetchall()
-    ]
+    gone = list_rows(
+        db,
+        int,
+        "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        "SELECT seq FROM given WHERE NOT EXISTS (SELECT 1 FROM mention WHERE entity_seq = given.seq)",
+        (json.dumps(list(seqs)),),
+    )
     maps.forget(db, gone)
     db.executemany("DELETE FROM entity WHERE seq = ?", [(seq,) for seq in gone])
     aliases.drop_unused(db, list(seqs.values()))
@@ -106,12 +97,13 @@ def _drop_unused(db: Connection, seqs: Mapping[int, aliases.Name]) -> None:
 
 def of(db: Connection, memory_seq: int) -> list[LinkedEntity]:
     """List the entities that a memory mentions."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        LinkedEntity,
         "SELECT e.id, e.kind, e.name, m.surface FROM mention m JOIN entity e ON e.seq = m.entity_seq "
         "WHERE m.memory_seq = ? ORDER BY e.kind, e.name",
         (memory_seq,),
     )
-    return [LinkedEntity(entity_id, EntityKind(kind), name, surface) for entity_id, kind, name, surface in rows]
 
 
 def list_mentioned_names(
@@ -131,11 +123,8 @@ def list_mentioned_names(
 
 def list_named_products(db: Connection, names: Collection[str]) -> frozenset[str]:
     """Return which of some names, in canonical form, are products that memories mention."""
-    rows = db.execute(
-        "SELECT name FROM entity WHERE kind = ? AND name IN (SELECT value FROM json_each(?))",
-        (EntityKind.PRODUCT, json.dumps(list(names))),
-    )
-    return frozenset(name for (name,) in rows)
+    sought = "SELECT name FROM entity WHERE kind = ? AND name IN (SELECT value FROM json_each(?))"
+    return frozenset(list_rows(db, str, sought, (EntityKind.PRODUCT, json.dumps(list(names)))))
 
 
 def find_kinds_of_names(db: Connection, names: Collection[str]) -> dict[str, EntityKind]:
@@ -166,7 +155,9 @@ def page(
     )
     # The unary plus stops the planner from reading all mentions of an entity for every hidden memory.
     sign = "+" if filter_values else ""
-    rows = db.execute(
+    return list_rows(
+        db,
+        MentionedEntity,
         f"WITH hidden (seq) AS MATERIALIZED ({hidden}), "  # noqa: S608 - constant text
         # Counting all mentions and subtracting the hidden ones is ten times as fast as checking every memory.
         "seen (seq, mentions) AS (SELECT entity_seq, CAST(sum(memories) AS BIGINT) FROM ("
@@ -178,7 +169,6 @@ def page(
         "WHERE CAST(? AS BIGINT) IS NULL OR (s.mentions, e.seq) < (?, ?) ORDER BY s.mentions DESC, e.seq DESC LIMIT ?",
         (*values, *filter_values, *filter_values, below and below[0], *(below or (None, None)), limit),
     )
-    return _to_entities(rows)
 
 
 def get(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEntity | None:
@@ -211,35 +201,40 @@ def list_aliases(db: Connection, viewer: Viewer, entity: MentionedEntity) -> lis
 
 def list_mentioning(db: Connection, viewer: Viewer, entity_seq: int, limit: int, before: int | None) -> list[Memory]:
     """List the visible memories that mention an entity, newest first, below a row number."""
-    clause, values = condition(Filter(viewer=viewer))
-    clause += " AND seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?)"
-    return select_newest(db, clause, (*values, entity_seq), limit, before)
+    mentioning = "seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?)"
+    return select_newest(db, Filter(viewer=viewer), limit, before, mentioning, (entity_seq,))
 
 
 def newest(db: Connection, entity_seq: int, limit: int) -> list[int]:
     """List the newest memories that mention an entity, by row number, including archived ones."""
-    rows = db.execute(
-        "SELECT memory_seq FROM mention WHERE entity_seq = ? ORDER BY memory_seq DESC LIMIT ?", (entity_seq, limit)
+    return list_rows(
+        db,
+        int,
+        "SELECT memory_seq FROM mention WHERE entity_seq = ? ORDER BY memory_seq DESC LIMIT ?",
+        (entity_seq, limit),
     )
-    return [row[0] for row in rows]
 
 
 def span(db: Connection, viewer: Viewer, entity_seq: int) -> EntitySpan:
     """Return the first and last time of the visible memories about an entity."""
     clause, values = condition(Filter(viewer=viewer))
-    row = db.execute(
+    spans = list_rows(
+        db,
+        EntitySpan,
         f"SELECT min(occurred_at), max(occurred_at) FROM memory WHERE {clause} "  # noqa: S608 - constant text
         "AND seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?)",
         (*values, entity_seq),
-    ).fetchone()
-    return EntitySpan(*row)
+    )
+    return spans[0]
 
 
 def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[MentionedEntity]:
     """List the entities that are mentioned together with the given entities, most often first."""
     visible, values = _visible(viewer)
     listed = json.dumps(list(entity_seqs))
-    rows = db.execute(
+    return list_rows(
+        db,
+        MentionedEntity,
         "WITH seen (seq, mentions) AS (SELECT o.entity_seq, count(DISTINCT m.memory_seq) FROM mention m "  # noqa: S608
         "JOIN mention o ON o.memory_seq = m.memory_seq "
         "WHERE m.entity_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
@@ -249,7 +244,6 @@ def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: in
         "ORDER BY s.mentions DESC, e.seq LIMIT ?",
         (listed, listed, *values, limit),
     )
-    return _to_entities(rows)
 
 
 def mention_counts(db: Connection, viewer: Viewer, entity_seqs: Sequence[int]) -> dict[int, int]:
@@ -263,7 +257,9 @@ def mention_counts(db: Connection, viewer: Viewer, entity_seqs: Sequence[int]) -
 def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[EntityTie]:
     """List which of the given entities are mentioned together, most often first."""
     visible, values = _visible(viewer)
-    rows = db.execute(
+    return list_rows(
+        db,
+        EntityTie,
         "WITH wanted (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "  # noqa: S608 - constant text
         "SELECT m.entity_seq, o.entity_seq, count(*) FROM mention m "
         "JOIN mention o ON o.memory_seq = m.memory_seq AND o.entity_seq > m.entity_seq "
@@ -272,7 +268,6 @@ def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int)
         "GROUP BY m.entity_seq, o.entity_seq ORDER BY count(*) DESC, m.entity_seq, o.entity_seq LIMIT ?",
         (json.dumps(list(entity_seqs)), *values, limit),
     )
-    return [EntityTie(*row) for row in rows]
 
 
 def count(db: Connection) -> int:
@@ -315,20 +310,11 @@ def _beyond_ascii(db: Connection, folded: str) -> list[int]:
 
 def _select_named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) -> list[MentionedEntity]:
     visible, visible_values = _visible(viewer)
-    rows = db.execute(
+    return list_rows(
+        db,
+        MentionedEntity,
         f"WITH wanted AS (SELECT seq, id, kind, name FROM entity WHERE {which}) "  # noqa: S608 - constant text
         "SELECT e.seq, min(e.id), min(e.kind), min(e.name), count(*) FROM wanted e "
         f"JOIN mention m ON m.entity_seq = e.seq WHERE {visible} GROUP BY e.seq ORDER BY count(*) DESC, e.seq",
         (*values, *visible_values),
     )
-    return _to_entities(rows)
-
-
-def _to_entities(rows: Any) -> list[MentionedEntity]:
-    return [
-        MentionedEntity(seq, entity_id, EntityKind(kind), name, count) for seq, entity_id, kind, name, count in rows
-    ]
-
-
-def _find_or_add(db: Connection, mention: EntityMention) -> int:
-    return aliases.find_or_add(db, aliases.resolve(db, (mention.kind, mention.name)))

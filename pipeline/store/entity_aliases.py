@@ -15,6 +15,7 @@ from ulid import ULID
 from pipeline.records import EntityKind, ScopeKind, Stage
 from pipeline.records.digestion import EntityMention
 from pipeline.store import maps, work
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from
 
 Name = tuple[EntityKind, str]
@@ -153,13 +154,14 @@ def _merge_first_name(db: Connection, first: str) -> None:
 
 
 def _list_full_names(db: Connection, first: str) -> list[str]:
-    rows = db.execute(
+    return list_rows(
+        db,
+        str,
         "SELECT e.name FROM entity e WHERE e.kind = ? AND e.name > ? AND e.name < ? AND EXISTS ("  # noqa: S608
         "SELECT 1 FROM mention m JOIN memory ON memory.seq = m.memory_seq WHERE m.entity_seq = e.seq "
         f"AND memory.scope_kind = '{ScopeKind.WORKSPACE}' AND {may_be_derived_from()}) LIMIT 2",
         (EntityKind.PERSON, f"{first} ", f"{first}!"),
     )
-    return [name for (name,) in rows]
 
 
 def _fold(name: str) -> str:
@@ -195,21 +197,16 @@ def find_spelled_name(surface: str, names: Sequence[Name]) -> Name | None:
 
 def find_or_add(db: Connection, name: Name) -> int:
     """Return an entity's row number; add the entity if it is new."""
-    return _find_seq(db, name) or _insert(db, name)
+    new = "INSERT INTO entity (id, kind, name) VALUES (?, ?, ?) RETURNING seq"
+    return _find_seq(db, name) or int(db.execute(new, (str(ULID()), *name)).fetchone()[0])
 
 
 def _find_seq(db: Connection, name: Name) -> int | None:
-    row = db.execute("SELECT seq FROM entity WHERE kind = ? AND name = ?", name).fetchone()
-    return None if row is None else int(row[0])
+    return find_row(db, int, "SELECT seq FROM entity WHERE kind = ? AND name = ?", name)
 
 
 def _list_surfaces(db: Connection, entity_seq: int) -> list[tuple[int, str]]:
     return db.execute("SELECT memory_seq, surface FROM mention WHERE entity_seq = ?", (entity_seq,)).fetchall()
-
-
-def _insert(db: Connection, name: Name) -> int:
-    new = "INSERT INTO entity (id, kind, name) VALUES (?, ?, ?) RETURNING seq"
-    return int(db.execute(new, (str(ULID()), *name)).fetchone()[0])
 
 
 def _rename(db: Connection, seq: int, name: Name) -> int:

@@ -6,8 +6,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind
-from pipeline.store import row_hashes
-from pipeline.store.memories import select, select_one
+from pipeline.store.memories import select, select_one, set_columns
+from pipeline.store.rows import escape_like, join_conditions, list_rows
 from pipeline.store.visibility import visible_to_condition
 
 _KNOWN = "archived_at IS NULL AND candidate = 0"
@@ -57,24 +57,22 @@ def page(
     db: Connection, scope: Scope, subject: str | None, as_of: str | None, limit: int, before_seq: int | None
 ) -> list[Memory]:
     """List facts newest first, of one subject or all; with `as_of`, only facts that were valid then."""
-    clauses = ["subject IS NOT NULL", "scope_kind = ?", "scope_id = ?", "archived_at IS NULL", "candidate = 0"]
-    values: list[str | int] = [scope.kind, scope.id or ""]
-    if subject is not None:
-        clauses.append("subject = ?")
-        values.append(subject)
-    if as_of is not None:
-        clauses.append("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)")
-        values.extend((as_of, as_of))
-    if before_seq is not None:
-        clauses.append("seq < ?")
-        values.append(before_seq)
-    return select(db, f"{' AND '.join(clauses)} ORDER BY seq DESC LIMIT ?", (*values, limit))
+    chosen, values = join_conditions(
+        {
+            "scope_kind = ?": scope.kind,
+            "scope_id = ?": scope.id or "",
+            "subject = ?": subject,
+            "valid_from <= ?": as_of,
+            "(valid_to IS NULL OR valid_to > ?)": as_of,
+            "seq < ?": before_seq,
+        }
+    )
+    return select(db, f"subject IS NOT NULL AND {_KNOWN} AND {chosen} ORDER BY seq DESC LIMIT ?", (*values, limit))
 
 
 def close(db: Connection, seq: int, valid_to: str | None, at: str) -> None:
     """Set the end of a fact's validity; None means no end."""
-    db.execute("UPDATE memory SET valid_to = ?, updated_at = ? WHERE seq = ?", (valid_to, at, seq))
-    row_hashes.update_on_commit(db, seq)
+    set_columns(db, seq, "valid_to = ?, updated_at = ?", (valid_to, at))
 
 
 def repeats(db: Connection, fact: Memory, after: str) -> list[tuple[str, str]]:
@@ -98,12 +96,13 @@ def move_repeats(db: Connection, seq: int, to_seq: int, after: str) -> None:
 
 def keys(db: Connection, scope: Scope) -> list[FactKey]:
     """List the keys of a scope."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        FactKey,
         "SELECT DISTINCT subject, attribute FROM memory WHERE subject IS NOT NULL "
         "AND scope_kind = ? AND scope_id = ? AND archived_at IS NULL AND candidate = 0",
         (scope.kind, scope.id or ""),
     )
-    return [FactKey(*row) for row in rows]
 
 
 def find_named_in(db: Connection, text: str, moment: str) -> list[Memory]:
@@ -173,8 +172,9 @@ def page_subjects(
     Facts that are private to other people are left out.
     """
     holds_words = "".join(" AND content LIKE ? ESCAPE '\\'" for _ in words)
-    rows = db.execute(
-        # Steps from name to name on the index, so a subject costs the same with one value or ten thousand.
+    return list_rows(
+        db,
+        FactSubject,
         "WITH RECURSIVE name (subject) AS ("  # noqa: S608 - constant text
         "SELECT min(subject) FROM memory WHERE subject > coalesce((SELECT subject FROM memory WHERE seq = ?), '') "
         "UNION ALL SELECT (SELECT min(subject) FROM memory WHERE subject > name.subject) FROM name "
@@ -183,9 +183,8 @@ def page_subjects(
         f"(SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN} AND {visible_to_condition(person)}"
         f"{holds_words} LIMIT 1) AS found "
         "FROM name WHERE subject IS NOT NULL) named WHERE found IS NOT NULL LIMIT ?",
-        (before, *(f"%{_escape_like(word)}%" for word in words), limit),
+        (before, *(f"%{escape_like(word)}%" for word in words), limit),
     )
-    return [FactSubject(*row) for row in rows]
 
 
 def list_current(db: Connection, subject: str, moment: str, limit: int, person: str | None = None) -> list[Memory]:
@@ -286,7 +285,3 @@ def _about(subject: str, key: ScopedKey | None, person: str | None) -> tuple[str
 
 def _values(key: FactKey, scope: Scope) -> tuple[str, str, str, str]:
     return key.subject, key.attribute, scope.kind, scope.id or ""
-
-
-def _escape_like(word: str) -> str:
-    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

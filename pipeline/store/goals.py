@@ -17,8 +17,8 @@ _DUE_FIRST = (
 
 def page(db: Connection, viewer: Viewer, status: str | None, limit: int, before: int | None) -> list[Memory]:
     """List goals newest first, of one status or all."""
-    clause, values = condition(Filter(kinds=(Kind.GOAL,), viewer=viewer))
-    return select_newest(db, f"{clause} AND {_STATUS} = coalesce(?, {_STATUS})", (*values, status), limit, before)
+    goals = Filter(kinds=(Kind.GOAL,), viewer=viewer)
+    return select_newest(db, goals, limit, before, f"{_STATUS} = coalesce(?, {_STATUS})", (status,))
 
 
 def list_unfinished(db: Connection, viewer: Viewer, limit: int) -> list[Memory]:

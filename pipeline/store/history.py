@@ -10,7 +10,7 @@ from typing import Any
 from ulid import ULID
 
 from pipeline.records import HistoryEntry
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, find_row
 
 # A context variable, since many kinds of changes end here, and each request belongs to one person.
 _author: ContextVar[str | None] = ContextVar("author", default=None)
@@ -53,7 +53,7 @@ _ENTRIES = Rows(HistoryEntry, "history")
 
 def of(db: Connection, memory_seq: int) -> list[HistoryEntry]:
     """List a memory's earlier states, oldest first."""
-    return _ENTRIES.read_all(db.execute(f"{_ENTRIES.select} WHERE memory_seq = ? ORDER BY seq", (memory_seq,)))
+    return _ENTRIES.fetch(db, "WHERE memory_seq = ? ORDER BY seq", (memory_seq,))
 
 
 def page(db: Connection, memory_seq: int, limit: int, before: int | None) -> list[tuple[int, HistoryEntry]]:
@@ -67,17 +67,19 @@ def page(db: Connection, memory_seq: int, limit: int, before: int | None) -> lis
 
 def find_last(db: Connection, memory_seq: int, event: str) -> int:
     """Return the row number of the last entry of an event, 0 if there is none."""
-    row = db.execute("SELECT max(seq) FROM history WHERE memory_seq = ? AND event = ?", (memory_seq, event)).fetchone()
-    return int(row[0] or 0)
+    return (
+        find_row(db, int, "SELECT max(seq) FROM history WHERE memory_seq = ? AND event = ?", (memory_seq, event)) or 0
+    )
 
 
 def text_after(db: Connection, memory_seq: int, seq: int) -> str | None:
     """Return a memory's text between a history entry and the next edit, None if no edit followed."""
-    row = db.execute(
+    return find_row(
+        db,
+        str,
         "SELECT content FROM history WHERE memory_seq = ? AND seq > ? AND event = 'edited' ORDER BY seq LIMIT 1",
         (memory_seq, seq),
-    ).fetchone()
-    return None if row is None else row[0]
+    )
 
 
 def count(db: Connection, memory_seq: int) -> int:

@@ -68,28 +68,25 @@ def page(
     person: str | None = None,
 ) -> list[HookRun]:
     """List a person's runs, the latest first, below a row number; of one workspace or session, or of all."""
-    rows = db.execute(
-        f"{_RUNS.select} WHERE seq < ? AND (CAST(? AS TEXT) IS NULL OR workspace = ?) "
+    return _RUNS.fetch(
+        db,
+        f"WHERE seq < ? AND (CAST(? AS TEXT) IS NULL OR workspace = ?) "
         f"AND (CAST(? AS TEXT) IS NULL OR session_id = ?) AND {named_by_condition('session_id', person)} "
         "ORDER BY seq DESC LIMIT ?",
         (2**62 if before is None else before, workspace, workspace, session_id, session_id, limit),
     )
-    return _RUNS.read_all(rows)
 
 
 def get(db: Connection, seq: int) -> HookRun | None:
     """Return a run."""
-    row = db.execute(f"{_RUNS.select} WHERE seq = ?", (seq,)).fetchone()
-    return _RUNS.find(row)
+    return _RUNS.fetch_one(db, "WHERE seq = ?", (seq,))
 
 
 def find_next(db: Connection, run: HookRun) -> HookRun | None:
     """Return the next run of the same event in a session."""
-    row = db.execute(
-        f"{_RUNS.select} WHERE session_id = ? AND event = ? AND seq > ? ORDER BY seq LIMIT 1",
-        (run.session_id, run.event, run.seq),
-    ).fetchone()
-    return _RUNS.find(row)
+    return _RUNS.fetch_one(
+        db, "WHERE session_id = ? AND event = ? AND seq > ? ORDER BY seq LIMIT 1", (run.session_id, run.event, run.seq)
+    )
 
 
 def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str], bool] | None = None) -> None:

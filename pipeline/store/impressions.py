@@ -10,7 +10,7 @@ from ulid import ULID
 
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store.memories import select, select_newest
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, find_row, list_rows
 from pipeline.store.visibility import condition
 from pipeline.times import utc_now
 
@@ -54,23 +54,22 @@ def add(db: Connection, impressions: Sequence[Impression]) -> None:
 
 def get(db: Connection, impression_id: str) -> Impression | None:
     """Return an impression by id."""
-    row = db.execute(f"{_IMPRESSIONS.select} WHERE id = ?", (impression_id,)).fetchone()
-    return _IMPRESSIONS.find(row)
+    return _IMPRESSIONS.fetch_one(db, "WHERE id = ?", (impression_id,))
 
 
 def list_unanswered(db: Connection, session_id: str) -> list[Impression]:
     """List the impressions of a session without a report."""
-    rows = db.execute(f"{_IMPRESSIONS.select} WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
-    return _IMPRESSIONS.read_all(rows)
+    return _IMPRESSIONS.fetch(db, "WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
 
 
 def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | None:
     """Return when a session was first shown a memory."""
-    row = db.execute(
+    return find_row(
+        db,
+        str,
         "SELECT min(at) FROM impression WHERE memory_seq = ? AND session_id = ? AND withheld = 0",
         (memory_seq, session_id),
-    ).fetchone()
-    return None if row[0] is None else str(row[0])
+    )
 
 
 def answer(db: Connection, impression_id: str, note: str | None, at: str, *, followed: bool) -> None:
@@ -100,8 +99,7 @@ def tally(db: Connection, memory_seq: int) -> Tally:
 
 def latest(db: Connection, memory_seq: int, limit: int) -> list[Impression]:
     """List a memory's last impressions, the latest first."""
-    rows = db.execute(f"{_IMPRESSIONS.select} WHERE memory_seq = ? ORDER BY seq DESC LIMIT ?", (memory_seq, limit))
-    return _IMPRESSIONS.read_all(rows)
+    return _IMPRESSIONS.fetch(db, "WHERE memory_seq = ? ORDER BY seq DESC LIMIT ?", (memory_seq, limit))
 
 
 def purge(db: Connection, memory_seq: int) -> None:
@@ -122,8 +120,8 @@ _WHOLE_LESSON = "lower(content || details || coalesce(anchor, ''))"
 
 def page_lessons(db: Connection, viewer: Viewer, words: Sequence[str], limit: int, before: int | None) -> list[Memory]:
     """List lessons that contain each of the words, newest first, below a row number."""
-    clause, values = _select_lessons_holding(viewer, words)
-    return select_newest(db, clause, values, limit, before)
+    clause, values = _select_containing(words)
+    return select_newest(db, Filter(kinds=(Kind.LESSON,), viewer=viewer), limit, before, clause, values)
 
 
 def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[tuple[int, Tally]]:
@@ -136,12 +134,16 @@ def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[
             "FROM impression NOT INDEXED WHERE withheld = 0 GROUP BY memory_seq"
         )
     }
-    clause, values = _select_lessons_holding(viewer, words)
-    rows = db.execute(
-        f"SELECT seq FROM memory WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {clause}",  # noqa: S608 - constant text
-        (json.dumps(list(counts)), *values),
+    clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
+    containing, words_sought = _select_containing(words)
+    seqs = list_rows(
+        db,
+        int,
+        "SELECT seq FROM memory WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "  # noqa: S608
+        f"AND {clause} AND {containing}",
+        (json.dumps(list(counts)), *values, *words_sought),
     )
-    return [(seq, counts[seq]) for (seq,) in rows]
+    return [(seq, counts[seq]) for seq in seqs]
 
 
 def list_lessons_mentioning(db: Connection, viewer: Viewer, words: Sequence[str], limit: int) -> list[Memory]:
@@ -154,11 +156,10 @@ def list_lessons_mentioning(db: Connection, viewer: Viewer, words: Sequence[str]
     return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (*values, limit))
 
 
-def _select_lessons_holding(viewer: Viewer, words: Sequence[str]) -> tuple[str, list[str]]:
-    clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
+def _select_containing(words: Sequence[str]) -> tuple[str, list[str]]:
     # Unlike LIKE, instr has no wildcards; lower() folds ASCII only, and so does this code.
-    words = [word.translate(_LOWER) for word in words]
-    return clause + f" AND instr(lower({_LESSON_TEXT}), ?) > 0" * len(words), [*values, *words]
+    contains = f" AND instr(lower({_LESSON_TEXT}), ?) > 0"
+    return f"true{contains * len(words)}", [word.translate(_LOWER) for word in words]
 
 
 def make_impressions(

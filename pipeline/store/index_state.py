@@ -8,6 +8,7 @@ from ulid import ULID
 
 from pipeline.store import meta
 from pipeline.store.database import wake_on_commit
+from pipeline.store.rows import find_row, list_rows
 
 # Turns outside of the segment are split into words by every process that searches, so they are limited.
 MOST_TAIL_TURNS = 4_000
@@ -92,12 +93,13 @@ def outdate_embedding(db: Connection, memory_seq: int) -> None:
 
 def list_outdated(db: Connection, seqs: Sequence[int]) -> list[int]:
     """List which of some memories have vectors of an earlier text."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        int,
         "SELECT memory_seq FROM embedding WHERE passages = 0 "
         "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(list(seqs)),),
     )
-    return [row[0] for row in rows]
 
 
 def forget_embedding(db: Connection, memory_seq: int) -> None:
@@ -112,8 +114,7 @@ def list_expected_passages(db: Connection, model: str) -> dict[int, int]:
 
 def count_expected_passages(db: Connection, model: str) -> int:
     """Count the expected passages."""
-    total = db.execute("SELECT coalesce(sum(passages), 0) FROM embedding WHERE model = ?", (model,)).fetchone()[0]
-    return int(total)
+    return find_row(db, int, "SELECT sum(passages) FROM embedding WHERE model = ?", (model,)) or 0
 
 
 def find_serving_model(db: Connection) -> str | None:
@@ -147,7 +148,9 @@ def count_embedded_by(db: Connection) -> dict[str, int]:
 
 def list_unembedded(db: Connection, model: str) -> list[int]:
     """List memories that this model has not embedded and that are not queued for it."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        int,
         """
         SELECT seq FROM memory
         WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.memory_seq = memory.seq AND e.model = ?)
@@ -155,4 +158,3 @@ def list_unembedded(db: Connection, model: str) -> list[int]:
         """,
         (model,),
     )
-    return [row[0] for row in rows]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pipeline.records import Kind, Memory, Source, Trust
 from pipeline.store import memories, meta
+from pipeline.store.rows import find_row, has_row, list_rows
 
 # The start of the names of sources of native memories and rule files; the tool's name follows, then a colon.
 NATIVE_PREFIX = "memory:"
@@ -53,7 +54,9 @@ class Link:
 
 def sources(db: Connection, limit: int, before: int | None) -> list[SourceSummary]:
     """List the sources with items, the newest first, below the first row of a source."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        SourceSummary,
         """
         SELECT first, source, items, (
             SELECT count(DISTINCT l.memory_seq) FROM ingest_item i JOIN ingest_memory l ON l.item_seq = i.seq
@@ -65,7 +68,6 @@ def sources(db: Connection, limit: int, before: int | None) -> list[SourceSummar
         """,
         (before if before is not None else 2**62, limit),
     )
-    return [SourceSummary(*row) for row in rows]
 
 
 def items(db: Connection, source: str, limit: int, after: int | None) -> list[KnownItem]:
@@ -73,19 +75,21 @@ def items(db: Connection, source: str, limit: int, after: int | None) -> list[Kn
 
     An item has no digest if another machine's checkout hid one of its memories: it must be offered again.
     """
-    rows = db.execute(
+    return list_rows(
+        db,
+        KnownItem,
         f"SELECT seq, key, CASE WHEN EXISTS ({_HIDDEN}) THEN '' ELSE digest END, "  # noqa: S608 - constant text
         "(SELECT count(*) FROM ingest_memory WHERE item_seq = ingest_item.seq AND given = 1) "
         "FROM ingest_item WHERE source = ? AND digest <> '' AND seq > ? ORDER BY seq LIMIT ?",
         (source, after or 0, limit),
     )
-    return [KnownItem(*row) for row in rows]
 
 
 def find(db: Connection, source: str, key: str) -> KnownItem | None:
     """Find an item, forgotten or not."""
-    row = db.execute("SELECT seq, key, digest FROM ingest_item WHERE source = ? AND key = ?", (source, key)).fetchone()
-    return None if row is None else KnownItem(*row)
+    return find_row(
+        db, KnownItem, "SELECT seq, key, digest FROM ingest_item WHERE source = ? AND key = ?", (source, key)
+    )
 
 
 def put(db: Connection, source: str, key: str, digest: str, at: str) -> int:
@@ -114,39 +118,44 @@ def link(db: Connection, item_seq: int, name: str, memory_seq: int) -> None:
 
 def link_as(db: Connection, item_seq: int, name: str, memory_id: str, content_hash: str) -> bool:
     """Link the memory with an id to a text of an item if it has that text; return whether it does."""
-    cursor = db.execute(
-        "INSERT INTO ingest_memory (item_seq, hash, memory_seq, given) "
-        "SELECT ?, ?, seq, 1 FROM memory WHERE id = ? AND content_hash = ? "
-        "ON CONFLICT (item_seq, hash) DO UPDATE SET memory_seq = excluded.memory_seq, given = 1",
-        (item_seq, name, memory_id, content_hash),
+    return (
+        db.execute(
+            "INSERT INTO ingest_memory (item_seq, hash, memory_seq, given) "
+            "SELECT ?, ?, seq, 1 FROM memory WHERE id = ? AND content_hash = ? "
+            "ON CONFLICT (item_seq, hash) DO UPDATE SET memory_seq = excluded.memory_seq, given = 1",
+            (item_seq, name, memory_id, content_hash),
+        ).rowcount
+        == 1
     )
-    return cursor.rowcount == 1
 
 
 def release(db: Connection, item_seq: int, but: Collection[str]) -> list[int]:
     """Drop an item's links except for some texts; return the row numbers of the unlinked memories."""
     kept_names = json.dumps(list(but))
-    rows = db.execute(
+    return list_rows(
+        db,
+        int,
         "UPDATE ingest_memory SET given = 0 WHERE item_seq = ? AND given = 1 "
         "AND hash NOT IN (SELECT value FROM json_each(?)) RETURNING memory_seq",
         (item_seq, kept_names),
-    ).fetchall()
-    return [row[0] for row in rows]
+    )
 
 
 def find_known(db: Connection, names: Iterable[str]) -> set[str]:
     """Return which of some texts have, or had, a memory."""
-    rows = db.execute(
-        "SELECT DISTINCT hash FROM ingest_memory WHERE hash IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(names)),),
+    return set(
+        list_rows(
+            db,
+            str,
+            "SELECT DISTINCT hash FROM ingest_memory WHERE hash IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(names)),),
+        )
     )
-    return {row[0] for row in rows}
 
 
 def of_text(db: Connection, name: str) -> list[Link]:
     """List the memories that represent, or represented, a text of any item."""
-    rows = db.execute("SELECT DISTINCT memory_seq, archived_at FROM ingest_memory WHERE hash = ?", (name,))
-    return [Link(*row) for row in rows]
+    return list_rows(db, Link, "SELECT DISTINCT memory_seq, archived_at FROM ingest_memory WHERE hash = ?", (name,))
 
 
 def is_hidden_by_another(db: Connection, item_seq: int, memory_seq: int | None = None) -> bool:
@@ -154,12 +163,12 @@ def is_hidden_by_another(db: Connection, item_seq: int, memory_seq: int | None =
 
     Memories that a person archived stay archived on every machine.
     """
-    row = db.execute(
+    return has_row(
+        db,
         "SELECT 1 FROM ingest_item WHERE seq = ?1 "  # noqa: S608 - constant text
         f"AND EXISTS ({_HIDDEN} AND (CAST(?2 AS BIGINT) IS NULL OR m.seq = ?2))",
         (item_seq, memory_seq),
-    ).fetchone()
-    return row is not None
+    )
 
 
 def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
@@ -179,14 +188,13 @@ def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
 
 def list_left_behind(db: Connection, source: str) -> list[tuple[int, str]]:
     """List the active documents of a source that are in no item any more, each with the name of its text."""
-    rows = db.execute(
+    return db.execute(
         "SELECT m.seq, max(l.hash) FROM ingest_item i JOIN ingest_memory l ON l.item_seq = i.seq "
         "JOIN memory m ON m.seq = l.memory_seq WHERE i.source = ? AND m.archived_at IS NULL AND m.kind = ? "
         "AND m.source = ? AND NOT EXISTS (SELECT 1 FROM ingest_memory g WHERE g.memory_seq = m.seq AND g.given = 1) "
         "GROUP BY m.seq ORDER BY m.seq",
         (source, Kind.DOCUMENT, Source.IMPORT),
-    )
-    return [(seq, name) for seq, name in rows]
+    ).fetchall()
 
 
 def is_fresh(db: Connection, seq: int, source: str) -> bool:
@@ -202,12 +210,12 @@ def is_fresh(db: Connection, seq: int, source: str) -> bool:
 
 def is_own(db: Connection, seq: int, item_seq: int) -> bool:
     """Return whether a memory represents only texts of one item."""
-    row = db.execute(
+    return has_row(
+        db,
         f"SELECT 1 FROM memory WHERE seq = ?1 AND source = ?3 AND {_UNTOUCHED} AND NOT EXISTS "  # noqa: S608 - constant text
         "(SELECT 1 FROM ingest_memory l WHERE l.memory_seq = ?1 AND l.given = 1 AND l.item_seq <> ?2)",
         (seq, item_seq, Source.IMPORT),
-    ).fetchone()
-    return row is not None
+    )
 
 
 def record_archived(db: Connection, seqs: Iterable[int], at: str) -> None:
@@ -242,12 +250,15 @@ def record_restored(db: Connection, seq: int) -> None:
 
 def list_synced(db: Connection, seqs: Sequence[int]) -> set[int]:
     """Return which of some memories are kept in sync with an item."""
-    rows = db.execute(
-        "SELECT memory_seq FROM ingest_memory WHERE given = 1 "
-        "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
-        (json.dumps(list(seqs)),),
+    return set(
+        list_rows(
+            db,
+            int,
+            "SELECT memory_seq FROM ingest_memory WHERE given = 1 "
+            "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+            (json.dumps(list(seqs)),),
+        )
     )
-    return {row[0] for row in rows}
 
 
 class NativeOrigin(NamedTuple):
@@ -273,13 +284,14 @@ def list_native_origins(db: Connection, seqs: Sequence[int]) -> dict[int, set[Na
 
 def list_rule_statements(db: Connection, limit: int) -> list[int]:
     """List the active memories of the indexed rule files."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        int,
         "SELECT DISTINCT m.seq FROM ingest_item i JOIN ingest_memory l ON l.item_seq = i.seq AND l.given = 1 "
         "JOIN memory m ON m.seq = l.memory_seq WHERE i.source >= ? AND i.source < ? AND i.digest <> '' "
         "AND m.archived_at IS NULL ORDER BY m.seq LIMIT ?",
         (*_range_of(f"{NATIVE_PREFIX}{RULES_TOOL}:"), limit),
     )
-    return [row[0] for row in rows]
 
 
 def _range_of(prefix: str) -> tuple[str, str]:

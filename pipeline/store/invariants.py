@@ -13,6 +13,7 @@ from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
 from pipeline.store import changes, meta
 from pipeline.store.driver import sqlite_errors
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.work import DIGESTION_STAGES
 
 # Number of violating rows to process per batch.
@@ -143,8 +144,10 @@ GIVEN: tuple[Given, ...] = (
 
 def list_broken_rows(db: Connection, rule: Derived) -> list[Key]:
     """Return the keys of some rows that violate a rule."""
-    rows = db.execute(f"SELECT {', '.join(rule.key)} FROM {rule.table} WHERE {rule.broken} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
-    return [tuple(row) for row in rows]
+    return db.execute(
+        f"SELECT {', '.join(rule.key)} FROM {rule.table} WHERE {rule.broken} LIMIT ?",  # noqa: S608 - constant text
+        (BATCH,),
+    ).fetchall()
 
 
 def remove_rows(db: Connection, keys: Sequence[Key], rule: Derived) -> int:
@@ -162,17 +165,17 @@ def list_named_rows(db: Connection, rule: Given) -> list[str]:
 def list_lost_mentions(db: Connection) -> list[int]:
     """Return some row numbers with mentions but without a memory."""
     condition = _is_gone("mention.memory_seq")
-    rows = db.execute(f"SELECT DISTINCT memory_seq FROM mention WHERE {condition} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
-    return [row[0] for row in rows]
+    return list_rows(db, int, f"SELECT DISTINCT memory_seq FROM mention WHERE {condition} LIMIT ?", (BATCH,))  # noqa: S608
 
 
 def list_segment_only(db: Connection) -> list[int]:
     """List the memories that only the segment makes searchable."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        int,
         "SELECT seq FROM memory WHERE archived_at IS NULL AND candidate = 0 "
-        "AND NOT EXISTS (SELECT 1 FROM tail WHERE tail.seq = memory.seq)"
+        "AND NOT EXISTS (SELECT 1 FROM tail WHERE tail.seq = memory.seq)",
     )
-    return [row[0] for row in rows]
 
 
 def list_ahead_of_log(db: Connection) -> list[str]:
@@ -211,7 +214,6 @@ def damage(db: Connection) -> list[str]:
 
 def last_counts(db: Connection, job: str) -> Mapping[str, int]:
     """Return the counts of the last finished run of a job."""
-    row = db.execute(
-        "SELECT counts FROM job_run WHERE name = ? AND ended_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (job,)
-    ).fetchone()
-    return {} if row is None else json.loads(row[0])
+    newest = "SELECT counts FROM job_run WHERE name = ? AND ended_at IS NOT NULL ORDER BY seq DESC LIMIT 1"
+    counts: Mapping[str, int] = json.loads(find_row(db, str, newest, (job,)) or "{}")
+    return counts

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pipeline.records import Kind, Memory, ScopeKind, Source
 from pipeline.store.memories import select
+from pipeline.store.rows import find_row, has_row, join_conditions
 from pipeline.store.visibility import visible_to_condition
 
 # For longer sessions the exact number of memories does not matter.
@@ -108,19 +109,18 @@ def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
             "(SELECT seq FROM entity WHERE id = ? OR name = ? OR lower(name) = ?))"
         )
         values += [sought.entity, sought.entity, sought.entity.lower()]
-    for clause, value in (
-        ("kind = ?", sought.kind),
-        ("source = ?", sought.source),
-        ("scope_id = ?", sought.owner),
-        ("instr(tags, ?) > 0", None if sought.tag is None else f'"{sought.tag}"'),
-        ("session_id = ?", sought.session_id),
-        ("occurred_at >= ?", sought.since),
-        ("occurred_at < ?", sought.until),
-    ):
-        if value is not None:
-            parts.append(clause)
-            values.append(value)
-    return " AND ".join(parts), values
+    chosen, chosen_values = join_conditions(
+        {
+            "kind = ?": sought.kind,
+            "source = ?": sought.source,
+            "scope_id = ?": sought.owner,
+            "instr(tags, ?) > 0": None if sought.tag is None else f'"{sought.tag}"',
+            "session_id = ?": sought.session_id,
+            "occurred_at >= ?": sought.since,
+            "occurred_at < ?": sought.until,
+        }
+    )
+    return " AND ".join([*parts, chosen]), [*values, *chosen_values]
 
 
 def _follows_time(sought: JournalQuery) -> bool:
@@ -211,20 +211,24 @@ def _by_kind(db: Connection, where: str) -> Counter[str]:
 
 def count_current_facts(db: Connection, moment: str) -> int:
     """Count the keys that have a value at a time, in all scopes."""
-    row = db.execute(
-        "SELECT count(*) FROM (SELECT DISTINCT subject, attribute, scope_kind, scope_id FROM memory "
-        "WHERE subject IS NOT NULL AND archived_at IS NULL AND candidate = 0 "
-        "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)) facts",
-        (moment, moment),
-    ).fetchone()
-    return int(row[0])
+    return (
+        find_row(
+            db,
+            int,
+            "SELECT count(*) FROM (SELECT DISTINCT subject, attribute, scope_kind, scope_id FROM memory "
+            "WHERE subject IS NOT NULL AND archived_at IS NULL AND candidate = 0 "
+            "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)) facts",
+            (moment, moment),
+        )
+        or 0
+    )
 
 
 def has_agent_writers(db: Connection, latest: int) -> bool:
     """Return whether an agent ever started a session here, or wrote one of the latest memories."""
-    row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM agent_session) OR EXISTS (SELECT 1 FROM memory "
+    return has_row(
+        db,
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM agent_session) OR EXISTS (SELECT 1 FROM memory "
         "WHERE seq > (SELECT max(seq) FROM memory) - ? AND source IN ('agent', 'ambient'))",
         (latest,),
-    ).fetchone()
-    return bool(row[0])
+    )

@@ -8,7 +8,7 @@ import time
 from sqlite3 import Connection
 
 from pipeline.records import Stage
-from pipeline.store import index_state, memories, meta, turn_search, work
+from pipeline.store import index_state, memories, meta, turns, work
 from pipeline.store.database import wake_on_commit
 
 # Of the newest memories, or of the last queries.
@@ -50,5 +50,5 @@ def record_other_languages(db: Connection, shown_by: str, *, embed_again: bool) 
     if embed_again:
         now = time.time()
         work.add(db, memories.all_seqs(db), [Stage.EMBED], now)
-        work.add(db, sorted(turn_search.list_embedded_seqs(db)), [Stage.EMBED_TURNS], now)
+        work.add(db, sorted(turns.list_embedded_seqs(db)), [Stage.EMBED_TURNS], now)
     wake_on_commit(db, None)

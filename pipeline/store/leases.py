@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from sqlite3 import Connection
-from typing import Protocol
 
 from pipeline.errors import ReverieError, StoreBusy
 from pipeline.store import meta
-from pipeline.store.database import Database
+from pipeline.store.database import Tables
+from pipeline.store.home_values import HomeValues, workspace_values
 
 LEASE_S = 30.0
 # The share of a lease's time after which it is renewed.
@@ -28,47 +28,11 @@ PREFIX = "lease."
 log = logging.getLogger(__name__)
 
 
-class Values(Protocol):
-    """The values in which leases are stored."""
-
-    def get(self, name: str) -> str | None:
-        """Return a value, None if it was never set."""
-
-    def begin(self, name: str, value: str) -> str:
-        """Set a value that was never set, and return the stored value."""
-
-    def replace(self, name: str, before: str, value: str) -> bool:
-        """Replace a value; return False if it is no longer the expected one."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceValues:
-    """The values of one workspace."""
-
-    database: Database
-
-    def get(self, name: str) -> str | None:
-        """Return a value, None if it was never set."""
-        with self.database.read() as db:
-            return meta.get(db, name)
-
-    def begin(self, name: str, value: str) -> str:
-        """Set a value that was never set, and return the stored value."""
-        with self.database.write() as db:
-            meta.put_if_absent(db, name, value)
-            return meta.get(db, name) or ""
-
-    def replace(self, name: str, before: str, value: str) -> bool:
-        """Replace a value; return False if it is no longer the expected one."""
-        with self.database.write() as db:
-            return meta.replace(db, name, before, value)
-
-
 @dataclass(slots=True)
 class Lease:
     """A named lease, which its holder renews."""
 
-    values: Values
+    values: HomeValues
     name: str
     owner: str = field(default_factory=lambda: secrets.token_hex(8))
     lease_s: float = LEASE_S
@@ -78,18 +42,14 @@ class Lease:
     def take(self) -> bool:
         """Take or renew the lease; return False if another holder has it."""
         now = time.time()
-        is_taken = self._put(f"{now + self.lease_s:.3f} {self.owner}", now)
+        stored = self.values.get(PREFIX + self.name)
+        until, _, holder = (stored or "").partition(" ")
+        is_free = holder in ("", self.owner) or float(until) <= now
+        text = f"{now + self.lease_s:.3f} {self.owner}"
+        is_taken = is_free and self.values.replace(PREFIX + self.name, stored, text)
         if is_taken:
             self._until = now + self.lease_s
         return is_taken
-
-    def _put(self, text: str, now: float) -> bool:
-        stored = self.values.get(PREFIX + self.name)
-        if stored is None:
-            return self.values.begin(PREFIX + self.name, text) == text
-        until, _, holder = stored.partition(" ")
-        is_free = holder in ("", self.owner) or float(until) <= now
-        return is_free and self.values.replace(PREFIX + self.name, stored, text)
 
     @property
     def is_held(self) -> bool:
@@ -127,9 +87,9 @@ def drop_leases(db: Connection) -> None:
 
 
 @contextmanager
-def hold(values: Values, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
-    """Hold a lease during a block; wait while another holder has it."""
-    lease = Lease(values, name, lease_s=lease_s)
+def hold(database: Tables, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
+    """Hold a lease of a workspace during a block; wait while another holder has it."""
+    lease = Lease(workspace_values(database), name, lease_s=lease_s)
     waiting = threading.Event()
     while not lease.take():
         waiting.wait(LOOK_S)

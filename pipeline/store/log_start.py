@@ -1,15 +1,17 @@
 """Start the operation log of a store: only a store that exchanges with other machines pays for one.
 
 The rows that exist are logged with the time at which they last changed, so that a start that is repeated makes the same
-operations, and later changes of other machines win over them.
+operations, and later changes of other machines win over them. Once a store has a log, every commit writes both, so a
+difference means that another program changed the file.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from sqlite3 import Connection
 
 from pipeline.store import clock, meta, oplog, replicated_records
 from pipeline.store.database import Database
-from pipeline.store.replicated_records import GONE, PURGE, Fields, Key
+from pipeline.store.oplog import Fold
+from pipeline.store.replicated_records import GONE, MEMORY, PURGE, Fields, Key
 from pipeline.store.scripts import run_script
 from pipeline.times import parse
 
@@ -51,7 +53,7 @@ def install_triggers(db: Connection) -> None:
 
 def _log_rows(db: Connection, keys: Sequence[Key]) -> None:
     """Log the state of records that no operation describes yet."""
-    logged, now_ms, node = oplog.fold(db, keys), clock.wall_ms(), _node(db)
+    logged, now_ms, node = oplog.fold(db, keys), clock.wall_ms(), str(meta.get(db, meta.NODE))
     states = {
         key: fields for key, fields in replicated_records.read(db, keys).items() if fields != GONE and key not in logged
     }
@@ -64,7 +66,7 @@ def _log_purges(db: Connection) -> None:
         "SELECT memory_id, max(hlc) FROM change WHERE op = 'purge' AND memory_id NOT IN (SELECT id FROM memory) "
         "AND memory_id NOT IN (SELECT memory_id FROM operation WHERE kind = 'purge') GROUP BY memory_id"
     ).fetchall()
-    node = _node(db)
+    node = str(meta.get(db, meta.NODE))
     _insert(db, [oplog.Operation(clock.with_node(hlc, node), Key(PURGE, memory_id), {}) for memory_id, hlc in rows])
 
 
@@ -74,18 +76,46 @@ def _insert(db: Connection, operations: Sequence[oplog.Operation]) -> None:
         clock.receive(db, max(operation.hlc for operation in operations))
 
 
-def _node(db: Connection) -> str:
-    return str(meta.get(db, meta.NODE))
-
-
 def _stamp(fields: Fields, node: str, now_ms: int) -> str:
     """Return the stamp of a record that last changed when its fields say so, or now if they do not."""
     try:
-        changed_ms = round(parse(_find_time(fields, _TIMES)).timestamp() * 1000)
+        changed_at = next((str(fields[name]) for name in _TIMES if name in fields), "")
+        changed_ms = round(parse(changed_at).timestamp() * 1000)
     except ValueError:
         changed_ms = now_ms
     return clock.stamp(min(changed_ms, now_ms), node)
 
 
-def _find_time(fields: Mapping[str, object], names: Iterable[str]) -> str:
-    return next((str(fields[name]) for name in names if name in fields), "")
+# Without these fields, a memory has not completely arrived yet.
+NEEDED = frozenset({"content", "kind", "source", "trust", "created_at", "occurred_at", "updated_at", "importance"})
+# Changes that only concern this machine do not update the log's time.
+_NOT_LOGGED_ALONE = frozenset({"updated_at"})
+
+
+def list_differences(db: Connection) -> list[Key]:
+    """List the keys whose rows differ from the log; empty for a valid store, and without a complete log."""
+    if not oplog.is_complete(db):
+        return []
+    differing, here = [], set(replicated_records.list_keys(db))
+    keys = sorted(here | oplog.list_all_keys(db))
+    for start in range(0, len(keys), oplog.AT_ONCE):
+        some = keys[start : start + oplog.AT_ONCE]
+        states, folds = replicated_records.read(db, some), oplog.fold(db, some)
+        for key in some:
+            if key not in states or not (key in here or _can_exist(key, folds[key], here)):
+                continue
+            fold = folds.get(key)
+            # The survivor of this merge may not have arrived yet, or may be gone.
+            if fold is not None and replicated_records.find_seq(db, fold.fields.get("merged_into")) is None:
+                fold.fields.pop("merged_into", None)
+            if oplog.difference(states[key], fold)[0].keys() - _NOT_LOGGED_ALONE:
+                differing.append(key)
+    return differing
+
+
+def _can_exist(key: Key, fold: Fold, here: set[Key]) -> bool:
+    if fold.says == GONE:
+        return False
+    if key.kind == MEMORY:
+        return fold.fields.keys() >= NEEDED
+    return all(not memory_id or Key(MEMORY, memory_id) in here for memory_id in (key.memory_id, key.other_id))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pipeline.records import OWNER, EntityKind, Filter
 from pipeline.store import meta
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.visibility import condition
 
 # The number of the visible drawing, and its time.
@@ -70,9 +71,13 @@ class MapEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class CommunityMember:
-    """An entity as its community lists it."""
+class MentionedEntity:
+    """An entity as a viewer sees it: `mentions` counts the visible memories that mention it.
 
+    In a list of related entities and of neighbors on the map, `mentions` counts the memories that mention both.
+    """
+
+    seq: int
     id: str
     kind: EntityKind
     name: str
@@ -85,17 +90,7 @@ class Community:
 
     number: int
     size: int
-    members: tuple[CommunityMember, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MapNeighbour:
-    """An entity at the other end of a drawn tie, and the number of memories that mention both."""
-
-    id: str
-    kind: EntityKind
-    name: str
-    memories: int
+    members: tuple[MentionedEntity, ...]
 
 
 def mentions(
@@ -194,12 +189,13 @@ def forget(db: Connection, entity_seqs: Sequence[int]) -> None:
 
 def list_positions(db: Connection) -> list[MapPosition]:
     """List the positions of the visible drawing, in row order."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        MapPosition,
         "SELECT entity_seq, x, y, radius, community, centrality, mentions FROM entity_place WHERE drawing = ? "
         "ORDER BY entity_seq",
         (meta.get_int(db, SHOWN),),
     )
-    return [MapPosition(*row) for row in rows]
 
 
 def list_ties(db: Connection) -> list[tuple[int, int]]:
@@ -211,22 +207,20 @@ def list_ties(db: Connection) -> list[tuple[int, int]]:
 def join_ties(db: Connection) -> str:
     """Return the ties as one text of comma-separated numbers, which is several times as fast."""
     ordered = "SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY rank"
-    row = db.execute(
-        f"SELECT group_concat(low || ',' || high) FROM ({ordered}) ordered",  # noqa: S608 - constant text
-        (meta.get_int(db, SHOWN),),
-    ).fetchone()
-    return row[0] or ""
+    joined = f"SELECT group_concat(low || ',' || high) FROM ({ordered}) ordered"  # noqa: S608 - constant text
+    return find_row(db, str, joined, (meta.get_int(db, SHOWN),)) or ""
 
 
 def list_spots(db: Connection) -> list[MapEntity]:
     """List the mapped entities that a visible memory mentions, in row order."""
     mentioned, values = _require_mention()
-    rows = db.execute(
+    return list_rows(
+        db,
+        MapEntity,
         "SELECT e.seq, e.id, e.kind, e.name, p.x, p.y, p.radius, p.community, p.centrality, p.mentions "  # noqa: S608 - constant text
         f"FROM entity_place p JOIN entity e ON e.seq = p.entity_seq WHERE p.drawing = ? AND {mentioned} ORDER BY e.seq",
         (meta.get_int(db, SHOWN), *values),
     )
-    return [MapEntity(seq, entity, EntityKind(kind), name, *rest) for seq, entity, kind, name, *rest in rows]
 
 
 def list_communities(db: Connection, members: int) -> list[Community]:
@@ -236,50 +230,55 @@ def list_communities(db: Connection, members: int) -> list[Community]:
         "WITH ranked AS (SELECT p.entity_seq, p.community, p.mentions, count(*) OVER (PARTITION BY community) AS size, "  # noqa: S608
         "row_number() OVER (PARTITION BY community ORDER BY centrality DESC, entity_seq) AS place "
         f"FROM entity_place p WHERE p.drawing = ? AND {mentioned}) "
-        "SELECT r.community, r.size, e.id, e.kind, e.name, r.mentions FROM ranked r JOIN entity e "
+        "SELECT r.community, r.size, e.seq, e.id, e.kind, e.name, r.mentions FROM ranked r JOIN entity e "
         "ON e.seq = r.entity_seq WHERE r.place <= ? ORDER BY r.community = ?, r.size DESC, r.community, r.place",
         (meta.get_int(db, SHOWN), *values, members, NO_COMMUNITY),
     )
-    communities: dict[int, tuple[int, list[CommunityMember]]] = {}
-    for number, size, entity, kind, name, count in rows:
-        communities.setdefault(number, (size, []))[1].append(CommunityMember(entity, EntityKind(kind), name, count))
+    communities: dict[int, tuple[int, list[MentionedEntity]]] = {}
+    for number, size, seq, entity_id, kind, name, count in rows:
+        member = MentionedEntity(seq, entity_id, EntityKind(kind), name, count)
+        communities.setdefault(number, (size, []))[1].append(member)
     return [Community(number, size, tuple(listed)) for number, (size, listed) in communities.items()]
 
 
-def members(db: Connection, community: int, limit: int, offset: int) -> list[CommunityMember]:
+def members(db: Connection, community: int, limit: int, offset: int) -> list[MentionedEntity]:
     """List the members of a community, the most central first, from an offset."""
     mentioned, values = _require_mention()
-    rows = db.execute(
-        "SELECT e.id, e.kind, e.name, p.mentions FROM entity_place p JOIN entity e ON e.seq = p.entity_seq "  # noqa: S608
+    return list_rows(
+        db,
+        MentionedEntity,
+        "SELECT e.seq, e.id, e.kind, e.name, p.mentions FROM entity_place p JOIN entity e ON e.seq = p.entity_seq "  # noqa: S608
         f"WHERE p.drawing = ? AND p.community = ? AND {mentioned} "
         "ORDER BY p.centrality DESC, p.entity_seq LIMIT ? OFFSET ?",
         (meta.get_int(db, SHOWN), community, *values, limit, offset),
     )
-    return [CommunityMember(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
 
 
 def community_of(db: Connection, entity_seq: int) -> int | None:
     """Return the community of an entity, None if it is not on the map."""
-    row = db.execute(
-        "SELECT community FROM entity_place WHERE entity_seq = ? AND drawing = ?", (entity_seq, meta.get_int(db, SHOWN))
-    ).fetchone()
-    return None if row is None else int(row[0])
+    return find_row(
+        db,
+        int,
+        "SELECT community FROM entity_place WHERE entity_seq = ? AND drawing = ?",
+        (entity_seq, meta.get_int(db, SHOWN)),
+    )
 
 
-def list_neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeighbour]:
+def list_neighbours(db: Connection, entity_seq: int, limit: int) -> list[MentionedEntity]:
     """List an entity's ties on the map, the strongest first."""
     mentioned, values = _require_mention()
     number = meta.get_int(db, SHOWN)
-    rows = db.execute(
+    return list_rows(
+        db,
+        MentionedEntity,
         "WITH tied (other, rank, memories) AS (SELECT high, rank, memories FROM map_tie "  # noqa: S608
         "WHERE low = ? AND drawing = ? UNION ALL "
         "SELECT low, rank, memories FROM map_tie WHERE high = ? AND drawing = ?) "
-        "SELECT e.id, e.kind, e.name, t.memories FROM tied t JOIN entity e ON e.seq = t.other "
+        "SELECT e.seq, e.id, e.kind, e.name, t.memories FROM tied t JOIN entity e ON e.seq = t.other "
         f"JOIN entity_place p ON p.entity_seq = e.seq AND p.drawing = ? WHERE {mentioned} "
         "ORDER BY t.rank LIMIT ?",
         (entity_seq, number, entity_seq, number, number, *values, limit),
     )
-    return [MapNeighbour(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
 
 
 def _require_mention() -> tuple[str, list[str]]:

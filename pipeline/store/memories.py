@@ -19,6 +19,7 @@ from pipeline.records import (
 )
 from pipeline.store import row_hashes
 from pipeline.store.memory_columns import CODECS, COLUMNS, FIELDS, NAMES, typed_damage
+from pipeline.store.rows import list_rows
 from pipeline.store.visibility import condition, lasting_condition, owned_condition, reach_condition
 
 _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
@@ -96,8 +97,7 @@ def list_ids_ending_in(db: Connection, end: str, person: str | None = None) -> l
     """List at most two ids that end with a text, including archived memories, without others' private ones."""
     clause, values = reach_condition(Viewer(everything=True, person=person))
     ends = f"SELECT id FROM memory WHERE {_ENDS_SO} AND {clause} LIMIT 2"  # noqa: S608 - constant text
-    rows = db.execute(ends, (end, end, *values))
-    return [row[0] for row in rows]
+    return list_rows(db, str, ends, (end, end, *values))
 
 
 def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
@@ -132,10 +132,20 @@ def list_made_of(db: Connection, session_id: str, turn_seqs: Collection[int], te
     return [memory for memory in own if memory.metadata.get("turn") in turn_seqs or memory.content in texts]
 
 
-def select_newest(db: Connection, clause: str, values: Sequence[Any], limit: int, before: int | None) -> list[Memory]:
-    """List memories by a condition, newest first, from below a row number."""
+def select_newest(
+    db: Connection,
+    criteria: Filter,
+    limit: int,
+    before: int | None,
+    also: str = "true",
+    also_values: Sequence[Any] = (),
+) -> list[Memory]:
+    """List the memories that match a filter and another condition, newest first, from below a row number."""
+    clause, values = condition(criteria)
     below = 2**62 if before is None else before
-    return select(db, f"{clause} AND seq < ? ORDER BY seq DESC LIMIT ?", (*values, below, limit))
+    return select(
+        db, f"{clause} AND {also} AND seq < ? ORDER BY seq DESC LIMIT ?", (*values, *also_values, below, limit)
+    )
 
 
 def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
@@ -198,18 +208,16 @@ def list_leading(db: Connection, criteria: Filter, limit: int) -> list[Memory]:
 
 def page(db: Connection, criteria: Filter, limit: int, before: int | None) -> list[Memory]:
     """List memories newest first, from below a row number."""
-    clause, values = condition(criteria)
-    return select_newest(db, clause, values, limit, before)
+    return select_newest(db, criteria, limit, before)
 
 
 def list_anchored(db: Connection, criteria: Filter, path: str, limit: int) -> list[Memory]:
     """List the memories that are anchored to a file, newest first; a path is relative to any folder above it."""
-    clause, values = condition(criteria)
     ends = "/" + path.lstrip("/")
     # Compared as text, because a path may contain the signs of a pattern.
     file = "('/' || json_extract(anchor, '$.path'))"
-    anchored = f"anchor IS NOT NULL AND substr({file}, length({file}) - ? + 1) = ?"
-    return select_newest(db, f"{clause} AND {anchored}", (*values, len(ends), ends), limit, None)
+    anchored = f"anchor IS NOT NULL AND substr({file}, length({file}) - length(?) + 1) = ?"
+    return select_newest(db, criteria, limit, None, anchored, (ends, ends))
 
 
 def list_latest_happened(db: Connection, criteria: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
@@ -231,11 +239,13 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
         # Decay starts at the day on which the importance is set.
         values = {"given_importance": values["importance"], **values}
     columns = dict(pair for name, value in values.items() for pair in _encode(name, value))
-    settings = ", ".join(f"{column} = ?" for column in columns)
-    db.execute(
-        f"UPDATE memory SET {settings}, updated_at = ? WHERE seq = ?",  # noqa: S608 - field names checked above
-        (*columns.values(), at, seq),
-    )
+    settings = ", ".join(f"{column} = ?" for column in (*columns, "updated_at"))
+    set_columns(db, seq, settings, (*columns.values(), at))
+
+
+def set_columns(db: Connection, seq: int, settings: str, values: Sequence[Any]) -> None:
+    """Set columns of a memory by a constant text, and update the hash of its row on commit."""
+    db.execute(f"UPDATE memory SET {settings} WHERE seq = ?", (*values, seq))  # noqa: S608 - constant text
     row_hashes.update_on_commit(db, seq)
 
 
@@ -247,13 +257,14 @@ def get_given_importance(db: Connection, seq: int) -> float:
 
 def reinforce(db: Connection, seq: int, *, importance: float, confirmed: bool, tags: Sequence[str], at: str) -> None:
     """Count a repeated write; keep the highest importance and all tags, and trust confirmed memories."""
-    db.execute(
-        "UPDATE memory SET merge_count = merge_count + 1, "
+    set_columns(
+        db,
+        seq,
+        "merge_count = merge_count + 1, "
         "importance = max(importance, coalesce(given_importance, 0), ?), given_importance = max(given_importance, ?), "
-        "tags = ?, updated_at = ?, trust = CASE WHEN ? = 1 THEN 'trusted' ELSE trust END WHERE seq = ?",
-        (importance, importance, json.dumps(tags), at, confirmed, seq),
+        "tags = ?, updated_at = ?, trust = CASE WHEN ? = 1 THEN 'trusted' ELSE trust END",
+        (importance, importance, json.dumps(tags), at, confirmed),
     )
-    row_hashes.update_on_commit(db, seq)
 
 
 def add_missing_tags(db: Connection, seq: int, tags: Sequence[str]) -> None:
@@ -269,27 +280,24 @@ def add_missing_tags(db: Connection, seq: int, tags: Sequence[str]) -> None:
 
 def unreinforce(db: Connection, seq: int, *, importance: float, trust: str, tags: Sequence[str], at: str) -> None:
     """Undo a reinforcement."""
-    db.execute(
-        "UPDATE memory SET merge_count = max(0, merge_count - 1), importance = ?, "
+    set_columns(
+        db,
+        seq,
+        "merge_count = max(0, merge_count - 1), importance = ?, "
         "given_importance = CASE WHEN importance = ? THEN given_importance ELSE ? END, trust = ?, tags = ?, "
-        "updated_at = ? WHERE seq = ?",
-        (importance, importance, importance, trust, json.dumps(tags), at, seq),
+        "updated_at = ?",
+        (importance, importance, importance, trust, json.dumps(tags), at),
     )
-    row_hashes.update_on_commit(db, seq)
 
 
 def archive(db: Connection, seq: int, at: str, merged_into: int | None = None) -> None:
     """Archive a memory, reversibly; `merged_into` is the survivor of a merge."""
-    db.execute(
-        "UPDATE memory SET archived_at = ?, updated_at = ?, merged_into = ? WHERE seq = ?", (at, at, merged_into, seq)
-    )
-    row_hashes.update_on_commit(db, seq)
+    set_columns(db, seq, "archived_at = ?, updated_at = ?, merged_into = ?", (at, at, merged_into))
 
 
 def restore(db: Connection, seq: int, at: str) -> None:
     """Undo an archive."""
-    db.execute("UPDATE memory SET archived_at = NULL, merged_into = NULL, updated_at = ? WHERE seq = ?", (at, seq))
-    row_hashes.update_on_commit(db, seq)
+    set_columns(db, seq, "archived_at = NULL, merged_into = NULL, updated_at = ?", (at,))
 
 
 def list_ended(db: Connection, moment: str, limit: int) -> list[Memory]:
@@ -359,3 +367,9 @@ def _encode(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     """Return a field as columns and their values."""
     codec = CODECS.get(name)
     return ((name, value),) if codec is None else zip(codec.columns, codec.encode(value), strict=True)
+
+
+def rescope(db: Connection, seq: int, scope: Scope, shared_from: str | None, at: str) -> None:
+    """Change the scope of a memory; `shared_from` is its scope before it was shared."""
+    values = scope.kind, scope.id or "", shared_from, at
+    set_columns(db, seq, "scope_kind = ?, scope_id = ?, shared_from = ?, updated_at = ?", values)

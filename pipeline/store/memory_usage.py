@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pipeline.records import Tier
 from pipeline.store.goals import UNFINISHED
+from pipeline.store.rows import find_row, list_rows
 
 
 class Usage(NamedTuple):
@@ -56,23 +57,22 @@ _LOOSE = """
 
 def page(db: Connection, at: str, after_seq: int, limit: int) -> list[Usage]:
     """List the usage of the active memories above a row number at a time, in row order."""
-    rows = db.execute(
-        f"SELECT {_COLUMNS} FROM memory WHERE {_ACTIVE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608 - constant text
+    return list_rows(
+        db,
+        Usage,
+        f"SELECT {_COLUMNS} FROM memory WHERE {_ACTIVE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608
         {"at": at, "after": after_seq, "limit": limit},
     )
-    return [Usage(*row) for row in rows]
 
 
 def of(db: Connection, at: str, seq: int) -> Usage | None:
     """Return the usage of a memory, archived or not, at a time."""
-    row = db.execute(f"SELECT {_COLUMNS} FROM memory WHERE seq = :seq", {"at": at, "seq": seq}).fetchone()  # noqa: S608 - constant text
-    return None if row is None else Usage(*row)
+    return find_row(db, Usage, f"SELECT {_COLUMNS} FROM memory WHERE seq = :seq", {"at": at, "seq": seq})  # noqa: S608
 
 
 def get_recalled_at(db: Connection, seq: int) -> str | None:
     """Return when a memory was last recalled, None for never."""
-    row = db.execute("SELECT recalled_at FROM memory WHERE seq = ?", (seq,)).fetchone()
-    return None if row is None else row[0]
+    return find_row(db, str, "SELECT recalled_at FROM memory WHERE seq = ?", (seq,))
 
 
 def list_unreferenced(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> list[Usage]:
@@ -81,11 +81,12 @@ def list_unreferenced(db: Connection, at: str, used_by: str, after_seq: int, lim
     These are referenced: pinned memories, keyed facts, unfinished goals, members of an active arc, memories with
     edges, and memories of code and documents that are kept in sync.
     """
-    rows = db.execute(
-        f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608 - constant text
+    return list_rows(
+        db,
+        Usage,
+        f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608
         {"at": at, "used_by": used_by, "unfinished": json.dumps(UNFINISHED), "after": after_seq, "limit": limit},
     )
-    return [Usage(*row) for row in rows]
 
 
 def filter_unchanged(db: Connection, at: str, used_by: str, known: Sequence[Usage]) -> list[Usage]:
@@ -105,12 +106,14 @@ def set_importance(db: Connection, usage: Usage, importance: float, tier: Tier) 
 
     Its change time stays, because this is no use of the memory.
     """
-    cursor = db.execute(
-        "UPDATE memory SET given_importance = coalesce(given_importance, importance), importance = ?, tier = ? "
-        "WHERE seq = ? AND updated_at = ? AND archived_at IS NULL",
-        (importance, tier, usage.seq, usage.updated_at),
+    return (
+        db.execute(
+            "UPDATE memory SET given_importance = coalesce(given_importance, importance), importance = ?, tier = ? "
+            "WHERE seq = ? AND updated_at = ? AND archived_at IS NULL",
+            (importance, tier, usage.seq, usage.updated_at),
+        ).rowcount
+        == 1
     )
-    return cursor.rowcount == 1
 
 
 def add_accesses(db: Connection, counts: Mapping[int, int], at: str) -> int:
@@ -139,9 +142,13 @@ def count(db: Connection) -> int:
 
 def count_archived_since(db: Connection, actor: str, at: str, most: int) -> int:
     """Count the memories that an actor archived since a time, up to a number."""
-    row = db.execute(
-        "SELECT count(*) FROM "
-        "(SELECT at FROM audit WHERE actor = ? AND action = 'archive' ORDER BY seq DESC LIMIT ?) acts WHERE at >= ?",
-        (actor, most, at),
-    ).fetchone()
-    return int(row[0])
+    return (
+        find_row(
+            db,
+            int,
+            "SELECT count(*) FROM (SELECT at FROM audit WHERE actor = ? AND action = 'archive' "
+            "ORDER BY seq DESC LIMIT ?) acts WHERE at >= ?",
+            (actor, most, at),
+        )
+        or 0
+    )

@@ -2,6 +2,8 @@
 
 from sqlite3 import Connection
 
+from pipeline.store.rows import find_row, list_rows
+
 # The node id of this copy of the store, and the last stamp of its clock.
 NODE = "node"
 CLOCK = "clock"
@@ -45,8 +47,7 @@ VECTORS_EPOCH = "vectors_epoch"
 
 def get(db: Connection, key: str) -> str | None:
     """Return a value, None if it was never set."""
-    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return None if row is None else str(row[0])
+    return find_row(db, str, "SELECT value FROM meta WHERE key = ?", (key,))
 
 
 def put(db: Connection, key: str, value: str) -> None:
@@ -57,11 +58,6 @@ def put(db: Connection, key: str, value: str) -> None:
 def put_if_absent(db: Connection, key: str, value: str) -> bool:
     """Set a value that was never set; return False if it was."""
     return db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (key, value)).rowcount == 1
-
-
-def replace(db: Connection, key: str, before: str, value: str) -> bool:
-    """Replace a value; return False if it is no longer the expected one."""
-    return db.execute("UPDATE meta SET value = ? WHERE key = ? AND value = ?", (value, key, before)).rowcount == 1
 
 
 def note(db: Connection, key: str, value: str) -> None:
@@ -91,5 +87,4 @@ def list_keys(db: Connection, prefix: str) -> list[str]:
     """List the keys that start with a text."""
     # The first text after all texts with the prefix: both engines compare by code points.
     end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-    rows = db.execute("SELECT key FROM meta WHERE key >= ? AND key < ? ORDER BY key", (prefix, end))
-    return [str(key) for (key,) in rows.fetchall()]
+    return list_rows(db, str, "SELECT key FROM meta WHERE key >= ? AND key < ? ORDER BY key", (prefix, end))

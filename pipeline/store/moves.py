@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
 import sqlite_utils
 
 from config.paths import HomePaths
-from pipeline.errors import StoreUnavailable
+from config.toml_files import UnreadableSettings, read_text
+from config.workspace_configs import write_config
+from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, driver
 from pipeline.store.atomic_files import publish, writing
-from pipeline.store.config_tables import ConfigFile
-from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
+from pipeline.store.copying import ConfigTable, Fingerprint, SqliteTables, StoreTables, Table
 from pipeline.store.encryption import list_folders
 from pipeline.store.home_file import MIGRATIONS as HOME_MIGRATIONS, HomeFile
 from pipeline.store.log_start import install_triggers
@@ -83,8 +84,7 @@ class StoreLocation(ABC):
 
     name: str
 
-    @abstractmethod
-    def check_unused(self) -> None:
+    def check_unused(self) -> None:  # noqa: B027 - of a data directory, the caller excludes other processes
         """Raise Conflict, which names the user, while another process uses the place."""
 
     @abstractmethod
@@ -96,7 +96,7 @@ class StoreLocation(ABC):
         """Read a snapshot of a part during a block; None if the part does not exist."""
 
     @abstractmethod
-    def writing(self, part: Part, before: Fingerprint | None) -> AbstractContextManager[WritableTables]:
+    def writing(self, part: Part, before: Fingerprint | None) -> AbstractContextManager[StoreTables]:
         """Replace a part by the content that a block writes, atomically.
 
         Raises Conflict if the part changed from `before` (None for a part that did not exist).
@@ -122,12 +122,18 @@ class StoreLocation(ABC):
         """Record, while a part is written, the digest at which it is equal in both places."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Notes:
+class _Notes(TypedDict):
     """The id of a data directory, and the digests at which its parts were equal in another place."""
 
     home: str
     known: dict[str, list[str]]
+
+
+def _read_config(file: Path) -> str:
+    try:
+        return read_text(file)
+    except UnreadableSettings as error:
+        raise StoreDamaged(str(error)) from error
 
 
 class HomeFiles(StoreLocation):
@@ -138,12 +144,9 @@ class HomeFiles(StoreLocation):
         self.name = str(paths.root)
         self._home = HomeFile(paths.home)
 
-    def check_unused(self) -> None:
-        """Do nothing: the caller excludes other processes."""
-
     def identify(self) -> str:
         """Return the unique id of this data directory; create it the first time."""
-        return self._read_notes().home
+        return self._read_notes()["home"]
 
     def list_parts(self) -> list[Part]:
         """List the existing parts."""
@@ -165,7 +168,8 @@ class HomeFiles(StoreLocation):
         if not file.is_file():
             yield None
         elif part.kind is PartKind.SETTINGS:
-            yield ConfigFile(part.name, file)
+            with ConfigTable.opened(part.name, _read_config(file)) as table:
+                yield table
         else:
             backup.check_not_lost(file)
             with backup.typed_errors(file), closing(driver.connect(file)) as db:
@@ -174,7 +178,7 @@ class HomeFiles(StoreLocation):
                 yield SqliteTables(db)
 
     @contextmanager
-    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:  # noqa: ARG002 - see check_unused
+    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[StoreTables]:  # noqa: ARG002 - see check_unused
         """Replace a part by the content that a block writes; keep the old store of a workspace as a snapshot."""
         if part.kind is PartKind.HOME:
             with self._home.write() as db:
@@ -186,16 +190,17 @@ class HomeFiles(StoreLocation):
         backup.remove(draft)
         try:
             if part.kind is PartKind.SETTINGS:
-                with backup.typed_errors(file):
-                    yield ConfigFile(part.name, draft)
+                with backup.typed_errors(file), ConfigTable.opened(part.name) as table:
+                    yield table
+                    write_config(draft, table.text)
                     publish(draft, file)
                 return
             with writing_new_file(draft, MIGRATIONS) as db:
                 yield SqliteTables(db)
                 install_triggers(db)
-            self._put_aside(part)
-            with backup.typed_errors(file):
-                backup.replace_store_file(draft, file)
+            files = self.paths.workspace(part.name)
+            with backup.locked(files.snapshots), backup.typed_errors(file):
+                backup.replace_store(files, draft, datetime.now(UTC))
         finally:
             backup.remove(draft)
 
@@ -213,37 +218,27 @@ class HomeFiles(StoreLocation):
     def known(self, part: Part, home: str) -> set[str]:
         """Return the digests of a part when it was last equal here and in another place."""
         notes = self._read_notes()
-        return set(notes.known.get(part.key, ())) if notes.home == home else set()
+        return set(notes["known"].get(part.key, ())) if notes["home"] == home else set()
 
     def note(self, part: Part, home: str, digest: str) -> None:
         """Record the digest at which a part is equal here and in another place."""
         notes = self._read_notes()
-        assert notes.home == home
-        before = [earlier for earlier in notes.known.get(part.key, ()) if earlier != digest]
-        notes.known[part.key] = [digest, *before][:_KEPT]
+        assert notes["home"] == home
+        before = [earlier for earlier in notes["known"].get(part.key, ()) if earlier != digest]
+        notes["known"][part.key] = [digest, *before][:_KEPT]
         self._write_notes(notes)
 
     def _file(self, part: Part) -> Path:
         files = self.paths.workspace(part.name)
         return files.config if part.kind is PartKind.SETTINGS else files.events
 
-    def _put_aside(self, part: Part) -> None:
-        files, file = self.paths.workspace(part.name), self._file(part)
-        if file.exists():
-            with backup.locked(files.snapshots):
-                backup.put_aside(file, backup.new_file(files.snapshots, backup.Taken.BEFORE_RESTORE, datetime.now(UTC)))
-        # The row numbers in the indexes may belong to other memories now: rebuild the indexes.
-        for derived in files.indexes:
-            if derived.exists():
-                shutil.rmtree(derived)
-
     def _read_notes(self) -> _Notes:
         file = self.paths.moves
         try:
-            notes_read = json.loads(file.read_text(encoding="utf-8"))
-            return _Notes(notes_read["home"], notes_read["known"])
+            known = json.loads(file.read_text(encoding="utf-8"))
+            return {"home": known["home"], "known": known["known"]}
         except FileNotFoundError:
-            notes = _Notes(secrets.token_hex(8), {})
+            notes: _Notes = {"home": secrets.token_hex(8), "known": {}}
             self._write_notes(notes)
             return notes
         except (ValueError, KeyError, TypeError) as error:
@@ -252,4 +247,4 @@ class HomeFiles(StoreLocation):
     def _write_notes(self, notes: _Notes) -> None:
         self.paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with writing(self.paths.moves) as file:
-            file.write(json.dumps({"home": notes.home, "known": notes.known}, indent=1).encode())
+            file.write(json.dumps(notes, indent=1).encode())

@@ -65,6 +65,12 @@ class ObjectStorage:
         except (BaseError, OSError) as error:
             raise unreachable(f"{url} cannot be used: {first_line(error)}") from error
 
+    @property
+    def _client(self) -> Any:
+        import obstore
+
+        return obstore
+
     def below(self, prefix: str) -> "ObjectStorage":
         """Return the part of this storage under a prefix, with the same client."""
         url, full_prefix = f"{self.url.rstrip('/')}/{prefix}", f"{self._prefix}{prefix}/"
@@ -75,12 +81,10 @@ class ObjectStorage:
 
         Raises ObjectExists if a `once` object exists, or if the object to replace has another tag.
         """
-        import obstore
-
         size = content.stat().st_size if isinstance(content, Path) else len(content)
         mode: Any = "create" if once else "overwrite" if replacing is None else {"e_tag": replacing}
         in_parts, path = size > ONE_PART_BYTES, self._prefix + key
-        self._try(lambda: obstore.put(self._store, path, content, mode=mode, use_multipart=in_parts))
+        self._try(lambda: self._client.put(self._store, path, content, mode=mode, use_multipart=in_parts))
         return size
 
     def get(self, key: str) -> bytes | None:
@@ -90,10 +94,9 @@ class ObjectStorage:
 
     def get_tagged(self, key: str) -> tuple[bytes, str] | None:
         """Return an object's content and its tag, which changes with the content; None if it does not exist."""
-        import obstore
 
         def read() -> tuple[bytes, str]:
-            response = obstore.get(self._store, self._prefix + key)
+            response = self._client.get(self._store, self._prefix + key)
             return bytes(response.bytes()), response.meta["e_tag"] or ""
 
         try:
@@ -103,11 +106,10 @@ class ObjectStorage:
 
     def fetch(self, key: str, file: Path) -> bool:
         """Download an object into a file in parts; return False if it does not exist."""
-        import obstore
 
         def read() -> None:
             with file.open("wb") as target:
-                for piece in obstore.get(self._store, self._prefix + key).stream():
+                for piece in self._client.get(self._store, self._prefix + key).stream():
                     target.write(piece)
 
         try:
@@ -118,25 +120,19 @@ class ObjectStorage:
 
     def list(self, prefix: str = "") -> dict[str, int]:
         """Return the sizes of the objects under a prefix that ends with a slash, by key."""
-        import obstore
-
-        listed: list[Any] = self._try(lambda: list(obstore.list(self._store, self._prefix + prefix).collect()))
+        listed: list[Any] = self._try(lambda: list(self._client.list(self._store, self._prefix + prefix).collect()))
         return {entry["path"].removeprefix(self._prefix): int(entry["size"]) for entry in listed}
 
     def list_folders(self) -> set[str]:
         """Return the first segments of all keys with several segments."""
-        import obstore
-
-        listed: Any = self._try(lambda: obstore.list_with_delimiter(self._store, self._prefix))
+        listed: Any = self._try(lambda: self._client.list_with_delimiter(self._store, self._prefix))
         return {str(folder).rstrip("/").removeprefix(self._prefix) for folder in listed["common_prefixes"]}
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; missing objects are ignored."""
-        import obstore
-
         for key in keys:
             try:
-                self._try(lambda key=key: obstore.delete(self._store, self._prefix + key))  # type: ignore[misc]
+                self._try(lambda key=key: self._client.delete(self._store, self._prefix + key))  # type: ignore[misc]
             except FileNotFoundError:
                 continue
 

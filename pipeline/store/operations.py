@@ -4,9 +4,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from pipeline.errors import StoreUnavailable
 from pipeline.lru import LruCache
@@ -43,7 +41,7 @@ class Operations:
     """Record and read background errors and workers."""
 
     def __init__(self, tables: HomeTables, redact: Callable[[str], str]) -> None:
-        self._tables = tables
+        self.tables = tables
         self.redact = redact
         self._logged: LruCache[tuple[str, str], float] = LruCache(MAX_LOGGED_ONCE)
 
@@ -51,14 +49,14 @@ class Operations:
         """Log an error, redacted and shortened; if that fails, print it, except in an encrypted data directory."""
         text = self.redact(message)[:KEPT_CHARS]
         try:
-            with self.write() as db:
+            with self.tables.write() as db:
                 db.execute(
                     "INSERT INTO error (at, workspace, component, message) VALUES (?, ?, ?, ?)",
                     (time.time(), workspace, component, text),
                 )
                 db.execute("DELETE FROM error WHERE seq <= (SELECT max(seq) FROM error) - ?", (KEPT_ERRORS,))
         except (sqlite3.Error, StoreUnavailable, OSError) as error:
-            shown = "an error" if self._tables.is_encrypted else text
+            shown = "an error" if self.tables.is_encrypted else text
             print(f"{component}: {shown} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
 
     def record_error_once(self, component: str, message: str) -> None:
@@ -74,7 +72,7 @@ class Operations:
         names = ", ".join("?" * len(components))
         broken = f"workspace IS NOT DISTINCT FROM ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
         values = (workspace, *components, before)
-        with self.write() as db:
+        with self.tables.write() as db:
             # Usually there is nothing to mark, and then no lock is needed.
             if db.execute(f"SELECT 1 FROM error WHERE {broken} LIMIT 1", values).fetchone():  # noqa: S608 - constant but for its places
                 db.execute(f"UPDATE error SET repaired_at = ? WHERE {broken}", (time.time(), *values))  # noqa: S608 - ditto
@@ -83,57 +81,37 @@ class Operations:
         self, *, workspace: str | None, limit: int, before: int | None = None, open_only: bool = False
     ) -> list[LoggedError]:
         """List a workspace's errors and general errors, newest first; all, or only unrepaired ones."""
-        with self.read() as db:
-            rows = db.execute(
-                "SELECT seq, at, workspace, component, message, repaired_at FROM error "
-                "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? AND (repaired_at IS NULL OR ? = 0) "
-                "ORDER BY seq DESC LIMIT ?",
-                (workspace, 2**62 if before is None else before, open_only, limit),
-            )
-            return [LoggedError(*row) for row in rows.fetchall()]
+        return self.tables.list_rows(
+            LoggedError,
+            "SELECT seq, at, workspace, component, message, repaired_at FROM error "
+            "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? AND (repaired_at IS NULL OR ? = 0) "
+            "ORDER BY seq DESC LIMIT ?",
+            (workspace, 2**62 if before is None else before, open_only, limit),
+        )
 
     def errors_since(self, workspace: str, at: float) -> int:
         """Count a workspace's errors and general errors since a time."""
-        with self.read() as db:
-            row = db.execute(
-                "SELECT count(*) FROM error WHERE (workspace IS NULL OR workspace = ?) AND at >= ?", (workspace, at)
-            ).fetchone()
-            return int(row[0])
+        counted = "SELECT count(*) FROM error WHERE (workspace IS NULL OR workspace = ?) AND at >= ?"
+        return self.tables.find_row(int, counted, (workspace, at)) or 0
 
     def report_worker(self, owner: str) -> None:
         """Record that a worker is alive."""
         now = time.time()
-        with self.write() as db:
-            db.execute(
-                "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at",
-                (owner, now, now),
-            )
+        self.tables.run(
+            "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at",
+            (owner, now, now),
+        )
 
     def forget_worker(self, owner: str) -> None:
         """Record that a worker is gone."""
-        with self.write() as db:
-            db.execute("DELETE FROM worker WHERE owner = ?", (owner,))
+        self.tables.run("DELETE FROM worker WHERE owner = ?", (owner,))
 
     def workers(self) -> list[Worker]:
         """List the workers that reported and are not recorded as gone."""
-        with self.read() as db:
-            rows = db.execute("SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
-            return [Worker(*row) for row in rows.fetchall()]
+        return self.tables.list_rows(Worker, "SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
 
     def purge_errors(self, quotes: Callable[[str | None, str], bool]) -> None:
         """Purge the errors that quote a purged text, for which `quotes` (workspace, message) is true."""
-        with self.write() as db:
+        with self.tables.write() as db:
             rows = db.execute("SELECT seq, workspace, message FROM error").fetchall()
             db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *texts in rows if quotes(*texts)])
-
-    def erase_deleted_data(self) -> None:
-        """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
-        self._tables.erase_deleted_data()
-
-    def read(self) -> AbstractContextManager[Connection]:
-        """Yield a connection for reading; raise StoreUnavailable if the journal cannot be used."""
-        return self._tables.read()
-
-    def write(self) -> AbstractContextManager[Connection]:
-        """Run a transaction; raise StoreUnavailable if the journal cannot be used."""
-        return self._tables.write()

@@ -7,7 +7,7 @@ so that writers need no logging code and operations of peers are not logged agai
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from sqlite3 import Connection
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from pipeline.records import ScopeKind
 from pipeline.store import clock, meta, replicated_records
 from pipeline.store.replicated_records import GONE, MEMORY, PURGE, Fields, Key
+from pipeline.store.rows import Parameters, find_row, list_rows
 from pipeline.store.visibility import named_by_condition
 
 # In a purge: the operations of other memories that contained text of the purged one.
@@ -27,6 +28,9 @@ ALL_SCOPES = tuple(ScopeKind)
 AT_ONCE = 1000
 # Values of `meta.OPERATION_LOG`; without a value, nothing is logged.
 STARTED, COMPLETE = "started", "complete"
+
+
+_IDS_OF_RECORD = "SELECT id FROM operation WHERE kind = ? AND memory_id = ? AND other_id = ? AND name = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,11 @@ class Operation:
         """Return the hash of its content."""
         content = json.dumps([self.hlc, *self.key, self.fields, self.after], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+    def stamped_by(self, node: str, renamed: Mapping[str, str]) -> "Operation":
+        """Return the same change, unsigned, as an operation of another node; `renamed` maps the ids of operations."""
+        after = tuple(sorted(renamed.get(operation_id, operation_id) for operation_id in self.after))
+        return Operation(clock.with_node(self.hlc, node), self.key, self.fields, after)
 
 
 @dataclass(slots=True)
@@ -92,8 +101,9 @@ def is_complete(db: Connection) -> bool:
 
 def record(db: Connection) -> None:
     """Append the changes of a transaction to the log, before it commits."""
-    rows = db.execute("SELECT kind, memory_id, other_id, name FROM touched ORDER BY kind, memory_id, other_id, name")
-    touched = [Key(*row) for row in rows]
+    touched = list_rows(
+        db, Key, "SELECT kind, memory_id, other_id, name FROM touched ORDER BY kind, memory_id, other_id, name"
+    )
     if not touched:
         return
     for start in range(0, len(touched), AT_ONCE):
@@ -119,9 +129,12 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
             continue
         if purged and key.kind == MEMORY:
             # This memory may contain text of the purged one.
-            erased += list_of(db, key)
+            erased += list_rows(db, str, _IDS_OF_RECORD, tuple(key))
             fields, after = dict(state), ()
-        changes.append((key, _whole(key, state, fields), after))
+        if key.kind != MEMORY or fields.get(SHARED_FROM):
+            # All fields of a relation, and of a memory that became shared.
+            fields |= state
+        changes.append((key, fields, after))
     tombs: list[tuple[Key, Fields, tuple[str, ...]]] = [(Key(PURGE, memory_id), {}, ()) for memory_id in purged]
     if erased:
         erase_operations(db, erased)
@@ -131,16 +144,15 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
     insert(db, (Operation(stamp, *change) for stamp, change in zip(stamps, made, strict=True)))
 
 
-def _purge(db: Connection, memory_ids: Iterable[str]) -> list[str]:
+def _purge(db: Connection, memory_ids: Collection[str]) -> list[str]:
     """Delete the operations of memories; return the memories that still need a tombstone."""
-    purged_ids = []
-    for memory_id in memory_ids:
-        if is_purged(db, memory_id):
-            continue
-        # While the log starts, it may contain text that was copied from this memory, and nothing of the memory yet.
-        if erase(db, memory_id) or not is_complete(db):
-            purged_ids.append(memory_id)
-    return purged_ids
+    known = list_purged(db, memory_ids)
+    # While the log starts, it may contain text that was copied from a memory, and nothing of the memory yet.
+    return [
+        memory_id
+        for memory_id in memory_ids
+        if memory_id not in known and (erase(db, memory_id) or not is_complete(db))
+    ]
 
 
 def erase(db: Connection, memory_id: str) -> int:
@@ -153,34 +165,27 @@ def erase(db: Connection, memory_id: str) -> int:
 
 def erase_operations(db: Connection, ids: Iterable[str]) -> set[Key]:
     """Delete some operations; return the keys of their records."""
-    rows = db.execute(
-        "DELETE FROM operation WHERE kind <> 'purge' AND id IN (SELECT value FROM json_each(?)) "
-        "RETURNING kind, memory_id, other_id, name",
-        (json.dumps(list(ids)),),
-    ).fetchall()
-    return {Key(*row) for row in rows}
+    return set(
+        list_rows(
+            db,
+            Key,
+            "DELETE FROM operation WHERE kind <> 'purge' AND id IN (SELECT value FROM json_each(?)) "
+            "RETURNING kind, memory_id, other_id, name",
+            (json.dumps(list(ids)),),
+        )
+    )
 
 
 def list_erased(db: Connection) -> set[str]:
     """Return the operations that purges removed from the log, so that they are not merged again."""
-    rows = db.execute(
-        "SELECT e.value FROM operation o, json_each(o.fields, '$.erased') e WHERE o.kind = 'purge' AND o.fields <> '{}'"
+    return set(
+        list_rows(
+            db,
+            str,
+            "SELECT e.value FROM operation o, json_each(o.fields, '$.erased') e "
+            "WHERE o.kind = 'purge' AND o.fields <> '{}'",
+        )
     )
-    return {row[0] for row in rows}
-
-
-def list_of(db: Connection, key: Key) -> list[str]:
-    """List the operations of a record."""
-    rows = db.execute(
-        "SELECT id FROM operation WHERE kind = ? AND memory_id = ? AND other_id = ? AND name = ?", tuple(key)
-    )
-    return [row[0] for row in rows]
-
-
-def is_purged(db: Connection, memory_id: str) -> bool:
-    """Return whether a memory was purged, on this machine or another."""
-    sought = "SELECT 1 FROM operation WHERE memory_id = ? AND kind = 'purge'"
-    return db.execute(sought, (memory_id,)).fetchone() is not None
 
 
 def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -195,11 +200,6 @@ def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple
         changed |= {name: None for name in logged if name not in state}
     after = {operation_id for name in changed for operation_id in known.heads.get(name, ())}
     return changed, tuple(sorted(after))
-
-
-def _whole(key: Key, state: Fields, changed: Fields) -> Fields:
-    """Return all fields of a relation that changed, and of a memory that became shared; otherwise what changed."""
-    return {**changed, **state} if changed and (key.kind != MEMORY or changed.get(SHARED_FROM)) else changed
 
 
 def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:
@@ -241,17 +241,23 @@ def insert(db: Connection, operations: Iterable[Operation]) -> None:
 
 def list_known(db: Connection, ids: Iterable[str]) -> set[str]:
     """Return the operations that are in the log."""
-    rows = db.execute("SELECT id FROM operation WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
-    return {row[0] for row in rows}
+    return set(
+        list_rows(
+            db, str, "SELECT id FROM operation WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        )
+    )
 
 
 def list_purged(db: Connection, memory_ids: Iterable[str]) -> set[str]:
     """Return the memories that were purged, on this machine or another."""
-    rows = db.execute(
-        "SELECT memory_id FROM operation WHERE kind = 'purge' AND memory_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(sorted(set(memory_ids))),),
+    return set(
+        list_rows(
+            db,
+            str,
+            "SELECT memory_id FROM operation WHERE kind = 'purge' AND memory_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(set(memory_ids))),),
+        )
     )
-    return {row[0] for row in rows}
 
 
 def list_keys_about(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
@@ -278,8 +284,9 @@ def list_merged_into(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
 
 def list_all_keys(db: Connection) -> set[Key]:
     """Return the key of every record in the log."""
-    rows = db.execute("SELECT DISTINCT kind, memory_id, other_id, name FROM operation WHERE kind <> 'purge'")
-    return {Key(*row) for row in rows}
+    return set(
+        list_rows(db, Key, "SELECT DISTINCT kind, memory_id, other_id, name FROM operation WHERE kind <> 'purge'")
+    )
 
 
 _COLUMNS = "o.hlc, o.kind, o.memory_id, o.other_id, o.name, o.fields, o.after, o.signature, o.via"
@@ -303,12 +310,8 @@ def after(
     db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: str = "", *, is_copy: bool = False
 ) -> list[tuple[int, Operation]]:
     """List (number, operation) of the operations to send after a number, without those that came from a remote."""
-    rows = db.execute(
-        f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq > :after "  # noqa: S608 - constant text
-        f"AND {_ALL if is_copy else _SHARED} ORDER BY o.seq LIMIT :limit",
-        {"after": seq, "limit": limit, **_travel_values(scopes, remote)},
-    )
-    return [(row[0], _operation(row[1:])) for row in rows]
+    values = {"after": seq, "limit": limit, **_travel_values(scopes, remote)}
+    return _select(db, f"o.seq > :after AND {_ALL if is_copy else _SHARED} ORDER BY o.seq LIMIT :limit", values)
 
 
 def _travel_values(scopes: Sequence[str], remote: str) -> dict[str, str]:
@@ -317,21 +320,21 @@ def _travel_values(scopes: Sequence[str], remote: str) -> dict[str, str]:
 
 def at(db: Connection, seqs: Sequence[int]) -> list[tuple[int, Operation]]:
     """List (number, operation) for the numbers that are still in the log."""
-    rows = db.execute(
-        f"SELECT o.seq, {_COLUMNS} FROM operation o "  # noqa: S608 - constant text
-        "WHERE o.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY o.seq",
-        (json.dumps(list(seqs)),),
-    )
-    return [(row[0], _operation(row[1:])) for row in rows]
+    chosen = "o.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY o.seq"
+    return _select(db, chosen, (json.dumps(list(seqs)),))
 
 
 def count_after(db: Connection, seq: int, scopes: Sequence[str], remote: str = "") -> int:
     """Count the operations to send after a number."""
-    row = db.execute(
-        f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_SHARED}",  # noqa: S608 - constant text
-        {"after": seq, **_travel_values(scopes, remote)},
-    ).fetchone()
-    return int(row[0])
+    return (
+        find_row(
+            db,
+            int,
+            f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_SHARED}",  # noqa: S608
+            {"after": seq, **_travel_values(scopes, remote)},
+        )
+        or 0
+    )
 
 
 def last_seq(db: Connection) -> int:
@@ -343,23 +346,17 @@ def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
     """Stamp new operations with a node, and rename the unsigned ones of any node that is not in `mine`."""
     if meta.get(db, meta.NODE) == node:
         return
-    rows = db.execute(
-        "SELECT seq, id, hlc, kind, memory_id, other_id, name, fields, after FROM operation "
-        "WHERE signature IS NULL ORDER BY hlc, id"
-    ).fetchall()
     renamed: dict[str, str] = {}
-    for seq, old, hlc, kind, memory_id, other_id, name, fields, behind in rows:
-        if hlc[22:] in mine:
+    for seq, old in _select(db, "o.signature IS NULL ORDER BY o.hlc, o.id"):
+        if old.node in mine:
             continue
-        key = Key(kind, memory_id, other_id, name)
-        replaced = tuple(sorted(renamed.get(operation_id, operation_id) for operation_id in json.loads(behind)))
-        again = Operation(clock.with_node(hlc, node), key, json.loads(fields), replaced)
-        renamed[old] = again.id
+        again = old.stamped_by(node, renamed)
+        renamed[old.id] = again.id
         # Stamped so before, it says the same.
         db.execute("DELETE FROM operation WHERE id = ? AND seq <> ?", (again.id, seq))
         db.execute(
             "UPDATE operation SET id = ?, hlc = ?, after = ? WHERE seq = ?",
-            (again.id, again.hlc, json.dumps(replaced), seq),
+            (again.id, again.hlc, json.dumps(again.after), seq),
         )
     meta.put(db, meta.NODE, node)
 
@@ -394,7 +391,10 @@ def list_forked(db: Connection, limit: int) -> Iterator[tuple[Key, Fold]]:
     return ((key, folds[key]) for key in keys)
 
 
-def _operation(row: Sequence[Any]) -> Operation:
-    hlc, kind, memory_id, other_id, name, fields, behind, signature, via = row
-    key = Key(kind, memory_id, other_id, name)
-    return Operation(hlc, key, json.loads(fields), tuple(json.loads(behind)), signature, via)
+def _select(db: Connection, rest: str, values: Parameters = ()) -> list[tuple[int, Operation]]:
+    """List (number, operation) by the rest of a statement after WHERE."""
+    rows = db.execute(f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE {rest}", values)  # noqa: S608 - constant text
+    return [
+        (seq, Operation(hlc, Key(*key), json.loads(fields), tuple(json.loads(behind)), signature, via))
+        for seq, hlc, *key, fields, behind, signature, via in rows.fetchall()
+    ]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, Literal
 
 from pipeline.store.database import HomeTables
 from pipeline.store.objects import FOLDER
@@ -78,6 +78,9 @@ class PutAside:
     at: str
 
 
+_QUARANTINED = Rows(PutAside, "put_aside")
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """A sync event."""
@@ -105,9 +108,9 @@ class Peers:
     @property
     def exists(self) -> bool:
         """Return whether this data directory was ever paired or got a remote."""
-        with self._tables.read() as db:
-            tables = ("identity", "circle", "remote")
-            return any(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in tables)  # noqa: S608
+        return bool(
+            self._tables.query("SELECT 1 FROM identity UNION SELECT 1 FROM circle UNION SELECT 1 FROM remote LIMIT 1")
+        )
 
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
         """Exclude other processes from the exchange; raise StoreBusy if one is running."""
@@ -117,33 +120,28 @@ class Peers:
 
     def identities(self) -> list[Identity]:
         """List the identities of this machine, the present one first."""
-        with self._tables.read() as db:
-            rows = db.execute("SELECT node, name, seed, age, made_at FROM identity ORDER BY made_at DESC, node DESC")
-            return [Identity(*row) for row in rows]
+        return self._tables.list_rows(
+            Identity, "SELECT node, name, seed, age, made_at FROM identity ORDER BY made_at DESC, node DESC"
+        )
 
     def add_identity(self, identity: Identity) -> None:
         """Give this machine a new identity."""
-        with self._tables.write() as db:
-            db.execute("INSERT INTO identity VALUES (?, ?, ?, ?, ?)", astuple(identity))
+        self._tables.run("INSERT INTO identity VALUES (?, ?, ?, ?, ?)", astuple(identity))
 
     def circle(self) -> list[tuple[int, str]]:
         """List (epoch, secret) of the circle's keys, the present one first."""
-        with self._tables.read() as db:
-            return db.execute("SELECT epoch, secret FROM circle ORDER BY epoch DESC, secret DESC").fetchall()
+        return self._tables.query("SELECT epoch, secret FROM circle ORDER BY epoch DESC, secret DESC")
 
     def add_circle(self, epoch: int, secret: str, at: str, notice: str | None = None) -> None:
         """Store a key of the circle with the sealed notice for other devices."""
-        with self._tables.write() as db:
-            db.execute(
-                "INSERT INTO circle (epoch, secret, notice, made_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (epoch, secret, notice, at),
-            )
+        self._tables.run(
+            "INSERT INTO circle (epoch, secret, notice, made_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (epoch, secret, notice, at),
+        )
 
     def notices(self) -> list[str]:
         """List the sealed notices of new keys, the first first."""
-        with self._tables.read() as db:
-            rows = db.execute("SELECT notice FROM circle WHERE notice IS NOT NULL ORDER BY epoch, secret")
-            return [row[0] for row in rows]
+        return self._tables.list_rows(str, "SELECT notice FROM circle WHERE notice IS NOT NULL ORDER BY epoch, secret")
 
     def leave_circle(self) -> None:
         """Delete the circle's keys and devices, to join another circle."""
@@ -153,35 +151,34 @@ class Peers:
 
     def devices(self) -> dict[str, Device]:
         """Return every device that was ever paired, by node."""
-        with self._tables.read() as db:
-            rows = db.execute(
-                "SELECT node, name, verify_key, recipient, added_at, revoked_at, adopted_at FROM device "
-                "ORDER BY added_at, node"
-            )
-            return {row[0]: Device(*row) for row in rows}
+        devices = self._tables.list_rows(
+            Device,
+            "SELECT node, name, verify_key, recipient, added_at, revoked_at, adopted_at FROM device "
+            "ORDER BY added_at, node",
+        )
+        return {device.node: device for device in devices}
 
     def add_device(self, device: Device) -> None:
         """Trust a device; a revoked device stays revoked."""
-        with self._tables.write() as db:
-            db.execute("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", astuple(device))
+        self._tables.run("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", astuple(device))
 
     def revoke(self, nodes: Iterable[str], at: str) -> None:
         """Revoke devices."""
-        with self._tables.write() as db:
-            for node in nodes:
-                db.execute("UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node = ?", (at, node))
+        self._tables.run(
+            "UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node IN (SELECT value FROM json_each(?))",
+            (at, json.dumps(list(nodes))),
+        )
 
     def record_adopted(self, node: str, at: str) -> None:
         """Record that this machine sends a device's operations from now on."""
-        with self._tables.write() as db:
-            db.execute("UPDATE device SET adopted_at = ? WHERE node = ?", (at, node))
+        self._tables.run("UPDATE device SET adopted_at = ? WHERE node = ?", (at, node))
 
     # Remotes and progress
 
     def remotes(self) -> list[Remote]:
         """List the remotes by name."""
         with self._tables.read() as db:
-            return _REMOTES.read_all(db.execute(f"{_REMOTES.select} ORDER BY name"))
+            return _REMOTES.fetch(db, "ORDER BY name")
 
     def folders(self) -> list[Path]:
         """List the folders that are remotes."""
@@ -202,32 +199,22 @@ class Peers:
 
     def forget_progress(self, name: str) -> None:
         """Read a remote again from its start."""
-        with self._tables.write() as db:
-            db.execute("DELETE FROM received WHERE remote = ?", (name,))
+        self._tables.run("DELETE FROM received WHERE remote = ?", (name,))
 
     def sent(self, remote: str) -> dict[str, int]:
         """Return the last sent operation per workspace."""
-        with self._tables.read() as db:
-            return dict(db.execute("SELECT workspace, seq FROM sent WHERE remote = ?", (remote,)).fetchall())
+        return dict(self._tables.query("SELECT workspace, seq FROM sent WHERE remote = ?", (remote,)))
 
-    def forget_sent(self, workspace: str) -> None:
-        """Send a workspace again from its first operation."""
+    def forget_sent(self, column: Literal["workspace", "remote"], name: str) -> None:
+        """Send a workspace, or every operation to a remote, again from the first operation."""
         with self._tables.write() as db:
             for table in ("sent", "held_back"):
-                db.execute(f"DELETE FROM {table} WHERE workspace = ?", (workspace,))  # noqa: S608 - constant names
-
-    def forget_sent_to(self, name: str) -> None:
-        """Send every operation to a remote again."""
-        with self._tables.write() as db:
-            for table in ("sent", "held_back"):
-                db.execute(f"DELETE FROM {table} WHERE remote = ?", (name,))  # noqa: S608 - constant names
+                db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - constant names
 
     def stream(self, remote: str, node: str) -> Stream:
         """Return the state of a node's stream on a remote."""
-        with self._tables.read() as db:
-            sought = "SELECT last, purges, epoch FROM stream WHERE remote = ? AND node = ?"
-            row = db.execute(sought, (remote, node)).fetchone()
-            return Stream(*row) if row else Stream()
+        sought = "SELECT last, purges, epoch FROM stream WHERE remote = ? AND node = ?"
+        return self._tables.find_row(Stream, sought, (remote, node)) or Stream()
 
     def record_sent(
         self,
@@ -258,9 +245,9 @@ class Peers:
 
     def held_back(self, remote: str) -> list[Numbered]:
         """List the operations that a remote refused; they are sent again at every exchange."""
-        with self._tables.read() as db:
-            sought = "SELECT workspace, seq FROM held_back WHERE remote = ? ORDER BY workspace, seq"
-            return db.execute(sought, (remote,)).fetchall()
+        return self._tables.query(
+            "SELECT workspace, seq FROM held_back WHERE remote = ? ORDER BY workspace, seq", (remote,)
+        )
 
     def release(self, remote: str, numbers: Sequence[Numbered]) -> None:
         """Drop held-back operations that are no longer in the log under their number."""
@@ -270,10 +257,9 @@ class Peers:
     def received(self, remote: str) -> dict[str, list[tuple[int, int]]]:
         """Return the ranges of each node's stream that were read, in order."""
         ranges: dict[str, list[tuple[int, int]]] = {}
-        with self._tables.read() as db:
-            sought = "SELECT node, first, last FROM received WHERE remote = ? ORDER BY node, first"
-            for node, first, last in db.execute(sought, (remote,)):
-                ranges.setdefault(node, []).append((first, last))
+        sought = "SELECT node, first, last FROM received WHERE remote = ? ORDER BY node, first"
+        for node, first, last in self._tables.query(sought, (remote,)):
+            ranges.setdefault(node, []).append((first, last))
         return ranges
 
     def record_received(self, remote: str, node: str, first: int, last: int) -> None:
@@ -288,21 +274,7 @@ class Peers:
         with self._tables.write() as db:
             db.execute("DELETE FROM put_aside WHERE remote = ?", (remote,))
             db.executemany("DELETE FROM put_aside WHERE id = ?", [(operation.id,) for operation in refused])
-            db.executemany(
-                "INSERT INTO put_aside (id, remote, workspace, item, reason, at) VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT DO NOTHING",
-                [
-                    (
-                        operation.id,
-                        operation.remote,
-                        operation.workspace,
-                        json.dumps(operation.item),
-                        operation.reason,
-                        operation.at,
-                    )
-                    for operation in refused
-                ],
-            )
+            _QUARANTINED.store(db, refused, "ON CONFLICT DO NOTHING")
 
     def purge_quarantined(self, memory_ids: Sequence[str]) -> None:
         """Purge quarantined operations about purged memories."""
@@ -315,15 +287,7 @@ class Peers:
     def list_quarantined(self, remote: str | None = None) -> list[PutAside]:
         """List quarantined operations."""
         with self._tables.read() as db:
-            rows = db.execute(
-                "SELECT id, remote, workspace, item, reason, at FROM put_aside WHERE remote = coalesce(?, remote) "
-                "ORDER BY at, id",
-                (remote,),
-            )
-            return [
-                PutAside(operation_id, by, workspace, json.loads(item), *rest)
-                for operation_id, by, workspace, item, *rest in rows
-            ]
+            return _QUARANTINED.fetch(db, "WHERE remote = coalesce(?, remote) ORDER BY at, id", (remote,))
 
     def log(self, at: str, remote: str, says: str) -> None:
         """Record an event, unless it repeats the last one."""
@@ -335,9 +299,7 @@ class Peers:
 
     def events(self, limit: int) -> list[Event]:
         """List the events, the last first."""
-        with self._tables.read() as db:
-            rows = db.execute("SELECT at, remote, says FROM event ORDER BY seq DESC LIMIT ?", (limit,))
-            return [Event(*row) for row in rows]
+        return self._tables.list_rows(Event, "SELECT at, remote, says FROM event ORDER BY seq DESC LIMIT ?", (limit,))
 
 
 def _release(db: Connection, remote: str, numbers: Iterable[Numbered]) -> None:

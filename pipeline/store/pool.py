@@ -5,7 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 
-from pipeline.store.write_connection import WriteConnection
+from pipeline.store.database import WriteConnection
 
 # Each connection has two open files, and each database one more. This many serve every thread of a process on one
 # database, or about ten databases in turn; some processes may not open more than 256 files.

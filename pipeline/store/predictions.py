@@ -14,6 +14,7 @@ from sqlite3 import Connection
 
 from pipeline.records import EntityKind, Filter
 from pipeline.store import meta
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.visibility import condition
 from pipeline.times import parse
 
@@ -101,8 +102,9 @@ def put_answers(db: Connection, query: str, stored: StoredAnswers) -> None:
 
 def find_answers(db: Connection, query: str) -> StoredAnswers | None:
     """Return the stored answers to a query, None if there are none."""
-    row = db.execute("SELECT state, answers FROM prediction WHERE query = ? AND state IS NOT NULL", (query,)).fetchone()
-    return None if row is None else StoredAnswers(*row)
+    return find_row(
+        db, StoredAnswers, "SELECT state, answers FROM prediction WHERE query = ? AND state IS NOT NULL", (query,)
+    )
 
 
 def note(
@@ -148,12 +150,13 @@ def _fingerprint(db: Connection, text: str) -> str:
 
 def list_repeated_queries(db: Connection, since: str) -> list[RepeatedQuery]:
     """List queries that were asked on several occasions, the last of them since a time; most often first."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        RepeatedQuery,
         "SELECT text, times, last_at FROM query WHERE times > 1 AND last_at >= ? "
         "ORDER BY times DESC, last_at DESC, text",
         (since,),
     )
-    return [RepeatedQuery(*row) for row in rows]
 
 
 def recent_names(db: Connection, since: str, without: Sequence[EntityKind], least: int, limit: int) -> list[str]:
@@ -162,7 +165,9 @@ def recent_names(db: Connection, since: str, without: Sequence[EntityKind], leas
     Only the last written memories that are visible in the entire workspace are considered.
     """
     clause, values = condition(Filter())
-    rows = db.execute(
+    return list_rows(
+        db,
+        str,
         "WITH last (seq) AS (SELECT seq FROM memory WHERE "  # noqa: S608 - constant text
         f"{clause} AND seq > (SELECT max(seq) FROM memory) - ? AND occurred_at >= ?) "
         "SELECT min(e.name) FROM last JOIN mention m ON m.memory_seq = last.seq JOIN entity e ON e.seq = m.entity_seq "
@@ -170,17 +175,13 @@ def recent_names(db: Connection, since: str, without: Sequence[EntityKind], leas
         "GROUP BY e.seq HAVING count(*) >= ? ORDER BY count(*) DESC, max(last.seq) DESC, e.seq LIMIT ?",
         (*values, LAST_WRITTEN, since, json.dumps(without), least, limit),
     )
-    return [row[0] for row in rows]
 
 
 def score(db: Connection, since_day: str) -> PredictionScore:
     """Return the results of predictions since a day (`2026-11-21`)."""
-    row = db.execute(
-        "SELECT coalesce(sum(asked), 0), coalesce(sum(foreseen), 0), coalesce(sum(answered), 0) FROM prediction_day "
-        "WHERE day >= ?",
-        (since_day,),
-    ).fetchone()
-    return PredictionScore(*map(int, row))
+    totals = "coalesce(sum(asked), 0), coalesce(sum(foreseen), 0), coalesce(sum(answered), 0)"
+    counted = f"SELECT {totals} FROM prediction_day WHERE day >= ?"  # noqa: S608 - constant text
+    return find_row(db, PredictionScore, counted, (since_day,)) or PredictionScore(0, 0)
 
 
 def forget_days(db: Connection, before_day: str) -> None:
@@ -190,8 +191,7 @@ def forget_days(db: Connection, before_day: str) -> None:
 
 def find_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:
     """Return matching queries, asked or predicted."""
-    rows = db.execute("SELECT text FROM query UNION SELECT query FROM prediction")
-    return [text for (text,) in rows if matches(text)]
+    return list(filter(matches, list_rows(db, str, "SELECT text FROM query UNION SELECT query FROM prediction")))
 
 
 def forget(db: Connection, questions: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from config.paths import PERSONAL_WORKSPACE, is_personal
 from pipeline.records import Memory
 from pipeline.store import changes, memories, meta
+from pipeline.store.rows import escape_like, has_row
 
 _PREFIX = "purge:"
 # The first text after all keys with the prefix.
@@ -72,15 +73,13 @@ def remove(db: Connection, keys: Iterable[str]) -> None:
 
 def was_purged(db: Connection, memory_id: str) -> bool:
     """Return whether a memory was purged from this store."""
-    row = db.execute("SELECT 1 FROM change WHERE op = ? AND memory_id = ? LIMIT 1", (changes.PURGE, memory_id))
-    return row.fetchone() is not None
+    return has_row(db, "SELECT 1 FROM change WHERE op = ? AND memory_id = ? LIMIT 1", (changes.PURGE, memory_id))
 
 
 def is_word_used(db: Connection, word: str) -> bool:
     """Return whether any memory contains a word."""
-    pattern = "".join(f"!{letter}" if letter in "!%_" else letter for letter in word)
-    row = db.execute("SELECT 1 FROM memory WHERE lower(content) LIKE ? ESCAPE '!' LIMIT 1", (f"%{pattern}%",))
-    return row.fetchone() is not None
+    sought = "SELECT 1 FROM memory WHERE lower(content) LIKE ? ESCAPE '\\' LIMIT 1"
+    return has_row(db, sought, (f"%{escape_like(word)}%",))
 
 
 def find_copies(db: Connection, memory_ids: Sequence[str]) -> list[Memory]:

@@ -55,8 +55,7 @@ def find(db: Connection, content_hash: str) -> Refusal | None:
     # Most stores have no refusals, and a keyed hash costs more than this query.
     if db.execute("SELECT 1 FROM refusal LIMIT 1").fetchone() is None:
         return None
-    row = db.execute(f"{_REFUSALS.select} WHERE mark IN (?, ?)", (content_hash, mark(db, content_hash))).fetchone()
-    return _REFUSALS.find(row)
+    return _REFUSALS.fetch_one(db, "WHERE mark IN (?, ?)", (content_hash, mark(db, content_hash)))
 
 
 def has_purged(db: Connection) -> bool:
@@ -79,10 +78,10 @@ def list_offered(db: Connection, limit: int, below: str | None = None) -> list[R
 
     A purged memory with several texts is listed once.
     """
-    rows = db.execute(
-        f"{_REFUSALS.select} WHERE offers > 0 AND (CAST(? AS TEXT) IS NULL OR offered_at < ?) AND NOT EXISTS "  # noqa: S608 - constant text
+    return _REFUSALS.fetch(
+        db,
+        "WHERE offers > 0 AND (CAST(? AS TEXT) IS NULL OR offered_at < ?) AND NOT EXISTS "
         "(SELECT 1 FROM refusal o WHERE o.memory_id = refusal.memory_id AND o.mark < refusal.mark) "
         "ORDER BY offered_at DESC LIMIT ?",
         (below, below, limit),
     )
-    return _REFUSALS.read_all(rows)

@@ -6,7 +6,7 @@ and machine-specific values are left out. An absent field is None. A deleted rec
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from sqlite3 import Connection
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pipeline.anchors import path_in_checkout
 from pipeline.records import ScopeKind, Sensitivity, Tier
 from pipeline.store import row_hashes
+from pipeline.store.rows import find_row
 
 MEMORY, EDGE, HISTORY, VERDICT, ANSWER, REFUSAL = "memory", "edge", "history", "verdict", "answer", "refusal"
 PURGE = "purge"
@@ -57,12 +58,101 @@ _PLAIN = (
 _FLAGS = ("pinned", "candidate")
 # Default values; a field with its default value is left out.
 _DEFAULTS = {"scope_id": "", "sensitivity": Sensitivity.NORMAL.value, "scope_kind": ScopeKind.WORKSPACE.value}
-RELATION_FIELDS: Mapping[str, frozenset[str]] = {
-    EDGE: frozenset({"made_by", "at"}),
-    HISTORY: frozenset({"at", "event", "content", "detail", "author"}),
-    VERDICT: frozenset({"state", "settled_at"}),
-    ANSWER: frozenset({"session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld"}),
-    REFUSAL: frozenset({"how", "at"}),
+
+
+class Relation(NamedTuple):
+    """How the store keeps relations of a kind.
+
+    `key` are the expressions of the memory, the other memory and the name in the rows `r` of `source`; `chosen` is the
+    condition for the JSON list of the memories, or of the names if `is_named`. `put` and `drop` write a relation with
+    its key and its fields as named values, and with `seq`, `other_seq`, `older_seq` and `newer_seq`.
+    """
+
+    fields: tuple[str, ...]
+    key: str
+    source: str
+    chosen: str
+    put: tuple[str, ...]
+    drop: str
+    is_named: bool = True
+
+
+_ENDS = "JOIN memory a ON a.seq = {} JOIN memory b ON b.seq = {}"
+# A job derives these edges again on every machine.
+_JOB_EDGES = "('edges-job', 'reflect')"
+_DROP_EDGE = "DELETE FROM edge WHERE from_seq = :seq AND kind = :name AND to_seq = :other_seq"
+_DROP_HISTORY = "DELETE FROM history WHERE uid = :name AND memory_seq = :seq"
+RELATIONS: Mapping[str, Relation] = {
+    EDGE: Relation(
+        fields=("made_by", "at"),
+        key="a.id, b.id, r.kind",
+        source=f"edge r {_ENDS.format('r.from_seq', 'r.to_seq')} WHERE r.made_by NOT IN {_JOB_EDGES}",
+        chosen="a.id IN (SELECT value FROM json_each(?))",
+        put=(_DROP_EDGE, "INSERT INTO edge VALUES (:seq, :name, :other_seq, :made_by, :at)"),
+        drop=_DROP_EDGE,
+        is_named=False,
+    ),
+    HISTORY: Relation(
+        fields=("at", "event", "content", "detail", "author"),
+        key="a.id, coalesce(b.id, ''), r.uid",
+        source="history r JOIN memory a ON a.seq = r.memory_seq LEFT JOIN memory b ON b.seq = r.about_seq WHERE true",
+        chosen="r.uid IN (SELECT value FROM json_each(?))",
+        put=(
+            _DROP_HISTORY,
+            (
+                "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid, author) "
+                "VALUES (:seq, :at, :event, :content, :detail, :other_seq, :name, :author)"
+            ),
+        ),
+        drop=_DROP_HISTORY,
+    ),
+    VERDICT: Relation(
+        fields=("state", "settled_at"),
+        key="min(a.id, b.id), max(a.id, b.id), ''",
+        source=f"pair r {_ENDS.format('r.older_seq', 'r.newer_seq')} WHERE r.state <> 'waiting'",
+        chosen="r.seq IN (SELECT p.seq FROM memory m JOIN pair p ON p.older_seq = m.seq OR p.newer_seq = m.seq "
+        "WHERE m.id IN (SELECT value FROM json_each(?)))",
+        put=(
+            (
+                "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at, settled_at) "
+                "VALUES (:new_id, :older_seq, :newer_seq, 0, '[]', :state, :settled_at, :settled_at) "
+                "ON CONFLICT (older_seq, newer_seq) "
+                "DO UPDATE SET state = excluded.state, settled_at = excluded.settled_at"
+            ),
+        ),
+        drop="DELETE FROM pair WHERE older_seq = :older_seq AND newer_seq = :newer_seq",
+        is_named=False,
+    ),
+    ANSWER: Relation(
+        fields=("session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld"),
+        key="a.id, '', r.id",
+        source="impression r JOIN memory a ON a.seq = r.memory_seq WHERE r.followed IS NOT NULL",
+        chosen="r.id IN (SELECT value FROM json_each(?))",
+        put=(
+            (
+                "INSERT INTO impression "
+                "(id, memory_seq, session_id, agent_id, at, followed, note, answered_at, withheld) VALUES "
+                "(:name, :seq, :session_id, :agent_id, :at, :followed, :note, :answered_at, coalesce(:withheld, 0)) "
+                "ON CONFLICT (id) DO UPDATE SET session_id = excluded.session_id, agent_id = excluded.agent_id, "
+                "at = excluded.at, followed = excluded.followed, note = excluded.note, "
+                "answered_at = excluded.answered_at, withheld = excluded.withheld"
+            ),
+        ),
+        drop="UPDATE impression SET followed = NULL, note = NULL, answered_at = NULL WHERE id = :name",
+    ),
+    REFUSAL: Relation(
+        fields=("how", "at"),
+        key="r.memory_id, '', r.mark",
+        source="refusal r WHERE r.how <> 'purged'",
+        chosen="r.mark IN (SELECT value FROM json_each(?))",
+        put=(
+            (
+                "INSERT INTO refusal (mark, memory_id, how, at) VALUES (:name, :memory_id, :how, :at) "
+                "ON CONFLICT (mark, memory_id) DO UPDATE SET how = excluded.how, at = excluded.at"
+            ),
+        ),
+        drop="DELETE FROM refusal WHERE mark = :name AND memory_id = :memory_id",
+    ),
 }
 
 
@@ -74,7 +164,7 @@ def read(db: Connection, keys: Iterable[Key]) -> dict[Key, Fields]:
     records: dict[Key, Fields] = {}
     for kind, some in by_kind.items():
         records |= dict.fromkeys(some, GONE)
-        for key, fields in _READERS[kind](db, some):
+        for key, fields in _read_memories(db, some) if kind == MEMORY else _read_relations(db, kind, some):
             if fields is None:
                 records.pop(key, None)
             elif key in records:
@@ -87,20 +177,10 @@ def list_keys(db: Connection) -> list[Key]:
     return sorted(Key(*row) for row in db.execute(_ALL_KEYS))
 
 
-_JOB_EDGES = "('edges-job', 'reflect')"
-_ALL_KEYS = f"""
-    SELECT 'memory', id, '', '' FROM memory
-    UNION SELECT 'edge', a.id, b.id, e.kind FROM edge e JOIN memory a ON a.seq = e.from_seq
-        JOIN memory b ON b.seq = e.to_seq WHERE e.made_by NOT IN {_JOB_EDGES}
-    UNION SELECT 'history', m.id, coalesce(a.id, ''), h.uid FROM history h JOIN memory m ON m.seq = h.memory_seq
-        LEFT JOIN memory a ON a.seq = h.about_seq
-    UNION SELECT 'verdict', min(a.id, b.id), max(a.id, b.id), '' FROM pair p JOIN memory a ON a.seq = p.older_seq
-        JOIN memory b ON b.seq = p.newer_seq WHERE p.state <> 'waiting'
-    UNION SELECT 'answer', m.id, '', i.id FROM impression i JOIN memory m ON m.seq = i.memory_seq
-        WHERE i.followed IS NOT NULL
-    UNION SELECT 'refusal', memory_id, '', mark FROM refusal WHERE how <> 'purged'
-"""  # noqa: S608 - constant text
-
+_ALL_KEYS = " UNION ".join(
+    ["SELECT 'memory', id, '', '' FROM memory"]
+    + [f"SELECT '{kind}', {relation.key} FROM {relation.source}" for kind, relation in RELATIONS.items()]  # noqa: S608
+)
 Rows = Iterable[tuple[Key, Fields | None]]
 
 
@@ -147,72 +227,23 @@ def _without_folder(anchor: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _read_edges(db: Connection, keys: Sequence[Key]) -> Rows:
+def _read_relations(db: Connection, kind: str, keys: Sequence[Key]) -> Rows:
+    relation = RELATIONS[kind]
+    columns = ", ".join(f"r.{field}" for field in relation.fields)
     rows = db.execute(
-        "SELECT a.id, b.id, e.kind, e.made_by, e.at FROM memory a JOIN edge e ON e.from_seq = a.seq "  # noqa: S608
-        f"JOIN memory b ON b.seq = e.to_seq WHERE a.id IN {_GIVEN} AND e.made_by NOT IN {_JOB_EDGES}",
-        _ids(key.memory_id for key in keys),
+        f"SELECT {relation.key}, {columns} FROM {relation.source} AND {relation.chosen}",  # noqa: S608 - constant text
+        _ids(key.name if relation.is_named else key.memory_id for key in keys),
     )
-    for memory_id, other_id, kind, made_by, at in rows:
-        yield Key(EDGE, memory_id, other_id, kind), {"made_by": made_by, "at": at}
+    for memory_id, other_id, name, *values in rows:
+        fields = dict(zip(relation.fields, values, strict=True))
+        if "detail" in fields:
+            fields["detail"] = json.loads(fields["detail"])
+        yield Key(kind, memory_id, other_id, name), fields
 
 
 def read_edges(db: Connection, memory_ids: Iterable[str]) -> Rows:
     """Return the edges from some memories, except those that a job derives again."""
-    return _read_edges(db, [Key(EDGE, memory_id) for memory_id in memory_ids])
-
-
-def _read_history(db: Connection, keys: Sequence[Key]) -> Rows:
-    rows = db.execute(
-        "SELECT m.id, coalesce(a.id, ''), h.uid, h.at, h.event, h.content, h.detail, h.author FROM history h "  # noqa: S608
-        f"JOIN memory m ON m.seq = h.memory_seq LEFT JOIN memory a ON a.seq = h.about_seq WHERE h.uid IN {_GIVEN}",
-        _ids(key.name for key in keys),
-    )
-    for memory_id, other_id, uid, at, event, content, detail, author in rows:
-        fields = {"at": at, "event": event, "content": content, "detail": json.loads(detail), "author": author}
-        yield Key(HISTORY, memory_id, other_id, uid), fields
-
-
-def _read_verdicts(db: Connection, keys: Sequence[Key]) -> Rows:
-    rows = db.execute(
-        "SELECT min(a.id, b.id), max(a.id, b.id), p.state, p.settled_at FROM memory a "  # noqa: S608
-        "JOIN pair p ON p.older_seq = a.seq OR p.newer_seq = a.seq "
-        "JOIN memory b ON b.seq = CASE WHEN p.older_seq = a.seq THEN p.newer_seq ELSE p.older_seq END "
-        f"WHERE a.id IN {_GIVEN} AND p.state <> 'waiting'",
-        _ids(key.memory_id for key in keys),
-    )
-    for memory_id, other_id, state, settled_at in rows:
-        yield Key(VERDICT, memory_id, other_id), {"state": state, "settled_at": settled_at}
-
-
-def _read_answers(db: Connection, keys: Sequence[Key]) -> Rows:
-    rows = db.execute(
-        "SELECT m.id, i.id, i.session_id, i.agent_id, i.at, i.followed, i.note, i.answered_at, i.withheld "  # noqa: S608
-        f"FROM impression i JOIN memory m ON m.seq = i.memory_seq WHERE i.id IN {_GIVEN} AND i.followed IS NOT NULL",
-        _ids(key.name for key in keys),
-    )
-    names = ("session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld")
-    for memory_id, name, *values in rows:
-        yield Key(ANSWER, memory_id, "", name), dict(zip(names, values, strict=True))
-
-
-def _read_refusals(db: Connection, keys: Sequence[Key]) -> Rows:
-    rows = db.execute(
-        f"SELECT memory_id, mark, how, at FROM refusal WHERE mark IN {_GIVEN} AND how <> 'purged'",  # noqa: S608
-        _ids(key.name for key in keys),
-    )
-    for memory_id, mark, how, at in rows:
-        yield Key(REFUSAL, memory_id, "", mark), {"how": how, "at": at}
-
-
-_READERS: Mapping[str, Callable[[Connection, Sequence[Key]], Rows]] = {
-    MEMORY: _read_memories,
-    EDGE: _read_edges,
-    HISTORY: _read_history,
-    VERDICT: _read_verdicts,
-    ANSWER: _read_answers,
-    REFUSAL: _read_refusals,
-}
+    return _read_relations(db, EDGE, [Key(EDGE, memory_id) for memory_id in memory_ids])
 
 
 # Write peers' records; the caller updates the indexes.
@@ -286,8 +317,7 @@ def write_local_values(db: Connection, rows: Iterable[Mapping[str, Any]]) -> Non
 
 def find_seq(db: Connection, memory_id: str | None) -> int | None:
     """Return the row number of a memory, None if there is none."""
-    row = db.execute("SELECT seq FROM memory WHERE id = ?", (memory_id,)).fetchone()
-    return None if row is None else int(row[0])
+    return find_row(db, int, "SELECT seq FROM memory WHERE id = ?", (memory_id,))
 
 
 def set_merged_into(db: Connection, memory_id: str, survivor_id: str | None) -> None:
@@ -310,74 +340,20 @@ def count_confirmations(db: Connection, memory_id: str) -> None:
 
 def put_relation(db: Connection, key: Key, fields: Fields) -> None:
     """Write a relation between memories; do nothing if one of them is not here."""
-    seq, other = find_seq(db, key.memory_id), find_seq(db, key.other_id)
-    if seq is not None and (other is not None or not key.other_id):
-        _WRITERS[key.kind](db, key, fields, seq, other)
-
-
-def _put_edge(db: Connection, key: Key, fields: Fields, seq: int, other: int | None) -> None:
-    db.execute("DELETE FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (seq, key.name, other))
-    if fields != GONE:
-        db.execute("INSERT INTO edge VALUES (?, ?, ?, ?, ?)", (seq, key.name, other, fields["made_by"], fields["at"]))
-
-
-def _put_history(db: Connection, key: Key, fields: Fields, seq: int, other: int | None) -> None:
-    db.execute("DELETE FROM history WHERE uid = ? AND memory_seq = ?", (key.name, seq))
-    if fields != GONE:
-        detail = json.dumps(fields["detail"], ensure_ascii=False)
-        db.execute(
-            "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid, author) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (seq, fields["at"], fields["event"], fields.get("content"), detail, other, key.name, fields.get("author")),
-        )
-
-
-def _put_verdict(db: Connection, _key: Key, fields: Fields, seq: int, other: int | None) -> None:
-    assert other is not None
-    older, newer = sorted((seq, other))
-    if fields == GONE:
-        db.execute("DELETE FROM pair WHERE older_seq = ? AND newer_seq = ?", (older, newer))
+    relation, seq, other_seq = RELATIONS[key.kind], find_seq(db, key.memory_id), find_seq(db, key.other_id)
+    if seq is None or (other_seq is None and key.other_id):
         return
-    db.execute(
-        "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at, settled_at) "
-        "VALUES (?, ?, ?, 0, '[]', ?, ?, ?) "
-        "ON CONFLICT (older_seq, newer_seq) DO UPDATE SET state = excluded.state, settled_at = excluded.settled_at",
-        (secrets.token_hex(13), older, newer, fields["state"], fields.get("settled_at"), fields.get("settled_at")),
-    )
-
-
-def _put_answer(db: Connection, key: Key, fields: Fields, seq: int, _other: int | None) -> None:
-    if fields == GONE:
-        db.execute(
-            "UPDATE impression SET followed = NULL, note = NULL, answered_at = NULL WHERE id = ?",
-            (key.name,),
-        )
-        return
-    names = sorted(RELATION_FIELDS[ANSWER])
-    marks = ", ".join("?" * (len(names) + 2))
-    settings = ", ".join(f"{name} = excluded.{name}" for name in names)
-    db.execute(
-        f"INSERT INTO impression (id, memory_seq, {', '.join(names)}) VALUES ({marks}) "  # noqa: S608 - names of columns
-        f"ON CONFLICT (id) DO UPDATE SET {settings}",
-        (key.name, seq, *(fields.get(name, 0 if name == "withheld" else None) for name in names)),
-    )
-
-
-def _put_refusal(db: Connection, key: Key, fields: Fields, _seq: int, _other: int | None) -> None:
-    if fields == GONE:
-        db.execute("DELETE FROM refusal WHERE mark = ? AND memory_id = ?", (key.name, key.memory_id))
-        return
-    db.execute(
-        "INSERT INTO refusal (mark, memory_id, how, at) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (mark, memory_id) DO UPDATE SET how = excluded.how, at = excluded.at",
-        (key.name, key.memory_id, fields["how"], fields["at"]),
-    )
-
-
-_WRITERS: Mapping[str, Callable[[Connection, Key, Fields, int, int | None], None]] = {
-    EDGE: _put_edge,
-    HISTORY: _put_history,
-    VERDICT: _put_verdict,
-    ANSWER: _put_answer,
-    REFUSAL: _put_refusal,
-}
+    older_seq, newer_seq = sorted((seq, other_seq or seq))
+    values = {
+        **key._asdict(),
+        "seq": seq,
+        "other_seq": other_seq,
+        "older_seq": older_seq,
+        "newer_seq": newer_seq,
+        "new_id": secrets.token_hex(13),
+        **{name: fields.get(name) for name in relation.fields},
+    }
+    if "detail" in fields:
+        values["detail"] = json.dumps(fields["detail"], ensure_ascii=False)
+    for statement in (relation.drop,) if fields == GONE else relation.put:
+        db.execute(statement, values)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipeline.records import Kind, Outcome, Source, Viewer
 from pipeline.store.duplicates import PairState
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, find_row, list_rows
 from pipeline.store.visibility import reach_condition
 from pipeline.times import utc_now
 
@@ -79,12 +79,13 @@ def list_contradictions(db: Connection, limit: int, before: tuple[int, int] | No
 
     `before` are the row numbers of the entry after which the list continues.
     """
-    rows = db.execute(
+    return list_rows(
+        db,
+        FoundContradiction,
         f"SELECT e.from_seq, e.to_seq, e.made_by, e.at {_CONTRADICTIONS} "
         "AND (e.from_seq, e.to_seq) < (:from_seq, :to_seq) ORDER BY e.from_seq DESC, e.to_seq DESC LIMIT :limit",
         dict(zip(("from_seq", "to_seq"), before or (2**62, 0), strict=True)) | {"now": utc_now(), "limit": limit},
     )
-    return [FoundContradiction(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,25 +107,23 @@ _DECISIONS = Rows(Decision, "admission")
 
 def add_decisions(db: Connection, decisions: Sequence[Decision]) -> None:
     """Store decisions."""
-    rounded = (replace(decision, score=round(decision.score, 4)) for decision in decisions)
-    db.executemany(_DECISIONS.insert, map(_DECISIONS.values, rounded))
+    _DECISIONS.store(db, (replace(decision, score=round(decision.score, 4)) for decision in decisions))
 
 
 def count_rejections(db: Connection, content_hash: str) -> int:
     """Count how often a text was rejected."""
-    row = db.execute("SELECT count(*) FROM admission WHERE content_hash = ?", (content_hash,)).fetchone()
-    return int(row[0])
+    return find_row(db, int, "SELECT count(*) FROM admission WHERE content_hash = ?", (content_hash,)) or 0
 
 
 def find_decision(db: Connection, memory_id: str) -> Decision | None:
     """Return the decision on a memory."""
-    return _DECISIONS.find(db.execute(f"{_DECISIONS.select} WHERE id = ?", (memory_id,)).fetchone())
+    return _DECISIONS.fetch_one(db, "WHERE id = ?", (memory_id,))
 
 
 def decisions_by_ids(db: Connection, memory_ids: Sequence[str]) -> dict[str, Decision]:
     """Return the decisions on some memories, by their ids."""
-    rows = db.execute(f"{_DECISIONS.select} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(memory_ids),))  # noqa: S608 - constant text
-    return {decision.id: decision for decision in _DECISIONS.read_all(rows)}
+    decisions = _DECISIONS.fetch(db, "WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(memory_ids),))
+    return {decision.id: decision for decision in decisions}
 
 
 def page_decisions(

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.store.write_connection import WriteConnection
+from pipeline.store.database import WriteConnection
+from pipeline.store.rows import list_rows
 
 # A change of this list or of `compute` needs a migration on both engines.
 COLUMNS = (
@@ -85,8 +86,9 @@ def list_edited(db: Connection) -> list[str]:
 
 def list_deleted(db: Connection) -> list[str]:
     """List the ids of memories that another program deleted."""
-    rows = db.execute(
+    return list_rows(
+        db,
+        str,
         "SELECT memory_id FROM change WHERE op = 'create' EXCEPT SELECT memory_id FROM change WHERE op = 'purge' "
-        "EXCEPT SELECT id FROM memory"
+        "EXCEPT SELECT id FROM memory ORDER BY 1",
     )
-    return sorted(row[0] for row in rows)

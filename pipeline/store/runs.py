@@ -88,7 +88,12 @@ def end(db: Connection, run_id: str, at: str, counts: Mapping[str, int], error: 
         "UPDATE job_run SET ended_at = ?, ok = ?, counts = ?, error = ? WHERE id = ?",
         (at, error is None, json.dumps(counts), error, run_id),
     )
-    _drop_oldest(db, run_id)
+    db.execute(
+        "WITH mine AS (SELECT seq FROM job_run WHERE started_at IS NOT NULL "
+        "AND name = (SELECT name FROM job_run WHERE id = ?) ORDER BY seq DESC LIMIT ? OFFSET ?) "
+        "DELETE FROM job_run WHERE seq IN (SELECT seq FROM mine)",
+        (run_id, 2**62, KEPT_RUNS),
+    )
 
 
 def number_end(db: Connection, run_id: str) -> None:
@@ -99,21 +104,9 @@ def number_end(db: Connection, run_id: str) -> None:
     )
 
 
-def _drop_oldest(db: Connection, run_id: str) -> None:
-    db.execute(
-        "WITH mine AS (SELECT seq FROM job_run WHERE started_at IS NOT NULL "
-        "AND name = (SELECT name FROM job_run WHERE id = ?) ORDER BY seq DESC LIMIT ? OFFSET ?) "
-        "DELETE FROM job_run WHERE seq IN (SELECT seq FROM mine)",
-        (run_id, 2**62, KEPT_RUNS),
-    )
-
-
 def last(db: Connection, name: str) -> Run | None:
     """Return the last started run of a job."""
-    row = db.execute(
-        f"{_RUNS.select} WHERE name = ? AND started_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (name,)
-    ).fetchone()
-    return _RUNS.find(row)
+    return _RUNS.fetch_one(db, "WHERE name = ? AND started_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (name,))
 
 
 def lock(db: Connection, name: str, owner: str, now: float, until: float) -> bool:

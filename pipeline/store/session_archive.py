@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from sqlite3 import Connection
 
 from pipeline.store import index_state, turns
+from pipeline.store.rows import find_row, list_rows
 from pipeline.store.turns import Role
+from pipeline.store.visibility import named_by_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,34 +24,31 @@ class ArchivedSession:
     last_at: str
 
 
+@dataclass(frozen=True, slots=True)
+class ImportedCount:
+    """The number of sessions that were read from transcripts, and the times of the first and the last message."""
+
+    sessions: int = 0
+    first_at: str | None = None
+    last_at: str | None = None
+
+
 def put_session(db: Connection, session: ArchivedSession) -> None:
     """Store a session, or complete what is known of it."""
-    row = db.execute(
-        "SELECT cwd, branch, name, started_at, turn_at, ended_at FROM agent_session WHERE id = ?", (session.id,)
-    ).fetchone()
-    cwd, branch, name, started_at, turn_at, ended_at = row or ("", None, None, session.started_at, "", None)
-    values = (
-        cwd or session.cwd,
-        min(started_at, session.started_at),
-        max(turn_at, session.last_at),
-        name or session.name,
-        session.agent,
-        session.branch or branch,
-        max(ended_at or "", session.last_at),
-        session.id,
+    db.execute(
+        """
+        INSERT INTO agent_session AS known (id, agent, cwd, branch, name, started_at, turn_at, ended_at)
+        VALUES (:id, :agent, :cwd, :branch, :name, :started_at, :last_at, :last_at)
+        ON CONFLICT (id) DO UPDATE SET
+            agent = excluded.agent, cwd = coalesce(nullif(known.cwd, ''), excluded.cwd),
+            branch = coalesce(nullif(excluded.branch, ''), known.branch),
+            name = coalesce(nullif(known.name, ''), excluded.name),
+            started_at = min(known.started_at, excluded.started_at),
+            turn_at = max(known.turn_at, excluded.turn_at),
+            ended_at = max(coalesce(known.ended_at, ''), excluded.ended_at)
+        """,
+        asdict(session),
     )
-    if row is None:
-        db.execute(
-            "INSERT INTO agent_session (cwd, started_at, turn_at, name, agent, branch, ended_at, id) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            values,
-        )
-    else:
-        db.execute(
-            "UPDATE agent_session SET cwd = ?, started_at = ?, turn_at = ?, name = ?, agent = ?, branch = ?, "
-            "ended_at = ? WHERE id = ?",
-            values,
-        )
 
 
 def list_session_texts(db: Connection, session_id: str) -> list[tuple[int, str]]:
@@ -63,8 +62,7 @@ def list_session_texts(db: Connection, session_id: str) -> list[tuple[int, str]]
             "UPDATE turn SET text_hash = ? WHERE seq = ?",
             [(turns.hash_text(role, content), seq) for seq, role, content in unhashed],
         )
-    rows = db.execute("SELECT text_hash, at FROM turn WHERE session_id = ? ORDER BY seq", (session_id,))
-    return [(int(text_hash), str(at)) for text_hash, at in rows]
+    return db.execute("SELECT text_hash, at FROM turn WHERE session_id = ? ORDER BY seq", (session_id,)).fetchall()
 
 
 def list_session_actions(db: Connection, session_id: str) -> list[tuple[tuple[str, str], str]]:
@@ -88,6 +86,25 @@ def forget_errors(db: Connection, matches: Callable[[str], bool]) -> None:
     db.executemany(
         "UPDATE action SET error = NULL, error_signature = NULL WHERE seq = ?",
         [(seq,) for seq, error in rows if matches(error)],
+    )
+
+
+def count_imported(db: Connection, person: str | None = None) -> ImportedCount:
+    """Count a person's sessions that were read from transcripts."""
+    whose = named_by_condition("id", person)
+    counted = f"SELECT count(*), min(started_at), max(turn_at) FROM agent_session WHERE agent IS NOT NULL AND {whose}"  # noqa: S608
+    return find_row(db, ImportedCount, counted) or ImportedCount()
+
+
+def list_imported(db: Connection, limit: int, now: str, person: str | None = None) -> list[ArchivedSession]:
+    """List a person's sessions that were read from transcripts, the last active first; not those of the future."""
+    return list_rows(
+        db,
+        ArchivedSession,
+        "SELECT id, agent, cwd, branch, name, started_at, turn_at FROM agent_session "  # noqa: S608 - constant text
+        f"WHERE agent IS NOT NULL AND turn_at <= ? AND {named_by_condition('id', person)} "
+        "ORDER BY turn_at DESC, id LIMIT ?",
+        (now, limit),
     )
 
 

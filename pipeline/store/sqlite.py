@@ -19,13 +19,19 @@ from pipeline.lru import LruCache
 from pipeline.store import driver, oplog, row_hashes
 from pipeline.store.backup import check_not_lost
 from pipeline.store.checkpoints import PATIENCE_MS, empty_log, erase_deleted_data, has_log
-from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
-from pipeline.store.driver import as_sqlite3, sqlite_errors
-from pipeline.store.failures import failure_of
+from pipeline.store.database import (
+    Database,
+    Databases,
+    StoreState,
+    WakeUps,
+    WriteConnection,
+    WriterProfile,
+    wake_no_worker,
+)
+from pipeline.store.driver import as_sqlite3, failure_of, sqlite_errors
 from pipeline.store.log_start import install_triggers, never_synced, start_log
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.pool import ConnectionPool
-from pipeline.store.write_connection import WriteConnection
 
 # Each connection has its own cache; other pages are still in the system's cache.
 CACHE_KIB = 2000
@@ -88,18 +94,10 @@ class SqliteFile:
         if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
             raise StoreBusy("another write uses the store")
         try:
-            with self._typed_errors():
-                writer = self._take(writes=True)
-                try:
-                    writer.execute("BEGIN IMMEDIATE")
-                    yield writer
-                    writer.execute("COMMIT")
-                except BaseException:
-                    if writer.in_transaction:
-                        writer.execute("ROLLBACK")
-                    raise
-                finally:
-                    self._give_back(writer)
+            with self._taken(writes=True) as writer:
+                writer.execute("BEGIN IMMEDIATE")
+                yield writer
+                writer.execute("COMMIT")
         finally:
             self._lock.release()
 
@@ -110,27 +108,18 @@ class SqliteFile:
         if outer is not None:
             yield outer
             return
-        with self._typed_errors():
-            reader = self._local.reader = self._take(writes=False)
+        with self._taken(writes=False) as reader:
+            self._local.reader = reader
             try:
                 reader.execute("BEGIN")
                 yield reader
             finally:
                 self._local.reader = None
-                try:
-                    if reader.in_transaction:
-                        reader.execute("ROLLBACK")
-                finally:
-                    self._give_back(reader)
 
     def erase_deleted_data(self) -> None:
         """Remove deleted data from the file and its log; raise StoreBusy if a reader prevents it."""
-        with self._lock, self._typed_errors():
-            writer = self._take(writes=True)
-            try:
-                is_empty = erase_deleted_data(writer)
-            finally:
-                self._give_back(writer)
+        with self._lock, self._taken(writes=True) as writer:
+            is_empty = erase_deleted_data(writer)
         if not is_empty:
             raise StoreBusy("a reader keeps the write-ahead log from being emptied")
 
@@ -139,13 +128,11 @@ class SqliteFile:
         if not self._lock.acquire(timeout=PATIENCE_MS / 1000):
             return False
         try:
-            with self._typed_errors():
-                writer = self._take(writes=True)
+            with self._taken(writes=True) as writer:
                 try:
                     return empty_log(writer)
                 finally:
                     writer.execute(f"PRAGMA busy_timeout={self._profile.busy_timeout_ms}")
-                    self._give_back(writer)
         finally:
             self._lock.release()
 
@@ -163,9 +150,19 @@ class SqliteFile:
         self._is_closed = True
         self._pool.close(self)
 
-    def _take(self, *, writes: bool) -> sqlite3.Connection:
-        idle = self._pool.take(self, writes=writes)
-        return self._open(writes=writes) if idle is None else idle
+    @contextlib.contextmanager
+    def _taken(self, *, writes: bool) -> Iterator[sqlite3.Connection]:
+        """Yield a connection for a while; roll back an open transaction."""
+        with self._typed_errors():
+            connection = self._pool.take(self, writes=writes) or self._open(writes=writes)
+            try:
+                yield connection
+            finally:
+                try:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                finally:
+                    self._give_back(connection)
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         # A connection that could not end its transaction is useless.
@@ -329,12 +326,13 @@ class SqliteDatabases(Databases):
 
 
 def _state_of(events: str) -> StoreState:
-    log = _state_of_file(f"{events}-wal")
+    log = find_file_state(f"{events}-wal")
     # Opening a store creates an empty log, and the last process to close it deletes the log.
-    return _state_of_file(events), log if log[2] else NO_FILE
+    return find_file_state(events), log if log[2] else NO_FILE
 
 
-def _state_of_file(file: str) -> FileState:
+def find_file_state(file: str) -> FileState:
+    """Return the state of a file or folder, zeros if it does not exist."""
     try:
         return file_state(file)
     except FileNotFoundError:

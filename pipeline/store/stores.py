@@ -3,20 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from config.settings import Settings
 from config.workspace_configs import ConfigFiles, WorkspaceConfigs
 from pipeline.store.database import Databases, HomeTables, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.home_file import HomeFile
+from pipeline.store.home_values import HomeValues
 from pipeline.store.operations import Operations
 from pipeline.store.peers import Peers
 from pipeline.store.people import People
 from pipeline.store.sqlite import SqliteDatabases
 from pipeline.store.transcripts import Transcripts
-
-if TYPE_CHECKING:
-    from pipeline.store.home_values import HomeValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,7 @@ class Stores:
     configs: WorkspaceConfigs
     transcripts: Transcripts
     homes: tuple[HomeTables, ...]
-    values: "HomeValues | None" = None
+    values: HomeValues | None = None
 
     def close(self) -> None:
         """Close all stores."""
@@ -49,20 +47,10 @@ def open_home(settings: Settings, synchronous: Literal["FULL", "NORMAL"] = "FULL
     return Server(settings.store.reveal())
 
 
-def open_home_values(settings: Settings) -> "HomeValues | None":
-    """Return the values of a data directory on a server, with new connections; None without a server."""
-    if not settings.store.reveal():
-        return None
-    from pipeline.store.home_values import HomeValues
-
-    return HomeValues(open_home(settings))
-
-
 @contextmanager
 def opened_config_values(settings: Settings) -> Iterator[WorkspaceConfigs]:
     """Open only the settings of workspaces on a server."""
-    from pipeline.store.config_values import ConfigValues
-    from pipeline.store.home_values import HomeValues
+    from pipeline.store.home_values import ConfigValues
 
     with closing(open_home(settings)) as server:
         yield ConfigValues(HomeValues(server), settings.store_place)
@@ -95,8 +83,7 @@ def open_stores(
             (home, journal),
         )
     # Only imported if there is a server.
-    from pipeline.store.config_values import ConfigValues
-    from pipeline.store.home_values import HomeValues
+    from pipeline.store.home_values import ConfigValues
     from pipeline.store.postgres.database import PostgresDatabases
     from pipeline.store.postgres.server import Server
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pipeline.store.database import HomeTables
+from pipeline.store.home_values import HomeValues
 
 # Months of records with two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000
@@ -45,24 +46,21 @@ class Transcripts:
 
     def __init__(self, tables: HomeTables) -> None:
         self._tables = tables
+        self._values = HomeValues(tables, "transcript_value")
 
     def list_file_marks(self, agent: str) -> dict[str, FileMark]:
         """Return how far the files of an agent were imported, by the hash of the path."""
-        with self._tables.read() as db:
-            rows = db.execute("SELECT name, mark, size, modified FROM transcript_file WHERE agent = ?", (agent,))
-            return {str(name): FileMark(*mark) for name, *mark in rows.fetchall()}
+        rows = self._tables.query("SELECT name, mark, size, modified FROM transcript_file WHERE agent = ?", (agent,))
+        return {name: FileMark(*mark) for name, *mark in rows}
 
     def find_mark(self, file: str) -> str | None:
         """Return the reader's mark at the end of the last reading of a file, by the hash of its path."""
-        with self._tables.read() as db:
-            row = db.execute("SELECT mark FROM transcript_file WHERE name = ?", (file,)).fetchone()
-            return None if row is None or row[0] is None else str(row[0])
+        return self._tables.find_row(str, "SELECT mark FROM transcript_file WHERE name = ?", (file,))
 
     def list_imported_agents(self) -> list[str]:
         """List the agents of which all sessions were imported."""
-        with self._tables.read() as db:
-            rows = db.execute("SELECT agent, name FROM transcript_file WHERE mark IS NULL ORDER BY agent").fetchall()
-        return [str(agent) for agent, name in rows if name == name_file(agent, _ALL_FILES)]
+        rows = self._tables.query("SELECT agent, name FROM transcript_file WHERE mark IS NULL ORDER BY agent")
+        return [agent for agent, name in rows if name == name_file(agent, _ALL_FILES)]
 
     def note_imported_agents(self, agents: Iterable[str]) -> None:
         """Record that all sessions of agents were imported."""
@@ -71,12 +69,8 @@ class Transcripts:
 
     def list_known(self, names: Iterable[str]) -> set[str]:
         """Return the names of records that were read before."""
-        with self._tables.read() as db:
-            rows = db.execute(
-                "SELECT name FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(names)),),
-            )
-            return {str(name) for (name,) in rows.fetchall()}
+        sought = "SELECT name FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))"
+        return set(self._tables.list_rows(str, sought, (json.dumps(list(names)),)))
 
     def note_read(self, names: Iterable[str], marks: Mapping[str, tuple[str, FileMark]] = NO_MARKS) -> None:
         """Record that records were read, and how far files were read: the agent and the mark by the hash of a path."""
@@ -99,17 +93,11 @@ class Transcripts:
 
     def get_import_progress(self) -> str | None:
         """Return the description of the last import, None if there was none."""
-        with self._tables.read() as db:
-            row = db.execute("SELECT value FROM transcript_value WHERE name = ?", (_IMPORT,)).fetchone()
-            return None if row is None else str(row[0])
+        return self._values.get(_IMPORT)
 
     def put_import_progress(self, value: str) -> None:
         """Record the progress of an import."""
-        with self._tables.write() as db:
-            db.execute(
-                "INSERT INTO transcript_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (_IMPORT, value),
-            )
+        self._values.put(_IMPORT, value)
 
 
 def name_file(agent: str, path: str) -> str:

@@ -1,4 +1,7 @@
-"""Turns: messages of sessions, redacted, kept within the storage budget until the memory made from them is purged."""
+"""Turns: messages of sessions, redacted, kept within the storage budget until the memory made from them is purged.
+
+Also what the search over turns reads: their texts, their sessions, and the state of their lexical segment.
+"""
 
 import hashlib
 import json
@@ -8,10 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
 
-from pipeline.records import Memory
+from pipeline.records import EdgeKind, Memory, Sensitivity, Stage
 from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, find_row, list_rows
+from pipeline.store.visibility import named_by_condition
+from pipeline.times import utc_now
 
 _HASH_BYTES = 8
 
@@ -74,48 +79,47 @@ def add(db: Connection, messages: Iterable[Message]) -> list[int]:
 
 def find_copies(db: Connection, hashes: Iterable[int]) -> set[tuple[int, str]]:
     """Return the hashes and times of the stored messages with these hashes, of all sessions."""
-    rows = db.execute(
-        "SELECT text_hash, at FROM turn WHERE text_hash IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
-        (json.dumps(list(hashes)),),
+    return set(
+        db.execute(
+            "SELECT text_hash, at FROM turn WHERE text_hash IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+            (json.dumps(list(hashes)),),
+        ).fetchall()
     )
-    return {(int(text_hash), str(at)) for text_hash, at in rows}
 
 
 def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
     """Return turns by row number, in order."""
-    rows = db.execute(
-        f"{TURNS.select} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
-        (json.dumps(seqs),),
+    return TURNS.fetch(
+        db, "WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq", (json.dumps(seqs),)
     )
-    return TURNS.read_all(rows)
 
 
 def page(db: Connection, session_id: str, limit: int, before: int | None) -> list[Turn]:
     """List the turns of a session, the latest first, below a row number."""
-    rows = db.execute(
-        f"{TURNS.select} WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+    return TURNS.fetch(
+        db,
+        "WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
         (session_id, 2**62 if before is None else before, limit),
     )
-    return TURNS.read_all(rows)
 
 
 def find_before(db: Connection, turn: Turn) -> Turn | None:
     """Return the last turn of the other speaker before a turn."""
-    row = db.execute(
-        f"{TURNS.select} WHERE session_id = ? AND seq < ? AND role <> ? ORDER BY seq DESC LIMIT 1",
+    return TURNS.fetch_one(
+        db,
+        "WHERE session_id = ? AND seq < ? AND role <> ? ORDER BY seq DESC LIMIT 1",
         (turn.session_id, turn.seq, turn.role),
-    ).fetchone()
-    return TURNS.find(row)
+    )
 
 
 def find_answer(db: Connection, turn: Turn) -> Turn | None:
     """Return the agent's last message between a turn of the person and the next one."""
-    row = db.execute(
-        f"{TURNS.select} WHERE session_id = ? AND seq > ? AND role = ? AND seq < coalesce("  # noqa: S608
+    return TURNS.fetch_one(
+        db,
+        "WHERE session_id = ? AND seq > ? AND role = ? AND seq < coalesce("
         "(SELECT min(seq) FROM turn WHERE session_id = ? AND seq > ? AND role = ?), seq + 1) ORDER BY seq DESC LIMIT 1",
         (turn.session_id, turn.seq, Role.ASSISTANT, turn.session_id, turn.seq, Role.USER),
-    ).fetchone()
-    return TURNS.find(row)
+    )
 
 
 def find_times_around(db: Connection, turn: Turn) -> tuple[str, str]:
@@ -154,7 +158,7 @@ def forget_all(db: Connection) -> None:
 def forget(db: Connection, seqs: Iterable[int]) -> None:
     """Delete turns, and the names and conclusions of their sessions."""
     keys = [(seq,) for seq in seqs]
-    conclusions.forget_of_turns(db, [seq for (seq,) in keys])
+    conclusions.forget_of_sessions(db, conclusions.list_sessions_of(db, [seq for (seq,) in keys]))
     # A session may be named by its first message.
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
     db.executemany("DELETE FROM turn WHERE seq = ?", keys)
@@ -172,9 +176,10 @@ def take_back(db: Connection, messages: Iterable[Message]) -> list[int]:
     )
     seqs = [int(seq) for (seq,) in rows.fetchall()]
     if seqs:
-        conclusions.forget_of_turns(db, seqs)
+        sessions = conclusions.list_sessions_of(db, seqs)
+        conclusions.forget_of_sessions(db, sessions)
         db.executemany("UPDATE turn SET role = ? WHERE seq = ?", [(Role.TAKEN_BACK, seq) for seq in seqs])
-        conclusions.request_of_turns(db, seqs, time.time())
+        conclusions.request(db, sessions, time.time())
         index_state.request_turn_segment(db)
     return seqs
 
@@ -201,27 +206,27 @@ class LastTurn:
 
 def find_last_of_person(db: Connection, session_id: str) -> LastTurn | None:
     """Return the start of a session's last turn."""
-    row = db.execute("SELECT max(seq) FROM turn WHERE session_id = ? AND role = ?", (session_id, Role.USER)).fetchone()
-    if row[0] is None:
-        return None
-    seq = int(row[0])
-    before = db.execute("SELECT max(at) FROM turn WHERE session_id = ? AND seq < ?", (session_id, seq)).fetchone()
-    return LastTurn(seq, str(before[0] or ""))
+    return find_row(
+        db,
+        LastTurn,
+        "SELECT seq, coalesce((SELECT max(at) FROM turn b WHERE b.session_id = t.session_id AND b.seq < t.seq), '') "
+        "FROM turn t WHERE session_id = ? AND role = ? ORDER BY seq DESC LIMIT 1",
+        (session_id, Role.USER),
+    )
 
 
 def find_first_of_person(db: Connection, session_id: str, since: str, until: str) -> Turn | None:
     """Return the first message of a person in a time of a session, `until` exclusive."""
-    row = db.execute(
-        f"{TURNS.select} WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY at, seq LIMIT 1",
+    return TURNS.fetch_one(
+        db,
+        "WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY at, seq LIMIT 1",
         (session_id, Role.USER, since, until),
-    ).fetchone()
-    return TURNS.find(row)
+    )
 
 
 def list_since(db: Connection, session_id: str, seq: int) -> list[Turn]:
     """List the messages of a session from a row number on."""
-    rows = db.execute(f"{TURNS.select} WHERE session_id = ? AND seq >= ? ORDER BY seq", (session_id, seq))
-    return TURNS.read_all(rows)
+    return TURNS.fetch(db, "WHERE session_id = ? AND seq >= ? ORDER BY seq", (session_id, seq))
 
 
 def list_unstored(db: Connection, session_id: str, since: str, until: str, limit: int) -> list[Turn]:
@@ -229,12 +234,13 @@ def list_unstored(db: Connection, session_id: str, since: str, until: str, limit
 
     The memories also count after they were archived or superseded.
     """
-    rows = db.execute(
-        f"{TURNS.select} WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY seq DESC LIMIT ?",
+    turns = TURNS.fetch(
+        db,
+        "WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY seq DESC LIMIT ?",
         (session_id, Role.USER, since, until, limit),
-    ).fetchall()
-    stored = {memory.metadata.get("turn") for memory in select(db, "session_id = ?", (session_id,))} if rows else set()
-    return [turn for turn in TURNS.read_all(reversed(rows)) if turn.seq not in stored]
+    )
+    stored = {memory.metadata.get("turn") for memory in select(db, "session_id = ?", (session_id,))} if turns else set()
+    return [turn for turn in reversed(turns) if turn.seq not in stored]
 
 
 def list_memories_since(db: Connection, session_id: str, last: LastTurn) -> list[Memory]:
@@ -246,3 +252,129 @@ def list_memories_since(db: Connection, session_id: str, last: LastTurn) -> list
 def _is_since(memory: Memory, last: LastTurn) -> bool:
     turn = memory.metadata.get("turn")
     return turn >= last.seq if isinstance(turn, int) else memory.created_at > last.after
+
+
+def list_after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
+    """List (row number, session, role) of the turns after a row number, in row order."""
+    return db.execute(
+        "SELECT seq, session_id, role FROM turn WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
+    ).fetchall()
+
+
+def list_texts_after(db: Connection, seq: int, limit: int) -> list[tuple[int, str]]:
+    """List (row number, text) of the turns after a row number, in row order."""
+    return db.execute("SELECT seq, content FROM turn WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)).fetchall()
+
+
+def all_seqs(db: Connection) -> list[int]:
+    """List the row numbers of all turns, in order."""
+    return [seq for (seq,) in db.execute("SELECT seq FROM turn ORDER BY seq")]
+
+
+def last_seq(db: Connection) -> int:
+    """Return the highest row number, 0 without turns."""
+    return int(db.execute("SELECT coalesce(max(seq), 0) FROM turn").fetchone()[0])
+
+
+def count_after(db: Connection, seq: int) -> int:
+    """Count the turns after a row number."""
+    return int(db.execute("SELECT count(*) FROM turn WHERE seq > ?", (seq,)).fetchone()[0])
+
+
+def list_embedded_texts(db: Connection, seqs: Sequence[int]) -> dict[int, list[str]]:
+    """Return the texts of turns to embed: what a person said, and the conclusions that come from a turn."""
+    rows = db.execute(
+        "SELECT t.seq, t.content FROM turn t WHERE t.role = ? AND t.seq IN "
+        "(SELECT CAST(value AS BIGINT) FROM json_each(?)) UNION ALL "
+        "SELECT c.turn_seq, c.content FROM conclusion c WHERE c.turn_seq IN "
+        "(SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY 1",
+        (Role.USER, json.dumps(list(seqs)), json.dumps(list(seqs))),
+    )
+    texts: dict[int, list[str]] = {}
+    for seq, text in rows:
+        texts.setdefault(int(seq), []).append(text)
+    return texts
+
+
+def list_embedded_seqs(db: Connection) -> set[int]:
+    """List the turns that have something to embed."""
+    return set(
+        list_rows(db, int, "SELECT seq FROM turn WHERE role = ? UNION SELECT turn_seq FROM conclusion", (Role.USER,))
+    )
+
+
+def list_queued_seqs(db: Connection) -> set[int]:
+    """List the turns that are queued to be embedded, or failed permanently."""
+    return set(list_rows(db, int, "SELECT memory_seq FROM work WHERE stage = ?", (Stage.EMBED_TURNS,)))
+
+
+def list_hidden_sessions(db: Connection) -> set[str]:
+    """List the sessions that a search must not show: incognito sessions."""
+    return {session_id for (session_id,) in db.execute("SELECT session_id FROM incognito")}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTurn(Turn):
+    """A turn with its session's agent and title."""
+
+    agent: str | None = None
+    title: str | None = None
+
+
+# A memory that must not be injected into a prompt was made of the turn.
+_NOT_PRIVATE = f"""NOT EXISTS (SELECT 1 FROM memory m WHERE m.session_id = t.session_id
+    AND m.sensitivity <> '{Sensitivity.NORMAL}'
+    AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq)"""  # noqa: S608 - constant text
+
+
+def list_made(db: Connection, seqs: Iterable[int]) -> list[tuple[int, int, bool]]:
+    """List (turn, memory, whether it is current) for the memories that were made of some turns, oldest first.
+
+    A memory is not current if it waits for a decision, was archived or superseded, or if its time is over. A merged
+    memory lives on in another one.
+    """
+    rows = db.execute(
+        "SELECT t.seq, m.seq, m.candidate = 1 OR (m.archived_at IS NOT NULL AND m.merged_into IS NULL) "
+        "OR m.valid_to IS NOT NULL OR coalesce(m.expires_at <= ?, false) "
+        "OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?) "
+        "FROM turn t JOIN memory m ON m.session_id = t.session_id "
+        "AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq "
+        "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY m.seq",
+        (utc_now(), EdgeKind.SUPERSEDES, json.dumps(list(seqs))),
+    )
+    return [(int(turn), int(memory), not is_over) for turn, memory, is_over in rows]
+
+
+def list_said_before(db: Connection, seq: int, limit: int) -> list[Turn]:
+    """List the newest messages of people before a turn, latest first, without those of incognito sessions."""
+    return TURNS.fetch(
+        db,
+        "WHERE seq < ? AND role = ? AND session_id NOT IN (SELECT session_id FROM incognito) ORDER BY seq DESC LIMIT ?",
+        (seq, Role.USER, limit),
+    )
+
+
+def list_not_current(db: Connection, seqs: Iterable[int]) -> set[int]:
+    """Return those of some turns of which a memory was made that is not current."""
+    return {turn for turn, _, is_current in list_made(db, seqs) if not is_current}
+
+
+def list_found(
+    db: Connection, seqs: Sequence[int], person: str | None, *, only_normal: bool = False
+) -> dict[int, FoundTurn]:
+    """Return turns by row number: those that exist and were not taken back, of sessions that are not incognito.
+
+    With `only_normal`, turns that a private memory was made of are left out.
+    """
+    rows = db.execute(
+        "SELECT t.session_id, t.role, t.content, t.at, t.seq, s.agent, s.name "  # noqa: S608 - constant text
+        "FROM turn t LEFT JOIN agent_session s ON s.id = t.session_id "
+        "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        f"AND t.role <> '{Role.TAKEN_BACK}' AND t.session_id NOT IN (SELECT session_id FROM incognito) "
+        f"AND {named_by_condition('t.session_id', person)} AND {_NOT_PRIVATE if only_normal else 'true'}",
+        (json.dumps(list(seqs)),),
+    )
+    return {
+        int(seq): FoundTurn(session, Role(role), content, at, int(seq), agent, title)
+        for session, role, content, at, seq, agent, title in rows
+    }

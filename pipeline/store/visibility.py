@@ -5,6 +5,7 @@ from typing import Any
 
 from pipeline.records import OWNED, PERSONAL, EdgeKind, Filter, Scope, ScopeKind, Sensitivity, Viewer
 from pipeline.records.people import PERSON_ID, PRIVATE, owner_of
+from pipeline.store.rows import join_conditions
 from pipeline.times import utc_now
 
 ONLY_NORMAL = f"sensitivity = '{Sensitivity.NORMAL}'"
@@ -52,18 +53,17 @@ def condition(criteria: Filter) -> tuple[str, list[Any]]:
         values.extend(criteria.kinds)
     parts += ["EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)"] * len(criteria.tags)
     values.extend(criteria.tags)
-    for clause, value in (
-        ("session_id = ?", criteria.session_id),
-        ("occurred_at >= ?", criteria.since),
-        ("occurred_at < ?", criteria.until),
-        ("occurred_at <= ?", criteria.as_of),
-        ("branch = ?", criteria.branch),
-        ("json_extract(details, '$.chain') = ?", criteria.chain),
-    ):
-        if value is not None:
-            parts.append(clause)
-            values.append(value)
-    return " AND ".join(parts), values
+    chosen, chosen_values = join_conditions(
+        {
+            "session_id = ?": criteria.session_id,
+            "occurred_at >= ?": criteria.since,
+            "occurred_at < ?": criteria.until,
+            "occurred_at <= ?": criteria.as_of,
+            "branch = ?": criteria.branch,
+            "json_extract(details, '$.chain') = ?": criteria.chain,
+        }
+    )
+    return " AND ".join([*parts, chosen]), [*values, *chosen_values]
 
 
 def lasting_condition() -> tuple[str, list[Any]]:
@@ -80,6 +80,11 @@ def named_by_condition(column: str, person: str | None) -> str:
     if PERSON_ID.fullmatch(person) is None:
         raise ValueError("not a person's id")
     return f"substr({column}, 1, {len(person) + len(OWNED)}) = '{person}{OWNED}'"
+
+
+def visible_sessions_condition(person: str | None) -> str:
+    """Return the condition for rows of a person's sessions that are not incognito."""
+    return f"session_id NOT IN (SELECT session_id FROM incognito) AND {named_by_condition('session_id', person)}"  # noqa: S608
 
 
 def visible_to_condition(person: str | None) -> str:

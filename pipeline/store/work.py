@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from pipeline.records import Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store.database import wake_on_commit
+from pipeline.store.rows import find_row, has_row, list_rows
 
 MAX_ATTEMPTS = 5
 # Ratio of the batch sizes of a first and a second try.
@@ -103,11 +104,9 @@ def complete(db: Connection, items: Sequence[WorkItem], owner: str) -> list[Work
 
 def is_held(db: Connection, item: WorkItem, owner: str) -> bool:
     """Return whether the owner still has an item."""
-    row = db.execute(
-        "SELECT 1 FROM work WHERE stage = ? AND memory_seq = ? AND lease_owner = ?",
-        (item.stage, item.seq, owner),
-    ).fetchone()
-    return row is not None
+    return has_row(
+        db, "SELECT 1 FROM work WHERE stage = ? AND memory_seq = ? AND lease_owner = ?", (item.stage, item.seq, owner)
+    )
 
 
 def fail(db: Connection, item: WorkItem, owner: str, error: str, *, backoff_s: float, now: float) -> bool:
@@ -257,36 +256,33 @@ def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
 
 def list_due_stages(db: Connection, now: float) -> list[Stage]:
     """List the stages with claimable items."""
-    rows = db.execute(f"SELECT DISTINCT stage FROM work WHERE {_DUE}", _moment(now))  # noqa: S608 - constant text
-    return [Stage(row[0]) for row in rows]
+    return list_rows(db, Stage, f"SELECT DISTINCT stage FROM work WHERE {_DUE}", _moment(now))  # noqa: S608
 
 
 def list_leased_stages(db: Connection, now: float) -> list[Stage]:
     """List the stages of which a worker has items."""
-    rows = db.execute("SELECT DISTINCT stage FROM work WHERE lease_owner IS NOT NULL AND lease_until > ?", (now,))
-    return [Stage(row[0]) for row in rows]
+    return list_rows(
+        db, Stage, "SELECT DISTINCT stage FROM work WHERE lease_owner IS NOT NULL AND lease_until > ?", (now,)
+    )
 
 
 def find_next_claimable(db: Connection, now: float) -> float | None:
     """Return the earliest time at which an item can be claimed without new writes; None for never."""
     if list_due_stages(db, now):
         return now
-    row = db.execute("SELECT min(max(not_before, coalesce(lease_until, 0))) FROM work WHERE dead = 0").fetchone()
-    return None if row[0] is None else float(row[0])
+    return find_row(db, float, "SELECT min(max(not_before, coalesce(lease_until, 0))) FROM work WHERE dead = 0")
 
 
 def find_next_due(db: Connection, stage: Stage) -> float | None:
     """Return when the next unclaimed item of a stage is due, None if there is none."""
-    row = db.execute(
-        "SELECT min(not_before) FROM work WHERE stage = ? AND dead = 0 AND lease_owner IS NULL", (stage,)
-    ).fetchone()
-    return None if row[0] is None else float(row[0])
+    return find_row(
+        db, float, "SELECT min(not_before) FROM work WHERE stage = ? AND dead = 0 AND lease_owner IS NULL", (stage,)
+    )
 
 
 def oldest_pending(db: Connection) -> float | None:
     """Return the queue time of the oldest pending item."""
-    row = db.execute("SELECT min(queued_at) FROM work WHERE dead = 0").fetchone()
-    return None if row[0] is None else float(row[0])
+    return find_row(db, float, "SELECT min(queued_at) FROM work WHERE dead = 0")
 
 
 def _moment(now: float) -> dict[str, float]:

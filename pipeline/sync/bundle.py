@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pipeline.errors import PeerRefused
-from pipeline.store import clock, meta, oplog, replicated_records
+from pipeline.store import meta, oplog, replicated_records
 from pipeline.store.atomic_files import writing
 from pipeline.store.database import Database
 from pipeline.store.oplog import Operation
@@ -221,15 +221,12 @@ class _Workspace:
 
     def _own(self, operation: Operation) -> Operation:
         """Return an operation with its own device as author if known here, otherwise with this machine."""
-        if operation.node == self.node:
-            return replace(operation, signature=None, via=None)
-        if self.circle is not None and operation.node in self.circle.signers:
+        if operation.node == self.node or (self.circle is not None and operation.node in self.circle.signers):
             return replace(operation, signature=None, via=None)
         if self.circle is not None and is_signed_by_device(self.name, operation, self.circle):
             return replace(operation, via=None)
         # An unknown machine wrote it, or this machine before it had a name.
-        after = tuple(sorted(self.renamed.get(operation_id, operation_id) for operation_id in operation.after))
-        again = Operation(clock.with_node(operation.hlc, self.node), operation.key, operation.fields, after)
+        again = operation.stamped_by(self.node, self.renamed)
         self.renamed[operation.id] = again.id
         return again
 

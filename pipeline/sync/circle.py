@@ -107,14 +107,17 @@ class Circle:
         secret = keys.secret_of(code)
         if secret in self.secrets:
             return
-        others = [
-            device for device in self.devices.values() if device.node not in self.signers and device.revoked_at is None
-        ]
-        if others:
+        if others := self._list_others():
             names = ", ".join(sorted(device.name for device in others))
             raise Conflict(f"this data directory already syncs with {names}; invite the new device from here instead")
         self.peers.leave_circle()
         self.peers.add_circle(1, secret, utc_now())
+
+    def _list_others(self) -> list[Device]:
+        """List the other devices that were not revoked."""
+        return [
+            device for device in self.devices.values() if device.node not in self.signers and device.revoked_at is None
+        ]
 
     # Cards, which introduce devices to each other
 
@@ -126,14 +129,14 @@ class Circle:
 
     def cards(self) -> list[Card]:
         """Return the cards of every device, this one first."""
-        own = self.devices[self.identity.node]
-        return [
-            self.vouch(device) for device in (own, *(device for device in self.devices.values() if device is not own))
-        ]
+        own_first = sorted(self.devices.values(), key=lambda device: device.node != self.identity.node)
+        return list(map(self.vouch, own_first))
 
     def meet(self, cards: Iterable[Card]) -> None:
         """Trust the devices that a member vouches for, and stop trusting those that it reports as revoked."""
-        vouchers = [keys.verify_key_of(keys.circle_seed(secret)) for secret in self._present_secrets()]
+        known_keys = self.peers.circle() or [(1, self.secrets[0])]
+        present = [secret for epoch, secret in known_keys if epoch == known_keys[0][0]]
+        vouchers = [keys.verify_key_of(keys.circle_seed(secret)) for secret in present]
         for card in cards:
             fields: dict[str, Any] = {name: card.get(name) for name in CARD_FIELDS}
             signature = str(card.get("signature", ""))
@@ -152,20 +155,11 @@ class Circle:
             if device.revoked_at is not None and (known is None or known.revoked_at is None):
                 self.peers.revoke([device.node], device.revoked_at)
 
-    def _present_secrets(self) -> list[str]:
-        known = self.peers.circle() or [(1, self.secrets[0])]
-        return [secret for epoch, secret in known if epoch == known[0][0]]
-
     # Revoking
 
     def find(self, name: str) -> Device:
         """Return another device by its name or node."""
-        devices = [
-            device
-            for device in self.devices.values()
-            if name in (device.name, device.node) and device.revoked_at is None
-        ]
-        devices = [device for device in devices if device.node not in self.signers]
+        devices = [device for device in self._list_others() if name in (device.name, device.node)]
         if not devices:
             raise NotFound(f"no other device is called {name}; `reverie sync devices` lists them")
         if len(devices) > 1:

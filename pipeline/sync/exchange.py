@@ -172,7 +172,7 @@ def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None
             done.bytes += sent.bytes
             done.sent += len(outgoing.items)
             done.refused += sent.refused
-    purges = sum(count_purges(home, workspace) for workspace in list_travelling(home, remote))
+    purges = _count_purges(home, remote)
     if door.needs_tidying(purges):
         done.bytes += _tidy(home, remote, door)
 
@@ -190,7 +190,7 @@ def mend(home: Home, remote: Remote) -> int:
 
 
 def _tidy(home: Home, remote: Remote, door: RemoteDoor) -> int:
-    purges = sum(count_purges(home, workspace) for workspace in list_travelling(home, remote))
+    purges = _count_purges(home, remote)
     reached = home.peers.sent(remote.name)
     return door.tidy(_gather(home, remote, {}, MOST_IN_SNAPSHOT, through=reached), purges)
 
@@ -215,10 +215,13 @@ def list_travelling(home: Home, remote: Remote) -> list[str]:
     return [workspace for workspace in home.workspace_ids() if not remote.workspaces or workspace in remote.workspaces]
 
 
-def count_purges(home: Home, workspace: str) -> int:
-    """Count the tombstones of a workspace."""
-    with home.database(workspace).read() as db:
-        return oplog.count_purges(db)
+def _count_purges(home: Home, remote: Remote) -> int:
+    """Count the tombstones of the workspaces that sync through a remote."""
+    count = 0
+    for workspace in list_travelling(home, remote):
+        with home.database(workspace).read() as db:
+            count += oplog.count_purges(db)
+    return count
 
 
 def count_ahead(home: Home, remote: Remote) -> int:
@@ -264,21 +267,15 @@ def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
     """Start the operation log of a workspace, stamped with this device's current identity if it is in a circle."""
     with database.read() as db:
         is_complete = oplog.is_complete(db)
+        is_named = circle is None or oplog.is_node(db, circle.identity.node)
     if not is_complete:
         if circle is not None:
             # A store that replaced another one numbers its operations from the start.
-            circle.peers.forget_sent(workspace)
+            circle.peers.forget_sent("workspace", workspace)
         start_log(database)
-    if circle is not None:
-        _take_node(database, circle)
-
-
-def _take_node(database: Database, circle: Circle) -> None:
-    with database.read() as db:
-        known = oplog.is_node(db, circle.identity.node)
-    if not known:
+    if circle is not None and not is_named:
         with database.write() as db:
-            oplog.take_node(db, circle.identity.node, [identity.node for identity in circle.identities])
+            oplog.take_node(db, circle.identity.node, circle.signers)
 
 
 def _is_mine(home: Home, segment: Segment) -> bool:

@@ -32,8 +32,7 @@ from pipeline.store import (
     work,
 )
 from pipeline.store.database import Database
-from pipeline.store.log_differences import NEEDED, list_differences
-from pipeline.store.log_start import start_log
+from pipeline.store.log_start import NEEDED, list_differences, start_log
 from pipeline.store.oplog import Fold, Operation
 from pipeline.store.replicated_records import MEMORY, PURGE, Fields, Key
 from pipeline.text.instructions import instructs

@@ -141,20 +141,21 @@ def read_note(file: Path) -> Note:
     kind = str(fields.get("kind", Kind.FACT))
     if not isinstance(tags, list) or kind not in list(Kind):
         raise InvalidField(FieldError(file.name, "its kind or its tags cannot be read"))
-    known = fields.get("reverie")
-    digest, marks, named = fields.get("digest"), fields.get("marks"), fields.get("workspace")
+    known, named, digest, marks = (
+        None if fields.get(name) is None else str(fields[name]) for name in ("reverie", "workspace", "digest", "marks")
+    )
     content = text[front.end() if front else 0 :].strip()
     return Note(
         file,
-        None if known is None else str(known),
-        None if named is None else str(named),
+        known,
+        named,
         Kind(kind),
         content,
         tuple(str(tag) for tag in tags),
         bool(fields.get("pinned", False)),
-        None if digest is None else str(digest),
-        None if marks is None else str(marks),
-        {**fields, "id": known, "content": content, "scope": _read_scope(fields.get("scope"))},
+        digest,
+        marks,
+        {**fields, "id": fields.get("reverie"), "content": content, "scope": _read_scope(fields.get("scope"))},
     )
 
 

@@ -23,7 +23,7 @@ from pipeline.records import (
 from pipeline.records.people import PERSON_ID
 from pipeline.store import clock, replicated_records
 from pipeline.store.oplog import ERASED, Operation
-from pipeline.store.replicated_records import MEMORY, PURGE, RELATION_FIELDS, Key
+from pipeline.store.replicated_records import MEMORY, PURGE, RELATIONS, Key
 from pipeline.sync import keys
 from pipeline.sync.circle import Card, Circle
 
@@ -172,7 +172,7 @@ def check_record(key: Key, fields: Mapping[str, Any]) -> None:
 
 
 def _check_key(key: Key) -> None:
-    known = key.kind in (MEMORY, PURGE) or key.kind in RELATION_FIELDS
+    known = key.kind in (MEMORY, PURGE) or key.kind in RELATIONS
     if not known or not _ID.fullmatch(key.memory_id) or len(key.name) > MAX_NAME_CHARS:
         raise PeerRefused("it is about nothing that is known")
     if key.other_id and not _ID.fullmatch(key.other_id):

@@ -19,7 +19,6 @@ from pipeline.store import (
     duplicates,
     edges,
     entities,
-    event_log,
     history,
     impressions,
     index_state,
@@ -90,7 +89,7 @@ def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> N
     predictions.purge(db)
     index_state.drop_tokens(db, memory.seq)
     work.drop(db, memory.seq)
-    about = event_log.describe_purged(db, memory)
+    about = changes.describe_purged(db, memory)
     memories.purge(db, memory.seq)
     bridges.purge(db)
     number = changes.append(db, changes.PURGE, [memory.id], about)

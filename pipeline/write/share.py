@@ -12,19 +12,7 @@ from pipeline.errors import Conflict
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Scope, ScopeKind
 from pipeline.records.digestion import DIGESTION
 from pipeline.records.people import owner_of
-from pipeline.store import (
-    arcs,
-    audit,
-    changes,
-    derivations,
-    duplicates,
-    facts,
-    history,
-    memories,
-    predictions,
-    sharing,
-    work,
-)
+from pipeline.store import arcs, audit, changes, derivations, duplicates, facts, history, memories, predictions, work
 from pipeline.store.audit import AuditAction
 from pipeline.store.database import Database
 from pipeline.store.unfinished_moves import require_unmoved
@@ -146,7 +134,7 @@ def rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | Non
         same = memories.find_active_text(db, scope, memory.content_hash)
         if same is not None and same.seq != memory.seq:
             raise Conflict(f"An active memory of that scope has exactly this text: {same.id}")
-    sharing.rescope(db, memory.seq, scope, shared_from, now)
+    memories.rescope(db, memory.seq, scope, shared_from, now)
     changes.append(db, changes.EDIT, [memory.id])
     return follow_scope(db, memory, get_existing(db, memory.id))
 

@@ -87,7 +87,7 @@ def test_what_was_there_before_sync_was_added_reaches_everybody_and_purges_stay_
             assert home.texts() == ["The build uses just"]
             with home.database().read() as db:
                 assert [one.content for one in history.of(db, 1) if one.event == "edited"] == ["The build uses make"]
-                assert oplog.is_purged(db, purged)
+                assert oplog.list_purged(db, [purged])
 
 
 def test_source_trust_and_times_come_along(homes):

@@ -10,7 +10,8 @@ import pytest
 
 from pipeline.errors import StoreBusy
 from pipeline.index.codes import PassageCodes
-from pipeline.store.leases import Lease, WorkspaceValues, hold
+from pipeline.store.home_values import workspace_values
+from pipeline.store.leases import Lease, hold
 from pipeline.store.sqlite import SqliteDatabase
 from tests.contract.vector_writer import open_shared, vectors_of
 from tests.fakes.in_process import PROFILE
@@ -99,7 +100,7 @@ def test_after_a_writer_was_killed_the_next_one_goes_on(start_writer, database, 
 
 
 def test_one_holds_a_lease_and_the_next_waits_for_it(database):
-    first, second = (Lease(WorkspaceValues(database), "work") for _ in range(2))
+    first, second = (Lease(workspace_values(database), "work") for _ in range(2))
     assert first.take()
     assert first.take()
     assert not second.take()
@@ -118,8 +119,8 @@ def test_a_lease_that_is_not_renewed_goes_to_the_next_and_its_holder_may_write_n
 
 
 def test_a_lease_is_renewed_for_as_long_as_it_is_held(database):
-    values = WorkspaceValues(database)
-    with hold(values, "work", lease_s=0.3) as lease:
+    values = workspace_values(database)
+    with hold(database, "work", lease_s=0.3) as lease:
         began = lease._until
         wait_until("it was renewed", lambda: lease._until > began + 0.3)
         assert not Lease(values, "work").take()

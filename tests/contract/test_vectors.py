@@ -14,7 +14,7 @@ from pipeline.index.codes import CodesFile
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
 from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import VectorTable
-from pipeline.store.leases import WorkspaceValues, hold
+from pipeline.store.leases import hold
 from pipeline.store.objects import ObjectStorage
 from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, scratch_folder
@@ -124,9 +124,7 @@ def open_table(request):
             below = storage.below(prefixes.setdefault(folder, uuid.uuid4().hex))
             if folder not in databases:
                 databases[folder] = SqliteDatabase(folder / "events.sqlite", PROFILE, create=True)
-            place = SharedTables(
-                below, folder / "vectors.lance", partial(hold, WorkspaceValues(databases[folder]), "vectors")
-            )
+            place = SharedTables(below, folder / "vectors.lance", partial(hold, databases[folder], "vectors"))
             return VectorTable(folder / "vectors.lance", "model", DIMENSION, place)
 
         yield open_shared

@@ -8,7 +8,7 @@ from config.declared import Secret
 from config.settings_edits import save_workspace_setting
 from config.toml_files import SettingsError, UnreadableSettings
 from pipeline.errors import StoreClosed, StoreUnavailable
-from pipeline.store import config_values
+from pipeline.store import home_values
 from pipeline.store.database import WriterProfile
 from pipeline.store.home_values import HomeValues
 from pipeline.store.postgres.server import Server
@@ -125,7 +125,7 @@ class Clock:
 
 @pytest.mark.parametrize("before", [None, "review = true\n"], ids=["the first values", "more values"])
 def test_of_two_who_change_different_values_at_once_none_is_lost(server, before):
-    one, other = (config_values.ConfigValues(HomeValues(server), "a server") for _ in range(2))
+    one, other = (home_values.ConfigValues(HomeValues(server), "a server") for _ in range(2))
     if before is not None:
         put(one, before)
     faster = iter(["read_only"])
@@ -141,12 +141,12 @@ def test_of_two_who_change_different_values_at_once_none_is_lost(server, before)
 
 def test_what_was_read_of_a_server_is_kept_for_a_quarter_of_a_second_at_most(server):
     clock = Clock()
-    asked, writing = (config_values.ConfigValues(HomeValues(server), "a server", clock) for _ in range(2))
+    asked, writing = (home_values.ConfigValues(HomeValues(server), "a server", clock) for _ in range(2))
     assert asked.state("default") is None
     put(writing, "incognito = true\n")
-    clock.now = config_values.KEPT_S * 0.99
+    clock.now = home_values.KEPT_S * 0.99
     assert asked.state("default") is None
-    clock.now = config_values.KEPT_S
+    clock.now = home_values.KEPT_S
     assert asked.state("default") == "incognito = true\n"
     # Who wrote knows at once.
     put(asked, "")

@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import VectorTable
 from pipeline.store.database import Database, WriterProfile
-from pipeline.store.leases import WorkspaceValues, hold
+from pipeline.store.leases import hold
 from pipeline.store.objects import ObjectStorage
 from pipeline.store.sqlite import SqliteDatabase
 
@@ -28,7 +28,7 @@ def vectors_of(seq: int) -> np.ndarray:
 
 def open_shared(folder: Path, database: Database, url: str) -> VectorTable:
     """Open the table as a machine does that keeps its copies in a folder."""
-    place = SharedTables(ObjectStorage.open(url), folder, partial(hold, WorkspaceValues(database), "vectors"))
+    place = SharedTables(ObjectStorage.open(url), folder, partial(hold, database, "vectors"))
     return VectorTable(folder, "model", DIMENSION, place)
 
 

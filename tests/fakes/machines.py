@@ -11,8 +11,7 @@ from pipeline.errors import ReverieError
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
 from pipeline.store import clock, meta, oplog, replicated_records
 from pipeline.store.database import Database, WriterProfile
-from pipeline.store.log_differences import list_differences
-from pipeline.store.log_start import start_log
+from pipeline.store.log_start import list_differences, start_log
 from pipeline.store.oplog import Operation
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.sync.merge import merge

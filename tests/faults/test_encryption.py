@@ -5,11 +5,12 @@ import http.client
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from pipeline.jobs.local_snapshots import take_snapshot
+from pipeline.jobs.snapshot import take_snapshot
 from pipeline.records import Draft
 from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
 from pipeline.store import backup, driver, encryption
@@ -200,7 +201,7 @@ KILLS = [
 
 @pytest.mark.parametrize(("way", "place"), KILLS)
 def test_an_interrupted_encryption_loses_nothing_and_is_completed(paths, key_file, way, place):
-    take_snapshot(paths.workspace("default"))
+    take_snapshot(paths.workspace("default"), datetime.now(UTC))
     if way == "decrypt":
         choose_key(paths, key_file)
         encrypt_home(paths)

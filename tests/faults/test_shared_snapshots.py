@@ -60,7 +60,7 @@ def take_yesterday(machine):
 
 
 def list_kept(machine):
-    return [(one.taken, one.memories) for one in snapshots.list_snapshots(machine.settings, "default")]
+    return [(one.taken, one.count) for one in snapshots.list_snapshots(machine.settings, "default")]
 
 
 def test_the_job_copies_what_changed_and_every_machine_knows_the_copies(open_machine, tmp_path):

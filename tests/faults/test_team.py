@@ -12,8 +12,9 @@ from config.declared import Secret
 from config.settings import Settings
 from pipeline.services.leadership import Leadership
 from pipeline.store import leases
+from pipeline.store.home_values import HomeValues
 from pipeline.store.operations import Operations
-from pipeline.store.stores import open_home_values
+from pipeline.store.stores import open_home
 from tests.support.stack import HOST, Stack, free_port, wait_until
 
 BUCKET = "team"
@@ -139,7 +140,7 @@ def test_of_several_schedulers_one_sends_and_the_next_goes_on_where_it_ends(make
     first, second = make_machine(), make_machine()
     first.start("web", "scheduler")
     second.start("scheduler")
-    values = open_home_values(Settings(store=Secret(store_url)))
+    values = HomeValues(open_home(Settings(store=Secret(store_url))))
 
     def leader():
         return (values.get("lease.scheduler") or "").partition(" ")[2]
@@ -151,12 +152,12 @@ def test_of_several_schedulers_one_sends_and_the_next_goes_on_where_it_ends(make
     values.put("lease.scheduler", f"0 {led}")
     second.start("scheduler")
     assert wait_until("another one leads", lambda: leader() not in ("", led) and leader())
-    values.close()
+    values.tables.close()
 
 
 def test_a_leader_that_resigns_is_followed_at_once_and_one_that_is_late_sends_no_more(store_url, home):
     settings, operations = Settings(store=Secret(store_url)), Operations
-    values = open_home_values(settings)
+    values = HomeValues(open_home(settings))
     one, other = Leadership(values, operations), Leadership(values, operations)
     assert one.ask()
     assert not one.ask()
@@ -169,5 +170,5 @@ def test_a_leader_that_resigns_is_followed_at_once_and_one_that_is_late_sends_no
     assert other.ask()
     assert not one.ask()
     assert (one.is_held, other.is_held) == (False, True)
-    values.close()
+    values.tables.close()
     assert 2 * one.interval_s < leases.LEASE_S

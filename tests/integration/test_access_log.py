@@ -5,11 +5,9 @@ import pytest
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
 from pipeline.services.access_log import OWNER, AccessLog
-from pipeline.store import access_log as log_table
-from pipeline.store.access_log import MAX_IDS_PER_ENTRY, AccessEntry, AccessQuery
 from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
-from pipeline.store.people import People
+from pipeline.store.people import MAX_IDS_PER_ENTRY, AccessEntry, AccessQuery, People
 from pipeline.times import utc_now
 from tests.fakes.client import CheckedClient
 from tests.fakes.command_line import run
@@ -163,8 +161,7 @@ def entry(number, at=None):
 def test_what_is_written_is_on_the_disk_at_once_and_so_is_what_was_read_before(log, people):
     log.note(entry(1))
     log.write(entry(2))
-    with people._tables.read() as db:
-        found = log_table.page(db, AccessQuery(), 10, None)
+    found = people.list_accesses(AccessQuery(), 10, None)
     assert [one.request_id for one in found] == ["request-2", "request-1"]
 
 
@@ -185,8 +182,7 @@ def test_what_is_old_or_too_much_goes(people):
     people.add_accesses([entry(number, at=f"2026-01-{number:02}T00:00:00.000Z") for number in range(1, 10)])
     people.prune_accesses("2026-01-03T00:00:00.000Z")
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("9876543")
-    with people._tables.write() as db:
-        log_table.prune(db, "2026-01-01T00:00:00.000Z", max_rows=2)
+    people.prune_accesses("2026-01-01T00:00:00.000Z", max_rows=2)
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("98")
 
 

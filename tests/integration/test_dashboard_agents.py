@@ -59,7 +59,7 @@ def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, conta
     said = [{"role": "user", "content": f"which port is billing? {HOSTILE}"}]
     client.post("/v1/turns", {"session_id": "s1", "messages": said})
     line = {"key": "memory:1", "source": "memory", "text": HOSTILE, "score": 0.21, "reason": "too weak"}
-    with container.operations.write() as db:
+    with container.operations.tables.write() as db:
         db.execute("UPDATE hook_run SET trace = ?", (json.dumps({"left_out": [line]}),))
     page = browser.page("/w/default/hooks")
     assert "“which port is billing?" in page

@@ -147,7 +147,7 @@ def test_each_run_has_its_own_prompt(client, container):
         if number != 1:
             say(client, text, utc_text_at(now + 60 * number - 1))
     container.feedback.flush()
-    with container.operations.write() as db:
+    with container.operations.tables.write() as db:
         times = [(now + 60 * (seq // 2), seq + 1) for seq in range(6)]
         db.executemany("UPDATE hook_run SET at = ? WHERE seq = ?", times)
     assert prompts(client) == [said[0], None, None, None, said[2], None]
@@ -174,7 +174,7 @@ def test_the_prompt_goes_with_the_turn(client, container):
     with container.databases.get("default").write() as db:
         turns.forget(db, [turn.seq for turn in turns.page(db, "s1", 10, None)])
     assert prompts(client) == [None]
-    with container.operations.write() as db:
+    with container.operations.tables.write() as db:
         assert not any(PROMPT in str(row) for row in db.execute("SELECT * FROM hook_run"))
 
 

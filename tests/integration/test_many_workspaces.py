@@ -133,7 +133,7 @@ def test_a_failure_of_the_first_load_is_logged_and_the_rest_is_loaded(container)
     container._load(fail, lambda: loaded.append("afterwards"))
     assert loaded[-1] == "afterwards"
     assert not container.contexts.is_warming
-    with container.operations.write() as db:
+    with container.operations.tables.write() as db:
         assert ("warm-up", "ImportError: no module of hooks") in db.execute(
             "SELECT component, message FROM error"
         ).fetchall()

@@ -4,6 +4,7 @@ import contextlib
 import shutil
 import sqlite3
 import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import psycopg
@@ -16,7 +17,7 @@ from config.settings import load_settings
 from config.settings_edits import save_workspace_setting
 from config.toml_files import SettingsError
 from config.workspace_configs import ConfigFiles
-from pipeline.jobs import local_snapshots
+from pipeline.jobs import snapshot as local_snapshots
 from pipeline.records import Draft
 from pipeline.services import people
 from pipeline.services.encryption import choose_key, encrypt_home
@@ -201,7 +202,7 @@ def test_back_into_the_home_that_it_came_from(filled, migrate, store_url):
     there, back = migrate
     there()
     place = filled.workspace("other")
-    local_snapshots.take_snapshot(place)
+    local_snapshots.take_snapshot(place, datetime.now(UTC))
     for derived in (place.lexical, place.vectors):
         derived.mkdir()
     with on_server(store_url, filled, "other") as database:

@@ -65,7 +65,7 @@ class Host:
         # What is captured is digested like any other memory.
         for workspace in 2 * self.container.settings.paths.workspace_ids():
             digest_all(self.worker, workspace)
-        self.container.operations.erase_deleted_data()
+        self.container.operations.tables.erase_deleted_data()
 
     def said(self):
         answer = self.client.get(f"/v1/sessions/{FILE}")

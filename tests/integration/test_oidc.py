@@ -14,7 +14,7 @@ from joserfc.jwk import OctKey, RSAKey
 
 from config.settings import Secret
 from pipeline.services import people
-from pipeline.store.access_log import AccessQuery
+from pipeline.store.people import AccessQuery
 from tests.fakes.client import HOST, CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.oidc import CLIENT_ID, CLIENT_SECRET, LyingProvider

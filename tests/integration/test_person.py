@@ -1,5 +1,6 @@
 """What is about the person: kept once for the home, told in every workspace, and nothing of a workspace told there."""
 
+from datetime import UTC, datetime
 from itertools import count
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.jobs.local_snapshots import take_snapshot
+from pipeline.jobs.snapshot import take_snapshot
 from pipeline.services.personal_store import gather_personal
 
 USER = {"kind": "user"}
@@ -89,7 +90,7 @@ def test_it_is_changed_and_purged_from_anywhere(client, tabs, digested):
 def test_a_purge_includes_turns_and_impressions(client, container, digested):
     say = {"session_id": "s1", "messages": [{"role": "assistant", "content": f"So:  {TABS.lower()}, I see."}]}
     client.post("/v1/turns", say, workspace="alpha")
-    take_snapshot(container.workspace("alpha").paths)
+    take_snapshot(container.workspace("alpha").paths, datetime.now(UTC))
     known = client.write(TABS, scope=USER, workspace="beta")
     client.delete(f"/v1/memories/{known}?hard=true", workspace="beta")
     assert client.get("/v1/sessions/s1", workspace="alpha").status_code == 404

@@ -2,10 +2,11 @@
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.jobs.local_snapshots import take_snapshot
+from pipeline.jobs.snapshot import take_snapshot
 from tests.fakes.in_process import flush_notes
 
 SECRET = "Always ask Xylander before zubrowkating the qwyjibofier_handler at night."
@@ -65,7 +66,7 @@ def test_no_file_contains_a_word_of_what_was_shown(client, container, home, dige
     container.operations.record_error("digest.embed", f"memory 3, embed: ValueError: {SECRET}", workspace="default")
     log = home.paths.logs / "reverie.log"
     log.write_text(f"INFO started\nERROR {SECRET}\nINFO go on\n", encoding="utf-8")
-    take_snapshot(container.workspace("default").paths)
+    take_snapshot(container.workspace("default").paths, datetime.now(UTC))
     flush_notes(container)
     assert {word for _, word in list_traces(home)} == set(WORDS)
     purge(client, memory_id)

@@ -195,7 +195,7 @@ class Place:
             with self.container.databases.get(workspace_id).read() as db:
                 rows |= {(workspace_id, table): dump(db, table) for table in list_tables(db)}
         passing = ("error", "worker")
-        with self.container.stores.operations.read() as db:
+        with self.container.stores.operations.tables.read() as db:
             return rows | {("", table): dump(db, table) for table in list_tables(db) if table not in passing}
 
 

@@ -150,7 +150,7 @@ class House:
         for workspace_id in self.container.settings.paths.workspace_ids():
             with self.container.databases.get(workspace_id).read() as db:
                 rows |= {(workspace_id, name): dump(db, name) for name in list_tables(db)}
-        with self.container.stores.operations.write() as db:
+        with self.container.stores.operations.tables.write() as db:
             rows["", "hook_run"] = dump(db, "hook_run")
         return rows
 

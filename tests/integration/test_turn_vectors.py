@@ -7,7 +7,7 @@ import pytest
 from pipeline.jobs.turn_vectors import erase_deleted_turns
 from pipeline.records import Stage
 from pipeline.services.session_search import search_sessions
-from pipeline.store import conclusions, languages, turn_search, turns
+from pipeline.store import conclusions, languages, turns
 from pipeline.store.conclusions import ConclusionKind, NewConclusion
 from pipeline.store.turns import Message, Role
 
@@ -70,7 +70,7 @@ def test_messages_are_embedded_again_when_the_languages_of_a_workspace_change_it
     with container.databases.get("default").write() as db:
         languages.record_other_languages(db, "5 of 9 memories", embed_again=True)
     with container.databases.get("default").read() as db:
-        assert turn_search.list_queued_seqs(db) == {said}
+        assert turns.list_queued_seqs(db) == {said}
 
 
 def test_deleted_turns_leave_the_vectors_and_a_lost_table_is_made_again(worker, container, keep, find, embed):

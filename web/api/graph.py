@@ -9,7 +9,7 @@ from pipeline.records.people import Caller, Role
 from pipeline.services import entities, timeline
 from pipeline.services.entities import EntityGraph, EntityRecord
 from pipeline.store.arcs import ArcMember, ArcStatus, VisibleArc
-from pipeline.store.entities import MentionedEntity
+from pipeline.store.maps import MentionedEntity
 from web.api import bodies
 from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
 from web.api.caller_scope import viewer_of

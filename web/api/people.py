@@ -10,8 +10,7 @@ from pipeline.records import Page
 from pipeline.records.people import Person, Role
 from pipeline.services import people
 from pipeline.services.people import MAX_NAME_CHARS, NewToken, PersonRecord
-from pipeline.store.access_log import AccessEntry, AccessQuery
-from pipeline.store.people import Token
+from pipeline.store.people import AccessEntry, AccessQuery, Token
 from pipeline.write.fields import Moment
 from web.access import Access
 from web.access_log import note_workspace

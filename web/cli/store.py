@@ -17,10 +17,9 @@ from web.cli.render import count_of, format_size, plain, show_progress, show_wai
 from web.cli.state import State
 
 if TYPE_CHECKING:
-    from pipeline.jobs.local_snapshots import SnapshotSummary
     from pipeline.services.encryption import Converted
     from pipeline.services.moving import Move, MovedPart
-    from pipeline.services.snapshots import PeopleSnapshot
+    from pipeline.services.snapshots import SnapshotSummary
     from web.client import Client
 
 
@@ -243,19 +242,20 @@ def list_snapshots(state: State, *, of_people: bool) -> None:
     from pipeline.services import snapshots
 
     counted = "people" if of_people else "memories"
-    if of_people:
-        copies: Sequence[SnapshotSummary | PeopleSnapshot] = snapshots.list_people_snapshots(state.settings.paths)
-    else:
-        copies = snapshots.list_snapshots(state.settings, state.workspace)
+    copies = (
+        snapshots.list_people_snapshots(state.settings.paths)
+        if of_people
+        else snapshots.list_snapshots(state.settings, state.workspace)
+    )
     page = {"items": [_describe_copy(copy, counted) for copy in copies], "next_cursor": None}
     columns = {"snapshot": "name", "taken": "taken", counted: counted, "size": size_of("bytes")}
     state.show_table(page, columns, right=[counted, "size"], empty=NO_SNAPSHOTS)
 
 
-def _describe_copy(copy: "SnapshotSummary | PeopleSnapshot", counted: str) -> dict[str, Any]:
+def _describe_copy(copy: "SnapshotSummary", counted: str) -> dict[str, Any]:
     if copy.problem is not None:
         click.echo(f"{copy.name}: {plain(copy.problem)}", err=True)
-    counts = {counted: getattr(copy, counted)}
+    counts = {counted: copy.count}
     return {"name": copy.name, "taken": copy.taken, "at": copy.at.isoformat(), **counts, "bytes": copy.bytes}
 
 
@@ -319,6 +319,6 @@ def _restore_people(state: State, name: str) -> None:
     kept = "" if problems else "; removals and revocations since then stay in force"
     note = "" if aside is None else f"\nthe previous file is kept as {aside}"
     state.show(
-        {"restored": restored.name, "people": restored.people, "aside": aside},
+        {"restored": restored.name, "people": restored.count, "aside": aside},
         f"restored accounts, tokens and roles from {restored.name}{kept}{note}",
     )

@@ -1,7 +1,8 @@
-"""A PostgreSQL connection with the interface of `sqlite3` that the store's modules use."""
+"""A PostgreSQL connection with the interface and the errors of `sqlite3` that the store's modules use."""
 
 import math
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,15 +12,15 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 import psycopg
+from psycopg import errors
 from psycopg.abc import RV, PQGen
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from pipeline.enums import Stage
-from pipeline.store.postgres.failures import failure_of
-from pipeline.store.write_connection import WriteConnection
-
-Parameters = Sequence[Any] | Mapping[str, Any]
+from pipeline.errors import FieldError, InvalidField, ReverieError, StoreBusy, StoreFull, StoreUnavailable
+from pipeline.store.database import WriteConnection
+from pipeline.store.rows import Parameters
 
 # Skip texts, quoted names and comments; a cast has two colons.
 _PARTS = re.compile(
@@ -220,3 +221,38 @@ def _fill_in(statement: bytes, rows: Sequence[Parameters], cursor: Cursor) -> st
 
 
 WriteConnection.register(PostgresConnection)
+
+
+# A lock is not available, there is a deadlock, or no connection is free.
+_BUSY = (
+    errors.LockNotAvailable,
+    errors.QueryCanceled,
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.TooManyConnections,
+)
+_FULL = (errors.DiskFull, errors.OutOfMemory)
+# A standby accepts no writes: its connections are useful again when it becomes the primary.
+_FOLLOWS = (errors.ReadOnlySqlTransaction,)
+
+
+def failure_of(error: psycopg.Error) -> ReverieError | sqlite3.Error:
+    """Return the exception for a failed statement: the store's, or that of `sqlite3` that callers expect."""
+    if isinstance(error, _BUSY):
+        return StoreBusy(f"the store's server is busy: {_first_line(error)}")
+    if isinstance(error, _FULL):
+        return StoreFull(f"the store's server has no space left: {_first_line(error)}")
+    if isinstance(error, psycopg.IntegrityError):
+        return sqlite3.IntegrityError(_first_line(error))
+    if isinstance(error, psycopg.DataError) and error.sqlstate is None:
+        # The only error of the client itself: a text with a NUL character, which PostgreSQL cannot store.
+        return InvalidField(FieldError("text", "cannot store the character NUL"))
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, *_FOLLOWS)):
+        return StoreUnavailable(f"the store's server cannot be used: {_first_line(error)}")
+    return sqlite3.OperationalError(f"{type(error).__name__}: {_first_line(error)}")
+
+
+def _first_line(error: psycopg.Error) -> str:
+    # The rest of the message quotes the statement and user text.
+    message = error.diag.message_primary or str(error)
+    return message.strip().partition("\n")[0]

@@ -12,12 +12,19 @@ from config.paths import is_workspace_id
 from pipeline.errors import NO_WORKSPACE, NotFound, StoreBusy
 from pipeline.lru import LruCache
 from pipeline.store import meta, oplog, row_hashes
-from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
+from pipeline.store.database import (
+    Database,
+    Databases,
+    StoreState,
+    WakeUps,
+    WriteConnection,
+    WriterProfile,
+    wake_no_worker,
+)
 from pipeline.store.log_start import never_synced, start_log
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.server import Server
-from pipeline.store.write_connection import WriteConnection
 
 MOST_DATABASES = 1024
 NO_LOG = (0, 0, 0)
@@ -92,9 +99,6 @@ class PostgresDatabase(Database):
                 yield cast("Connection", reader)
             finally:
                 self._local.reader = None
-
-    def erase_deleted_data(self) -> None:
-        """Do nothing: the server manages deleted rows itself."""
 
     def measure(self) -> int:
         """Return the size of the workspace's share of the tables in bytes."""

@@ -5,17 +5,17 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import Final
+from sqlite3 import Connection
+from typing import Final, cast
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from pipeline.errors import Conflict, FieldError, InvalidField, ReverieError, StoreUnavailable
-from pipeline.store import home_values
-from pipeline.store.config_tables import ConfigTables
-from pipeline.store.config_values import CONFIG
-from pipeline.store.copying import Fingerprint, Row, StoreTables, Table, WritableTables, fingerprint
+from pipeline.store.copying import ConfigTable, Fingerprint, Row, StoreTables, Table, fingerprint
+from pipeline.store.database import OpenTransaction
+from pipeline.store.home_values import CONFIG, HomeValues
 from pipeline.store.moves import (
     HOME_PARTS,
     Part,
@@ -25,8 +25,7 @@ from pipeline.store.moves import (
     list_tables,
 )
 from pipeline.store.postgres import schema
-from pipeline.store.postgres.connection import PostgresConnection
-from pipeline.store.postgres.failures import failure_of
+from pipeline.store.postgres.connection import PostgresConnection, failure_of
 from pipeline.store.postgres.server import RECHECK_S, Server
 
 # How long to wait for a writer of a workspace.
@@ -79,28 +78,30 @@ class PostgresLocation(StoreLocation):
             workspaces = [Part(name) for (name,) in db.execute("SELECT id FROM workspace ORDER BY id")]
             names = db.execute("SELECT name FROM home_value WHERE starts_with(name, ?) ORDER BY name", (CONFIG,))
             configs = [Part(name.removeprefix(CONFIG), PartKind.SETTINGS) for (name,) in names]
-            return [*(part for part in HOME_PARTS if _find(db, part) is not None), *configs, *workspaces]
+            return [*(part for part in HOME_PARTS if _exists(db, part, _open(db, part))), *configs, *workspaces]
 
     @contextmanager
     def reading(self, part: Part) -> Iterator[StoreTables | None]:
         """Read a snapshot of a part during a block; None if it does not exist."""
-        with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
-            yield _find(db, part)
+        with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _), _opened(db, part) as tables:
+            yield tables if _exists(db, part, tables) else None
 
     @contextmanager
-    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:
+    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[StoreTables]:
         """Replace a part by the content that a block writes, in one transaction."""
         with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
             # Take the locks of every write: no other write to the workspace, no change of the schema.
             db.execute(f"SELECT {schema.LOCK_SCHEMA}, pg_advisory_xact_lock(hashtextextended(?, 0))", (part.name,))
-            current = _find(db, part)
-            if (None if current is None else fingerprint(current)) != before:
-                raise Conflict(f"{part.name} was written to at {self.name} meanwhile")
-            self._writer = db
-            try:
-                yield _open(db, part)
-            finally:
-                self._writer = None
+            with _opened(db, part) as tables:
+                if (fingerprint(tables) if _exists(db, part, tables) else None) != before:
+                    raise Conflict(f"{part.name} was written to at {self.name} meanwhile")
+                self._writer = db
+                try:
+                    yield tables
+                finally:
+                    self._writer = None
+                if isinstance(tables, ConfigTable):
+                    _values(db).put(CONFIG + part.name, tables.text)
             if part.kind is PartKind.WORKSPACE:
                 db.execute(
                     "INSERT INTO workspace (id, commits, written_ns) VALUES (?, 1, ?) ON CONFLICT (id) DO UPDATE "
@@ -129,13 +130,13 @@ class PostgresLocation(StoreLocation):
     def known(self, part: Part, home: str) -> set[str]:
         """Return the digest of a part when it was last equal here and in a data directory."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
-            rows = db.execute(home_values.GET, (_name_note(part, home),))
-            return {value for (value,) in rows}
+            digest = _values(db).get(_name_note(part, home))
+            return set() if digest is None else {digest}
 
     def note(self, part: Part, home: str, digest: str) -> None:
         """Record the digest at which a part is equal here and in a data directory, in the transaction of its rows."""
         assert self._writer is not None
-        self._writer.execute(home_values.PUT, (_name_note(part, home), digest))
+        _values(self._writer).put(_name_note(part, home), digest)
 
     def close(self) -> None:
         """Close every connection."""
@@ -154,39 +155,29 @@ def describe_address(url: str) -> str:
     return f"postgresql://{user}{host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
 
 
-class _ConfigValue(ConfigTables):
-    """A workspace's settings as a value, in a transaction of the caller."""
-
-    def __init__(self, db: PostgresConnection, workspace_id: str) -> None:
-        super().__init__(workspace_id)
-        self._db = db
-        self._name = CONFIG + workspace_id
-
-    def get(self) -> str:
-        """Return the value."""
-        row = self._db.execute(home_values.GET, (self._name,)).fetchone()
-        return "" if row is None else str(row[0])
-
-    def put(self, text: str) -> None:
-        """Set the value."""
-        self._db.execute(home_values.PUT, (self._name, text))
+def _values(db: PostgresConnection) -> HomeValues:
+    return HomeValues(OpenTransaction(cast("Connection", db)))
 
 
-def _open(db: PostgresConnection, part: Part) -> WritableTables:
-    if part.kind is PartKind.SETTINGS:
-        return _ConfigValue(db, part.name)
+def _open(db: PostgresConnection, part: Part) -> "PostgresTables":
     return PostgresTables(db.raw, list_tables(part), None if part.kind is PartKind.HOME else part.name)
 
 
-def _find(db: PostgresConnection, part: Part) -> WritableTables | None:
-    tables = _open(db, part)
+@contextmanager
+def _opened(db: PostgresConnection, part: Part) -> Iterator[StoreTables]:
+    if part.kind is not PartKind.SETTINGS:
+        yield _open(db, part)
+        return
+    with ConfigTable.opened(part.name, _values(db).get(CONFIG + part.name) or "") as table:
+        yield table
+
+
+def _exists(db: PostgresConnection, part: Part, tables: StoreTables) -> bool:
     if part.kind is PartKind.HOME:
-        return tables if tables.count(tables.tables) else None
+        return tables.count(tables.tables) > 0
     if part.kind is PartKind.SETTINGS:
-        row = db.execute("SELECT 1 FROM home_value WHERE name = ?", (CONFIG + part.name,)).fetchone()
-    else:
-        row = db.execute("SELECT 1 FROM workspace WHERE id = ?", (part.name,)).fetchone()
-    return None if row is None else tables
+        return _values(db).get(CONFIG + part.name) is not None
+    return db.execute("SELECT 1 FROM workspace WHERE id = ?", (part.name,)).fetchone() is not None
 
 
 def _name_note(part: Part, home: str) -> str:
@@ -207,7 +198,7 @@ _WORKSPACE: Final = "workspace"
 _TYPES: Final = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text"}
 
 
-class PostgresTables(WritableTables):
+class PostgresTables(StoreTables):
     """The tables of a workspace, or without one of the data directory, in a transaction of the caller.
 
     Reads see one snapshot if that transaction is REPEATABLE READ. `tables` are those of SQLite.
@@ -239,10 +230,14 @@ class PostgresTables(WritableTables):
         statement = sql.SQL(
             "COPY (SELECT {columns} FROM {table} WHERE {mine} ORDER BY {key}) TO STDOUT (FORMAT BINARY)"
         ).format(
-            columns=sql.SQL(", ").join(map(_read, table.columns, table.types)),
+            # SQLite has no negative zero.
+            columns=sql.SQL(", ").join(
+                sql.SQL("{0} + 0 AS {0}" if kind == "REAL" else "{}").format(sql.Identifier(name))
+                for name, kind in zip(table.columns, table.types, strict=True)
+            ),
             table=sql.Identifier(table.name),
             mine=self._mine(),
-            key=sql.SQL(", ").join(_identify(table.columns[position] for position in table.key)),
+            key=sql.SQL(", ").join(sql.Identifier(table.columns[position]) for position in table.key),
         )
         with self._db.cursor() as cursor, cursor.copy(statement) as copying:
             copying.set_types([_TYPES[kind] for kind in table.types])
@@ -340,7 +335,7 @@ class PostgresTables(WritableTables):
     def _compose(self, statement: str, table: Table) -> sql.Composed:
         return sql.SQL(statement).format(
             table=sql.Identifier(table.name),
-            columns=sql.SQL(", ").join(_identify(table.columns)),
+            columns=sql.SQL(", ").join(map(sql.Identifier, table.columns)),
             mine=self._mine(),
         )
 
@@ -351,12 +346,3 @@ class PostgresTables(WritableTables):
         row = self._db.execute(self._compose(statement, table)).fetchone()
         assert row is not None
         return row
-
-
-def _identify(names: Iterable[str]) -> Iterator[sql.Identifier]:
-    return map(sql.Identifier, names)
-
-
-def _read(name: str, kind: str) -> sql.Composable:
-    # SQLite has no negative zero.
-    return sql.SQL("{0} + 0 AS {0}" if kind == "REAL" else "{}").format(sql.Identifier(name))

@@ -8,16 +8,14 @@ from sqlite3 import Connection
 from typing import Any, cast
 
 import psycopg
-from psycopg.abc import AdaptContext, Buffer
+from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.postgres import adapters
 
 from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
 from pipeline.store.database import HomeTables
 from pipeline.store.postgres import schema
-from pipeline.store.postgres.connection import PostgresConnection, Row, WatchedConnection
-from pipeline.store.postgres.failures import failure_of
+from pipeline.store.postgres.connection import PostgresConnection, Row, WatchedConnection, failure_of
 
 OLDEST_VERSION = 150000
 DEFAULT_PORT = "5432"
@@ -72,7 +70,8 @@ class Server(HomeTables):
 
         Idle connections that were lost are replaced silently.
         """
-        connection = self._take_idle()
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
         if connection is not None:
             try:
                 answer = self._start(connection, script, of_workspace)
@@ -112,9 +111,6 @@ class Server(HomeTables):
 
     read = write
 
-    def erase_deleted_data(self) -> None:
-        """Do nothing: the server manages deleted rows itself."""
-
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
         """Exclude all other processes of the server from the exchange; raise StoreBusy if one is running."""
@@ -143,10 +139,6 @@ class Server(HomeTables):
             self._end(connection)
             raise
 
-    def _take_idle(self) -> PostgresConnection | None:
-        with self._lock:
-            return self._idle.pop() if self._idle else None
-
     def _drop_idle(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
@@ -159,10 +151,10 @@ class Server(HomeTables):
                 make_conninfo("", **_WAYS | _put_first(self._leader, conninfo_to_dict(self._url))),
                 autocommit=True,
                 cursor_factory=psycopg.ClientCursor,
-                context=VALUES,
             )
         except psycopg.Error as error:
             raise failure_of(error) from error
+        _adapt_values(made.adapters)
         self._leader = made.info.host, str(made.info.port)
         connection = PostgresConnection(made)
         try:
@@ -237,25 +229,10 @@ class _Truth(Loader):
         return int(bytes(data) == b"t")
 
 
-class Values(AdaptContext):
-    """The adapters of a connection, so that values are converted as with SQLite."""
-
-    def __init__(self) -> None:
-        self._adapters = AdaptersMap(adapters)
-        for kind in (int, bool):
-            self._adapters.register_dumper(kind, _WholeNumber)
-        self._adapters.register_dumper(float, _Number)
-        self._adapters.register_loader("numeric", _DecimalFraction)
-        self._adapters.register_loader("bool", _Truth)
-
-    @property
-    def connection(self) -> None:
-        """Return no connection: the adapters are for all connections."""
-
-    @property
-    def adapters(self) -> AdaptersMap:
-        """Return the adapters for sending and reading values."""
-        return self._adapters
-
-
-VALUES = Values()
+def _adapt_values(adapters: AdaptersMap) -> None:
+    """Convert the values of a connection as with SQLite."""
+    for kind in (int, bool):
+        adapters.register_dumper(kind, _WholeNumber)
+    adapters.register_dumper(float, _Number)
+    adapters.register_loader("numeric", _DecimalFraction)
+    adapters.register_loader("bool", _Truth)

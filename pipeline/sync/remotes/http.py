@@ -4,17 +4,15 @@ The circle's token authenticates its members. Connections use TLS unless the ser
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
 
 from config.paths import WORKSPACE_HEADER
 from pipeline.errors import PeerRefused, RemoteUnreachable
-from pipeline.store.peers import Numbered, Peers, Remote, Stream
-from pipeline.sync.circle import Circle
-from pipeline.sync.remotes.remote import Item, Outgoing, Sent, Stretch
+from pipeline.store.peers import Numbered, Stream
+from pipeline.sync.remotes.remote import Item, Outgoing, RemoteDoor, Sent, Stretch
 from pipeline.sync.signed import cards_of, with_cards
 
 TIMEOUT_S = 30.0
@@ -25,25 +23,17 @@ PAGE_BYTES = 4 * 1024 * 1024
 _Page = list[tuple[Numbered, Item]]
 
 
-@dataclass(frozen=True)
-class HttpRemote:
+class HttpRemote(RemoteDoor):
     """A remote that is another Reverie's server."""
-
-    remote: Remote
-    peers: Peers
-
-    @property
-    def _circle(self) -> Circle:
-        return Circle(self.peers)
 
     def meet(self) -> None:
         """Exchange the cards of known devices with the server."""
-        circle = self._circle
+        circle = self.circle
         body = {"cards": circle.cards(), "notices": self.peers.notices()}
         # A server without the newest key accepts the token of an older one, and learns the newest.
         answer = self._ask("POST", "/v1/devices", tokens=circle.tokens, json=body)
         circle.heed(str(notice) for notice in answer["notices"])
-        self._circle.meet(answer["cards"])
+        self.circle.meet(answer["cards"])
 
     def receive(self) -> Iterator[Stretch]:
         """Yield the operations that the server logged since the last exchange."""
@@ -58,7 +48,7 @@ class HttpRemote:
                 if not items:
                     break
                 last = int(items[-1]["cursor"])
-                self._circle.meet(cards_of(items))
+                self.circle.meet(cards_of(items))
                 yield Stretch(workspace, cursor + 1, last, items)
                 cursor = last
 
@@ -67,19 +57,15 @@ class HttpRemote:
         selected = self.remote.workspaces
         return [str(workspace) for workspace in answer["workspaces"] if not selected or workspace in selected]
 
-    def note_read(self, stretch: Stretch) -> None:
-        """Record that a part of a workspace's log was read."""
-        self.peers.record_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
-
     def count_unread(self) -> int:
         """Count the unread operations of other devices on the server."""
-        own = self._circle.signers
+        own = self.circle.signers
         return sum(item["hlc"][22:] not in own for stretch in self.receive() for item in stretch.items)
 
     def send(self, outgoing: Outgoing) -> Sent:
         """Send operations to the server; those that it quarantines are sent again later."""
         size, refused = 0, dict[Numbered, str]()
-        circle = self._circle
+        circle = self.circle
         for workspace, pages in _by_workspace(outgoing).items():
             for page in pages:
                 items = [item for _, item in page]
@@ -96,19 +82,7 @@ class HttpRemote:
 
     def count_damaged(self) -> int:
         """Return 0, and send every operation again: the server ignores those that it has."""
-        self.peers.forget_sent_to(self.remote.name)
-        return 0
-
-    def needs_tidying(self, purges: int) -> bool:  # noqa: ARG002 - the server's own log follows its own purges
-        """Return false: the server maintains its own files."""
-        return False
-
-    def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:  # noqa: ARG002 - as above
-        """Do nothing."""
-        return 0
-
-    def size(self) -> int:
-        """Return 0: the server stores everything in its own files."""
+        self.peers.forget_sent("remote", self.remote.name)
         return 0
 
     def _ask(
@@ -117,7 +91,7 @@ class HttpRemote:
         headers = {} if workspace is None else {WORKSPACE_HEADER: workspace}
         url = f"{self.remote.url}{path}"
         try:
-            for token in tokens or self._circle.tokens[:1]:
+            for token in tokens or self.circle.tokens[:1]:
                 shown = {**headers, "Authorization": f"Bearer {token}"}
                 answer = httpx.request(method, url, headers=shown, timeout=TIMEOUT_S, **options)
                 if answer.status_code != httpx.codes.UNAUTHORIZED:

@@ -9,7 +9,7 @@ Two devices never write the same file, so that programs that copy the folder nev
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +17,10 @@ from typing import Any
 
 from pipeline.errors import PeerRefused, RemoteUnreachable
 from pipeline.store.objects import FOLDER, ObjectExists, ObjectStorage
-from pipeline.store.peers import Peers, Remote, Stream
+from pipeline.store.peers import Stream
 from pipeline.sync import keys
 from pipeline.sync.circle import Circle
-from pipeline.sync.remotes.remote import Outgoing, Sent, Stretch
+from pipeline.sync.remotes.remote import Outgoing, RemoteDoor, Sent, Stretch
 from pipeline.sync.segment import SEALED, Segment, SegmentName, parse_name, read_segment, write_segment
 
 # Maximum number of operations in a segment.
@@ -40,26 +40,20 @@ def make_folder(url: str) -> None:
 
 
 @dataclass(frozen=True)
-class ObjectRemote:
+class ObjectRemote(RemoteDoor):
     """A remote that consists of files. `is_mine` returns whether this machine has all operations of a segment."""
 
-    remote: Remote
-    peers: Peers
     is_mine: Callable[[Segment], bool]
 
     @cached_property
     def _storage(self) -> ObjectStorage:
         return ObjectStorage.open(self.remote.url, RemoteUnreachable)
 
-    @property
-    def _circle(self) -> Circle:
-        return Circle(self.peers)
-
     def meet(self) -> None:
         """Read the cards and new keys of other devices, and write those of this device."""
         notices = {path: self._storage.get(path) for path in self._storage.list("keys/")}
-        self._circle.heed(notice.decode("ascii", "replace") for notice in notices.values() if notice)
-        circle = self._circle
+        self.circle.heed(notice.decode("ascii", "replace") for notice in notices.values() if notice)
+        circle = self.circle
         own = f"devices/{circle.identity.node}.card"
         cards = {path: self._storage.get(path) for path in self._storage.list("devices/")}
         for content in cards.values():
@@ -69,14 +63,12 @@ class ObjectRemote:
             path = f"keys/{hashlib.sha256(notice.encode()).hexdigest()[:16]}.notice"
             if path not in notices:
                 self._storage.put(path, notice.encode())
-        circle = self._circle
+        circle = self.circle
         known = cards.get(own)
         cards_here = circle.cards()
         if known is None or _marks(_read_cards(known, circle)) != _marks(cards_here):
-            self._storage.put(own, self._seal(json.dumps(cards_here).encode(), circle))
-
-    def _seal(self, content: bytes, circle: Circle) -> bytes:
-        return keys.seal(content, [circle.recipient]) if self.remote.sealed else content
+            content = json.dumps(cards_here).encode()
+            self._storage.put(own, keys.seal(content, [circle.recipient]) if self.remote.sealed else content)
 
     def _list_segments(self) -> list[SegmentName]:
         return sorted(name for path in self._storage.list("segments/") if (name := parse_name(path)) is not None)
@@ -91,7 +83,7 @@ class ObjectRemote:
             if content is None:
                 # Its writer has replaced it with a snapshot.
                 continue
-            circle = self._circle
+            circle = self.circle
             try:
                 segment = read_segment(content, name, circle)
                 if name.node == circle.identity.node and not self.is_mine(segment):
@@ -103,13 +95,9 @@ class ObjectRemote:
             yield Stretch(name.node, name.first, name.last, segment.items)
             received = self.peers.received(self.remote.name)
 
-    def note_read(self, stretch: Stretch) -> None:
-        """Record that a part of a device's stream was read."""
-        self.peers.record_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
-
     def count_unread(self) -> int:
         """Count the unread operation numbers in other devices' streams."""
-        own = {identity.node for identity in self._circle.identities}
+        own = self.circle.signers
         received = self.peers.received(self.remote.name)
         unread, reached = 0, dict[str, int]()
         for name in self._list_segments():
@@ -125,7 +113,7 @@ class ObjectRemote:
 
     def send(self, outgoing: Outgoing) -> Sent:
         """Append a segment to this device's stream."""
-        circle = self._circle
+        circle = self.circle
         node = circle.identity.node
         stream = self.peers.stream(self.remote.name, node)
         # An interrupted run may have written segments without recording them.
@@ -143,7 +131,7 @@ class ObjectRemote:
 
     def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:
         """Replace the segments of the stream with a snapshot, one file per part."""
-        circle = self._circle
+        circle = self.circle
         node = circle.identity.node
         last = self.peers.stream(self.remote.name, node).last
         old = self._list_own(node)
@@ -166,16 +154,12 @@ class ObjectRemote:
 
     def count_damaged(self) -> int:
         """Return how many files of this device are damaged or missing, and delete the damaged ones."""
-        circle = self._circle
-        own = {identity.node for identity in circle.identities if not self._is_revoked(identity.node)}
+        circle = self.circle
+        own = {node for node in circle.signers if circle.devices[node].revoked_at is None}
         files = [name for name in self._list_segments() if name.node in own]
         damaged = [name for name in files if not self._is_readable(name, circle)]
         self._storage.delete(name.path for name in damaged)
         return len(damaged) + sum(self._count_gaps(node, files) for node in own)
-
-    def _is_revoked(self, node: str) -> bool:
-        device = self.peers.devices().get(node)
-        return device is not None and device.revoked_at is not None
 
     def _is_readable(self, name: SegmentName, circle: Circle) -> bool:
         content = self._storage.get(name.path)
@@ -195,7 +179,7 @@ class ObjectRemote:
 
     def needs_tidying(self, purges: int) -> bool:
         """Return whether the stream contains purged data, is sealed with an old key, or has many small files."""
-        circle = self._circle
+        circle = self.circle
         stream = self.peers.stream(self.remote.name, circle.identity.node)
         if not stream.last:
             return False
@@ -230,5 +214,5 @@ def _read_cards(content: bytes, circle: Circle) -> list[dict[str, Any]]:
     return [card for card in cards if isinstance(card, dict)] if isinstance(cards, list) else []
 
 
-def _marks(cards: list[dict[str, Any]] | Any) -> list[str]:
-    return sorted(json.dumps({**card}, sort_keys=True) for card in cards)
+def _marks(cards: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps(card, sort_keys=True) for card in cards)

@@ -1,13 +1,15 @@
 """The interface of a remote, and the check of its address."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.store.objects import FOLDER
-from pipeline.store.peers import Numbered
+from pipeline.store.peers import Numbered, Peers, Remote
+from pipeline.sync.circle import Circle
 from pipeline.text.addresses import check_server_url
 
 Item = Mapping[str, Any]
@@ -42,35 +44,53 @@ class Sent:
     refused: Sequence[str] = ()
 
 
-class RemoteDoor(Protocol):
+@dataclass(frozen=True)
+class RemoteDoor(ABC):
     """The client of a remote; raises RemoteUnreachable if it cannot be read or written."""
 
+    remote: Remote
+    peers: Peers
+
+    @property
+    def circle(self) -> Circle:
+        """Return the circle as it is now."""
+        return Circle(self.peers)
+
+    @abstractmethod
     def meet(self) -> None:
         """Exchange the devices and new keys of the circle."""
 
+    @abstractmethod
     def receive(self) -> Iterator[Stretch]:
         """Yield the unread parts."""
 
     def note_read(self, stretch: Stretch) -> None:
         """Record that a part was read."""
+        self.peers.record_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
 
+    @abstractmethod
     def count_unread(self) -> int:
         """Count the unread operations on the remote."""
 
+    @abstractmethod
     def send(self, outgoing: Outgoing) -> Sent:
         """Write operations durably, and record which were sent and which to send again."""
 
+    @abstractmethod
     def count_damaged(self) -> int:
         """Return how many files of this device are damaged or missing; make a server receive all operations again."""
 
-    def needs_tidying(self, purges: int) -> bool:
+    def needs_tidying(self, purges: int) -> bool:  # noqa: ARG002 - a server maintains its own files
         """Return whether to rewrite the stream, given the number of purges in the stores."""
+        return False
+
+    def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:  # noqa: ARG002 - as above
+        """Rewrite the stream in parts after so many purges; return the number of bytes written."""
+        return 0
 
     def size(self) -> int:
-        """Return the size of the remote in bytes."""
-
-    def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:
-        """Rewrite the stream in parts after so many purges; return the number of bytes written."""
+        """Return the size of the remote in bytes, 0 for a server."""
+        return 0
 
 
 def check_url(url: str) -> str:

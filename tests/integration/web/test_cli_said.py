@@ -93,7 +93,7 @@ def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, conta
     say(client, ("user", "which port is billing?"))
     (one,) = run_json("logs", "hooks", "log")["items"]
     line = {"key": "memory:1", "source": "memory", "text": "Staging uses 5433", "score": 0.21, "reason": "too weak"}
-    with container.operations.write() as db:
+    with container.operations.tables.write() as db:
         db.execute("UPDATE hook_run SET trace = ?", (json.dumps({"left_out": [line]}),))
     shown = run("logs", "hooks", "log", one["id"]).stdout
     assert shown.index("which port is billing?") < shown.index(FACT) < shown.index("left out:")

@@ -12,11 +12,10 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.records.people import Person, Role
 from pipeline.services.encryption import choose_key, decrypt_home, encrypt_home
 from pipeline.store import backup, driver
-from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.backup import Taken
 from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
-from pipeline.store.people import People, Token
+from pipeline.store.people import AccessEntry, AccessQuery, People, Token
 from tests.fakes.in_process import fast_settings, open_worker, run_job
 
 pytestmark = pytest.mark.files

@@ -7,7 +7,7 @@ from pipeline.index.memory_graph import MOST_HOLDERS, weigh_links
 from pipeline.recall.graph import StoredLinks
 from pipeline.records import Draft, EntityKind
 from pipeline.records.digestion import EntityMention
-from pipeline.store import entities, memory_links
+from pipeline.store import edges, entities
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
 from tests.fakes.properties import opens_stores
@@ -19,7 +19,7 @@ seqs = st.integers(1, MEMORIES)
 
 def read_entities(db, naming, allowed):
     """Weigh the entities of memories, read for these memories alone."""
-    pairs = np.array(memory_links.list_shared_entities(db, naming, MOST_HOLDERS), np.int64).reshape(-1, 2)
+    pairs = np.array(edges.list_shared_entities(db, naming, MOST_HOLDERS), np.int64).reshape(-1, 2)
     pairs = pairs[allowed[pairs[:, 1]]]
     found, numbers = np.unique(pairs[:, 0], return_inverse=True)
     return weigh_links(numbers, pairs[:, 1], len(found), COUNT)

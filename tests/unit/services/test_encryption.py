@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from config.paths import HomePaths, find_store_key
 from pipeline.errors import Conflict, InvalidField, KeyUnavailable, StoreBusy, StoreDamaged
 from pipeline.index.segment import build_segment, load_segment
-from pipeline.jobs import local_snapshots
+from pipeline.jobs import snapshot as local_snapshots
 from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.records import Draft
 from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
@@ -36,7 +37,7 @@ def filled(tmp_path_factory):
         for workspace in ("default", "other"):
             for number in range(20):
                 home.say(f"{MARK}, says {workspace} for the {number}th time", workspace)
-            local_snapshots.take_snapshot(home.settings.paths.workspace(workspace))
+            local_snapshots.take_snapshot(home.settings.paths.workspace(workspace), datetime.now(UTC))
             home.say(f"{MARK} after the snapshot", workspace)
         home.sync.invite()
         return home.root
@@ -115,15 +116,15 @@ def test_what_is_written_later_is_encrypted_from_its_first_byte(encrypted):
     home = Home(encrypted.root)
     with contextlib.closing(home):
         kept = home.say("Tapirs swim at night", "new")
-        snapshot = local_snapshots.take_snapshot(encrypted.workspace("new"))
+        snapshot = local_snapshots.take_snapshot(encrypted.workspace("new"), datetime.now(UTC))
         assert traces(encrypted, "Tapirs", MARK) == []
-        assert snapshot.memories == 1
+        assert backup.count_memories(snapshot.file) == 1
         revise.purge(home.database("new"), kept)
         assert home.texts("new") == []
         place = encrypted.workspace("new")
         assert scrub_snapshots(home.database("new"), place.snapshots, print) == 1
-        assert [one.memories for one in local_snapshots.list_snapshots(place)] == [0]
-    local_snapshots.restore_snapshot(encrypted.workspace("default"), "latest", print)
+        assert [backup.count_memories(one.file) for one in backup.snapshots(place.snapshots)] == [0]
+    local_snapshots.restore_snapshot(encrypted.workspace("default"), "latest", datetime.now(UTC), print)
     assert traces(encrypted, "Tapirs", MARK) == []
     assert describe_encryption(encrypted).plain == ()
 
@@ -146,9 +147,9 @@ def test_a_key_that_cannot_be_had_is_named_and_nothing_is_made_changed_or_put_as
     for attempt in (
         lambda: SqliteDatabase(place.events, PROFILE, create=False),
         lambda: SqliteDatabase(encrypted.workspace("new").events, PROFILE, create=True),
-        lambda: local_snapshots.restore_snapshot(place, "latest", print),
-        lambda: local_snapshots.take_snapshot(place),
-        lambda: local_snapshots.list_snapshots(place),
+        lambda: local_snapshots.restore_snapshot(place, "latest", datetime.now(UTC), print),
+        lambda: local_snapshots.take_snapshot(place, datetime.now(UTC)),
+        lambda: [backup.count_memories(one.file) for one in backup.snapshots(place.snapshots)],
         Home(encrypted.root).sync.invite,
         lambda: encrypt_home(encrypted),
         lambda: decrypt_home(encrypted),
@@ -256,7 +257,10 @@ def test_half_of_the_files_are_as_good_as_all(paths, key_file, monkeypatch, way,
     with contextlib.closing(home):
         for workspace in ("default", "other", "new"):
             home.say("Written in between", workspace)
-            assert local_snapshots.take_snapshot(paths.workspace(workspace)).problem is None
+            assert (
+                backup.count_memories(local_snapshots.take_snapshot(paths.workspace(workspace), datetime.now(UTC)).file)
+                >= 0
+            )
     done = convert_all(paths)
     assert done.left == []
     if way == "encrypt":

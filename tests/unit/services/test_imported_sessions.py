@@ -7,7 +7,7 @@ import pytest
 from config.process import process_owner
 from pipeline.services.import_progress import ImportProgress
 from pipeline.services.imported_sessions import ImportedSessions
-from pipeline.store.session_history import ImportedCount
+from pipeline.store.session_archive import ImportedCount
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 SOME = ImportedCount(1004, "2025-11-02T10:00:00.000Z", "2026-03-10T08:00:00.000Z")

@@ -77,7 +77,7 @@ NEEDED_BY: dict[str, Callable[[Connection], object]] = {
     "operation_memory": lambda db: oplog.list_keys_about(db, ["m"]),
     "operation_merged": lambda db: oplog.list_merged_into(db, ["m"]),
     "operation_other": lambda db: oplog.list_keys_about(db, ["m"]),
-    "operation_purge": lambda db: oplog.is_purged(db, "m"),
+    "operation_purge": lambda db: oplog.list_purged(db, ["m"]),
     "pair_newer": lambda db: duplicates.purge(db, 1),
     "refusal_memory": lambda db: refusals.take_back(db, "m"),
     "seen_memory": lambda db: agent_sessions.purge_seen(db, 1),

@@ -9,8 +9,7 @@ import pytest
 
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
 from pipeline.store import driver, log_start, meta, oplog
-from pipeline.store.log_differences import list_differences
-from pipeline.store.log_start import start_log
+from pipeline.store.log_start import list_differences, start_log
 from pipeline.store.oplog import is_complete
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.sync.merge import merge
@@ -118,7 +117,7 @@ def test_a_purge_from_before_the_log_started_keeps_the_memory_from_coming_back(d
         forget_log(other)
         start_log(other)
         with other.read() as db:
-            assert oplog.is_purged(db, purged)
+            assert oplog.list_purged(db, [purged])
         assert merge(other, operations).applied == 0
 
 
@@ -147,8 +146,8 @@ def test_a_memory_purged_while_the_log_starts_leaves_no_text_and_a_tombstone(dat
     purge.join()
     check_log(database)
     with database.read() as db:
-        assert oplog.is_purged(db, purged)
-        assert not oplog.is_purged(db, kept)
+        assert oplog.list_purged(db, [purged])
+        assert not oplog.list_purged(db, [kept])
         assert "flumadiddle" not in str(db.execute("SELECT fields FROM operation").fetchall())
 
 

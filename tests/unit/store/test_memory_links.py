@@ -2,7 +2,7 @@ from hypothesis import given, strategies as st
 
 from pipeline.records import Draft, EdgeKind, EntityKind
 from pipeline.records.digestion import EntityMention
-from pipeline.store import edges, entities, memory_links
+from pipeline.store import edges, entities
 from pipeline.times import utc_now
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
@@ -26,7 +26,7 @@ def test_the_edges_of_memories_are_listed_in_both_directions(drawn, asked):
         with database.write() as db:
             for start, kind, end in drawn:
                 edges.add(db, start, kind, end, "test", utc_now())
-            found = memory_links.list_linking_edges(db, sorted(asked))
+            found = edges.list_linking_edges(db, sorted(asked))
     leading = {EdgeKind.CAUSE, EdgeKind.SUPPORTS, EdgeKind.SUPERSEDES, EdgeKind.DERIVED_FROM}
     expected = {(a, b) for a, kind, b in drawn if kind in leading and {a, b} & asked}
     assert found == sorted(expected)
@@ -40,7 +40,7 @@ def test_the_entities_of_memories_are_listed_with_everything_that_mentions_them(
         with database.write() as db:
             for seq, names in mentioned.items():
                 entities.link(db, seq, [EntityMention(EntityKind.PRODUCT, name, name, 0, 1) for name in names])
-            found = memory_links.list_shared_entities(db, sorted(asked), most)
+            found = edges.list_shared_entities(db, sorted(asked), most)
             names = dict(db.execute("SELECT seq, name FROM entity").fetchall())
     holders = {name: {seq for seq, own in mentioned.items() if name in own} for name in "abc"}
     listed = {name for name, own in holders.items() if own & asked and len(own) <= most}
@@ -61,4 +61,4 @@ def test_dates_versions_and_ports_are_no_links():
                         for kind in (EntityKind.DATE, EntityKind.VERSION, EntityKind.PORT)
                     ],
                 )
-            assert memory_links.list_shared_entities(db, [1], 40) == []
+            assert edges.list_shared_entities(db, [1], 40) == []

@@ -3,8 +3,7 @@ import pytest
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
 from pipeline.store import impressions, meta, oplog, replicated_records
 from pipeline.store.impressions import Impression
-from pipeline.store.log_differences import list_differences
-from pipeline.store.log_start import start_log
+from pipeline.store.log_start import list_differences, start_log
 from pipeline.store.replicated_records import GONE, MEMORY, Key
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -83,7 +82,7 @@ def test_a_purge_leaves_nothing_of_the_text_in_the_log(database):
     revise.purge(database, receipt.id)
     with database.read() as db:
         assert "flumadiddle" not in "\n".join(dump(db))
-        assert oplog.is_purged(db, receipt.id)
+        assert oplog.list_purged(db, [receipt.id])
     assert [one.key for one in logged(database)] == [Key(replicated_records.PURGE, receipt.id)]
 
 

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 from pipeline.errors import NotFound
 from pipeline.records.people import Role
 from pipeline.services.workspaces import agree_to_claim, list_claims, withdraw_claim
-from pipeline.store.access_log import AccessQuery
+from pipeline.store.people import AccessQuery
 from web.access import Access
 from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, next_page, show
 

@@ -136,7 +136,7 @@ def around(view: View, entity_id: str) -> Response:
             "mentions": entity.mentions,
             "page": url_for("dashboard.entities_entity", entity_id=entity.id),
             "neighbours": [
-                {"id": neighbour.id, "name": preview(neighbour.name, LABEL_CHARS), "memories": neighbour.memories}
+                {"id": neighbour.id, "name": preview(neighbour.name, LABEL_CHARS), "memories": neighbour.mentions}
                 for neighbour in surroundings.neighbours
             ],
             "memories": [
