@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from sqlite3 import Connection
 from typing import Final
 
 from pipeline.capture.change_pairs import settle_value
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.statements import AGENT_MARK, Label, Statement
+from pipeline.store import turns
+from pipeline.store.turns import Turn
 from pipeline.text.own_words import list_own_lines
 from pipeline.text.sentences import QUESTION_MARKS
 
@@ -32,8 +35,14 @@ class Exchange:
     """A message of the person with the agent's messages before and after it."""
 
     before: str
-    said: str
+    turn: Turn
     after: str
+
+    @classmethod
+    def read(cls, db: Connection, turn: Turn) -> "Exchange":
+        """Read what the agent said before a message of the person and after it."""
+        before, after = turns.find_before(db, turn), turns.find_answer(db, turn)
+        return cls("" if before is None else before.content, turn, "" if after is None else after.content)
 
 
 def settle_values(sentences: Sequence[str]) -> list[str]:
@@ -82,7 +91,7 @@ def drop_settled(kept: Sequence[Statement], settled: Sequence[Statement]) -> lis
 
 def _list_answers(exchange: Exchange, states: bool) -> list[str]:
     """Return the sentences after a message that repeat its numbers, its words, or the proposal that it confirms."""
-    said = " ".join(list_own_lines(exchange.said))
+    said = " ".join(list_own_lines(exchange.turn.content))
     words = len(said.split())
     if not 0 < words <= MOST_WORDS:
         return []

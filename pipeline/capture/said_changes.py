@@ -25,7 +25,7 @@ from pipeline.capture.change_pairs import (
     split_clauses,
 )
 from pipeline.capture.commands import has_sure_command, read_commands
-from pipeline.capture.exchanges import settle_values
+from pipeline.capture.exchanges import Exchange, settle_values
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.statement_ends import FROM_NOW, find_statement_end, find_statement_start
 from pipeline.capture.statements import Statement
@@ -70,8 +70,9 @@ class EarlierStatement:
     rest: str = ""
 
 
-def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]) -> SaidChange | None:
+def read_change(db: Connection, exchange: Exchange, classify: Callable[[str], Statement]) -> SaidChange | None:
     """Return what a message may change, with what was said around it that it needs; None for other messages."""
+    turn = exchange.turn
     text = read_stated(turn.content)
     if not text or len(text) > LONGEST:
         return None
@@ -82,8 +83,7 @@ def read_change(db: Connection, turn: Turn, classify: Callable[[str], Statement]
     if starts is not None and find_statement_end(text, turn.at) is not None:
         # "From Thursday to Monday, Ayşe reviews": afterwards, the earlier statement is true again.
         return None
-    after = turns.find_answer(db, turn)
-    answer = "" if after is None else next(iter(list_sentences(after.content[:LONGEST])), "")
+    answer = next(iter(list_sentences(exchange.after[:LONGEST])), "")
     is_done = is_carried_out(stated, answer) and SaidChange(stated).announces
     if not (is_done or is_settled(stated)) or has_sure_command(turn.content):
         return None

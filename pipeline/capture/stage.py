@@ -3,7 +3,6 @@
 Every proposal passes admission like any other write. Statements about the person go to their own store.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,8 +17,7 @@ from pipeline.capture.proposals import Proposal, choose_lasting, explain_dropped
 from pipeline.capture.said_changes import EarlierStatement
 from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
 from pipeline.capture.statements import Statement, StatementReader
-from pipeline.digest.stage_loop import PENDING_S
-from pipeline.errors import EncoderPending
+from pipeline.digest.stage_loop import run_each
 from pipeline.index.encoder import Encoder
 from pipeline.jobs.model import JobModel
 from pipeline.records import Draft, FactKey, Memory, Outcome, Scope
@@ -64,55 +62,41 @@ class CaptureStage:
         """Load nothing: the language of each turn decides which classifier is needed."""
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Read each turn in a separate transaction: a worker that dies between two repeats none.
-
-        Turns whose encoder is being made are postponed.
-        """
-        with self.database.read() as db:
-            turns_by_seq = {turn.seq: turn for turn in turns.by_seqs(db, [item.seq for item in items])}
+        """Read each turn; turns whose encoder is being made are postponed."""
         settings, model = self.settings(), self.model()
-        for item in items:
-            turn = turns_by_seq.get(item.seq)
-            dropped: list[NearStatement] = []
-            try:
-                if turn is not None and turn.role is Role.USER and settings.is_on and not self._is_silent(turn):
-                    dropped = self._read(turn, settings, model)
-            except EncoderPending:
-                with self.database.write() as db:
-                    work.postpone(db, [item], owner, time.time() + PENDING_S)
-                continue
-            with self.database.write() as db:
-                if dropped:
-                    near_statements.add(db, dropped)
-                work.complete(db, [item], owner)
+        run_each(self.database, items, owner, lambda item: self._run(item, owner, settings, model))
+
+    def _run(self, item: WorkItem, owner: str, settings: CaptureSettings, model: JobModel | None) -> None:
+        with self.database.read() as db:
+            turn = next(iter(turns.by_seqs(db, [item.seq])), None)
+            # The session may be incognito since.
+            is_silent = turn is None or agent_sessions.is_any_incognito(db, [turn.session_id])
+        dropped: list[NearStatement] = []
+        if turn is not None and turn.role is Role.USER and settings.is_on and not is_silent:
+            dropped = self._read(turn, settings, model)
+        with self.database.write() as db:
+            if dropped:
+                near_statements.add(db, dropped)
+            work.complete(db, [item], owner)
 
     def _read(self, turn: Turn, settings: CaptureSettings, model: JobModel | None) -> list[NearStatement]:
         """Offer the lasting statements of a turn to the store; return those that were considered and dropped."""
-        settings = self._locate(turn, settings)
-        chosen, dropped = self._find_lasting(turn, settings, model)
+        with self.database.read() as db:
+            exchange, folder = Exchange.read(db, turn), agent_sessions.find_folder(db, turn.session_id)
+        settings = replace(settings, policy=replace(settings.policy, branch=settings.find_branch(folder)))
+        chosen, dropped = self._find_lasting(exchange, settings, model)
         dropped += self._offer(turn, chosen, settings)
-        self._replace_earlier(turn, settings)
+        self._replace_earlier(exchange, settings)
         return [
             NearStatement(turn.seq, checksum_of(statement.sentence), statement.lasts, statement.label, reason)
             for statement, reason in dropped
         ]
 
-    def _locate(self, turn: Turn, settings: CaptureSettings) -> CaptureSettings:
-        """Return the settings for the git branch of a turn's session."""
-        with self.database.read() as db:
-            folder = agent_sessions.find_folder(db, turn.session_id)
-        return replace(settings, policy=replace(settings.policy, branch=settings.find_branch(folder)))
-
-    def _is_silent(self, turn: Turn) -> bool:
-        """Return whether a session of the turn became incognito since."""
-        with self.database.read() as db:
-            return agent_sessions.is_any_incognito(db, [turn.session_id])
-
     def _find_lasting(
-        self, turn: Turn, settings: CaptureSettings, model: JobModel | None
+        self, exchange: Exchange, settings: CaptureSettings, model: JobModel | None
     ) -> tuple[list[Statement], list[Dropped]]:
         """Return the statements that last, and those that were considered and dropped, with the reason."""
-        sentences, exchange = settle_values(list_sentences(turn.content)), self._read_exchange(turn)
+        turn, sentences = exchange.turn, settle_values(list_sentences(exchange.turn.content))
         if model is not None and sentences:
             message, person = "\n".join(sentences), self._find_person(turn, settings)
             statements = extract(model, message, exchange.before, read_context(self.database, person, turn, message))
@@ -122,13 +106,6 @@ class CaptureStage:
         chosen = choose_lasting(classified)
         settled = [] if has_sure_command(turn.content) else find_settled(exchange, classified, chosen, self.reader.read)
         return [*drop_settled(chosen, settled), *settled], list(explain_dropped(classified, chosen))
-
-    def _read_exchange(self, turn: Turn) -> Exchange:
-        with self.database.read() as db:
-            before, answer = turns.find_before(db, turn), turns.find_answer(db, turn)
-        return Exchange(
-            before.content if before is not None else "", turn.content, answer.content if answer is not None else ""
-        )
 
     def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> list[Dropped]:
         """Offer statements to the store; return the rejected ones with the reason."""
@@ -161,17 +138,17 @@ class CaptureStage:
                             supersede_named(db, receipt, statement.updates)
         return rejected
 
-    def _replace_earlier(self, turn: Turn, settings: CaptureSettings) -> None:
+    def _replace_earlier(self, exchange: Exchange, settings: CaptureSettings) -> None:
         """Supersede what the turn replaces or ends; what is not stored yet is stored for the history."""
         if settings.policy.suggest or settings.policy.incognito:
             return
         with self.database.read() as db:
-            change = said_changes.read_change(db, turn, self.reader.read_one)
-            earlier = [] if change is None else said_changes.list_earlier(db, turn, change)
+            change = said_changes.read_change(db, exchange, self.reader.read_one)
+            earlier = [] if change is None else said_changes.list_earlier(db, exchange.turn, change)
         if change is None or not earlier:
             return
         if replaced := said_changes.choose_replaced(change, earlier, self.encoder()):
-            self._replace(turn, change, replaced, settings)
+            self._replace(exchange.turn, change, replaced, settings)
 
     def _replace(
         self, turn: Turn, change: SaidChange, replaced: Sequence[EarlierStatement], settings: CaptureSettings

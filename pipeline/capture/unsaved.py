@@ -44,6 +44,16 @@ def split_said(messages: Sequence[Message], *, follows_silence: bool = False) ->
     return SaidSplit(stored, mode, forgets_before, doubts_before)
 
 
+def resumes(message: Message) -> bool:
+    """Return whether a person wants the session saved again."""
+    return message.role is Role.USER and find_no_save(message.content) is NoSave.RESUME
+
+
+def list_resumed(messages: Sequence[Message]) -> Sequence[Message] | None:
+    """Return the messages after the first one that resumes an incognito session; None if none does."""
+    return next((messages[number + 1 :] for number, message in enumerate(messages) if resumes(message)), None)
+
+
 def _drop_last_turn(messages: list[Message]) -> bool:
     """Remove the last message of a person and the answers to it; return whether there was one."""
     start = max((number for number, message in enumerate(messages) if message.role is Role.USER), default=None)

@@ -13,7 +13,7 @@ from itertools import compress, islice
 from pathlib import Path
 
 from pipeline.index.encoder import Encoder
-from pipeline.index.sentence_classifier import Examples, SimilarityClassifier, is_fitted
+from pipeline.index.sentence_classifier import Examples, SentenceClassifier, is_fitted
 from pipeline.kinds import render_text
 from pipeline.records import Memory, Source
 from pipeline.records.digestion import WorkItem
@@ -45,15 +45,15 @@ class InjectionClassifier:
     With `first`, a classifier of fewer encoders, the other judges only sentences that are not clearly harmless by it.
     """
 
-    def __init__(self, classifier: SimilarityClassifier, first: SimilarityClassifier | None = None) -> None:
+    def __init__(self, classifier: SentenceClassifier, first: SentenceClassifier | None = None) -> None:
         self._classifier = classifier
         self._first = first
 
     @classmethod
     def load(cls, encoders: Sequence[Encoder], folder: Path) -> "InjectionClassifier":
         """Load the classifier from a folder, or fit it and store it there."""
-        first = SimilarityClassifier.load(encoders[:1], EXAMPLES, folder) if len(encoders) > 1 else None
-        return cls(SimilarityClassifier.load(encoders, EXAMPLES, folder), first)
+        first = SentenceClassifier.load(encoders[:1], EXAMPLES, folder) if len(encoders) > 1 else None
+        return cls(SentenceClassifier.load(encoders, EXAMPLES, folder), first)
 
     @staticmethod
     def is_fitted(models: Sequence[str], folder: Path) -> bool:

@@ -28,6 +28,19 @@ PENDING_S = 3.0
 StageRegistry = Mapping[Stage, StageRunner]
 
 
+def run_each(database: Database, items: Sequence[WorkItem], owner: str, run: Callable[[WorkItem], None]) -> None:
+    """Run items one after another, and postpone each that needs an encoder that is being made.
+
+    Each item has its own transaction: a worker that dies between two repeats none.
+    """
+    for item in items:
+        try:
+            run(item)
+        except EncoderPending:
+            with database.write() as db:
+                work.postpone(db, [item], owner, time.time() + PENDING_S)
+
+
 @dataclass(frozen=True, slots=True)
 class DigestPolicy:
     """Batch size, lease time, and retry delays (seconds)."""

@@ -8,7 +8,7 @@ Ridge Regression Learning Algorithm in Dual Variables, 1998.
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -77,36 +77,50 @@ class SentenceClassifier:
     def __init__(self, encoders: Sequence[Encoder], examples: Examples, fitted: Matrix) -> None:
         self._encoders = encoders
         self._examples = examples
-        labels = len(examples.labels)
-        self._known, self._weights = fitted[:, :-labels], fitted[:, -labels:]
+        width = sum(encoder.dimension for encoder in encoders) + len(_marks("")) + 1
+        self._known, self._weights = fitted[:, :width], fitted[:, width:]
         self._squares = _row_squares(self._known)
-        self._words = KnownWords([sentence for sentence, _ in list_examples(examples)])
+        # Most classifiers compare no words.
+        self._words = KnownWords([text for text, _ in list_examples(examples)]) if examples.word_scale else None
 
     @classmethod
     def load(cls, encoders: Sequence[Encoder], examples: Examples, folder: Path) -> "SentenceClassifier":
         """Load the classifier from a folder, or fit it and store it there."""
-        return cls(encoders, examples, _load(encoders, examples, folder, fit))
+        return cls(encoders, examples, _load(encoders, examples, folder))
 
     def weigh(self, sentences: Sequence[str], vectors: Sequence[Matrix] | None = None) -> Matrix:
         """Return the estimated probability of each label for each sentence; shape (sentences, labels).
 
         `vectors` are the vectors of the sentences by each encoder, if they are known.
         """
+        result: Matrix = np.clip((1 + self._score(sentences, vectors)) / 2, 0, 1)
+        return result
+
+    def score(self, sentences: Sequence[str]) -> Matrix:
+        """Return a score for each sentence: about 1 for the last label, about -1 for the others."""
+        return self._score(sentences)[:, -1]
+
+    def _score(self, sentences: Sequence[str], vectors: Sequence[Matrix] | None = None) -> Matrix:
+        """Return a score of each label for each sentence; shape (sentences, labels)."""
         if not sentences:
-            return np.empty((0, len(self._examples.labels)))
+            return np.empty((0, self._weights.shape[1]))
         encoded = _encode(self._encoders, sentences) if vectors is None else vectors
         features = _join_features(encoded, sentences, self._examples).astype(self._known.dtype)
-        words = self._words.compare(sentences, self._examples.word_scale)
-        scores = (_similarities(features, self._known, self._squares) * words) @ self._weights
-        result: Matrix = np.clip((1 + scores) / 2, 0, 1)
-        return result
+        parts = []
+        # In parts: the kernel of all sentences of a batch of long texts would take tens of megabytes.
+        for start in range(0, len(features), BATCH):
+            similarities = _similarities(features[start : start + BATCH], self._known, self._squares)
+            if self._words is not None:
+                similarities *= self._words.compare(sentences[start : start + BATCH], self._examples.word_scale)
+            parts.append(similarities @ self._weights)
+        return np.concatenate(parts)
 
 
 def fit(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
     """Return the features of each example and its weights, one per label; shape (examples, features + labels)."""
     sentences, labels = zip(*list_examples(examples), strict=True)
     # Single precision gives the same probabilities to three digits, in half the memory and time.
-    features = _features(encoders, sentences, examples).astype(np.float32)
+    features = _join_features(_encode(encoders, sentences), sentences, examples).astype(np.float32)
     similarities = _similarities(features, features)
     similarities *= KnownWords(sentences).compare(sentences, examples.word_scale)
     similarities.flat[:: len(sentences) + 1] += examples.penalty
@@ -150,41 +164,6 @@ def _word_forms(sentence: str) -> set[str]:
     return {*words, *pairs, *starts}
 
 
-class SimilarityClassifier:
-    """Classify sentences by their similarity to labelled examples: the second label against the first."""
-
-    def __init__(self, encoders: Sequence[Encoder], examples: Examples, fitted: Matrix) -> None:
-        self._encoders = encoders
-        self._examples = examples
-        self._known, self._weights = fitted[:, :-1], fitted[:, -1]
-        self._squares = _row_squares(self._known)
-
-    @classmethod
-    def load(cls, encoders: Sequence[Encoder], examples: Examples, folder: Path) -> "SimilarityClassifier":
-        """Load the classifier from a folder, or fit it and store it there."""
-        return cls(encoders, examples, _load(encoders, examples, folder, fit_similarity))
-
-    def score(self, sentences: Sequence[str]) -> Matrix:
-        """Return a score for each sentence: about 1 for the second label, about -1 for the first."""
-        if not sentences:
-            return np.empty(0)
-        features = _features(self._encoders, sentences, self._examples).astype(self._known.dtype)
-        # In parts: the kernel of all sentences of a batch of long texts would take tens of megabytes.
-        parts = (features[start : start + BATCH] for start in range(0, len(features), BATCH))
-        return np.concatenate([_similarities(part, self._known, self._squares) @ self._weights for part in parts])
-
-
-def fit_similarity(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
-    """Return the features of each example and its weight; shape (examples, features + 1)."""
-    sentences, labels = zip(*list_examples(examples), strict=True)
-    features = _features(encoders, sentences, examples)
-    expected = np.array([1.0 if label == examples.labels[1] else -1.0 for label in labels])
-    similarities = _similarities(features, features)
-    weights = np.linalg.solve(similarities + examples.penalty * np.eye(len(labels)), expected)
-    # Half the memory of a worker, and the same scores to six digits.
-    return np.hstack([features, weights[:, None]]).astype(np.float32)
-
-
 def _similarities(left: Matrix, right: Matrix, right_squares: Matrix | None = None) -> Matrix:
     """Return the Gaussian kernel of the rows of two matrices; shape (left rows, right rows)."""
     squares = _row_squares(right) if right_squares is None else right_squares
@@ -197,15 +176,13 @@ def _row_squares(rows: Matrix) -> Matrix:
     return squares
 
 
-def _load(
-    encoders: Sequence[Encoder], examples: Examples, folder: Path, make: Callable[[Sequence[Encoder], Examples], Matrix]
-) -> Matrix:
+def _load(encoders: Sequence[Encoder], examples: Examples, folder: Path) -> Matrix:
     """Load the fitted matrix from a folder, or fit it and store it there."""
     file = _file_of([encoder.name for encoder in encoders], examples, folder)
     with suppress(OSError, ValueError, EOFError, BadZipFile):
         loaded: Matrix = np.load(file, allow_pickle=False)
         return loaded
-    fitted = make(encoders, examples)
+    fitted = fit(encoders, examples)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Processes may fit at the same time, each into a file of its own.
     draft = file.with_suffix(f".{os.getpid()}.npy")
@@ -222,10 +199,6 @@ def is_fitted(models: Sequence[str], examples: Examples, folder: Path) -> bool:
 def _file_of(models: Sequence[str], examples: Examples, folder: Path) -> Path:
     names = "-".join(re.sub(r"[^A-Za-z0-9.-]+", "-", model) for model in models)
     return folder / f"{names}-{digest_examples(examples)}.npy"
-
-
-def _features(encoders: Sequence[Encoder], sentences: Sequence[str], examples: Examples) -> Matrix:
-    return _join_features(_encode(encoders, sentences), sentences, examples)
 
 
 def _encode(encoders: Sequence[Encoder], sentences: Sequence[str]) -> list[Matrix]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipeline.capture.nosave import NoSave, find_no_save
-from pipeline.capture.unsaved import split_said
+from pipeline.capture.unsaved import list_resumed, split_said
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.jobs import snapshot
@@ -18,7 +18,7 @@ from pipeline.services.purges import finish_purges
 from pipeline.services.turns import take_turns
 from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns, work
 from pipeline.store.purges import OWNER, PurgeAuthority
-from pipeline.store.turns import LastTurn, Message, Role
+from pipeline.store.turns import LastTurn, Message
 from pipeline.text.own_words import is_host_notice
 from pipeline.times import parse
 from pipeline.workspace import Workspace
@@ -106,11 +106,11 @@ class NoSaveService:
         assert session.id is not None
         done: list[str] = []
         if workspace.exists and _is_incognito(workspace, session.id):
-            resumed = next((number for number, message in enumerate(messages) if _resumes(message)), None)
+            resumed = list_resumed(messages)
             if resumed is None or self._resume(workspace, session.id) is None:
                 return 0, [], []
             done.append(SAYS[NoSave.RESUME])
-            messages = messages[resumed + 1 :]
+            messages = resumed
         split = split_said(messages)
         if split.doubts_before and not workspace.settings.incognito:
             done.append(_say_archived(archive_last_turn([workspace], session.id)))
@@ -156,10 +156,6 @@ class NoSaveService:
             with store.database.write() as db:
                 agent_sessions.end_silent_turn(db, session_id)
         return HookAnswer(SAYS[NoSave.RESUME], is_kept=False)
-
-
-def _resumes(message: Message) -> bool:
-    return message.role is Role.USER and find_no_save(message.content) is NoSave.RESUME
 
 
 def _is_incognito(store: Workspace, session_id: str) -> bool:

@@ -4,17 +4,15 @@ A session is concluded after its last message, and again when it continues.
 """
 
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from pipeline.capture.statements import StatementReader
-from pipeline.digest.stage_loop import PENDING_S
-from pipeline.errors import EncoderPending
+from pipeline.digest.stage_loop import run_each
 from pipeline.records.digestion import WorkItem
-from pipeline.sessions.conclusions import Found, conclude
+from pipeline.sessions.conclusions import conclude
 from pipeline.store import agent_sessions, conclusions, turns, work
 from pipeline.store.conclusions import Conclusion, NewConclusion
 from pipeline.store.database import Database
@@ -117,7 +115,7 @@ class Subjects:
 def list_replaced(earlier: Sequence[Conclusion], later: Sequence[Conclusion]) -> Iterator[tuple[int, int]]:
     """Yield the conclusions of an earlier session that a later one about the same subject replaces, with its main."""
     words = {word for conclusion in later for word in search_tokens(conclusion.content)}
-    for number, conclusion in enumerate(earlier):
+    for number, conclusion in enumerate(earlier if later else ()):
         own = set(search_tokens(conclusion.content))
         if number == 0 or len(own & words) >= BESIDE_SHARE * len(own):
             yield conclusion.seq, later[0].seq
@@ -142,15 +140,10 @@ class ConcludeStage:
         """Load nothing: most sessions are concluded without an encoder."""
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Conclude the session of each turn in a separate transaction; postpone it while an encoder is made."""
+        """Conclude the session of each turn; postpone it while an encoder is made."""
         with self.database.read() as db:
             subjects = Subjects(conclusions.list_mains(db, COMPARED))
-        for item in items:
-            try:
-                self._conclude(item, owner, subjects)
-            except EncoderPending:
-                with self.database.write() as db:
-                    work.postpone(db, [item], owner, time.time() + PENDING_S)
+        run_each(self.database, items, owner, lambda item: self._conclude(item, owner, subjects))
 
     def _conclude(self, item: WorkItem, owner: str, subjects: Subjects) -> None:
         with self.database.read() as db:
@@ -171,23 +164,17 @@ def link(db: Connection, stored: Sequence[Conclusion], subjects: Subjects) -> No
     if not stored:
         return
     subject = subjects.put(stored[0])
-    related = {"earlier": subjects.find_earlier(subject), "later": subjects.find_later(subject)}
-    by_session: dict[str, list[Conclusion]] = {}
-    for conclusion in conclusions.list_of_sessions(
-        db, {other.conclusion.session_id for others in related.values() for other in others}
-    ):
-        by_session.setdefault(conclusion.session_id, []).append(conclusion)
+    earlier, later = subjects.find_earlier(subject), subjects.find_later(subject)
+    sessions = {other.conclusion.session_id for other in (*earlier, *later)}
+    by_session = conclusions.group_by_session(conclusions.list_of_sessions(db, sessions))
     pairs: list[tuple[int, int]] = []
-    for other in related["earlier"]:
-        group = by_session.get(other.conclusion.session_id, [])
+    for group in (by_session.get(other.conclusion.session_id, []) for other in earlier):
         pairs += list_replaced(group, stored)
         # Another decision between the two may replace it already.
         pairs += [(one.seq, one.superseded_by) for one in group if one.superseded_by is not None]
-    for other in related["later"]:
-        if other.conclusion.session_id in by_session:
-            pairs += list_replaced(stored, by_session[other.conclusion.session_id])
-    known = conclusions.by_seqs(db, {seq for pair in pairs for seq in pair})
-    at = {conclusion.seq: conclusion.at for conclusion in known}
+    for group in (by_session.get(other.conclusion.session_id, []) for other in later):
+        pairs += list_replaced(stored, group)
+    at = {one.seq: one.at for one in conclusions.by_seqs(db, {seq for pair in pairs for seq in pair})}
     conclusions.supersede(db, follow_chain([pair for pair in pairs if at.keys() >= set(pair)], at).items())
 
 
@@ -199,18 +186,13 @@ def _read_turns(db: Connection, session_id: str) -> list[Turn]:
     return [turn for turn in reversed(page) if turn.role in (Role.USER, Role.ASSISTANT)]
 
 
-def _describe(read: Sequence[Turn], found: Sequence[Found]) -> list[NewConclusion]:
+def _describe(read: Sequence[Turn], found: Sequence[NewConclusion]) -> list[NewConclusion]:
     """Return the conclusions to store, those of the agent's last recap first; leave out text that gives orders."""
-    by_seq = {turn.seq: turn for turn in read}
     harmless = [one for one in found if not instructs(one.content)]
     topic = describe_topic(read, [one.content for one in harmless])
-    order = sorted(harmless, key=lambda one: (by_seq[one.turn_seq].role is Role.USER, -one.turn_seq))
-    return [
-        NewConclusion(
-            by_seq[one.turn_seq].session_id, one.turn_seq, one.kind, one.content, topic, by_seq[one.turn_seq].at
-        )
-        for one in order
-    ]
+    of_person = {turn.seq for turn in read if turn.role is Role.USER}
+    order = sorted(harmless, key=lambda one: (one.turn_seq in of_person, -one.turn_seq))
+    return [replace(one, topic=topic) for one in order]
 
 
 def describe_topic(turns: Sequence[Turn], conclusions: Iterable[str]) -> tuple[str, ...]:

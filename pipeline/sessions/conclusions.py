@@ -5,12 +5,12 @@ corrections contain the others. An answer that is not clear alone is stored with
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
 from pipeline.capture.statements import Label, Statement
-from pipeline.store.conclusions import ConclusionKind
+from pipeline.store.conclusions import ConclusionKind, NewConclusion
 from pipeline.store.turns import Role, Turn
 from pipeline.text.messages import is_small_talk
 from pipeline.text.own_words import list_own_lines
@@ -31,11 +31,8 @@ CLEAR_ALONE = 7
 COVERED = 0.6
 # A sentence that only confirms what was said must contain so many tokens, and this share of it in the person's words.
 LEAST_RESTATED_TOKENS, LEAST_RESTATED_SHARE = 5, 0.34
-LEAST_OPEN_TOKENS = 3
 # A shorter sentence that acknowledges says nothing alone.
 ALONE_CHARS = 24
-# Without words that say so, a turn of an agent near the end is a recap if it repeats words of so many turns.
-RECAP_TOKENS, RECAP_SHARE, RECAP_SPREAD, NEAR_END = 16, 0.55, 3, 3
 # A statement of a person counts as a conclusion from this sum of its signs on. The statement classifier adds up to 1.
 ANSWER, REPLY, RULE_WORD, REJECTION, REPLACEMENT = 1.5, 0.7, 0.4, 0.8, 1.0
 LEAST_WEIGHT = 1.5
@@ -43,26 +40,19 @@ LASTING_LABELS = frozenset({Label.DECISION, Label.RULE, Label.CORRECTION, Label.
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A conclusion in the words of a turn."""
-
-    turn_seq: int
-    kind: ConclusionKind
-    content: str
-    replaces: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Said:
-    """A turn's sentences, and its place among the turns."""
+    """A turn and its sentences."""
 
-    place: int
     turn: Turn
     sentences: tuple[str, ...]
 
     @property
     def is_person(self) -> bool:
         return self.turn.role is Role.USER
+
+    def conclude(self, kind: ConclusionKind, content: str) -> NewConclusion:
+        """Return a conclusion in the words of the turn; its topic is that of the session."""
+        return NewConclusion(self.turn.session_id, self.turn.seq, kind, content, (), self.turn.at)
 
     @property
     def sums_up(self) -> bool:
@@ -89,9 +79,9 @@ _says = partial(says, "decision")
 Classify = Callable[[Sequence[str]], Sequence[Statement]]
 
 
-def conclude(turns: Sequence[Turn], classify: Classify) -> list[Found]:
+def conclude(turns: Sequence[Turn], classify: Classify) -> list[NewConclusion]:
     """Return the conclusions of a session in order of its turns; none for small talk and questions alone."""
-    said = [_Said(place, turn, tuple(_sentences(turn))) for place, turn in enumerate(turns)]
+    said = [_Said(turn, tuple(_sentences(turn))) for turn in turns]
     recaps = _drop_repeated(_find_recaps(said))[-MOST_RECAPS:]
     statements = [
         found for found in _find_statements(said, classify) if not any(_is_covered(found, recap) for recap in recaps)
@@ -109,28 +99,23 @@ def _sentences(turn: Turn) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _find_recaps(said: Sequence[_Said]) -> list[Found]:
+def _find_recaps(said: Sequence[_Said]) -> list[NewConclusion]:
     """Return the passages in which an agent restates what was decided."""
-    spoken: dict[str, set[int]] = {}
+    spoken: set[str] = set()
     found = []
-    agent_places = [one.place for one in said if not one.is_person]
     for one in said:
         if one.is_person:
-            for token in set(search_tokens(" ".join(one.sentences))):
-                spoken.setdefault(token, set()).add(one.place)
-            continue
-        passage = _recap_of(one, spoken, is_near_end=one.place in agent_places[-NEAR_END:])
-        if passage:
+            spoken.update(search_tokens(" ".join(one.sentences)))
+        elif passage := _recap_of(one, spoken):
             content = _shorten(passage)
             # A rule needs the person's own words: the agent may restate what somebody else wrote.
             kind = _kind_of(content)
-            kind = ConclusionKind.DECISION if kind is ConclusionKind.RULE else kind
-            found.append(Found(one.turn.seq, kind, content, _says("replaces", content)))
+            found.append(one.conclude(ConclusionKind.DECISION if kind is ConclusionKind.RULE else kind, content))
     return found
 
 
-def _recap_of(one: _Said, spoken: dict[str, set[int]], *, is_near_end: bool) -> list[str]:
-    """Return the sentences of a turn from the one that starts a recap."""
+def _recap_of(one: _Said, spoken: AbstractSet[str]) -> list[str]:
+    """Return the sentences of a turn from the one that starts a recap; `spoken` are the person's words before it."""
     for number, sentence in enumerate(one.sentences):
         if asks(sentence):
             continue
@@ -139,8 +124,6 @@ def _recap_of(one: _Said, spoken: dict[str, set[int]], *, is_near_end: bool) -> 
         confirms = _says("acknowledgement", sentence) or follows
         if _says("recap", sentence) or (confirms and _restates(sentence, spoken)):
             return _trim(one.sentences[number:])
-    if is_near_end and _repeats_turns(" ".join(one.statements), spoken):
-        return _trim(one.statements)
     return []
 
 
@@ -154,21 +137,14 @@ def _trim(sentences: Sequence[str]) -> list[str]:
     return kept
 
 
-def _restates(sentence: str, spoken: dict[str, set[int]]) -> bool:
+def _restates(sentence: str, spoken: AbstractSet[str]) -> bool:
     tokens = set(search_tokens(sentence))
-    known = sum(token in spoken for token in tokens)
+    known = len(tokens & spoken)
     states_rule = known > 1 and count_rule_words(sentence) > 0
     return len(tokens) >= LEAST_RESTATED_TOKENS and (states_rule or known >= LEAST_RESTATED_SHARE * len(tokens))
 
 
-def _repeats_turns(text: str, spoken: dict[str, set[int]]) -> bool:
-    tokens = set(search_tokens(text))
-    known = [token for token in tokens if token in spoken]
-    spread = {place for token in known for place in spoken[token] if len(spoken[token]) <= RECAP_SPREAD}
-    return len(tokens) >= RECAP_TOKENS and len(known) >= RECAP_SHARE * len(tokens) and len(spread) >= RECAP_SPREAD
-
-
-def _find_statements(said: Sequence[_Said], classify: Classify) -> list[Found]:
+def _find_statements(said: Sequence[_Said], classify: Classify) -> list[NewConclusion]:
     """Return the answers, corrections and rules in a person's turns, and the proposals that the person accepted."""
     found = []
     for number, one in enumerate(said):
@@ -179,7 +155,7 @@ def _find_statements(said: Sequence[_Said], classify: Classify) -> list[Found]:
         if before is not None and consents(" ".join(one.sentences)):
             proposal = _proposal_of(before)
             if proposal:
-                found.append(Found(before.turn.seq, ConclusionKind.DECISION, proposal))
+                found.append(before.conclude(ConclusionKind.DECISION, proposal))
             continue
         statement = _statement_of(one, before, after, classify, is_opening=not number)
         if statement is not None:
@@ -195,7 +171,7 @@ def _proposal_of(before: _Said) -> str:
 
 def _statement_of(
     one: _Said, before: _Said | None, after: _Said | None, classify: Classify, *, is_opening: bool
-) -> Found | None:
+) -> NewConclusion | None:
     """Return what a person's turn decides: an answer, a correction or a rule."""
     statements = [s for s in one.statements if not (is_small_talk(s) or _says("open", s))]
     text = " ".join(statements)
@@ -220,7 +196,7 @@ def _statement_of(
     if question is not None and len(set(search_tokens(text))) < CLEAR_ALONE:
         confirmed = "" if after is None else _confirmation_in(after)
         content = " — ".join(filter(None, (question, content, confirmed)))
-    return Found(one.turn.seq, _kind_of(text), content, replaces)
+    return one.conclude(_kind_of(text), content)
 
 
 def _decides(weight: float, statements: Sequence[str], classify: Classify) -> bool:
@@ -237,13 +213,13 @@ def _confirmation_in(after: _Said) -> str:
     return first if is_useful and len(first) <= LONGEST_QUESTION else ""
 
 
-def _find_open(said: Sequence[_Said]) -> list[Found]:
+def _find_open(said: Sequence[_Said]) -> list[NewConclusion]:
     """Return the sentences that leave something open."""
     return [
-        Found(one.turn.seq, ConclusionKind.OPEN, sentence[:LONGEST_ANSWER])
+        one.conclude(ConclusionKind.OPEN, sentence[:LONGEST_ANSWER])
         for one in said
         for sentence in one.statements
-        if _says("open", sentence) and len(search_tokens(sentence)) >= LEAST_OPEN_TOKENS
+        if _says("open", sentence)
     ]
 
 
@@ -253,14 +229,14 @@ def _kind_of(text: str) -> ConclusionKind:
     return ConclusionKind.RULE if count_rule_words(text) > 1 else ConclusionKind.DECISION
 
 
-def _is_covered(found: Found, recap: Found, share: float = COVERED) -> bool:
+def _is_covered(found: NewConclusion, recap: NewConclusion, share: float = COVERED) -> bool:
     """Return whether a later recap says what a statement says."""
     tokens = set(search_tokens(found.content))
     common = tokens & set(search_tokens(recap.content))
     return found.turn_seq <= recap.turn_seq and len(common) >= share * len(tokens)
 
 
-def _drop_repeated(recaps: Sequence[Found]) -> list[Found]:
+def _drop_repeated(recaps: Sequence[NewConclusion]) -> list[NewConclusion]:
     """Drop the recaps that a later one repeats."""
     return [
         recap

@@ -60,10 +60,7 @@ class _Store:
         # What waits in the inbox, was taken back or said otherwise later is no decision.
         not_current = turns.list_not_current(db, {one.turn_seq for one in by_seq.values()})
         by_seq = {seq: one for seq, one in by_seq.items() if one.turn_seq not in not_current}
-        by_session: dict[str, list[Conclusion]] = {}
-        for conclusion in sorted(by_seq.values(), key=lambda one: one.seq):
-            by_session.setdefault(conclusion.session_id, []).append(conclusion)
-        return cls(by_session, by_seq)
+        return cls(conclusions.group_by_session(by_seq.values()), by_seq)
 
     def find_current(self, conclusion: Conclusion) -> Conclusion:
         """Return the last conclusion of the chain that replaces a conclusion."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pipeline.capture.nosave import NoSave, find_no_save
+from pipeline.capture.nosave import NoSave
 from pipeline.capture.said_text import clean_said, name_session
-from pipeline.capture.unsaved import split_said
+from pipeline.capture.unsaved import list_resumed, resumes, split_said
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED
 from pipeline.sessions.command_files import drop_command_text
 from pipeline.store.agent_sessions import Action
@@ -164,7 +164,7 @@ class PartPreparer:
                 prepared += [] if message is None else [replace(message, is_resumed=is_resumed)]
             else:
                 actions += _prepare_action(entry, head, left_out)
-            is_resumed = is_resumed or (number in messages and _resumes(messages[number]))
+            is_resumed = is_resumed or (number in messages and resumes(messages[number]))
         name, folder = _name(head, prepared), next((entry.folder for entry in part.entries), "") or head.cwd
         return PreparedPart(
             *(head, mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before),
@@ -198,19 +198,15 @@ class PartPreparer:
     def _split(self, messages: Sequence[Message]) -> tuple[set[int], NoSave | None, bool]:
         """Return the identities of the messages to store, the last mode, and whether to forget the turn before."""
         if self._mode is NoSave.SESSION:
-            resumed = next((number for number, message in enumerate(messages) if _resumes(message)), None)
+            resumed = list_resumed(messages)
             if resumed is None:
                 return set(), None, False
-            messages, self._is_silent = messages[resumed + 1 :], False
+            messages, self._is_silent = resumed, False
             self._mode = NoSave.RESUME
         split = split_said(messages, follows_silence=self._is_silent)
         mode = split.mode or (self._mode if self._mode is NoSave.RESUME else None)
         self._mode = mode
         return {id(message) for message in split.to_store}, mode, split.forgets_before
-
-
-def _resumes(message: Message) -> bool:
-    return message.role is Role.USER and find_no_save(message.content) is NoSave.RESUME
 
 
 def _clean_head(head: SessionHead) -> SessionHead | None:

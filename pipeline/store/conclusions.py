@@ -82,6 +82,14 @@ def list_of_sessions(db: Connection, session_ids: Collection[str]) -> list[Concl
     )
 
 
+def group_by_session(conclusions: Iterable[Conclusion]) -> dict[str, list[Conclusion]]:
+    """Return the conclusions of each session, the most important first."""
+    by_session: dict[str, list[Conclusion]] = {}
+    for conclusion in sorted(conclusions, key=lambda one: one.seq):
+        by_session.setdefault(conclusion.session_id, []).append(conclusion)
+    return by_session
+
+
 def by_seqs(db: Connection, seqs: Collection[int]) -> list[Conclusion]:
     """Return conclusions by row number, in order."""
     return _CONCLUSIONS.fetch(

@@ -14,7 +14,7 @@ def _classifiers(tmp_path_factory):
         patch.setattr(
             sentence_classifier,
             "_load",
-            lambda encoders, examples, _folder, make: load(encoders, examples, fitted, make),
+            lambda encoders, examples, _folder: load(encoders, examples, fitted),
         )
         yield
 

@@ -2,6 +2,7 @@ import pytest
 
 from pipeline.capture.exchanges import Exchange, drop_settled, find_settled, settle_values
 from pipeline.capture.statements import AGENT_MARK, Label, Statement
+from pipeline.store.turns import Role, Turn
 
 
 def weigh(*lasting):
@@ -14,7 +15,8 @@ def weigh(*lasting):
 
 def settle(said, after, before="", *, lasts=0.1, kept=()):
     statements = [Statement(said, lasts, Label.FACT, 0.9)]
-    return [one.sentence for one in find_settled(Exchange(before, said, after), statements, kept, weigh(after))]
+    exchange = Exchange(before, Turn("s", Role.USER, said, "", 1), after)
+    return [one.sentence for one in find_settled(exchange, statements, kept, weigh(after))]
 
 
 @pytest.mark.parametrize(
