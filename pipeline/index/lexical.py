@@ -10,7 +10,7 @@ Arrays are indexed by row number throughout.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
@@ -85,15 +85,9 @@ class Corpus:
             (counts[not_in_tail], fresh_counts[known])
         )
 
-    def have_fields(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
-        """Return which of the given memories have any of the fields."""
-        holders = [rows for rows in map(self.list_holders, fields) if len(rows)]
-        if not holders:
-            return np.zeros(len(seqs), np.bool_)
-        marked = np.zeros(len(self.norms), np.bool_)
-        for rows in holders:
-            marked[rows] = True
-        return values_at(marked, seqs)
+    def have_field(self, field: str, seqs: Seqs) -> NDArray[np.bool_]:
+        """Return which of the given memories have a field."""
+        return np.isin(seqs, self.list_holders(field))
 
     def list_holders(self, field: str) -> Seqs:
         """Return the row numbers of the memories that have a field."""
@@ -173,13 +167,6 @@ class LexicalScores:
     def of(self, seqs: Seqs) -> Floats:
         """Return the scores of given memories, 0 for a memory that does not match."""
         return values_at(self.scores, seqs)
-
-    def of_sessions(self, seqs: Seqs) -> Floats:
-        """Return the scores of the given memories' sessions."""
-        if not len(self.sessions):
-            return np.zeros(len(seqs), np.float32)
-        scores: Floats = self.sessions[values_at(self.corpus.session_of, seqs)]
-        return scores
 
 
 class LexicalIndex:

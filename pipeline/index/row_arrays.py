@@ -197,8 +197,6 @@ class RankingFeatures:
         self.importance = np.zeros(FIRST_CAPACITY, np.float32)
         self.days: NDArray[np.float64] = np.zeros(FIRST_CAPACITY, np.float64)
         self._kinds = np.zeros(FIRST_CAPACITY, np.int8)
-        self.said = np.zeros(FIRST_CAPACITY, np.bool_)
-        self.repeats = np.zeros(FIRST_CAPACITY, np.float32)
         self.speakers = np.zeros(FIRST_CAPACITY, np.int32)
         self._names = {"": 0}
 
@@ -221,8 +219,6 @@ class RankingFeatures:
             self.importance[seqs] = [row.importance for row in rows]
             self.days[seqs] = [row.days for row in rows]
             self._kinds[seqs] = [KIND_NUMBERS[row.kind] for row in rows]
-            self.said[seqs] = [row.said for row in rows]
-            self.repeats[seqs] = [row.repeats for row in rows]
             self.speakers[seqs] = [self._names.setdefault(speaker_of(row.opening), len(self._names)) for row in rows]
             self._generation = generation
 
@@ -249,6 +245,5 @@ class RankingFeatures:
         if size <= len(self.visible):
             return
         self.visible, self._kinds = np.pad(self.visible, (0, more)), np.pad(self._kinds, (0, more))
-        self.said = np.pad(self.said, (0, more))
-        self.importance, self.repeats = np.pad(self.importance, (0, more)), np.pad(self.repeats, (0, more))
-        self.days, self.speakers = np.pad(self.days, (0, more)), np.pad(self.speakers, (0, more))
+        self.importance, self.days = np.pad(self.importance, (0, more)), np.pad(self.days, (0, more))
+        self.speakers = np.pad(self.speakers, (0, more))

@@ -30,17 +30,12 @@ from pipeline.recall.literal_matches import MAX_HOLDERS, find_longest_run, find_
 from pipeline.recall.query import ParsedQuery
 from pipeline.records import Kind
 from pipeline.records.recall import Channel
-from pipeline.text.tokens import ASKS, NAMES_TIME, list_compounds, search_tokens, speaker_term
+from pipeline.text.tokens import ASKS, list_compounds
 
 Flags = NDArray[np.bool_]
 
 # A literal in MAX_HOLDERS memories counts half of one in a single memory.
 HOLDERS_OF_NO_WEIGHT = MAX_HOLDERS**2
-
-
-# In conversations with an assistant, these name no person.
-USER_ROLE = "user"
-ROLES = frozenset(search_tokens("user assistant system human AI agent"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +45,8 @@ class Evidence:
     Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0; `background_similarity` is that of
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
-    outlines of code files, `lessons` lessons. For a question in the first person, `by_asker` marks the asker's words,
-    `about_user` facts about the user, and `answers_user` those that it asks for. `days` count from the newest
+    outlines of code files, `lessons` lessons. For a question in the first person, `about_user` marks facts about the
+    user, and `answers_user` those that it asks for. `days` count from the newest
     candidate: days since the epoch would be precise to hours only. Memories with the same number in `literal_sets`
     contain the same literals of the query. `before` and `after` are the row numbers of another
     speaker's turns right before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0 to
@@ -63,9 +58,7 @@ class Evidence:
     before: Seqs
     after: Seqs
     lexical: Floats
-    session_lexical: Floats
     ceiling: float
-    session_ceiling: float
     information: Floats
     unembedded: Flags
     dense: Floats
@@ -75,22 +68,17 @@ class Evidence:
     query_words: float
     lengths: Floats
     asks: Flags
-    speaks: Flags
-    by_asker: Flags
-    names_time: Flags
     literal: Floats
     literal_sets: Seqs
     states: Flags
     superseded_by: Seqs
     in_time_range: Flags
-    personal_fact: Flags
     about_user: Flags
     answers_user: Flags
     outlines: Flags
     lessons: Flags
     importance: Floats
     days: Floats
-    repeats: Floats
     reranked: Floats
     linked: Floats
     linked_from: Seqs
@@ -186,23 +174,18 @@ def gather_evidence(
         context=context,
         background_similarity=0.0 if candidates.dense is None else candidates.dense.background_similarity,
         query_words=float(len(list_compounds(question.text))),
-        asks=_flag_holders(lexical, (ASKS,), seqs),
-        names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
-        speaks=_speaks(question, lexical, seqs),
-        by_asker=_are_askers(question, lexical, ranking_features, seqs),
+        asks=np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.have_field(ASKS, seqs),
         literal=look_up(candidates.literal, seqs),
         literal_sets=literal_sets,
         states=flag_members(seqs, candidates.stating),
         superseded_by=_list_successors(question, candidates.superseded, literal_sets, seqs),
         in_time_range=_in_time_range(question, days),
-        personal_fact=ranking_features.are_of(Kind.KEYED_FACT, seqs) & question.personal,
         about_user=flag_members(seqs, candidates.about_user),
         answers_user=flag_members(seqs, candidates.answering),
         outlines=ranking_features.are_of(Kind.CODE, seqs),
         lessons=ranking_features.are_of(Kind.LESSON, seqs),
         importance=ranking_features.importance[seqs],
         days=(days - days.max(initial=0.0)).astype(np.float32),
-        repeats=ranking_features.repeats[seqs],
         reranked=np.zeros(len(seqs), np.float32),
         **_describe_words(lexical, seqs),
         **_describe_links(candidates.linked, seqs),
@@ -211,9 +194,7 @@ def gather_evidence(
 
 class _WordFields(TypedDict):
     lexical: Floats
-    session_lexical: Floats
     ceiling: float
-    session_ceiling: float
     information: Floats
     vocabulary_coverage: float
     lengths: Floats
@@ -224,18 +205,14 @@ def _describe_words(lexical: LexicalScores | None, seqs: Seqs) -> _WordFields:
         nothing = np.zeros(len(seqs), np.float32)
         return _WordFields(
             lexical=nothing,
-            session_lexical=nothing,
             ceiling=0.0,
-            session_ceiling=0.0,
             information=nothing,
             vocabulary_coverage=0.0,
             lengths=nothing,
         )
     return _WordFields(
         lexical=lexical.of(seqs),
-        session_lexical=lexical.of_sessions(seqs),
         ceiling=lexical.ceiling,
-        session_ceiling=lexical.session_ceiling,
         information=values_at(lexical.information, seqs),
         vocabulary_coverage=lexical.vocabulary_coverage,
         lengths=values_at(lexical.corpus.lengths, seqs).astype(np.float32),
@@ -271,24 +248,6 @@ def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[F
     scores = dense.of(seqs), in_context
     closeness, context = (np.where(unembedded, 0, dense.closeness(score)).astype(np.float32) for score in scores)
     return unembedded, closeness, context
-
-
-def _flag_holders(lexical: LexicalScores | None, terms: Sequence[str], seqs: Seqs) -> Flags:
-    return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.have_fields(terms, seqs)
-
-
-def _speaks(question: ParsedQuery, lexical: LexicalScores | None, seqs: Seqs) -> Flags:
-    named = [token for token in dict.fromkeys(question.tokens) if token not in ROLES]
-    return _flag_holders(lexical, [speaker_term(token) for token in named], seqs)
-
-
-def _are_askers(
-    question: ParsedQuery, lexical: LexicalScores | None, ranking_features: RankingFeatures, seqs: Seqs
-) -> Flags:
-    """Return which memories have the asker's own words, for a question in the first person."""
-    if not question.personal:
-        return np.zeros(len(seqs), np.bool_)
-    return ranking_features.said[seqs] | _flag_holders(lexical, [speaker_term(USER_ROLE)], seqs)
 
 
 def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Flags:

@@ -33,14 +33,6 @@ _PERSONAL = re.compile(
     r"я|мой|моя|моё|мои|моего|моей|мне|меня|мій|моє|мої|мого|моєї|мені|мене)\b|我|私|僕|俺",
     re.IGNORECASE,
 )
-# "When" also is a conjunction, as in "it fails when I save".
-_ASKS_TIME = re.compile(
-    r"\bwhen('s|'d)?\b(?=\s+(?:(?:exactly|else|again)\s+)?"
-    r"(?:is|was|were|are|did|do|does|has|have|had|will|would|should|can|could)\b|\s*\?)|"
-    r"\b(since when|(what|which) (date|day|month|year|time)|how long)\b|\b(wann|cuándo)\b|"
-    r"(?:^|[?.!:;]\s*)(quand|quando|когда|коли)\b[^,]*$|什么时候|何时|いつ",
-    re.IGNORECASE,
-)
 # Only a quotation, or the message of an error.
 _QUOTED = re.compile(r"""\s*(?:"[^"]+"|'[^']+'|`[^`]+`|“[^”]+”|„[^“”]+[“”]|«[^»]+»|‘[^’]+’)\s*""")
 _ERROR = re.compile(
@@ -215,7 +207,7 @@ _EXPRESSIONS: Final[tuple[tuple["re.Pattern[str]", Read], ...]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed query: text, tokens, identifiers, time range, and whether it is about the asker or asks for a time.
+    """A parsed query: text, tokens, identifiers, time range, and whether it is about the asker.
 
     `is_literal`: it is nothing but identifiers, a quotation or an error's message. `asked_attributes` are the
     attributes of the user that it asks for.
@@ -226,7 +218,6 @@ class ParsedQuery:
     identifiers: tuple[str, ...]
     time_range: TimeRange | None
     personal: bool
-    asks_time: bool
     is_literal: bool = False
     asked_attributes: frozenset[str] = frozenset()
 
@@ -245,7 +236,6 @@ def _parse_on_day(text: str, midnight: datetime) -> ParsedQuery:
         tuple(identifiers(text)),
         parse_time_range(text, midnight),
         is_personal(text),
-        _ASKS_TIME.search(text) is not None,
         is_literal(text),
         list_asked_attributes(text),
     )

@@ -2,7 +2,7 @@
 
 A memory's score is the weighted sum of the features in the table FEATURES. A memory is scored by its own text, by its
 neighbors in its session, and by its session: an answer often shares no word with the query, but the turn before it
-does. docs/concepts/recall.md gives the sources and the effect of each feature.
+does. docs/concepts/recall.md gives the sources of the features, decision 0096 what each of them is worth.
 """
 
 from collections import defaultdict
@@ -28,7 +28,10 @@ CONVINCING_COSINE = 0.6
 VOCABULARY_COVERED = (0.4, 0.7)
 UNKNOWN_WORDS_GAIN = 4.0
 
-RECENCY_HALF_LIFE_DAYS = 30.0
+# The weights of both meaning features by that of words: a memory without a vector is ranked by words alone.
+WORDS_FOR_MEANING = 1.2
+# How much more the turn before counts if it ends with a question.
+ANSWERED_GAIN = 3.0
 LITERAL: Final = "literal"
 
 
@@ -55,7 +58,6 @@ class CandidatePool:
         self.own = ((self.lexical + self.dense + self.words_alone) / 2).astype(np.float32)
         self.before = neighbor_positions(evidence.seqs, evidence.before)
         self.after = neighbor_positions(evidence.seqs, evidence.after)
-        self.own_before, self.own_after = take_at(self.own, self.before), take_at(self.own, self.after)
 
     def _stand_in_for_meaning(self) -> Floats:
         """Return the lexical share of memories without a vector, which meaning would otherwise rank last."""
@@ -85,26 +87,9 @@ class RankFeature:
 
 
 def _adjacent_turn(pool: CandidatePool) -> Floats:
-    return pool.damp_lift(np.maximum(pool.own_before, pool.own_after))
-
-
-def _two_turns_away(pool: CandidatePool) -> Floats:
-    before, after = take_at(pool.own_before, pool.before), take_at(pool.own_after, pool.after)
-    return pool.damp_lift(np.maximum(before, after))
-
-
-def _follows_question(pool: CandidatePool) -> Floats:
-    # A question about the asker is answered by what they said, not by the replies to it.
-    by_asker, asks = pool.evidence.by_asker, pool.evidence.asks
-    if not asks.any():
-        return np.zeros(len(asks), np.float32)
-    may_answer = by_asker if by_asker.any() else np.ones(len(by_asker), np.bool_)
-    return pool.damp_lift(may_answer * take_at(asks, pool.before) * pool.own_before)
-
-
-def _asks(pool: CandidatePool) -> Flags:
-    # The asker's own question often begins with the answer: "I have two cats. What do they eat?"
-    return pool.evidence.asks & ~pool.evidence.by_asker
+    # A matching question is answered by the turn after it.
+    asked = 1 + (ANSWERED_GAIN - 1) * take_at(pool.evidence.asks, pool.before)
+    return pool.damp_lift(np.maximum(asked * take_at(pool.own, pool.before), take_at(pool.own, pool.after)))
 
 
 def _session(pool: CandidatePool) -> Floats:
@@ -116,36 +101,13 @@ def _session(pool: CandidatePool) -> Floats:
     return pool.damp_lift(best[sessions])
 
 
-def _session_words(pool: CandidatePool) -> Floats:
-    evidence = pool.evidence
-    return pool.damp_lift(_share_of_best(evidence.session_lexical, CONVINCING_COVERAGE * evidence.session_ceiling))
-
-
-def _recency(pool: CandidatePool) -> Floats:
-    # Relative to the newest candidate, not to the clock: the same data gives the same ranking tomorrow.
-    age = pool.evidence.days.max(initial=0.0) - pool.evidence.days
-    recency: Floats = np.exp2(-age / RECENCY_HALF_LIFE_DAYS).astype(np.float32)
-    return recency
-
-
-def _steps(pool: CandidatePool, position: int, count: int) -> list[int]:
-    """Return the positions this many turns before and after a position, if they are in the pool."""
-    positions = []
-    for neighbours in (pool.before, pool.after):
-        at = position
-        for _ in range(count):
-            at = int(neighbours[at]) if at >= 0 else -1
-        positions.append(at)
-    return [at for at in positions if at >= 0]
-
-
 def _same_session(pool: CandidatePool, position: int) -> list[int]:
     sessions = pool.evidence.sessions
     return np.flatnonzero(sessions == sessions[position]).tolist()
 
 
-def _before(pool: CandidatePool, position: int) -> list[int]:
-    return [int(at) for at in pool.before[position : position + 1] if at >= 0]
+def _adjacent(pool: CandidatePool, position: int) -> list[int]:
+    return [int(at) for at in (pool.before[position], pool.after[position]) if at >= 0]
 
 
 def _linked_from(pool: CandidatePool, position: int) -> list[int]:
@@ -199,7 +161,13 @@ def join_groups(position_groups: Iterable[Collection[int]]) -> list[list[int]]:
 _WORDS, _MEANING, _NEIGHBOURS, _LINKS, _CUES, _PRIORS = FeatureGroup
 
 _OWN: Final = (
-    RankFeature("lexical", 0.375, _WORDS, "shares words with the question", lambda pool: pool.lexical),
+    RankFeature(
+        "lexical",
+        0.375,
+        _WORDS,
+        "shares words with the question",
+        lambda pool: pool.lexical + WORDS_FOR_MEANING * pool.words_alone,
+    ),
     RankFeature(
         "dense",
         0.15,
@@ -214,48 +182,12 @@ _OWN: Final = (
         "is near in meaning together with its neighbors",
         lambda pool: pool.damp_lift(_share_of_best(pool.evidence.context, CONVINCING_COSINE)),
     ),
-    # The sum of the weights of both meaning features.
-    RankFeature(
-        "words_alone",
-        0.45,
-        _WORDS,
-        "is not embedded yet, so only its words count",
-        lambda pool: pool.words_alone,
-    ),
-    RankFeature(
-        "adjacent_turn",
-        0.225,
-        _NEIGHBOURS,
-        "is next to a matching turn",
-        _adjacent_turn,
-        lambda pool, position: _steps(pool, position, 1),
-    ),
-    RankFeature(
-        "two_turns_away",
-        0.1,
-        _NEIGHBOURS,
-        "is two turns away from a matching turn",
-        _two_turns_away,
-        lambda pool, position: _steps(pool, position, 2),
-    ),
-    RankFeature("follows_question", 0.25, _NEIGHBOURS, "follows a matching question", _follows_question, _before),
-    RankFeature("session", 0.125, _NEIGHBOURS, "is in the session of a matching memory", _session, _same_session),
-    RankFeature("session_words", 0.1, _WORDS, "is in a session that shares words with the query", _session_words),
+    RankFeature("adjacent_turn", 0.1, _NEIGHBOURS, "is next to a matching turn", _adjacent_turn, _adjacent),
+    RankFeature("session", 0.4, _NEIGHBOURS, "is in the session of a matching memory", _session, _same_session),
     RankFeature(
         "linked", 0.5, _LINKS, "is among the best or linked to them", lambda pool: pool.evidence.linked, _linked_from
     ),
-    RankFeature(
-        "speaker", 0.1, _CUES, "was said by the person that the question names", lambda pool: pool.evidence.speaks
-    ),
-    RankFeature("by_asker", 0.2, _CUES, "has the asker's own words", lambda pool: pool.evidence.by_asker),
-    RankFeature("names_time", 0.1, _CUES, "names a time, as the question asks", lambda pool: pool.evidence.names_time),
-    RankFeature("asks", -0.06, _PRIORS, "is a question itself", _asks),
-    RankFeature(
-        "length", 0.025, _PRIORS, "is long enough to answer", lambda pool: np.log(np.maximum(pool.evidence.lengths, 1))
-    ),
     RankFeature("importance", 0.04, _PRIORS, "is important", lambda pool: pool.evidence.importance - 0.5),
-    RankFeature("recency", 0.02, _PRIORS, "is newer than other results", _recency),
-    RankFeature("reinforcement", 0.01, _PRIORS, "was repeated", lambda pool: np.log1p(pool.evidence.repeats)),
     RankFeature(
         "time_range",
         0.15,
@@ -263,7 +195,6 @@ _OWN: Final = (
         "happened at the time that the question names",
         lambda pool: pool.evidence.in_time_range,
     ),
-    RankFeature("personal_fact", 0.15, _CUES, "is a fact about the user", lambda pool: pool.evidence.personal_fact),
     RankFeature(
         "answers_user",
         1.0,

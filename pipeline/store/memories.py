@@ -8,13 +8,11 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from pipeline.records import (
-    CAPTURED_TAG,
     Filter,
     Memory,
     OptionalFields,
     Scope,
     ScopeKind,
-    Source,
     Viewer,
 )
 from pipeline.store import row_hashes
@@ -46,9 +44,8 @@ OPENING_CHARS = 48
 class RankingRow(NamedTuple):
     """The data that ranks a memory in addition to its relevance.
 
-    `visible` means visible in the entire workspace and not archived, `days` is its Julian day, `repeats` the number
-    of repeated writes, `said` whether it has the user's own words, `opening` the start of its text, which may name a
-    speaker.
+    `visible` means visible in the entire workspace and not archived, `days` is its Julian day, `opening` the start of
+    its text, which may name a speaker.
     """
 
     seq: int
@@ -56,8 +53,6 @@ class RankingRow(NamedTuple):
     importance: float
     days: float
     kind: str
-    repeats: int
-    said: bool
     opening: str
 
 
@@ -156,12 +151,11 @@ def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
         else "? < 0"
     )
     clause, values = lasting_condition()
-    said = "source = ? OR instr(tags, ?) > 0"
     rows = db.execute(
-        f"SELECT seq, {clause}, importance, julianday(occurred_at), kind, merge_count, {said}, "  # noqa: S608 - constant text
+        f"SELECT seq, {clause}, importance, julianday(occurred_at), kind, "  # noqa: S608 - constant text
         f"substr(content, 1, {OPENING_CHARS}) "
         f"FROM memory WHERE {changed}",
-        (*values, Source.USER, json.dumps(CAPTURED_TAG), after_change),
+        (*values, after_change),
     )
     return [RankingRow(*row) for row in rows]
 

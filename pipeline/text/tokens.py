@@ -26,8 +26,6 @@ MAX_CACHED_TEXTS = 8192
 FIELD_PREFIX = "="
 # The term of memories that end with a question.
 ASKS = f"{FIELD_PREFIX}asks"
-# The term of memories that name a time, as in "since last May", for queries about a time.
-NAMES_TIME = f"{FIELD_PREFIX}time"
 
 # Snowball's English stop words, except negations: "not" distinguishes two memories.
 STOP_WORDS = frozenset(
@@ -64,24 +62,6 @@ _CLITIC = re.compile(r"'(?<=\w')(?:s|d|m|re|ve|ll)\b", re.IGNORECASE)
 _SPEAKER = re.compile(r"\s*([^\W\d_][\w .'’-]{0,39}):\s")
 _QUESTION_MARK = re.compile(r"[?？؟]")
 _LAST_SIGNS = re.compile(r"(?<!\W)\W+$")
-_TIME_UNITS = ("day", "week", "weekend", "month", "year", "summer", "winter", "spring")
-_OTHER_TIMES = (
-    *("yesterday", "today", "tonight", "tomorrow", "morning", "night"),
-    *("ago", "last", "next", "since", "recently"),
-)
-_TIME = re.compile(
-    rf"\b({'|'.join((*WEEKDAYS, *MONTHS, *_OTHER_TIMES))}|(19|20)\d\d|({'|'.join(_TIME_UNITS)})s?)\b", re.IGNORECASE
-)
-# The same words for a text in ASCII, whose words are compared as a set: the expression is tried at every letter.
-_TIME_WORDS = frozenset(
-    word.lower()
-    for word in (
-        *(*WEEKDAYS, *MONTHS, *_OTHER_TIMES, *map(str, range(1900, 2100))),
-        *(f"{unit}{end}" for unit in _TIME_UNITS for end in ("", "s")),
-    )
-)
-_WORD = re.compile(r"\w+")
-
 _local = threading.local()
 
 
@@ -117,11 +97,6 @@ def identifiers(text: str) -> list[str]:
     return [token for token in dict.fromkeys(candidates) if len(token) >= SHORTEST_IDENTIFIER]
 
 
-def speaker_term(token: str) -> str:
-    """Return the term of memories with a token in their speaker's name, as in `Ada Lovelace: …`."""
-    return f"{FIELD_PREFIX}by:{token}"
-
-
 def metadata_term(token: str) -> str:
     """Return the term of memories with a token in their metadata."""
     return f"{FIELD_PREFIX}in:{token}"
@@ -141,17 +116,6 @@ def is_field(term: str) -> bool:
 def _field_terms(content: str) -> Iterator[str]:
     if _QUESTION_MARK.search(content) and (signs := _LAST_SIGNS.search(content)) and _QUESTION_MARK.search(signs[0]):
         yield ASKS
-    if names_time(content):
-        yield NAMES_TIME
-    if speaker := _SPEAKER.match(content):
-        yield from map(speaker_term, dict.fromkeys(search_tokens(speaker[1])))
-
-
-def names_time(content: str) -> bool:
-    """Return whether a text contains a word for a time, such as a month or `yesterday`."""
-    if content.isascii():
-        return not _TIME_WORDS.isdisjoint(_WORD.findall(content.lower()))
-    return _TIME.search(content) is not None
 
 
 def list_compounds(text: str) -> list[str]:

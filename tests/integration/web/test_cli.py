@@ -30,8 +30,8 @@ SIGNALS = {
         "lexical": {"rank": 1, "score": 4.5, "contribution": 0.5},
         "dense": {"rank": None, "score": 0.25, "contribution": 0.125},
     },
-    "parts": {"lexical": 0.5, "dense": 0.125, "adjacent_turn": 0.1},
-    "lifted_by": [{"part": "adjacent_turn", "id": "01NEIGHBOUR", "contribution": 0.1}],
+    "parts": {"lexical": 0.5, "dense": 0.125, "session": 0.1},
+    "lifted_by": [{"part": "session", "id": "01NEIGHBOUR", "contribution": 0.1}],
     "coverage": 0.5,
     "closeness": 0.25,
     "relevance": 0.875,
@@ -292,8 +292,8 @@ def test_recall_explains(server):
         "0.750",
     ]
     assert lines[-2:] == [
-        "  1  lexical +0.500, dense +0.125, adjacent_turn +0.100",
-        "     adjacent_turn +0.100 from 01NEIGHBOUR",
+        "  1  lexical +0.500, dense +0.125, session +0.100",
+        "     session +0.100 from 01NEIGHBOUR",
     ]
 
 

@@ -62,7 +62,6 @@ def test_features_that_stay_open_say_what_the_store_says(history):
     assert np.flatnonzero(features.visible).tolist() == sorted(visible)
     for seq, memory in alive.items():
         assert features.importance[seq] == pytest.approx(memory.importance)
-        assert features.repeats[seq] == memory.merge_count
         assert [kind for kind in Kind if features.are_of(kind, np.array([seq])).all()] == [memory.kind]
         assert features.are_among((Kind.CODE, memory.kind))[seq]
         assert not features.are_among(set(Kind) - {memory.kind})[seq]
@@ -83,5 +82,5 @@ def test_more_memories_than_there_was_room_for():
         accept_batch(database, [Draft(f"memory {n}") for n in range(FIRST_CAPACITY + 10)])
         refresh(features, database)
     assert int(features.visible.sum()) == FIRST_CAPACITY + 10
-    lengths = {len(getattr(features, name)) for name in ("visible", "importance", "days", "said", "repeats")}
+    lengths = {len(getattr(features, name)) for name in ("visible", "importance", "days")}
     assert len(lengths) == 1

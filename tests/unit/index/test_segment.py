@@ -20,7 +20,7 @@ from pipeline.index.segment import (
     remove_segments,
 )
 from pipeline.store.key import make_key, write_key_record
-from pipeline.text.tokens import ASKS, NAMES_TIME, is_field, memory_tokens, speaker_term
+from pipeline.text.tokens import ASKS, is_field, memory_tokens, metadata_term
 from tests.fakes.in_process import scratch_folder
 from tests.fakes.properties import examples
 
@@ -33,16 +33,17 @@ def folder(tmp_path):
 
 
 def test_a_segment_reads_back_what_was_written(folder):
-    asks = ["b", ASKS, speaker_term("ada")]
+    asks = ["b", ASKS, metadata_term("ada")]
     segment = load_segment(folder, build_segment(folder, [(3, ["a", "b", "a"]), (8, asks), (9, [])]))
     assert segment.rows.tolist() == [3, 8, 9]
     assert segment.lengths.tolist() == [3, 1, 0], "fields are no words"
     found = {term: [column.tolist() for column in segment.posting(term)] for term in ("a", "b", "c", ASKS)}
     assert found == {"a": [[3], [2]], "b": [[3, 8], [1, 1]], "c": [[], []], ASKS: [[], []]}
-    assert {field: segment.holders(field).tolist() for field in (ASKS, NAMES_TIME)} == {ASKS: [8], NAMES_TIME: []}
+    fields = (ASKS, metadata_term("ben"))
+    assert [segment.holders(field).tolist() for field in fields] == [[8], []]
 
 
-TERMS = ["port", "zebra", "порт", "東京", ASKS, speaker_term("ada")]
+TERMS = ["port", "zebra", "порт", "東京", ASKS, metadata_term("ada")]
 corpora = st.lists(st.lists(st.sampled_from(TERMS), max_size=12), max_size=10).map(
     lambda texts: [(3 * place + 2, terms) for place, terms in enumerate(texts)]
 )
@@ -93,7 +94,7 @@ def test_two_segments_never_share_a_name(folder):
     assert len({build_segment(folder, [(1, ["a"])]) for _ in range(20)}) == 20
 
 
-NAMES = [(1, ["zebra", "quokka", speaker_term("ada")]), (2, ["quokka"])]
+NAMES = [(1, ["zebra", "quokka", metadata_term("ada")]), (2, ["quokka"])]
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def names_in(segments):
 
 def check_whole(segment):
     assert segment.posting("quokka")[0].tolist() == [1, 2]
-    assert segment.holders(speaker_term("ada")).tolist() == [1]
+    assert segment.holders(metadata_term("ada")).tolist() == [1]
     assert segment.scores(["zebra"]).tolist()[0] > 0
 
 

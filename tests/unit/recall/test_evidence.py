@@ -8,7 +8,7 @@ import pytest
 from pipeline.index.row_arrays import NO_ROWS
 from pipeline.recall.evidence import Candidates, find_lexical_candidates, gather_evidence
 from pipeline.recall.query import parse_query
-from pipeline.records import Kind, Source
+from pipeline.records import Kind
 from pipeline.records.recall import Channel
 from pipeline.write.revise import archive, purge
 
@@ -64,32 +64,12 @@ def test_neighbours_are_those_in_time_whom_somebody_else_said(conversation):
 def test_fields_speak_for_their_memories(conversation):
     evidence = gather(conversation, "When did Ada see my zebra?")
     assert evidence.asks.tolist() == [True, False, False, False, False, False]
-    assert evidence.speaks.tolist() == [True, False, True, False, False, False]
-    assert evidence.names_time.tolist() == [False, True, False, False, False, False]
-    assert evidence.personal_fact.tolist() == [False] * 5 + [True]
 
 
 def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
     evidence = gather(conversation, "Where is the zebra")
-    for name in ("speaks", "by_asker", "names_time", "in_time_range", "personal_fact", "literal"):
+    for name in ("in_time_range", "literal"):
         assert not getattr(evidence, name).any(), name
-
-
-def test_the_askers_own_words_are_known_by_source_tag_or_role(workspace):
-    workspace.write("user: my car is a Skoda", source=Source.IMPORT)
-    workspace.write("assistant: your car is a Skoda", source=Source.IMPORT)
-    workspace.write("The car is in the garage", source=Source.USER)
-    workspace.write("Always wash the car on Friday, never on Monday.", source=Source.AMBIENT, tags=("said",))
-    workspace.write("The car needs oil", source=Source.AGENT)
-    workspace.embed()
-    assert gather(workspace, "what is my car?", count=5).by_asker.tolist() == [True, False, True, True, False]
-    assert not gather(workspace, "what does the user drive?", count=5).by_asker.any()
-
-
-def test_a_role_is_no_person(workspace):
-    workspace.write("user: the service account needs a role")
-    workspace.embed()
-    assert not gather(workspace, "Which role does the user of the service have?", count=1).speaks.any()
 
 
 @pytest.mark.parametrize(
@@ -107,14 +87,6 @@ def test_the_time_that_is_asked_for_speaks_for_what_happened_then(conversation, 
     assert set(of_turn[gather(conversation, text).in_time_range].tolist()) == days
 
 
-def test_sessions_score_by_all_that_was_said_in_them(conversation):
-    evidence = gather(conversation, "giraffe Oostende")
-    assert (evidence.session_lexical[:4] == evidence.session_lexical[0]).all()
-    assert evidence.session_lexical[0] > 0
-    assert evidence.session_lexical[4:].tolist() == [0, 0]
-    assert (evidence.lexical > 0).tolist() == [False, True, True, False, False, False]
-
-
 def test_a_memory_amid_its_neighbours_is_closer_to_what_they_say(conversation):
     evidence = gather(conversation, "where does the zebra live")
     assert evidence.context[1] > evidence.dense[1]
@@ -124,7 +96,7 @@ def test_a_memory_amid_its_neighbours_is_closer_to_what_they_say(conversation):
 @pytest.mark.parametrize("channel", [Channel.LEXICAL, Channel.DENSE])
 def test_a_channel_that_did_not_answer_says_nothing(conversation, channel):
     evidence = gather(conversation, "zebra", without=[channel])
-    silent = {Channel.LEXICAL: ("lexical", "session_lexical", "lengths"), Channel.DENSE: ("dense", "context")}[channel]
+    silent = {Channel.LEXICAL: ("lexical", "lengths"), Channel.DENSE: ("dense", "context")}[channel]
     for name in silent:
         assert not getattr(evidence, name).any(), name
     spoken = {Channel.LEXICAL: "dense", Channel.DENSE: "lexical"}[channel]

@@ -109,9 +109,7 @@ def test_only_terms_of_the_question_are_expanded(asked, pairs):
         bridge = UsedBridge(" ".join(term), " ".join(other), "definition", None)
         names.setdefault(tuple(term), []).append(Expansion(tuple(term), tuple(other), bridge))
     question = parse_query(" ".join(f"zz{token}" for token in asked), datetime(2026, 1, 1, tzinfo=UTC))
-    question = type(question)(
-        question.text, tuple(asked), (), None, personal=False, asks_time=False, asked_attributes=frozenset()
-    )
+    question = type(question)(question.text, tuple(asked), (), None, personal=False, asked_attributes=frozenset())
     expansions = expand(question, names)
     assert len(expansions) <= MOST_EXPANSIONS
     joined = " ".join(asked)

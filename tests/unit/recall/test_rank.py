@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.rank import FEATURES, Evidence, neighbor_positions, rank, take_at
+from pipeline.recall.rank import ANSWERED_GAIN, FEATURES, Evidence, neighbor_positions, rank, take_at
 from tests.fakes.evidence import evidence, in_session
 
 WEIGHTS = {feature.name: feature.weight for feature in FEATURES}
@@ -27,18 +27,14 @@ def pools(draw):
         before=draw(neighbours),
         after=draw(neighbours),
         lexical=column(st.floats(0, 30, width=32)),
-        session_lexical=column(st.floats(0, 30, width=32)),
         ceiling=draw(st.floats(0, 30)),
-        session_ceiling=draw(st.floats(0, 30)),
         dense=column(st.floats(-1, 1, width=32)),
         context=column(st.floats(-1, 1, width=32)),
         lengths=column(st.floats(0, 2000, width=32)),
         importance=column(share),
         days=column(st.floats(2_400_000, 2_500_000, width=32)),
-        repeats=column(st.integers(0, 1000)),
-        **{name: column(st.booleans()) for name in ("asks", "speaks", "by_asker", "names_time", "in_time_range")},
+        **{name: column(st.booleans()) for name in ("asks", "in_time_range")},
         literal=column(share),
-        personal_fact=column(st.booleans()),
         answers_user=column(st.booleans()),
         outlines=column(st.booleans()),
     )
@@ -69,26 +65,16 @@ def test_time_that_passes_changes_no_order(pool, days):
 
 
 def pair(**said):
-    return evidence([1, 2], ceiling=10.0, session_ceiling=10.0, **said)
+    return evidence([1, 2], ceiling=10.0, **said)
 
 
-@given(
-    importance=st.tuples(share, share),
-    days=st.tuples(st.floats(0, 20_000, width=32), st.floats(0, 20_000, width=32)),
-    repeats=st.integers(0, 10**6),
-    lengths=st.floats(0, 2000, width=32),
-)
-def test_no_importance_recency_or_repetition_lifts_a_memory_over_one_that_alone_holds_the_words(
-    importance, days, repeats, lengths
-):
-    pool = pair(lexical=[8, 0], importance=importance, days=days, repeats=[0, repeats], lengths=[lengths] * 2)
-    assert rank(pool).order.tolist() == [0, 1]
+@given(st.tuples(share, share))
+def test_importance_lifts_no_memory_over_the_only_one_with_the_words(importance):
+    assert rank(pair(lexical=[8, 0], importance=importance)).order.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("name", "low", "high"), [("importance", 0, 1), ("days", 0, 900), ("repeats", 0, 9)])
-def test_between_equals_the_more_important_newer_and_more_often_said_comes_first(name, low, high):
-    pool = pair(lexical=[8, 8], **{name: [high, low]})
-    assert rank(pool).order.tolist() == [0, 1]
+def test_the_more_important_of_equals_comes_first():
+    assert rank(pair(lexical=[8, 8], importance=[1, 0])).order.tolist() == [0, 1]
 
 
 @given(share, share)
@@ -101,34 +87,22 @@ def turns(count, **said):
     return evidence(ceiling=10.0, **in_session(range(1, count + 1)), **said)
 
 
-def test_what_stands_beside_a_match_is_lifted_the_more_the_nearer():
-    ranking = rank(turns(9, lexical=[0, 0, 0, 0, 9, 0, 0, 0, 0]))
-    score = ranking.score.tolist()
-    assert score[4] > score[3] > score[2] > score[1]
-    assert score[4:] == pytest.approx(score[4::-1], abs=1e-6)
-    beside, near = ranking.parts["adjacent_turn"].tolist(), ranking.parts["two_turns_away"].tolist()
-    assert [place for place in range(9) if beside[place] > 0] == [3, 5]
-    assert [place for place in range(9) if near[place] > 0] == [2, 6]
+def test_the_turns_next_to_a_match_are_lifted():
+    ranking = rank(turns(5, lexical=[0, 0, 9, 0, 0]))
+    share = WEIGHTS["adjacent_turn"] * float(ranking.pool.own[2])
+    assert ranking.parts["adjacent_turn"].tolist() == pytest.approx([0, share, 0, share, 0])
 
 
-def test_the_turn_after_a_matching_question_is_lifted_above_the_one_before_it():
-    question = {"lexical": [0, 9, 0], "asks": [False, True, False]}
-    ranking = rank(turns(3, **question))
-    assert ranking.parts["follows_question"].tolist() == pytest.approx(
-        [0, 0, WEIGHTS["follows_question"] * ranking.pool.own[1]]
-    )
+def test_the_turn_after_a_matching_question_is_lifted_more_than_the_one_before_it():
+    ranking = rank(turns(3, lexical=[0, 9, 0], asks=[False, True, False]))
+    share = WEIGHTS["adjacent_turn"] * float(ranking.pool.own[1])
+    assert ranking.parts["adjacent_turn"].tolist() == pytest.approx([share, 0, ANSWERED_GAIN * share])
     assert ranking.score[2] > ranking.score[0]
-    assert rank(turns(3, lexical=[0, 9, 0])).parts["follows_question"].tolist() == [0, 0, 0]
 
 
-def test_between_equal_matches_a_statement_comes_before_a_question():
-    assert rank(pair(lexical=[8, 8], asks=[False, True])).order.tolist() == [0, 1]
-
-
-def test_a_neighbour_that_is_not_in_the_pool_lifts_nobody():
+def test_a_neighbor_that_is_not_in_the_pool_lifts_no_memory():
     pool = evidence([5, 9], lexical=[9, 9], ceiling=10.0, before=[4, 7], after=[6, 99])
-    ranking = rank(pool)
-    assert ranking.parts["adjacent_turn"].tolist() == ranking.parts["two_turns_away"].tolist() == [0, 0]
+    assert rank(pool).parts["adjacent_turn"].tolist() == [0, 0]
 
 
 def test_a_session_is_lifted_by_its_best_and_no_other_is():
@@ -149,7 +123,7 @@ def test_a_memory_without_a_session_is_not_punished_for_it(words):
     assert together.score.tolist() == ranking.score.tolist()
 
 
-FLAGS = ("speaks", "by_asker", "names_time", "in_time_range", "personal_fact", "answers_user", "literal")
+FLAGS = ("in_time_range", "answers_user", "literal")
 
 
 @pytest.mark.parametrize("flag", FLAGS)
