@@ -417,12 +417,10 @@ READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "config.foreign_varia
 
 # Which modules start programs, and which program. Git runs in one module, which knows how it runs safely.
 STARTS_A_PROGRAM = {
+    "config.limited_process": "our own readers of hostile files",
     "pipeline.identity.git": "git, by its list of commands",
     "pipeline.index.compile": "our own compiler of models",
-    "pipeline.ingest.pdf": "our own reader of PDFs",
-    "pipeline.ingest.project.limited_process": "our own parser of code",
     "pipeline.services.import_progress": "our own import",
-    "pipeline.sessions.reading": "our own reader of transcripts",
     "web.cli.doctor_probe": "the programs that a host runs",
     "web.cli.setup": "the host that the user named",
     "web.stack.detached": "our own programs",
@@ -755,7 +753,7 @@ def test_settings_are_read_without_side_effects(tmp_path):
 
 # What only some operating systems have stands behind one module. The others here are programs of one file, or start
 # while an agent waits, and ask for the system themselves.
-OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.hooks.client", "pipeline.ingest.pdf_pages"}
+OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.hooks.client"}
 POSIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "tty", "posix", "syslog"}
 POSIX_NAMES = {
     "os": {

@@ -6,14 +6,11 @@ Reads a JSON line `[key, kind, text]` for each file, and answers `{"title", "par
 """
 
 import json
-import subprocess
 import sys
-import threading
-from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from config.limited_process import LimitedProcess
 from config.operating_system import limit_memory, limit_processor_time
 from pipeline.ingest.project.describe import Description, describe_file
 from pipeline.ingest.project.files import FileKind, SkippedFile
@@ -26,61 +23,22 @@ MEMORY_BYTES: Final = 1 << 30
 LONGEST_WAIT_S: Final = 120.0
 
 
-class LimitedDescriber:
-    """Describe files of a project in a process that starts with the first file, and again after a file ended it."""
+def start_describer(root: Path) -> LimitedProcess:
+    """Return the process that describes the files of a project."""
+    return LimitedProcess(*COMMAND, str(root), str(SECONDS), str(MEMORY_BYTES))
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._process: subprocess.Popen[str] | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def describe(self, key: str, kind: FileKind, text: str) -> Description:
-        """Return the description of a file; raise SkippedFile if there is none, or if the file exceeds the limits."""
-        answer = self._ask(json.dumps([key, kind, text]))
-        if answer is None:
-            self._stop()
-            raise SkippedFile(f"takes more than {SECONDS} s or {MEMORY_BYTES >> 30} GiB to read")
-        if "skipped" in answer:
-            raise SkippedFile(answer["skipped"])
-        return Description(answer["title"], answer["parts"])
-
-    def _ask(self, line: str) -> dict[str, Any] | None:
-        """Return the process's answer, None if it ended."""
-        process = self._process = self._process or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        watch = threading.Timer(LONGEST_WAIT_S, process.kill)
-        watch.start()
-        try:
-            with suppress(BrokenPipeError):
-                process.stdin.write(f"{line}\n")
-                process.stdin.flush()
-            answer = process.stdout.readline()
-        finally:
-            watch.cancel()
-        return json.loads(answer) if answer.endswith("\n") else None
-
-    def _start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-            [sys.executable, "-I", *COMMAND, str(self._root), str(SECONDS), str(MEMORY_BYTES)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-        )
-
-    def _stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            with self._process:
-                self._process = None
+def describe_in_process(process: LimitedProcess, key: str, kind: FileKind, text: str) -> Description:
+    """Return the description of a file; raise SkippedFile if there is none, or if the file exceeds the limits."""
+    process.send(f"{json.dumps([key, kind, text])}\n".encode())
+    line = process.receive(lambda output: output.readline(), LONGEST_WAIT_S)
+    if not line.endswith(b"\n"):
+        process.stop()
+        raise SkippedFile(f"takes more than {SECONDS} s or {MEMORY_BYTES >> 30} GiB to read")
+    answer = json.loads(line)
+    if "skipped" in answer:
+        raise SkippedFile(answer["skipped"])
+    return Description(**answer)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from pipeline.ingest.project.files import (
     read_file,
     text_of,
 )
-from pipeline.ingest.project.limited_process import LimitedDescriber
+from pipeline.ingest.project.limited_process import describe_in_process, start_describer
 from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
 from pipeline.text.normalize import normalize_id
 
@@ -45,16 +46,18 @@ def read_project(root: Path, known: Known, progress: Progress, describe: Describ
     top = _folder(root)
     listed = list_files(top)
     total = sum(isinstance(entry, File) for entry in listed)
-    done = 0
-    with LimitedDescriber(top) as limited:
+    done, process = 0, start_describer(top)
+    try:
         for entry in listed:
             if isinstance(entry, Skipped):
                 yield entry
                 continue
-            reading = _read(entry, known, describe or limited.describe)
+            reading = _read(entry, known, describe or partial(describe_in_process, process))
             done += 1
             progress(done, total)
             yield reading
+    finally:
+        process.stop()
 
 
 def _folder(root: Path) -> Path:
