@@ -5,6 +5,7 @@ Conversations with an assistant become memories of questions, answers, documents
 
 import os
 import re
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +33,6 @@ from pipeline.ingest.fields import (
     split_under_heading,
 )
 from pipeline.ingest.json_values import ExportEntry, SkippedValue, build_source_error, entries, open_source
-from pipeline.ingest.reading_time import limit_time
 from pipeline.records import Draft, Kind, Source
 from pipeline.text.normalize import normalize_text
 
@@ -42,6 +42,9 @@ MAX_VALUE_BYTES = 32 * 1024 * 1024
 _MOST_MEMBERS = 50_000
 _MOST_RATIO = 100
 _UNPACKED_BYTES = 80 * 1024 * 1024
+# The most processor time: an export of many small entries is read within a tenth of it.
+_LEAST_SECONDS = 20
+_SECONDS_PER_MEGABYTE = 30
 # An export of another tool is recognized by then.
 _MOST_STRANGE = 10_000
 
@@ -99,11 +102,26 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
     packed = sum(file.stat().st_size for file in {part.path for part in selected})
     reader = _ExportReader(export, progress, sum(part.size for part in selected), packed)
     for part in selected:
-        yield from limit_time(reader.part(part), path.name, packed)
+        yield from _limit_time(reader.part(part), path.name, packed)
         if reader.is_too_large:
             break
     if reader.strange and not reader.known:
         raise build_source_error(f"is not the {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
+
+
+def _limit_time(readings: Readings, name: str, packed: int) -> Readings:
+    """Yield the readings of a part; raise InvalidField if reading them takes more time than any export of its size.
+
+    The time of the caller between two readings does not count.
+    """
+    seconds = _LEAST_SECONDS + _SECONDS_PER_MEGABYTE * packed / 1e6
+    spent, began = 0.0, time.thread_time()
+    for reading in readings:
+        spent += time.thread_time() - began
+        if spent > seconds:
+            raise build_source_error(f"{name} takes more than {seconds:.0f} s to read, so it is no export")
+        yield reading
+        began = time.thread_time()
 
 
 class _ExportReader:

@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
+from pipeline.transcripts.claude_records import Conversation, Origins, QueuedPrompts, find_origin
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
-from pipeline.transcripts.fork_origins import Origins, find_origin
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
-from pipeline.transcripts.queued_prompts import QueuedPrompts
 from pipeline.transcripts.reader import Places, Said, SessionHead, TranscriptFile
-from pipeline.transcripts.rewinds import Conversation
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 # Folders with subagents' transcripts, and with outputs and memories.

@@ -93,20 +93,14 @@ def _search(folder: Path, rest: str) -> Iterator[Path]:
 class _CursorLog(SessionLog):
     """The entries of a log. Its records have no ids: their numbers are the ids."""
 
-    def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
-        super().__init__(head, state)
-        number = state.get("number")
-        self._number = number if isinstance(number, int) else 0
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"number": self._number}
+    START: ClassVar[Mapping[str, Any]] = {"number": 0}
 
     def take_record(self, record: Mapping[str, Any]) -> None:
         # Other records do not count: some versions write none.
-        self._number += record.get("role") in ("user", "assistant")
-        content = as_mapping(record.get("message")).get("content")
+        self.saved["number"] += record.get("role") in ("user", "assistant")
+        number, content = self.saved["number"], as_mapping(record.get("message")).get("content")
         for position, block in enumerate(list_blocks(content)):
-            self._take_block(as_text(record.get("role")), block, f"{self._number}.{position}")
+            self._take_block(as_text(record.get("role")), block, f"{number}.{position}")
 
     def _take_block(self, role: str, block: Mapping[str, Any], key: str) -> None:
         kind = as_text(block.get("type"))
@@ -138,30 +132,33 @@ class _CursorLog(SessionLog):
 class _CursorText(_CursorLog):
     """The entries of a log as older versions wrote it: text after the name of the speaker."""
 
+    START: ClassVar[Mapping[str, Any]] = {"number": 0, "role": "", "text": ""}
+
     def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
         super().__init__(head, state)
-        self._role, self._lines = as_text(state.get("role")), [as_text(state.get("text"))]
+        self._lines: list[str] = [self.saved["text"]]
 
     def save(self) -> dict[str, Any]:
-        return super().save() | {"role": self._role, "text": "\n".join(self._lines)}
+        self.saved["text"] = "\n".join(self._lines)
+        return super().save()
 
     def take(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if speaker := _TEXT_LINE.fullmatch(text):
             self.settle()
-            self._role, self._lines = speaker[1], [speaker[2]]
-        elif self._role:
+            self.saved["role"], self._lines = speaker[1], [speaker[2]]
+        elif self.saved["role"] and text.strip():
             self._lines.append(text)
 
     def settle(self) -> None:
-        message = "\n".join(self._lines)
+        role, message = self.saved["role"], "\n".join(self._lines)
         tool = _TEXT_TOOL.search(message)
-        self._number += bool(self._role)
-        if self._role == "user":
-            self._take_prompt(message, str(self._number))
-        elif self._role:
-            self.say(Role.ASSISTANT, message[: tool.start()] if tool else message, None, str(self._number))
-        self._role, self._lines = "", []
+        self.saved["number"] += bool(role)
+        if role == "user":
+            self._take_prompt(message, str(self.saved["number"]))
+        elif role:
+            self.say(Role.ASSISTANT, message[: tool.start()] if tool else message, None, str(self.saved["number"]))
+        self.saved["role"], self._lines = "", []
 
 
 _TABLE = "cursorDiskKV"

@@ -32,6 +32,14 @@ class LogReader(ABC):
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
         """Return the session of a file, with the state that an earlier reading saved."""
 
+    def start_session(self, _file: TranscriptFile, _line: Line) -> SessionLog | None:
+        """Return the session that starts with a line, if it is not that of the lines before."""
+        return None
+
+    def list_lines(self, log: BinaryIO, *, is_settled: bool) -> Iterator[Line]:  # noqa: ARG002 - readers may need it
+        """Yield the lines to read; `is_settled` is whether the file has not changed for a long time."""
+        return iterate_lines(log)
+
     def open_log(self, file: TranscriptFile) -> BinaryIO:
         """Open a transcript."""
         return file.path.open("rb")
@@ -53,13 +61,21 @@ class LogReader(ABC):
         session = self.open_session(file, {} if mark is None else mark.state)
         begin = offset = 0 if mark is None else mark.offset
         log.seek(offset)
-        for line in iterate_lines(log):
-            _take(session, file, line)
+        is_settled = time.time() - file.modified > SETTLED_S
+        for line in self.list_lines(log, is_settled=is_settled):
+            following = self.start_session(file, line)
+            if following is not None:
+                session.settle()
+                if not session.is_empty:
+                    yield session.part(format_mark(log, offset, session.save()))
+                session = following
+            else:
+                _take(session, file, line)
             offset = line.end
             if session.is_full or offset - begin >= PART_BYTES:
                 yield session.part(format_mark(log, offset, session.save()))
                 begin = offset
-        if time.time() - file.modified > SETTLED_S:
+        if is_settled:
             session.settle()
         if offset > begin or not session.is_empty:
             taken_back = self._find_taken_back(file, log, offset) if session.may_be_rewound else ()
@@ -80,7 +96,7 @@ class LogReader(ABC):
 def _take(session: SessionLog, file: TranscriptFile, line: Line) -> None:
     if line.text is None:
         session.report(f"{file.path} has a line that is too long, before byte {line.end}.")
-    elif not line.text.isspace():
+    else:
         try:
             session.take(line.text)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -22,7 +22,7 @@ READERS: Final[Mapping[str, tuple[str, str]]] = {
     "pi": ("pi", "pi"),
     "oh-my-pi": ("oh-my-pi", "pi:OhMyPiReader"),
     "openclaw": ("OpenClaw", "openclaw"),
-    "qwen-code": ("Qwen Code", "qwen_code"),
+    "qwen-code": ("Qwen Code", "gemini_cli:QwenReader"),
     "goose": ("Goose", "goose"),
     "aider": ("aider", "aider"),
     "kimi-code": ("Kimi Code", "kimi_code"),

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import asdict, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.text.embedded_data import drop_embedded_data
@@ -58,6 +59,11 @@ class LeftOut(StrEnum):
 class SessionLog:
     """The entries of a session since the last part; subclasses read the records of one agent."""
 
+    # What the next reading needs in addition to the head and the calls: names, and the values at the start. A mark has
+    # them under a key, if there is one.
+    START: ClassVar[Mapping[str, Any]] = {}
+    STATE_KEY: ClassVar[str] = ""
+
     def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
         """Start with the state that an earlier reading saved, or an empty one."""
         known = as_mapping(state.get("head"))
@@ -76,6 +82,11 @@ class SessionLog:
         # Whether records are read that contain nothing to import, but have a place in the conversation.
         self.skips_nothing = False
         self._chars = 0
+        saved = as_mapping(state.get(self.STATE_KEY)) if self.STATE_KEY else state
+        self.saved: dict[str, Any] = {
+            name: saved[name] if isinstance(saved.get(name), type(start)) else deepcopy(start)
+            for name, start in self.START.items()
+        }
 
     def take(self, line: bytes) -> None:
         """Read the records of a line."""
@@ -109,7 +120,9 @@ class SessionLog:
         folders = {"folder": self.folder, "person_folder": self.person_folder}
         head |= folders if {*folders.values()} != {self.head.cwd} else {}
         calls = {key: asdict(call) for key, call in self.calls.items()}
-        return {"head": head} | ({"calls": calls} if calls else {})
+        saved = {name: value for name, value in self.saved.items() if value}
+        own = {self.STATE_KEY: saved} if self.STATE_KEY else saved
+        return {"head": head} | ({"calls": calls} if calls else {}) | own
 
     @property
     def is_full(self) -> bool:
