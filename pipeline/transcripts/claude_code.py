@@ -9,7 +9,7 @@ from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
 from pipeline.transcripts.claude_records import Conversation, Origins, QueuedPrompts, find_origin
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
-from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
+from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, Said, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -57,7 +57,7 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions, without those of subagents."""
-        yield from list_files(self.agent, folder_of(places, "CLAUDE_CONFIG_DIR", ".claude") / "projects", is_transcript)
+        yield from list_files(self.agent, places.folder("CLAUDE_CONFIG_DIR", ".claude") / "projects", is_transcript)
         if places.platform == "darwin":
             desktop = places.home / "Library" / "Application Support" / "Claude" / "local-agent-mode-sessions"
             yield from list_files(self.agent, desktop, lambda path: "projects" in path.parts and is_transcript(path))

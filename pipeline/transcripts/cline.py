@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
-from pipeline.transcripts.documents import build_problem, continue_session, describe_file, list_folder, load_document
+from pipeline.transcripts.documents import (
+    build_problem,
+    continue_session,
+    describe_file,
+    find_files,
+    list_folder,
+    load_document,
+)
 from pipeline.transcripts.editor_folders import EDITORS, list_user_folders
 from pipeline.transcripts.fields import (
     as_list,
@@ -133,9 +140,7 @@ def _list_tasks(agent: str, places: Places, extensions: tuple[str, ...]) -> Iter
     """Yield the tasks of extensions in all editors."""
     for user in list_user_folders(places, EDITORS):
         for extension in extensions:
-            tasks = user / "globalStorage" / extension / "tasks"
-            for task in list_folder(tasks):
-                yield from describe_file(agent, tasks / task.name / _MESSAGES)
+            yield from find_files(agent, user / "globalStorage" / extension, f"tasks/*/{_MESSAGES}")
 
 
 def _read_task(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:

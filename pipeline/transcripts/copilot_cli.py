@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import describe_file, list_folder
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
-from pipeline.transcripts.log_reader import LogReader, folder_of
+from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -23,7 +23,7 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions."""
-        root = folder_of(places, "COPILOT_HOME", ".copilot") / "session-state"
+        root = places.folder("COPILOT_HOME", ".copilot") / "session-state"
         for entry in list_folder(root):
             path = Path(entry.path)
             yield from describe_file(self.agent, path if path.suffix == ".jsonl" else path / _LOG)

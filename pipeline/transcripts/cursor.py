@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from config.places import find_folders
 from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.store.foreign_database import Condition, ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
@@ -15,7 +16,7 @@ from pipeline.transcripts.database_rounds import Round, end_round, report_unread
 from pipeline.transcripts.documents import describe_database, describe_file, list_folder, read_file_uri
 from pipeline.transcripts.editor_folders import find_workspace_folder, list_user_folders
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, list_blocks, parse_json
-from pipeline.transcripts.log_reader import LogReader, folder_of
+from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -24,8 +25,6 @@ _QUERY, _QUERY_END = "<user_query>", "</user_query>"
 _TEXT_LINE = re.compile(r"(user|assistant):\s*(.*)")
 _TEXT_TOOL = re.compile(r"\[(?:Tool call|Tool result|Thinking)\]")
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]+")
-# A folder with more entries is not searched.
-_MOST_TRIED = 3000
 
 
 class Reader(LogReader):
@@ -38,7 +37,7 @@ class Reader(LogReader):
         databases = list(list_databases(_AGENT, places))
         # The editor also writes logs of its conversations, which say less.
         in_editor = {key for file in databases for key in list_conversations(file.path)}
-        projects = folder_of(places, "CURSOR_CONFIG_DIR", ".cursor") / "projects"
+        projects = places.folder("CURSOR_CONFIG_DIR", ".cursor") / "projects"
         for project in list_folder(projects):
             folder = projects / project.name / "agent-transcripts"
             for entry in list_folder(folder):
@@ -64,30 +63,16 @@ class Reader(LogReader):
 
 def find_folder(slug: str) -> str:
     """Return the only existing folder whose path has this name; empty if there is none, or more than one."""
-    roots = [Path("/")]
+    name = slug.strip("-").lower()
+    found = find_folders(Path("/"), name, _shorten)
     if slug[1:2] == "-":
         # A drive of Windows.
-        roots.append(Path(f"{slug[0]}:/"))
-    name = slug.strip("-").lower()
-    found: list[Path] = []
-    for root in roots:
-        rest = name if root == Path("/") else name[2:]
-        for folder in _search(root, rest):
-            found.append(folder)
-            if len(found) > 1:
-                return ""
-    return str(found[0]) if found else ""
+        found += find_folders(Path(f"{slug[0]}:/"), name[2:], _shorten)
+    return str(found[0]) if len(found) == 1 else ""
 
 
-def _search(folder: Path, rest: str) -> Iterator[Path]:
-    if not rest:
-        yield folder
-        return
-    for entry in list_folder(folder)[:_MOST_TRIED]:
-        part = _NOT_IN_SLUGS.sub("-", entry.name).strip("-").lower()
-        is_prefix = part and (rest == part or rest.startswith(f"{part}-"))
-        if is_prefix and entry.is_dir():
-            yield from _search(folder / entry.name, rest[len(part) + 1 :])
+def _shorten(name: str) -> str:
+    return _NOT_IN_SLUGS.sub("-", name).strip("-").lower()
 
 
 class _CursorLog(SessionLog):

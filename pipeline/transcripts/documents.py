@@ -65,6 +65,12 @@ def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
         yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
 
 
+def find_files(agent: str, folder: Path, pattern: str) -> Iterator[TranscriptFile]:
+    """Yield the transcripts below a folder whose paths match a pattern."""
+    for path in sorted(folder.glob(pattern)):
+        yield from describe_file(agent, path)
+
+
 def describe_database(agent: str, path: Path) -> Iterator[TranscriptFile]:
     """Yield a database if there is such a file, with its write-ahead log: it may be the only file that changes."""
     logs = [log for file in (path, path.with_name(f"{path.name}-wal")) for log in describe_file(agent, file)]

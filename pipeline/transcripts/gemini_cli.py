@@ -22,7 +22,7 @@ from pipeline.transcripts.fields import (
     list_blocks,
     output_text,
 )
-from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
+from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -52,7 +52,7 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the chats of all projects, without those of subagents."""
-        yield from list_files(self.agent, folder_of(places, "GEMINI_CLI_HOME") / ".gemini" / "tmp", _is_chat)
+        yield from list_files(self.agent, places.folder("GEMINI_CLI_HOME") / ".gemini" / "tmp", _is_chat)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "GeminiSession":
         """Return the session of a file."""
@@ -219,7 +219,7 @@ class QwenReader(LogReader):
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the chats of all projects, archived ones too."""
         variable = "QWEN_RUNTIME_DIR" if places.environment.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
-        yield from list_files(self.agent, folder_of(places, variable, ".qwen") / "projects", _is_qwen_chat)
+        yield from list_files(self.agent, places.folder(variable, ".qwen") / "projects", _is_qwen_chat)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "QwenSession":
         """Return the session of a file."""

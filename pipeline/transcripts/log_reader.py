@@ -1,13 +1,13 @@
 """Read transcripts that are logs: a file per session, a JSON record per line, records are appended."""
 
 import os
-import stat
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
+from pipeline.transcripts.documents import describe_file
 from pipeline.transcripts.log_lines import Line, format_mark, iterate_lines, parse_mark
 from pipeline.transcripts.reader import Places, Said, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import SessionLog
@@ -16,7 +16,6 @@ from pipeline.transcripts.session_log import SessionLog
 PART_BYTES = 8 << 20
 # A session whose file did not change for this time is over.
 SETTLED_S = 3600
-DEEPEST = 12
 
 
 class LogReader(ABC):
@@ -109,36 +108,9 @@ def list_files(agent: str, folder: Path, is_transcript: Callable[[Path], bool]) 
 
     A folder that cannot be read is yielded too, so that reading it reports the problem.
     """
-    yield from _list_files(agent, folder, is_transcript, DEEPEST)
-
-
-def _list_files(
-    agent: str, folder: Path, is_transcript: Callable[[Path], bool], depth: int
-) -> Iterator[TranscriptFile]:
-    try:
-        with os.scandir(folder) as scan:
-            entries = sorted(scan, key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError:
-        yield TranscriptFile(agent, folder, 0, 0.0)
-        return
-    for entry in entries:
-        path = Path(entry.path)
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _list_files(agent, path, is_transcript, depth - 1) if depth else ()
-            elif is_transcript(path):
-                # A pipe or a device would block its reader.
-                status = entry.stat()
-                if stat.S_ISREG(status.st_mode):
-                    yield TranscriptFile(agent, path, status.st_size, status.st_mtime)
-        except OSError:
-            # The file was removed meanwhile, or it is a link to itself.
-            continue
-
-
-def folder_of(places: Places, variable: str, *default: str) -> Path:
-    """Return the folder that an environment variable names, or a folder in the user's home."""
-    named = places.environment.get(variable, "").strip()
-    return Path(named).expanduser() if named else places.home.joinpath(*default)
+    closed: list[OSError] = []
+    paths = (Path(parent, name) for parent, _, names in os.walk(folder, onerror=closed.append) for name in names)
+    files = [file for path in paths if is_transcript(path) for file in describe_file(agent, path)]
+    unread = (error for error in closed if not isinstance(error, FileNotFoundError | NotADirectoryError))
+    files += [TranscriptFile(agent, Path(error.filename), 0, 0.0) for error in unread]
+    yield from sorted(files, key=lambda file: file.path)

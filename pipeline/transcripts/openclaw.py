@@ -12,7 +12,7 @@ from pipeline.transcripts import pi
 from pipeline.transcripts.database_rounds import Round, read_rounds
 from pipeline.transcripts.documents import describe_database, list_folder
 from pipeline.transcripts.fields import as_mapping, as_text
-from pipeline.transcripts.log_reader import folder_of, list_files
+from pipeline.transcripts.log_reader import list_files
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut
 from pipeline.transcripts.zstd import decompress
@@ -37,7 +37,7 @@ class Reader(pi.Reader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the databases and the logs of all agents."""
-        agents = folder_of(places, "OPENCLAW_STATE_DIR", ".openclaw") / "agents"
+        agents = places.folder("OPENCLAW_STATE_DIR", ".openclaw") / "agents"
         for agent in list_folder(agents):
             yield from describe_database(_AGENT, agents / agent.name / _DATABASE)
         yield from list_files(_AGENT, agents, pi.is_session)

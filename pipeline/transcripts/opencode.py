@@ -13,7 +13,7 @@ from pipeline.transcripts.documents import (
     build_problem,
     continue_session,
     describe_database,
-    describe_file,
+    find_files,
     list_folder,
     load_document,
 )
@@ -46,13 +46,7 @@ class Reader:
             names = (entry.name for entry in list_folder(root))
             databases = [root / name for name in names if name.startswith(self.folder) and name.endswith(".db")]
         files = [file for path in databases for file in describe_database(self.agent, path)]
-        yield from files or self._list_trees(root / "storage/session")
-
-    def _list_trees(self, folder: Path) -> Iterator[TranscriptFile]:
-        for project in list_folder(folder):
-            for entry in list_folder(folder / project.name):
-                if entry.name.endswith(".json"):
-                    yield from describe_file(self.agent, Path(entry.path))
+        yield from files or find_files(self.agent, root, "storage/session/*/*.json")
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.transcripts.fields import as_mapping, as_text, list_blocks, output_text, parse_json
-from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
+from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -25,9 +25,8 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the sessions of all projects."""
-        home = folder_of(places, "PI_CODING_AGENT_DIR", ".pi", "agent")
-        named = places.environment.get("PI_CODING_AGENT_SESSION_DIR")
-        folder = folder_of(places, "PI_CODING_AGENT_SESSION_DIR") if named else home / "sessions"
+        home = places.folder("PI_CODING_AGENT_DIR", ".pi", "agent")
+        folder = places.folder("PI_CODING_AGENT_SESSION_DIR", str(home / "sessions"))
         yield from list_files(self.agent, folder, is_session)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "PiSession":
