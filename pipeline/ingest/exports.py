@@ -196,10 +196,8 @@ class _Source:
 
     def read(self, size: int) -> bytes:
         """Return the next bytes."""
-        try:
+        with _report_as("cannot be unpacked"):
             return self._stream.read(size)
-        except _UNREADABLE as error:
-            raise build_source_error("cannot be unpacked") from error
 
 
 @contextmanager
@@ -207,23 +205,25 @@ def _open(part: Part) -> Iterator[_Source]:
     if part.member is None:
         with open_source(part.path) as file:
             yield _Source(file)
-    else:
-        with _archive(part.path) as archive, _member(archive, part.member) as stream:
+        return
+    with _open_archive(part.path) as archive:
+        with _report_as("is encrypted or damaged"):
+            member = archive.open(part.member)
+        with member as stream:
             yield _Source(stream)
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
-    try:
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    with _report_as("is not a readable .zip"):
         return zipfile.ZipFile(path)
-    except _UNREADABLE as error:
-        raise build_source_error("is not a readable .zip") from error
 
 
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
+@contextmanager
+def _report_as(problem: str) -> Iterator[None]:
     try:
-        return archive.open(member)
+        yield
     except _UNREADABLE as error:
-        raise build_source_error("is encrypted or damaged") from error
+        raise build_source_error(problem) from error
 
 
 def _parts(path: Path) -> Iterator[Part | Skipped]:
@@ -257,7 +257,7 @@ def _parts_of_file(path: Path, name: str, *, within: bool) -> Iterator[Part]:
     if path.suffix.lower() != ".zip" and (within or not zipfile.is_zipfile(path)):
         yield Part(_part_name(name), path.stat().st_size, path)
         return
-    with _archive(path) as archive:
+    with _open_archive(path) as archive:
         members = archive.infolist()
         _check_size(path.stat().st_size, members)
         for member in members:

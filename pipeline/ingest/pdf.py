@@ -129,11 +129,8 @@ def _readings(file: Path, key: str, known: Known, limits: PdfLimits) -> Readings
 
 
 def _digest(file: Path) -> str:
-    digest = hashlib.sha256(VERSION)
     with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, lambda: hashlib.sha256(VERSION)).hexdigest()
 
 
 def _read(file: Path, limits: PdfLimits) -> _Document:
