@@ -56,7 +56,7 @@ class SessionIntake:
         self._usual = usual
         self._reported: LruCache[str, bool] = LruCache(MOST_REPORTED)
         # Sessions whose file was read: a prompt waits for no reading of it.
-        self._begun: set[str] = set()
+        self._begun: LruCache[str, bool] = LruCache(MOST_BEGUN)
         # Sessions whose last turn ended, and was read.
         self._ended: LruCache[str, bool] = LruCache(MOST_BEGUN)
 
@@ -74,7 +74,7 @@ class SessionIntake:
         self, workspace: Workspace, session: AgentSession, source: SessionSource, is_incognito: Callable[[str], bool]
     ) -> None:
         """Make a session incognito if it continues one in which nothing may be saved."""
-        if session.id is None or session.id in self._begun or source.file is None:
+        if session.id is None or self._begun.peek(session.id) or source.file is None:
             return
         try:
             is_silent = self._continues_silence(session.id, source, is_incognito)
@@ -87,7 +87,7 @@ class SessionIntake:
     def _continues_silence(self, session_id: str, source: SessionSource, is_incognito: Callable[[str], bool]) -> bool:
         """Return whether a file that was never read begins as a copy of a session in which nothing may be saved."""
         if self._find_mark(source) is not None:
-            self._note_begun(session_id)
+            self._begun.put(session_id, True)
             return False
         parts = list(source.read(None))
         said = [(entry, part.session) for part in parts for entry in part.entries if isinstance(entry, Said)]
@@ -106,11 +106,6 @@ class SessionIntake:
 
     def _find_mark(self, source: SessionSource) -> str | None:
         return None if source.file is None else self._transcripts.find_mark(_name_file(source.file))
-
-    def _note_begun(self, session_id: str) -> None:
-        if len(self._begun) >= MOST_BEGUN:
-            self._begun.clear()
-        self._begun.add(session_id)
 
     def take(
         self, workspace: Workspace, session: AgentSession, source: SessionSource, is_silent: Callable[[Workspace], bool]

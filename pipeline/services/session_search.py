@@ -43,16 +43,14 @@ def search_sessions(
     only_current = only_normal or relevant_only
     query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session, only_normal, only_current)
     context, now = contexts.get(workspace), datetime.now(UTC)
-    try:
-        return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
-    except IndexUnavailable as error:
-        first = error
-    try:
-        # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
-        return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
-    except IndexUnavailable:
-        request_turn_repair(workspace, first)
-        return []
+    # The segment may be replaced between our snapshot and its opening; a new snapshot names the new one.
+    for attempt in (1, 2):
+        try:
+            return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
+        except IndexUnavailable as error:
+            if attempt == 2:
+                request_turn_repair(workspace, error)
+    return []
 
 
 def find_sessions_beside(

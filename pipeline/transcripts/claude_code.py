@@ -97,11 +97,6 @@ class ClaudeSession(SessionLog):
         }
         return super().save() | {name: value for name, value in own.items() if value}
 
-    @property
-    def may_be_rewound(self) -> bool:
-        """Return whether the person may have rewound the conversation."""
-        return self._conversation.may_be_rewound
-
     def list_taken_back(self) -> list[Said]:
         """Return the messages of branches that the person left."""
         rewound = self._conversation.find_rewound()
@@ -129,6 +124,7 @@ class ClaudeSession(SessionLog):
         kind = record.get("type")
         self._learn(record, kind)
         self._conversation.add(record)
+        self.may_be_rewound = self._conversation.may_be_rewound
         if self._is_copy(record):
             self.left_out[LeftOut.COPY] += 1
             return

@@ -73,16 +73,6 @@ class CodexSession(SessionLog):
         super().__init__(head, state)
         self._titles = titles
         self._starts: list[int] = []  # The number of entries before each prompt.
-        self._rolled_back: list[Said] | None = None
-
-    @property
-    def may_be_rewound(self) -> bool:
-        """Return whether turns were rolled back."""
-        return self._rolled_back is not None
-
-    def list_taken_back(self) -> list[Said]:
-        """Return the messages of the turns that were rolled back."""
-        return self._rolled_back or []
 
     def settle(self) -> None:
         """Take the prompt that was held back."""
@@ -186,10 +176,8 @@ class CodexSession(SessionLog):
         turns = min(count, len(self._starts)) if isinstance(count, int) else 0
         kept = len(self._starts) - max(turns, 0)
         start = [*self._starts, len(self.entries)][kept]
-        self._rolled_back = [
-            *self.list_taken_back(),
-            *(each for each in self.entries[start:] if isinstance(each, Said)),
-        ]
+        self.may_be_rewound = True
+        self.rolled_back += [each for each in self.entries[start:] if isinstance(each, Said)]
         self._starts = self._starts[:kept]
 
     def _say_prompt(self, text: Any, at: Any, record_id: Any) -> None:

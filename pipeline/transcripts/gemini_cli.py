@@ -271,7 +271,7 @@ class QwenSession(SessionLog):
             return
         # The message also contains what hooks and commands added.
         typed = as_text(as_mapping(record.get("systemPayload")).get("displayText"))
-        text, at = typed or "\n".join(_list_spoken(record)), record.get("timestamp")
+        text, at = typed or "\n".join(_list_texts(_read_parts(record))), record.get("timestamp")
         if record.get("subtype") == "mid_turn_user_message":
             self.say(Role.USER, text, at, record.get("uuid"))
         else:
@@ -279,8 +279,8 @@ class QwenSession(SessionLog):
 
     def _take_assistant(self, record: Mapping[str, Any]) -> None:
         at = record.get("timestamp")
-        self.say(Role.ASSISTANT, "\n".join(_list_spoken(record)), at, record.get("uuid"))
-        for part in _list_parts(record):
+        self.say(Role.ASSISTANT, "\n".join(_list_texts(_read_parts(record))), at, record.get("uuid"))
+        for part in list_blocks(_read_parts(record)):
             call = as_mapping(part.get("functionCall"))
             if call:
                 self.record_call(call.get("id"), call.get("name"), call.get("args"), at)
@@ -289,7 +289,7 @@ class QwenSession(SessionLog):
 
     def _take_result(self, record: Mapping[str, Any]) -> None:
         status = as_mapping(record.get("toolCallResult")).get("status")
-        for part in _list_parts(record):
+        for part in list_blocks(_read_parts(record)):
             response = as_mapping(part.get("functionResponse"))
             if not response:
                 continue
@@ -312,11 +312,5 @@ class QwenSession(SessionLog):
         self.left_out[LeftOut.META] += 1
 
 
-def _list_parts(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [as_mapping(part) for part in as_list(as_mapping(record.get("message")).get("parts"))]
-
-
-def _list_spoken(record: Mapping[str, Any]) -> Iterator[str]:
-    for part in _list_parts(record):
-        if part.get("thought") is not True:
-            yield as_text(part.get("text"))
+def _read_parts(record: Mapping[str, Any]) -> Any:
+    return as_mapping(record.get("message")).get("parts")

@@ -81,6 +81,9 @@ class SessionLog:
         self.by_programs: list[Said] = []
         # Whether records are read that contain nothing to import, but have a place in the conversation.
         self.skips_nothing = False
+        # Whether the records may show that the person took something back, and what the log says so of.
+        self.may_be_rewound = False
+        self.rolled_back: list[Said] = []
         self._chars = 0
         saved = as_mapping(state.get(self.STATE_KEY)) if self.STATE_KEY else state
         self.saved: dict[str, Any] = {
@@ -100,14 +103,9 @@ class SessionLog:
         """Read a record; subclasses know those of their agent."""
         self.left_out[LeftOut.UNKNOWN] += 1
 
-    @property
-    def may_be_rewound(self) -> bool:
-        """Return whether the records may show that the person took something back."""
-        return False
-
     def list_taken_back(self) -> list[Said]:
         """Return the entries that the person took back; the session was read from its start."""
-        return []
+        return self.rolled_back
 
     def settle(self) -> None:
         """Take what still waits for a later record; the file has not changed for a long time."""
