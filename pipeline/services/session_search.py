@@ -60,9 +60,10 @@ def find_sessions_beside(
 
     There are none for a query with a filter, which selects memories, and none after the deadline of the query.
     """
-    if not (workspace.exists and query.text and _is_unfiltered(query.filter)) or answer.took_ms > query.budget_ms:
-        return []
     viewer = query.filter.viewer
+    is_unfiltered = query.filter == Filter(viewer=viewer, current=query.filter.current)
+    if not (workspace.exists and query.text and is_unfiltered) or answer.took_ms > query.budget_ms:
+        return []
     found = search_sessions(
         workspace,
         contexts,
@@ -102,10 +103,6 @@ def make_turns_searchable(workspace: Workspace) -> None:
         shared = shared_turn_segments(workspace.paths, open_storage(settings))
         indexes.rebuild_segment(database, workspace.paths.turn_segments, shared, TURNS)
         indexes.request_vectors(database)
-
-
-def _is_unfiltered(criteria: Filter) -> bool:
-    return criteria == Filter(viewer=criteria.viewer, current=criteria.current)
 
 
 def _is_said(session: SessionHit, turn: object, words: frozenset[str]) -> bool:

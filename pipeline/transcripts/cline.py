@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import (
+    EDITORS,
     build_problem,
     continue_session,
     describe_file,
     find_files,
     list_folder,
+    list_user_folders,
     load_document,
 )
-from pipeline.transcripts.editor_folders import EDITORS, list_user_folders
 from pipeline.transcripts.fields import (
     as_list,
     as_mapping,

@@ -13,8 +13,14 @@ from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.store.foreign_database import Condition, ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
-from pipeline.transcripts.documents import describe_database, describe_file, list_folder, read_file_uri
-from pipeline.transcripts.editor_folders import find_workspace_folder, list_user_folders
+from pipeline.transcripts.documents import (
+    describe_database,
+    describe_file,
+    find_workspace_folder,
+    list_folder,
+    list_user_folders,
+    read_file_uri,
+)
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, list_blocks, parse_json
 from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile

@@ -21,7 +21,7 @@ READERS: Final[Mapping[str, tuple[str, str]]] = {
     "roo-code": ("Roo Code", "cline:RooReader"),
     "pi": ("pi", "pi"),
     "oh-my-pi": ("oh-my-pi", "pi:OhMyPiReader"),
-    "openclaw": ("OpenClaw", "openclaw"),
+    "openclaw": ("OpenClaw", "pi:OpenClawReader"),
     "qwen-code": ("Qwen Code", "gemini_cli:QwenReader"),
     "goose": ("Goose", "goose"),
     "aider": ("aider", "aider"),
