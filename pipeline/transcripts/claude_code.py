@@ -157,7 +157,7 @@ class ClaudeSession(SessionLog):
         self.left_out[reason] += 1
         if reason == LeftOut.UNATTENDED:
             # The operations of the queue do not say who queued.
-            self._queue.clear()
+            self._queue.take_all()
             if record.get("type") == "user":
                 text = _prompt_text(as_mapping(record.get("message")).get("content"))
                 self.leave_out_prompt(text, record.get("timestamp"), record.get("uuid"))

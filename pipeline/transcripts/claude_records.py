@@ -18,9 +18,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks
 
@@ -87,10 +86,6 @@ class QueuedPrompts:
         for prompt in missing:
             self.remember(prompt["text"])
         return missing
-
-    def clear(self) -> None:
-        """Drop all prompts: no person queued them."""
-        self._waiting, self._expected = [], []
 
     def take_all(self) -> list[Prompt]:
         """Take all prompts that wait or are expected."""
@@ -165,14 +160,8 @@ MOST_AT_START = 3
 _NOTICES = ("[Request interrupted by user", "<local-command-")
 
 
-class _Kind(Enum):
-    """What a record is in its conversation."""
-
-    PROMPT = "prompt"
-    ANSWER = "answer"
-    # The agent's context was replaced by a summary.
-    BOUNDARY = "boundary"
-    PROGRAM = "program"
+# What a record is in its conversation; at a boundary, the agent's context was replaced by a summary.
+_Kind = Literal["prompt", "answer", "boundary", "program"]
 
 
 class _Node(NamedTuple):
@@ -200,11 +189,11 @@ class Conversation:
         parent = as_text(record.get("parentUuid")) or as_text(record.get("logicalParentUuid"))
         if "parentUuid" not in record:
             parent = self.last
-        if kind is not _Kind.ANSWER and self.last and parent != self.last:
+        if kind != "answer" and self.last and parent != self.last:
             self.may_be_rewound = True
         # A compaction repeats records that it keeps; the first record has the original order.
         self._nodes.setdefault(name, _Node(parent, len(self._nodes), kind))
-        self._leaf = self._leaf if kind is _Kind.PROGRAM else name
+        self._leaf = self._leaf if kind == "program" else name
         self.last = name
 
     def skip(self) -> None:
@@ -219,9 +208,9 @@ class Conversation:
         successors = dict(zip([self._nodes[path[0]].parent, *path], path, strict=False))
         # What follows on the path, without records of programs, decides whether a branch was left.
         following: dict[str, _Kind] = {}
-        kind = _Kind.PROGRAM
+        kind: _Kind = "program"
         for name in reversed(path):
-            kind = kind if self._nodes[name].kind is _Kind.PROGRAM else self._nodes[name].kind
+            kind = kind if self._nodes[name].kind == "program" else self._nodes[name].kind
             following[name] = kind
         roots: dict[str, str] = {}
         ends: dict[str, int] = {}
@@ -230,7 +219,7 @@ class Conversation:
             if name not in following:
                 root = roots[name] = roots.get(node.parent, name)
                 ends[root] = node.number
-                prompts[root] += node.kind is _Kind.PROMPT
+                prompts[root] += node.kind == "prompt"
         left = {
             root
             for root, end in ends.items()
@@ -251,23 +240,23 @@ class Conversation:
     def _is_left(self, root: str, end: int, successors: Mapping[str, str], following: Mapping[str, _Kind]) -> bool:
         """Return whether a later prompt replaced a branch, given the position of the branch's last record."""
         node, successor = self._nodes[root], successors.get(self._nodes[root].parent)
-        if successor is None or node.kind in (_Kind.ANSWER, _Kind.BOUNDARY) or self._nodes[successor].number < end:
+        if successor is None or node.kind in ("answer", "boundary") or self._nodes[successor].number < end:
             return False
         # A file that was compacted may start twice.
         first = following[successor]
-        return first is _Kind.PROMPT or (first is _Kind.BOUNDARY and node.parent in self._nodes)
+        return first == "prompt" or (first == "boundary" and node.parent in self._nodes)
 
 
 def _classify(record: Mapping[str, Any]) -> _Kind:
     kind = record.get("type")
     if kind == "assistant" or as_mapping(record.get("attachment")).get("type") == "queued_command":
-        return _Kind.ANSWER
+        return "answer"
     if record.get("isCompactSummary") or record.get("subtype") == "compact_boundary":
-        return _Kind.BOUNDARY
+        return "boundary"
     if kind != "user" or record.get("isMeta"):
-        return _Kind.PROGRAM
+        return "program"
     blocks = list(list_blocks(as_mapping(record.get("message")).get("content")))
     if any(block.get("type") == "tool_result" for block in blocks):
-        return _Kind.ANSWER
+        return "answer"
     text = as_text(blocks[0].get("text")).lstrip() if blocks else ""
-    return _Kind.PROGRAM if text.startswith(_NOTICES) else _Kind.PROMPT
+    return "program" if text.startswith(_NOTICES) else "prompt"

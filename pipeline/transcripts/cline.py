@@ -86,7 +86,7 @@ class Reader:
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
-        return _read_task(file, mark) if file.path.name == _MESSAGES else _read_session(file, mark)
+        return _read_document(file, mark)
 
 
 class RooReader:
@@ -100,7 +100,7 @@ class RooReader:
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
-        return _read_task(file, mark)
+        return _read_document(file, mark)
 
 
 def _find_sessions(places: Places) -> Path:
@@ -112,13 +112,23 @@ def _find_sessions(places: Places) -> Path:
     return Path(environment.get("CLINE_DIR") or places.home / ".cline") / "data/sessions"
 
 
-def _read_session(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
-    session_id = file.path.parent.name
+def _read_document(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
+    """Yield what was said and done in a session or a task since a mark."""
     document, problem = load_document(file.path)
     if problem:
-        yield build_problem(file, mark, problem, session_id)
+        yield build_problem(file, mark, problem, file.path.parent.name)
         return
-    content = as_mapping(document)
+    log, messages = _open_task(file, document) if file.path.name == _MESSAGES else _open_session(file, document)
+    if messages is None:
+        log.left_out[LeftOut.SUBAGENT] += 1
+    else:
+        log.take_messages(messages)
+    yield from continue_session(log, mark)
+
+
+def _open_session(file: TranscriptFile, document: Any) -> tuple["ClineLog", Any]:
+    """Return a session and its messages; None for those of a subagent."""
+    session_id, content = file.path.parent.name, as_mapping(document)
     manifest = as_mapping(load_document(file.path.with_name(f"{session_id}.json"))[0])
     metadata = as_mapping(manifest.get("metadata"))
     head = SessionHead(
@@ -129,30 +139,13 @@ def _read_session(file: TranscriptFile, mark: str | None) -> Iterator[SessionPar
         started_at=as_time(manifest.get("started_at") or manifest.get("created_at")),
         parent=as_text(as_mapping(metadata.get("fork")).get("forkedFromSessionId")) or None,
     )
-    log = ClineLog(head, {})
-    if content.get("agent") in ("subagent", "teammate"):
-        log.left_out[LeftOut.SUBAGENT] += 1
-    else:
-        log.take_messages(content.get("messages"))
-    yield from continue_session(log, mark)
+    is_subagent = content.get("agent") in ("subagent", "teammate")
+    return ClineLog(head, {}), None if is_subagent else as_list(content.get("messages"))
 
 
-def _list_tasks(agent: str, places: Places, extensions: tuple[str, ...]) -> Iterator[TranscriptFile]:
-    """Yield the tasks of extensions in all editors."""
-    for user in list_user_folders(places, EDITORS):
-        for extension in extensions:
-            yield from find_files(agent, user / "globalStorage" / extension, f"tasks/*/{_MESSAGES}")
-
-
-def _read_task(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
-    """Yield what was said and done in a task since a mark."""
-    messages, problem = load_document(file.path)
-    task_id = file.path.parent.name
-    if problem:
-        yield build_problem(file, mark, problem, task_id)
-        return
-    item = _find_item(file.path.parent)
-    # Another task wrote the prompts of a subtask.
+def _open_task(file: TranscriptFile, messages: Any) -> tuple["ClineLog", Any]:
+    """Return a task and its messages; None for those of a subtask, whose prompts another task wrote."""
+    task_id, item = file.path.parent.name, _find_item(file.path.parent)
     is_subtask = bool(item.get("parentTaskId"))
     head = SessionHead(
         file.agent,
@@ -162,12 +155,14 @@ def _read_task(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         # The id of a task is the time at which it was created.
         started_at=as_time(int(task_id)) if task_id.isdigit() else as_time(item.get("ts")),
     )
-    log = _TaskLog(head, {})
-    if is_subtask:
-        log.left_out[LeftOut.SUBAGENT] += 1
-    else:
-        log.take_messages(messages)
-    yield from continue_session(log, mark)
+    return _TaskLog(head, {}), None if is_subtask else as_list(messages)
+
+
+def _list_tasks(agent: str, places: Places, extensions: tuple[str, ...]) -> Iterator[TranscriptFile]:
+    """Yield the tasks of extensions in all editors."""
+    for user in list_user_folders(places, EDITORS):
+        for extension in extensions:
+            yield from find_files(agent, user / "globalStorage" / extension, f"tasks/*/{_MESSAGES}")
 
 
 def _find_item(folder: Path) -> Mapping[str, Any]:

@@ -47,7 +47,7 @@ class Reader(LogReader):
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "PiSession":
         """Return the session of a file."""
-        return PiSession(SessionHead(self.agent, _find_id(file.path)), state)
+        return _SESSIONS[self.agent](SessionHead(self.agent, _find_id(file.path)), state)
 
 
 def _is_session(path: Path) -> bool:
@@ -158,10 +158,6 @@ class OhMyPiReader(Reader):
         """Yield the sessions of all projects."""
         yield from list_files(self.agent, places.home / ".omp" / "agent" / "sessions", _is_session)
 
-    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "OhMyPiSession":
-        """Return the session of a file."""
-        return OhMyPiSession(SessionHead(self.agent, _find_id(file.path)), state)
-
 
 class OhMyPiSession(PiSession):
     """The entries of a session."""
@@ -191,10 +187,6 @@ class OpenClawReader(Reader):
         if file.path.suffix == ".sqlite":
             return read_rounds(file, mark, (_EVENTS, "rowid"), _read_session, may_lack_table=True)
         return super().read(file, mark)
-
-    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "OpenClawSession":
-        """Return the session of a file."""
-        return OpenClawSession(SessionHead(_OPENCLAW, _find_id(file.path)), state)
 
 
 def _read_session(db: ForeignDatabase, session_id: str, round_: Round) -> Iterator[SessionPart]:
@@ -255,3 +247,6 @@ class OpenClawSession(PiSession):
     def read_prompt(self, text: str) -> str:
         """Return what the person wrote of a prompt: nothing of a prompt that the program wrote."""
         return "" if _PROGRAM.match(text) else _ENVELOPE.sub("", text)
+
+
+_SESSIONS: Mapping[str, type[PiSession]] = {"pi": PiSession, "oh-my-pi": OhMyPiSession, _OPENCLAW: OpenClawSession}

@@ -289,8 +289,11 @@ class SessionLog:
 
 def _load_call(fields: Any) -> ToolUse:
     known = as_mapping(fields)
-    texts = {name: as_text(known.get(name)) for name in ("at", "id", "replaced", "folder")}
-    use = ToolUse(as_text(known.get("tool")), as_mapping(known.get("arguments")))
-    return replace(
-        use, at=texts["at"] or None, id=texts["id"] or None, replaced=texts["replaced"], folder=texts["folder"]
+    return ToolUse(
+        as_text(known.get("tool")),
+        as_mapping(known.get("arguments")),
+        at=as_text(known.get("at")) or None,
+        id=as_text(known.get("id")) or None,
+        replaced=as_text(known.get("replaced")),
+        folder=as_text(known.get("folder")),
     )
