@@ -1,6 +1,7 @@
 """Store what a session's host recorded since the last reading, each message in the workspace of its folder."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -76,13 +77,10 @@ class SessionIntake:
         """Make a session incognito if it continues one in which nothing may be saved."""
         if session.id is None or self._begun.peek(session.id) or source.file is None:
             return
-        try:
-            is_silent = self._continues_silence(session.id, source, is_incognito)
-        except UnreadableTranscript:
-            # Reading its messages reports it.
-            return
-        if is_silent:
-            begin_incognito(workspace, session.id)
+        # Reading its messages reports a file that cannot be read.
+        with suppress(UnreadableTranscript):
+            if self._continues_silence(session.id, source, is_incognito):
+                begin_incognito(workspace, session.id)
 
     def _continues_silence(self, session_id: str, source: SessionSource, is_incognito: Callable[[str], bool]) -> bool:
         """Return whether a file that was never read begins as a copy of a session in which nothing may be saved."""

@@ -84,21 +84,22 @@ def _read(file: File, known: Known, describe: Describe) -> Reading:
 
 def _drafts(file: File, kind: FileKind, data: bytes, written_at: float, describe: Describe) -> tuple[Draft, ...]:
     text = text_of(data)
+    test_tag = ("test",) if _is_test(file.key) else ()
     facts: dict[str, Any] = {"path": file.key, "lines": count_lines(text)}
     common: dict[str, Any] = {
         "source": Source.IMPORT,
         "occurred_at": time_of_change(written_at),
         "anchor": _anchor(file, data),
-        "importance": IMPORTANCE_OF_TESTS if _is_test(file.key) else IMPORTANCE[kind],
+        "importance": IMPORTANCE_OF_TESTS if test_tag else IMPORTANCE[kind],
     }
     title, parts = describe(file.key, kind, text)
     language = language_of(file.name) if kind is FileKind.CODE else None
     if language is None:
-        common |= {"kind": Kind.DOCUMENT, "tags": ("document", str(kind), *_test_tag(file))}
+        common |= {"kind": Kind.DOCUMENT, "tags": ("document", str(kind), *test_tag)}
         return _number_parts(parts, {**common, "details": {"title": title} if title else {}}, facts)
     common |= {
         "kind": Kind.CODE,
-        "tags": ("code", language.name.lower(), *_test_tag(file)),
+        "tags": ("code", language.name.lower(), *test_tag),
         "details": {"language": language.name},
     }
     return _number_parts(parts, common, {**facts, "language": language.name})
@@ -121,10 +122,6 @@ def _anchor(file: File, data: bytes) -> Anchor:
     if normalize_id(file.path) != file.path:
         return Anchor(file.path)
     return Anchor(file.path, content_hash=hashlib.sha256(data).hexdigest())
-
-
-def _test_tag(file: File) -> tuple[str, ...]:
-    return ("test",) if _is_test(file.key) else ()
 
 
 def _is_test(key: str) -> bool:
