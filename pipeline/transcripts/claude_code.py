@@ -268,11 +268,12 @@ class ClaudeSession(SessionLog):
             self._take_answers(as_mapping(details), output, at, as_text(record.get("uuid")))
 
     def _take_answers(self, details: Mapping[str, Any], output: str, at: Any, record_id: str) -> None:
-        pairs = [(as_text(question), _answer_text(answer)) for question, answer in _answers(details, output)]
-        for number, (question, answer) in enumerate(pairs):
-            if answer:
+        in_output = [(match["question"], match["answer"]) for match in _ANSWERS.finditer(output)]
+        answers = list(as_mapping(details.get("answers")).items()) or in_output
+        for number, (question, answer) in enumerate(answers):
+            if text := as_text(answer) or ", ".join(map(as_text, as_list(answer))):
                 self.say(Role.ASSISTANT, question, at, f"{record_id} question {number}")
-                self.say(Role.USER, answer, at, f"{record_id} answer {number}")
+                self.say(Role.USER, text, at, f"{record_id} answer {number}")
 
     def _take_assistant(self, record: Mapping[str, Any]) -> None:
         message, at = as_mapping(record.get("message")), record.get("timestamp")
@@ -346,12 +347,3 @@ def read_slash_command(text: str) -> str | None:
 
 def _prompt_text(content: Any) -> str:
     return normalize_text("\n".join(as_text(block.get("text")) for block in list_blocks(content)))
-
-
-def _answers(details: Mapping[str, Any], output: str) -> list[tuple[Any, Any]]:
-    answers = as_mapping(details.get("answers"))
-    return list(answers.items()) or [(match["question"], match["answer"]) for match in _ANSWERS.finditer(output)]
-
-
-def _answer_text(answer: Any) -> str:
-    return as_text(answer) or ", ".join(as_text(part) for part in as_list(answer))

@@ -104,12 +104,8 @@ class RooReader:
 
 
 def _find_sessions(places: Places) -> Path:
-    environment = places.environment
-    if sessions := environment.get("CLINE_SESSION_DATA_DIR"):
-        return Path(sessions)
-    if data := environment.get("CLINE_DATA_DIR"):
-        return Path(data) / "sessions"
-    return Path(environment.get("CLINE_DIR") or places.home / ".cline") / "data/sessions"
+    data = places.folder("CLINE_DATA_DIR", str(places.folder("CLINE_DIR", ".cline") / "data"))
+    return places.folder("CLINE_SESSION_DATA_DIR", str(data / "sessions"))
 
 
 def _read_document(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:

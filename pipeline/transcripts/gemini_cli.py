@@ -89,11 +89,8 @@ def _find_project(chat: Path) -> str | None:
 
 def _list_projects(home: Path) -> Iterator[tuple[str, str]]:
     """Yield the known projects with the names of their folders, which are given names, or hashes in older versions."""
-    try:
-        projects = as_mapping(as_mapping(json.loads((home / "projects.json").read_bytes())).get("projects"))
-    except (OSError, ValueError, RecursionError):
-        return
-    for path, name in projects.items():
+    document, _ = load_document(home / "projects.json")
+    for path, name in as_mapping(as_mapping(document).get("projects")).items():
         yield path, as_text(name)
         yield path, hashlib.sha256(as_text(path).encode("utf-8", "replace")).hexdigest()
 
