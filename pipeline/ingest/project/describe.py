@@ -1,11 +1,18 @@
-"""Describe a file of a project: a document's title, and the texts of its memories."""
+"""Describe a file of a project: a document's title, and the texts of its memories.
+
+A process with limited processor time and memory does it: a hostile file ends only that process.
+"""
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
+from config.limited_process import LimitedProcess
+from config.operating_system import limit_memory, limit_processor_time
 from pipeline.ingest.project.files import (
     FileKind,
     SkippedFile,
@@ -19,6 +26,13 @@ from pipeline.ingest.project.prose import one_line, render_prose, strip_markers
 from pipeline.ingest.project.render import format_list, render_outline, sentence, split_into_parts
 from pipeline.ingest.toml import LongKey, parse_foreign_toml
 from pipeline.text.normalize import shorten
+
+# Arguments are the root, the seconds and the bytes.
+PROGRAM: Final = "from pipeline.ingest.project.describe import serve; serve()"
+SECONDS: Final = 10
+MEMORY_BYTES: Final = 1 << 30
+# For systems without limits on processor time.
+LONGEST_WAIT_S: Final = 120.0
 
 
 class Description(NamedTuple):
@@ -44,6 +58,48 @@ def describe_file(key: str, kind: FileKind, text: str, tree: ProjectTree) -> Des
     lines = count_lines(text)
     head = f"{key} · {language.name}, {lines} line{'s' if lines != 1 else ''}"
     return Description("", render_outline(head, outline, resolve(outline.imports, language.grammar, key, tree)))
+
+
+def start_describer(root: Path) -> LimitedProcess:
+    """Return the process that describes the files of a project."""
+    return LimitedProcess("-c", PROGRAM, str(root), str(SECONDS), str(MEMORY_BYTES))
+
+
+def describe_in_process(process: LimitedProcess, key: str, kind: FileKind, text: str) -> Description:
+    """Return the description of a file; raise SkippedFile if there is none, or if the file exceeds the limits."""
+    process.send(f"{json.dumps([key, kind, text])}\n".encode())
+    line = process.receive(lambda output: output.readline(), LONGEST_WAIT_S)
+    if not line.endswith(b"\n"):
+        process.stop()
+        raise SkippedFile(f"takes more than {SECONDS} s or {MEMORY_BYTES >> 30} GiB to read")
+    answer = json.loads(line)
+    if "skipped" in answer:
+        raise SkippedFile(answer["skipped"])
+    return Description(**answer)
+
+
+def serve() -> None:
+    """Describe files for another process, each within its limits.
+
+    A line `[key, kind, text]` arrives for each file; the answer is `{"title", "parts"}` or `{"skipped"}`.
+    """
+    root, seconds, size = sys.argv[1:]
+    tree = ProjectTree(Path(root))
+    limit_memory(int(size))
+    for line in sys.stdin:
+        limit_processor_time(int(seconds))
+        key, kind, text = json.loads(line)
+        sys.stdout.write(json.dumps(_answer(key, FileKind(kind), text, tree)) + "\n")
+        sys.stdout.flush()
+
+
+def _answer(key: str, kind: FileKind, text: str, tree: ProjectTree) -> dict[str, Any]:
+    try:
+        return describe_file(key, kind, text, tree)._asdict()
+    except SkippedFile as skipped:
+        return {"skipped": skipped.reason}
+    except (MemoryError, RecursionError):
+        return {"skipped": "needs too much memory to read"}
 
 
 LONGEST_COMMAND: Final = 160

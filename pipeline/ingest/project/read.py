@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.ingest.fields import Item, Known, Progress, Reading, Readings, Skipped, Unchanged, time_of_change
-from pipeline.ingest.project.describe import Description
+from pipeline.ingest.project.describe import Description, describe_in_process, start_describer
 from pipeline.ingest.project.files import (
     File,
     FileKind,
@@ -20,7 +20,6 @@ from pipeline.ingest.project.files import (
     read_file,
     text_of,
 )
-from pipeline.ingest.project.limited_process import describe_in_process, start_describer
 from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
 from pipeline.text.normalize import normalize_id
 
