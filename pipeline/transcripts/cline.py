@@ -89,7 +89,7 @@ class Reader:
         return _read_document(file, mark)
 
 
-class RooReader:
+class RooReader(Reader):
     """Reads Roo Code and Kilo Code's extension, which were made from Cline."""
 
     agent: ClassVar[str] = "roo-code"
@@ -97,10 +97,6 @@ class RooReader:
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the tasks."""
         return _list_tasks(self.agent, places, ("rooveterinaryinc.roo-cline", "kilocode.kilo-code"))
-
-    def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
-        """Yield what was said and done since a mark, or all of it without one."""
-        return _read_document(file, mark)
 
 
 def _find_sessions(places: Places) -> Path:

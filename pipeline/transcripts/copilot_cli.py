@@ -36,9 +36,7 @@ class Reader(LogReader):
 
 class _CopilotLog(SessionLog):
     def take_record(self, record: Mapping[str, Any]) -> None:
-        self._take_event(as_text(record.get("type")), as_mapping(record.get("data")), record)
-
-    def _take_event(self, kind: str, data: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        kind, data = as_text(record.get("type")), as_mapping(record.get("data"))
         at, key = record.get("timestamp"), as_text(record.get("id"))
         if kind in ("session.start", "session.resume"):
             context = as_mapping(data.get("context"))
