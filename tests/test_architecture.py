@@ -135,6 +135,7 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.transcripts.opencode.unquote_prompt": "reads a text, and no store",
     "pipeline.transcripts.tool_calls.translate": "reads a call, and no store",
     "pipeline.transcripts.tool_calls.translate_call": "reads a call, and no store",
+    "pipeline.write.fields.check_finite": "value to value",
     "pipeline.write.fields.check_tag": "text to text",
     "pipeline.write.fields.resolve_scope": "record to record",
     "pipeline.write.fact_placement.fact_key": "text to text",

@@ -110,10 +110,7 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
 
 
 def _limit_time(readings: Readings, name: str, packed: int) -> Readings:
-    """Yield the readings of a part; raise InvalidField if reading them takes more time than any export of its size.
-
-    The time of the caller between two readings does not count.
-    """
+    """Yield the readings of a part; raise InvalidField if that takes more processor time than for any such export."""
     seconds = _LEAST_SECONDS + _SECONDS_PER_MEGABYTE * packed / 1e6
     spent, began = 0.0, time.thread_time()
     for reading in readings:
@@ -259,20 +256,15 @@ def _parts_of_file(path: Path, name: str, *, within: bool) -> Iterator[Part]:
         return
     with _open_archive(path) as archive:
         members = archive.infolist()
-        _check_size(path.stat().st_size, members)
+        if len(members) > _MOST_MEMBERS:
+            raise build_source_error(f"contains more than {_MOST_MEMBERS:,} files")
+        if sum(member.compress_size for member in members) > path.stat().st_size:
+            raise build_source_error("is no valid .zip: its files overlap")
         for member in members:
             if not member.is_dir():
                 # Names are only compared and shown, never followed.
                 inner = member.filename.replace("\\", "/")
                 yield Part(_part_name(f"{name}/{inner}" if within else inner), member.file_size, path, member)
-
-
-def _check_size(size: int, members: Sequence[zipfile.ZipInfo]) -> None:
-    """Refuse an archive with more members than any export, or whose members share their bytes."""
-    if len(members) > _MOST_MEMBERS:
-        raise build_source_error(f"contains more than {_MOST_MEMBERS:,} files")
-    if sum(member.compress_size for member in members) > size:
-        raise build_source_error("is no valid .zip: its files overlap")
 
 
 def _part_name(name: str) -> str:
@@ -368,14 +360,10 @@ def _drafts(conversation: Conversation, exchanges: Iterable[_Exchange]) -> Itera
 def _details(conversation: Conversation, extra: Extra) -> dict[str, str]:
     if extra.kind is Kind.DOCUMENT:
         return {"title": extra.title} if extra.title else {}
-    if (
-        extra.kind is not Kind.EPISODE
-        or conversation.began is None
-        or conversation.ended is None
-        or conversation.ended < conversation.began
-    ):
-        return {}
-    return {"started_at": conversation.began, "ended_at": conversation.ended}
+    began, ended = conversation.began, conversation.ended
+    if extra.kind is Kind.EPISODE and began is not None and ended is not None and began <= ended:
+        return {"started_at": began, "ended_at": ended}
+    return {}
 
 
 def _pair_turns(turns: Iterable[Turn]) -> Iterator[_Exchange]:

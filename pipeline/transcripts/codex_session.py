@@ -57,12 +57,8 @@ class CodexSession(SessionLog):
     """The entries of a rollout."""
 
     # `held` is the prompt of the conversation, until an event repeats it; later prompts are read from events only.
-    START: ClassVar[Mapping[str, Any]] = {
-        "is_known": False,
+    START: ClassVar[Mapping[str, Any]] = dict.fromkeys(("is_known", "replays", "has_events", "has_items"), False) | {
         "skips": "",
-        "replays": False,
-        "has_events": False,
-        "has_items": False,
         "held": {},
         "texts": [],
     }
@@ -182,6 +178,9 @@ class CodexSession(SessionLog):
 
     def _say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
         self.saved["has_events"], self.saved["held"] = True, {}
+        self._start_turn(text, at, record_id)
+
+    def _start_turn(self, text: Any, at: Any, record_id: Any) -> None:
         self.drop_open_calls()
         self._starts.append(len(self.entries))
         self.say(Role.USER, _IDE_CONTEXT.sub("", as_text(text)), at, record_id)
@@ -190,9 +189,7 @@ class CodexSession(SessionLog):
         """Add the prompt that no event repeated."""
         held, self.saved["held"] = self.saved["held"], {}
         if held and not self.saved["has_events"]:
-            self.drop_open_calls()
-            self._starts.append(len(self.entries))
-            self.say(Role.USER, _IDE_CONTEXT.sub("", as_text(held.get("text"))), held.get("at"), held.get("id"))
+            self._start_turn(held.get("text"), held.get("at"), held.get("id"))
 
     def _say_answer(self, channel: str, text: Any, at: Any, record_id: Any) -> None:
         self._release_prompt()
@@ -251,7 +248,9 @@ class CodexSession(SessionLog):
             return
         patch = as_text(arguments.get("patch") or arguments.get("input")) if name == "apply_patch" else ""
         if patch:
-            self._take_patch(key, patch, at)
+            for number, change in enumerate(read_patch(patch)):
+                tool = "Write" if change.is_new else "Edit"
+                self.call(f"{key}/{number}", tool, {"file_path": change.file}, at, change.removed)
         elif name in _SHELLS:
             command = _read_command(arguments.get("command") or arguments.get("cmd") or arguments.get("input"))
             self.call(key, "Bash", {"command": command}, at)
@@ -261,11 +260,6 @@ class CodexSession(SessionLog):
                 self.say(Role.ASSISTANT, as_mapping(question).get("question"), at, payload.get("id"))
         else:
             self.call(key, name, arguments, at)
-
-    def _take_patch(self, key: str, patch: str, at: Any) -> None:
-        for number, change in enumerate(read_patch(patch)):
-            tool = "Write" if change.is_new else "Edit"
-            self.call(f"{key}/{number}", tool, {"file_path": change.file}, at, change.removed)
 
     def _take_output(self, payload: Payload, at: Any) -> None:
         raw = payload.get("output")
@@ -279,9 +273,10 @@ class CodexSession(SessionLog):
             if ok is None:
                 self.drop_call(key)
                 continue
-            is_patch = key != as_text(payload.get("call_id"))
-            succeeded = _is_patch_applied(output) if is_patch else None if "aborted by user" in output[:100] else ok
-            self.finish(key, ok=succeeded, output=_read_text(output), exit_code=_read_exit_code(output))
+            is_patch, code = key != as_text(payload.get("call_id")), _read_exit_code(output)
+            is_applied = code == 0 or _PATCHED_WELL.search(output) is not None
+            succeeded = is_applied if is_patch else None if "aborted by user" in output[:100] else ok
+            self.finish(key, ok=succeeded, output=_read_text(output), exit_code=code)
             self._answer(call.tool, output, at, key)
 
     def _answer(self, tool: str, output: str, at: Any, key: str) -> None:
@@ -407,11 +402,6 @@ def _read_exit_code(output: Any) -> int | None:
         return code
     match = _EXIT_CODE.search(output[:2000]) if isinstance(output, str) else None
     return None if match is None else int(match[1])
-
-
-def _is_patch_applied(output: Any) -> bool:
-    """Return whether the output of a patch says that it was applied."""
-    return _read_exit_code(output) == 0 or _PATCHED_WELL.search(str(output)) is not None
 
 
 def _read_command(command: Any) -> str:
