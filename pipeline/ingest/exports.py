@@ -131,6 +131,7 @@ class _ExportReader:
         self._most = max(_UNPACKED_BYTES, _MOST_RATIO * packed)
         self._unpacked = 0
         self._done = 0
+        self.is_too_large = False
         self.known = 0
         self.strange = 0
         self.problem = ""
@@ -172,13 +173,9 @@ class _ExportReader:
         self.known += len(readings)
         yield from readings
 
-    @property
-    def is_too_large(self) -> bool:
-        """Return whether the export unpacks to more than any tool writes."""
-        return self._unpacked > self._most
-
     def _advance(self, read: int) -> None:
         self._unpacked += read
+        self.is_too_large = self._unpacked > self._most
         if self.is_too_large:
             raise build_source_error(f"unpacks to more than {_MOST_RATIO} times its size")
         self._done += read
@@ -294,10 +291,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An attachment of a conversation: a document, a note, a summary.
-
-    The title is a name, or empty.
-    """
+    """An attachment of a conversation: a document, a note, a summary. The title is a name, or empty."""
 
     kind: Kind
     title: str

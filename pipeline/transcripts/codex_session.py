@@ -4,7 +4,6 @@ Codex writes most messages and calls twice: as an item of the conversation, and 
 """
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from pipeline.text.normalize import normalize_text
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, output_text, parse_json
 from pipeline.transcripts.reader import Said, SessionHead
 from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_calls import read_patch
+from pipeline.transcripts.tool_calls import read_command, read_patch
 
 # Records whose kind stands at their start, and which contain nothing to import.
 _HEAD_BYTES = 200
@@ -46,7 +45,6 @@ _NOT_RUN = re.compile(
     re.IGNORECASE,
 )
 _PATCHED_WELL = re.compile(r"\bSuccess\. Updated|\ADone!", re.IGNORECASE)
-_SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh\Z")
 # The texts of the agent that may be written a second time are the latest.
 MOST_TEXTS = 10
 
@@ -252,7 +250,7 @@ class CodexSession(SessionLog):
                 tool = "Write" if change.is_new else "Edit"
                 self.call(f"{key}/{number}", tool, {"file_path": change.file}, at, change.removed)
         elif name in _SHELLS:
-            command = _read_command(arguments.get("command") or arguments.get("cmd") or arguments.get("input"))
+            command = read_command(arguments.get("command") or arguments.get("cmd") or arguments.get("input"))
             self.call(key, "Bash", {"command": command}, at)
         elif name == "request_user_input":
             self.call(key, _QUESTION, {}, at)
@@ -265,8 +263,7 @@ class CodexSession(SessionLog):
         raw = payload.get("output")
         output = raw if isinstance(raw, str) else output_text(raw)
         calls = self.list_calls(payload.get("call_id"))
-        if not calls:
-            self.left_out[LeftOut.OUTPUT] += 1
+        self.left_out[LeftOut.OUTPUT] += not calls
         ok = _read_success(raw if isinstance(raw, dict) else output)
         for key in calls:
             call = self.calls[key]
@@ -313,10 +310,9 @@ class CodexSession(SessionLog):
 
     def _take_command(self, item: Payload, at: Any, key: str) -> None:
         code = item.get("exit_code")
-        self.call(key, "Bash", {"command": _read_command(item.get("command"))}, at)
+        self.call(key, "Bash", {"command": read_command(item.get("command"))}, at)
         output = as_text(item.get("aggregated_output")) or output_text(item)
-        exit_code = code if isinstance(code, int) else None
-        self.finish(key, ok=_read_item_status(item), output=output, exit_code=exit_code)
+        self.finish(key, ok=_read_item_status(item), output=output, exit_code=code if isinstance(code, int) else None)
 
     def _take_change(self, item: Payload, at: Any, key: str) -> None:
         for number, (file, change) in enumerate(as_mapping(item.get("changes")).items()):
@@ -402,12 +398,3 @@ def _read_exit_code(output: Any) -> int | None:
         return code
     match = _EXIT_CODE.search(output[:2000]) if isinstance(output, str) else None
     return None if match is None else int(match[1])
-
-
-def _read_command(command: Any) -> str:
-    """Return the command line of a call: a text, or words, of which a shell's script is the command."""
-    if isinstance(command, str):
-        return command
-    words = [word for word in as_list(command) if isinstance(word, str)]
-    is_script = len(words) == 3 and _SHELL.match(words[0]) and words[1] in ("-lc", "-c")
-    return words[2] if is_script else shlex.join(words)
