@@ -1,7 +1,4 @@
-"""The entries of one rollout of Codex.
-
-Codex writes most messages and calls twice: as an item of the conversation, and as an event or a completed item.
-"""
+"""The entries of a rollout of Codex, which writes most messages and calls twice: as an item, and as an event."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -263,7 +260,8 @@ class CodexSession(SessionLog):
         raw = payload.get("output")
         output = raw if isinstance(raw, str) else output_text(raw)
         calls = self.list_calls(payload.get("call_id"))
-        self.left_out[LeftOut.OUTPUT] += not calls
+        if not calls:
+            self.left_out[LeftOut.OUTPUT] += 1
         ok = _read_success(raw if isinstance(raw, dict) else output)
         for key in calls:
             call = self.calls[key]
