@@ -1,8 +1,12 @@
 """Where the programs of a user keep their files on this machine."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+# A name matches few folders; a larger search would mean a tree of names that consist of hyphens.
+MAX_FOLDERS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +37,25 @@ class Places:
     def shorten(self, path: Path) -> str:
         """Return a path with `~` for the user's home."""
         return f"~/{path.relative_to(self.home).as_posix()}" if path.is_relative_to(self.home) else path.as_posix()
+
+
+def find_folders(root: Path, name: str, shorten: Callable[[str], str]) -> list[Path]:
+    """Return the folders below a root whose path gives a name: agents join the shortened parts of a path by hyphens."""
+    waiting, found, visited = [(root, name)], list[Path](), 0
+    while waiting and visited < MAX_FOLDERS:
+        folder, rest = waiting.pop()
+        visited += 1
+        for part, path in ((shorten(path.name), path) for path in _list_folders(folder)):
+            if part and rest == part:
+                found.append(path)
+            elif part and rest.startswith(f"{part}-"):
+                waiting.append((path, rest[len(part) + 1 :]))
+    return found
+
+
+def _list_folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as listing:
+            return [folder / entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []

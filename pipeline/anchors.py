@@ -98,7 +98,7 @@ def _find_status(anchor: Anchor) -> os.stat_result | None:
 def _hash(path: str, first: int | None, last: int | None, _changed_ns: int, size: int) -> str | None:
     # Time and size are part of the key: a changed file is read again. Read at most its size without waiting, because
     # some kernel files never end.
-    with open(path, "rb", opener=_without_waiting) as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | READ_NONBLOCKING)) as file:
         text = file.read(size)
     if first is not None:
         lines = text.splitlines(keepends=True)
@@ -106,7 +106,3 @@ def _hash(path: str, first: int | None, last: int | None, _changed_ns: int, size
             return None
         text = b"".join(lines[first - 1 : last or first])
     return hashlib.sha256(text).hexdigest()
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | READ_NONBLOCKING)

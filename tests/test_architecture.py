@@ -104,7 +104,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.jobs": VERBS | {"pipeline.citations", "pipeline.identity"},
     "pipeline.capture": VERBS | {"pipeline.jobs"},
     "pipeline.ingest": VERBS | {"pipeline.identity"},
-    "pipeline.transcripts": STORE | TEXT,
+    "pipeline.transcripts": STORE | TEXT | {"pipeline.identity"},
     "pipeline.sessions": VERBS | {"pipeline.capture", "pipeline.transcripts"},
     # Chooses between the lines of all sources.
     "pipeline.prompt": VERBS | {"pipeline.context", "pipeline.sessions"},
@@ -130,18 +130,12 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.team.servers.is_unresponsive": "the hook client starts while an agent waits",
     "pipeline.team.servers.let_rest": "the hook client starts while an agent waits",
     "pipeline.team.servers.name_of": "text to text",
-    "pipeline.transcripts.cline_messages.unwrap_prompt": "reads a text, and no store",
-    "pipeline.transcripts.codex_records.is_patch_applied": "reads a record, and no store",
-    "pipeline.transcripts.codex_records.read_arguments": "reads a record, and no store",
-    "pipeline.transcripts.codex_records.read_exit_code": "reads a record, and no store",
-    "pipeline.transcripts.codex_records.read_item": "reads a record, and no store",
-    "pipeline.transcripts.codex_records.read_item_status": "reads a record, and no store",
-    "pipeline.transcripts.codex_records.read_json": "reads a record, and no store",
-    "pipeline.transcripts.codex_records.read_success": "reads a record, and no store",
+    "pipeline.transcripts.cline.unwrap_prompt": "reads a text, and no store",
     "pipeline.transcripts.log_lines.digest_before": "reads a log, and no store",
     "pipeline.transcripts.opencode.unquote_prompt": "reads a text, and no store",
     "pipeline.transcripts.tool_calls.translate": "reads a call, and no store",
     "pipeline.transcripts.tool_calls.translate_call": "reads a call, and no store",
+    "pipeline.write.fields.check_finite": "value to value",
     "pipeline.write.fields.check_tag": "text to text",
     "pipeline.write.fields.resolve_scope": "record to record",
     "pipeline.write.fact_placement.fact_key": "text to text",
@@ -171,7 +165,6 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("diagnostics", "snapshots"): "doctor takes a missing snapshot",
     ("diagnostics", "workspace_config"): "doctor reads the settings of every workspace",
     ("hook_runs", "memories"): "a run quotes no memory that was purged",
-    ("imported_sessions", "import_progress"): "a status reports the running import, or what was imported",
     ("ingestion", "workspaces"): "a source is named by its repository",
     ("memories", "purges"): "a purge is finished at once where it can be",
     ("no_save", "incognito"): "a session that is not kept is incognito",
@@ -417,12 +410,10 @@ READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "config.foreign_varia
 
 # Which modules start programs, and which program. Git runs in one module, which knows how it runs safely.
 STARTS_A_PROGRAM = {
+    "config.limited_process": "our own readers of hostile files",
     "pipeline.identity.git": "git, by its list of commands",
     "pipeline.index.compile": "our own compiler of models",
-    "pipeline.ingest.pdf": "our own reader of PDFs",
-    "pipeline.ingest.project.limited_process": "our own parser of code",
     "pipeline.services.import_progress": "our own import",
-    "pipeline.sessions.reading": "our own reader of transcripts",
     "web.cli.doctor_probe": "the programs that a host runs",
     "web.cli.setup": "the host that the user named",
     "web.stack.detached": "our own programs",
@@ -755,7 +746,7 @@ def test_settings_are_read_without_side_effects(tmp_path):
 
 # What only some operating systems have stands behind one module. The others here are programs of one file, or start
 # while an agent waits, and ask for the system themselves.
-OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.hooks.client", "pipeline.ingest.pdf_pages"}
+OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.hooks.client"}
 POSIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "tty", "posix", "syslog"}
 POSIX_NAMES = {
     "os": {

@@ -44,6 +44,8 @@ _PART = re.compile(rf"{PART_JOINT}[0-9]+$")
 _REFUSED = re.compile(r"items\.([0-9]+)(?:\.memories\.([0-9]+))?")
 
 Read = Callable[[Known], Readings]
+# An item that the server knows, with its digest and the number of its memories.
+StoredItem = Mapping[str, Any]
 Thing = TypeVar("Thing")
 
 
@@ -120,14 +122,6 @@ class ItemPart:
         return {"key": self.key, "digest": self.digest, "memories": self.memories}
 
 
-@dataclass(frozen=True, slots=True)
-class KnownItem:
-    """An item that the server knows."""
-
-    digest: str
-    memories: int
-
-
 class SourceServer(Protocol):
     """The server side of an import."""
 
@@ -174,16 +168,16 @@ class Intake:
         self._forget(self.list_stored(), tally)
         return tally
 
-    def list_stored(self) -> dict[str, KnownItem]:
+    def list_stored(self) -> dict[str, StoredItem]:
         """Return the known items of the source."""
         try:
             items = list(self.client.source_items(self.source))
         except NotFound:
             # The workspace has no memories yet.
             return {}
-        return {item["key"]: KnownItem(item["digest"], item["memories"]) for item in items}
+        return {item["key"]: item for item in items}
 
-    def _put(self, batch: Sequence[ItemPart], stored: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
+    def _put(self, batch: Sequence[ItemPart], stored: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
         if self.dry:
             for entry in batch:
                 tally.count(entry.key, "replaced" if entry.key in stored else "created")
@@ -202,8 +196,8 @@ class Intake:
                 tally.receive(item["key"], receipt)
         tally.memories.update({name: answer[name] for name in ("archived", "restored")})
 
-    def _forget(self, gone: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
-        for keys in _pack(gone, lambda key: (1, gone[key].memories), (MAX_ITEMS, MAX_MEMORIES)):
+    def _forget(self, gone: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
+        for keys in _pack(gone, lambda key: (1, gone[key]["memories"]), (MAX_ITEMS, MAX_MEMORIES)):
             for key in keys:
                 tally.count(key, "forgotten")
             if not self.dry:
@@ -231,9 +225,9 @@ class Intake:
 class _Reading:
     """One reading of a source, with the keys that it has seen."""
 
-    def __init__(self, stored: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
+    def __init__(self, stored: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
         self._tally = tally
-        self._digests = {key: item.digest for key, item in stored.items() if item_key(key) == key}
+        self._digests = {key: item["digest"] for key, item in stored.items() if item_key(key) == key}
         self._parts: dict[str, list[str]] = {}
         for key in stored.keys() - self._digests.keys():
             self._parts.setdefault(item_key(key), []).append(key)

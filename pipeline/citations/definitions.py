@@ -38,9 +38,9 @@ def find_renamed(line: str, name: str, added: Iterable[str]) -> str | None:
     return next((match[1] for match in found if match and match[1] != name), None)
 
 
-def read_value(text: str) -> Value | None:
-    """Return a literal, or a product or sum of numbers; None for any other expression."""
-    stripped = text.strip()
+def read_value(text: str | None) -> Value | None:
+    """Return a literal, or a product or sum of numbers; None for any other expression, or without a text."""
+    stripped = (text or "").strip()
     if stripped.lower() in ("true", "false"):
         return stripped.lower() == "true"
     try:

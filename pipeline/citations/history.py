@@ -6,9 +6,8 @@ Output is limited in bytes and time; what lies beyond the limits is unknown.
 import re
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from pipeline.citations.findings import Change
 from pipeline.identity.git import Git
@@ -45,27 +44,17 @@ class Line:
     added_with: list[str] = field(compare=False)
 
 
-@dataclass(slots=True)
-class EndedPaths:
-    """The last commit that deleted or renamed each path."""
-
-    changes: dict[str, Change] = field(default_factory=dict)
-
-    def find(self, name: str) -> Change | None:
-        """Return the newest end of a path, or of all paths in a folder, by its full name or its last parts."""
-        if name.endswith("/"):
-            inside = (f"/{path}" for path in self.changes)
-            ended = next((path for path in inside if f"/{name}" in path), None)
-            change = None if ended is None else self.changes[ended[1:]]
-            return None if change is None else Change(change.commit, change.date)
-        return self.changes.get(name) or next(
-            (change for path, change in self.changes.items() if path.endswith(f"/{name}")), None
-        )
+def find_ended_path(ended: Mapping[str, Change], name: str) -> Change | None:
+    """Return the newest end of a path, or of all paths in a folder, by its full name or its last parts."""
+    if name.endswith("/"):
+        change = next((change for path, change in ended.items() if f"/{name}" in f"/{path}"), None)
+        return None if change is None else Change(change.commit, change.date)
+    return ended.get(name) or next((change for path, change in ended.items() if path.endswith(f"/{name}")), None)
 
 
-def read_ended_paths(git: Git) -> EndedPaths:
-    """Read which paths were deleted or renamed, newest first; raise TooMuchHistory beyond the limits."""
-    ended = EndedPaths()
+def read_ended_paths(git: Git) -> dict[str, Change]:
+    """Read the last commit that deleted or renamed each path, newest first; raise TooMuchHistory beyond the limits."""
+    ended: dict[str, Change] = {}
     commit, date = "", ""
     pieces = _read_pieces(git, "log", "-z", "-M", "-l400", "--diff-filter=DR", "--name-status", _FORMAT, "HEAD", "--")
     for piece in pieces:
@@ -73,9 +62,9 @@ def read_ended_paths(git: Git) -> EndedPaths:
         if status.startswith(_COMMIT):
             commit, _, date = status[1:].partition(" ")
         elif status.startswith("R"):
-            ended.changes.setdefault(next(pieces, ""), Change(commit, date, next(pieces, "")))
+            ended.setdefault(next(pieces, ""), Change(commit, date, next(pieces, "")))
         elif status:
-            ended.changes.setdefault(next(pieces, ""), Change(commit, date))
+            ended.setdefault(next(pieces, ""), Change(commit, date))
     return ended
 
 
@@ -168,8 +157,3 @@ def _read_pieces(git: Git, *arguments: str, separator: bytes = b"\0", stdin: str
             yield from (piece.decode("utf-8", "replace") for piece in pieces)
     if rest:
         yield rest.decode("utf-8", "replace")
-
-
-def is_manifest_of(path: str, names: Collection[str]) -> bool:
-    """Return whether a path is one of the build files with these names."""
-    return PurePosixPath(path).name in names

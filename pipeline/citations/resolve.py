@@ -6,18 +6,18 @@ was in this repository and is gone or different, or if a rule file cites what th
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from pipeline.citations.definitions import defines, find_renamed, find_value, read_value
 from pipeline.citations.findings import Change, Finding, State
 from pipeline.citations.history import (
-    EndedPaths,
     Line,
     TooMuchHistory,
-    is_manifest_of,
+    find_ended_path,
     read_changed_lines,
     read_changed_since,
     read_ended_paths,
@@ -27,6 +27,8 @@ from pipeline.citations.tree import MAKEFILES, PACKAGES, PROJECTS, Targets, Tree
 from pipeline.errors import InvalidField
 from pipeline.identity.git import Git
 from pipeline.text.citations import Citation, CitationKind, is_file_name
+
+T = TypeVar("T")
 
 RULE_FILES = frozenset({"MEMORY.md", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md"})
 _MANIFESTS = {"make": MAKEFILES, "script": PACKAGES, "entry": PROJECTS}
@@ -103,7 +105,7 @@ class _Resolver:
         name = citation.name
         if self._tree.has_path(name):
             return Finding(citation, State.HOLDS)
-        if change := self._ended_paths.find(name):
+        if change := find_ended_path(self._ended_paths, name):
             now = self._follow(change)
             return Finding(citation, State.RENAMED if now else State.GONE, change, now)
         # A path below a folder of the root is meant as one of this repository.
@@ -117,7 +119,7 @@ class _Resolver:
             if change.now in self._tree.paths:
                 return change.now
             seen.add(change.now)
-            change = self._ended_paths.changes.get(change.now, Change("", ""))
+            change = self._ended_paths.get(change.now, Change("", ""))
         return None
 
     def _resolve_symbol(self, citation: Citation) -> Finding:
@@ -145,9 +147,9 @@ class _Resolver:
         return Finding(citation, State.GONE if now is None else State.RENAMED, last, now)
 
     def _resolve_constant(self, citation: Citation) -> Finding:
-        stated = read_value(citation.value or "")
+        stated = read_value(citation.value)
         texts = self._present_constants.get(citation.name, [])
-        values = [None if text is None else read_value(text) for text in texts]
+        values = list(map(read_value, texts))
         if stated is not None and stated in values:
             return Finding(citation, State.HOLDS)
         if citation.name not in self._present_words:
@@ -162,13 +164,13 @@ class _Resolver:
 
     def _was_value(self, citation: Citation) -> bool:
         """Return whether a constant once had the value that a text states."""
-        stated = read_value(citation.value or "")
+        stated = read_value(citation.value)
         lines = self._changed_lines.get(citation.name, [])
         return stated is not None and any(_value_of(line, citation.name) == stated for line in lines)
 
     def _find_change(self, citation: Citation) -> Change | None:
         """Return the newest commit that replaced the stated value of a constant."""
-        stated = read_value(citation.value or "")
+        stated = read_value(citation.value)
         lines = self._changed_lines.get(citation.name, [])
         ended = (line for line in lines if not line.is_added and _value_of(line, citation.name) == stated)
         return next((line.change for line in ended), None)
@@ -180,7 +182,9 @@ class _Resolver:
             return Finding(citation, State.HOLDS)
         if targets.is_open:
             return Finding(citation, State.UNKNOWN)
-        lines = [line for line in self._manifest_lines.get(name, []) if is_manifest_of(line.path, _MANIFESTS[tool])]
+        lines = [
+            line for line in self._manifest_lines.get(name, []) if PurePosixPath(line.path).name in _MANIFESTS[tool]
+        ]
         for line in lines:
             if not line.is_added and _is_target(tool, name, line.text):
                 return Finding(citation, State.GONE, line.change)
@@ -215,36 +219,34 @@ class _Resolver:
         return {"make": tree.list_targets(), "script": tree.list_scripts(), "entry": tree.list_entry_points()}
 
     @cached_property
-    def _ended_paths(self) -> EndedPaths:
-        try:
-            return read_ended_paths(self._git) if self._has_commits else EndedPaths()
-        except TooMuchHistory:
-            return EndedPaths()
+    def _ended_paths(self) -> dict[str, Change]:
+        return self._read_history(lambda: read_ended_paths(self._git))
 
     @cached_property
     def _changed_lines(self) -> dict[str, list[Line]]:
         names = self._names(CitationKind.SYMBOL) - self._present_words
         names |= frozenset(citation.name for citation in self._citations if self._needs_history(citation))
+        return self._read_history(lambda: read_changed_lines(self._git, names))
+
+    def _read_history(self, read: Callable[[], dict[str, T]]) -> dict[str, T]:
+        """Return what a function reads of the history; nothing without commits, or if it is too large."""
         try:
-            return read_changed_lines(self._git, names) if self._has_commits else {}
+            return read() if self._has_commits else {}
         except TooMuchHistory:
             return {}
 
     def _needs_history(self, citation: Citation) -> bool:
         if citation.kind is not CitationKind.CONSTANT:
             return False
-        values = [None if text is None else read_value(text) for text in self._present_constants.get(citation.name, [])]
-        return read_value(citation.value or "") not in values
+        values = map(read_value, self._present_constants.get(citation.name, []))
+        return read_value(citation.value) not in values
 
     @cached_property
     def _manifest_lines(self) -> dict[str, list[Line]]:
         cited = [name.partition(" ") for name in self._names(CitationKind.COMMAND)]
         names = {name for tool, _, name in cited if name not in self._targets[tool].names}
         manifests = [name for names_of_tool in _MANIFESTS.values() for name in names_of_tool]
-        try:
-            return read_manifest_lines(self._git, names, manifests) if self._has_commits else {}
-        except TooMuchHistory:
-            return {}
+        return self._read_history(lambda: read_manifest_lines(self._git, names, manifests))
 
 
 def _is_target(tool: str, name: str, line: str) -> bool:
@@ -256,5 +258,4 @@ def _is_target(tool: str, name: str, line: str) -> bool:
 
 
 def _value_of(line: Line, name: str) -> object:
-    text = find_value(line.text, name) if defines(line.text, name) else None
-    return None if text is None else read_value(text)
+    return read_value(find_value(line.text, name)) if defines(line.text, name) else None

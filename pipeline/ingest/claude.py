@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pipeline.ingest.exports import Conversation, ExportFormat, Extra, Turn, read_conversation, read_export
 from pipeline.ingest.fields import (
@@ -50,11 +50,8 @@ _WRITERS = {"artifacts": ("title", "content"), "create_file": ("path", "file_tex
 _WHOLE = (None, "create", "rewrite")
 
 
-class _Memory(NamedTuple):
-    key: str
-    title: str
-    text: str
-    at: str | None
+# A key, a title, a text and its time.
+_Text = tuple[str, str, Any, str | None]
 
 
 def read_claude(path: Path, known: Known, progress: Progress) -> Readings:
@@ -75,14 +72,14 @@ def _read_entry(known: Known, entry: ExportEntry, position: str) -> Iterable[Rea
         return [_conversation(known, value, messages, position)]
     if isinstance(value.get("docs"), list):
         return _read_project(known, value, position)
-    return _read_memories(known, value) if any(name in value for name in _MEMORY_FIELDS) else None
+    return _read_texts(known, _list_memories(value)) if any(name in value for name in _MEMORY_FIELDS) else None
 
 
 def _read_field(known: Known, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
     """Read a field of an object that is a complete file: an account's memories, or a project."""
     field = {str(entry.name): [entry.value] if entry.number else entry.value}
     if entry.name in _MEMORY_FIELDS:
-        return _read_memories(known, field)
+        return _read_texts(known, _list_memories(field))
     return _read_project(known, field, position) if _PROJECT.search(position) else None
 
 
@@ -182,62 +179,55 @@ def _read_documents(message: Mapping[str, Any]) -> Iterator[Extra]:
 # Projects
 
 
-def _read_project(known: Known, raw: Mapping[str, Any], position: str) -> Iterator[Reading]:
-    """Yield a project's purpose, its instructions for Claude, and each of its documents."""
+def _read_project(known: Known, raw: Mapping[str, Any], position: str) -> Iterable[Reading]:
+    """Return the readings of a project's purpose, of its instructions for Claude, and of each of its documents."""
     of_file = _PROJECT.search(position)
     project = id_of(raw.get("uuid")) or (of_file[1] if of_file is not None else "")
     if not project:
-        yield Skipped(position, "a project without an id")
-        return
+        return [Skipped(position, "a project without an id")]
     title, began = name_of(raw.get("name")), time_of(raw.get("created_at"))
-    texts = [(f"project {project}", title or "A project", raw.get("description"), began)]
-    texts.append((f"instructions of {project}", f"Instructions of {title or 'a project'}", raw.get(_TOLD), began))
+    texts: list[_Text] = [
+        (f"project {project}", title or "A project", raw.get("description"), began),
+        (f"instructions of {project}", f"Instructions of {title or 'a project'}", raw.get(_TOLD), began),
+    ]
     for document in _objects(raw.get("docs")):
         heading = " › ".join(name for name in (title, name_of(document.get("filename"))) if name)
-        texts.append(
-            (
-                f"document {id_of(document.get('uuid'))}",
-                heading,
-                document.get("content"),
-                time_of(document.get("created_at")),
-            )
-        )
-    for key, heading, content, at in texts:
-        if text := text_of(content):
-            digest = digest_of([VERSION, heading, text, at or ""])
-            yield read_item(known, key, digest, _documents(heading, text, at))
+        key, at = f"document {id_of(document.get('uuid'))}", time_of(document.get("created_at"))
+        texts.append((key, heading, document.get("content"), at))
+    return _read_texts(known, (text for text in texts if text_of(text[2])))
 
 
 # Memories
 
 
-def _read_memories(known: Known, export: Mapping[str, Any]) -> Iterator[Reading]:
-    for memory in _memories(export):
-        digest = digest_of([VERSION, memory.title, memory.text, memory.at or ""])
-        yield read_item(known, memory.key, digest, _documents(memory.title, memory.text, memory.at))
-
-
-def _documents(title: str, text: str, at: str | None) -> Iterator[Draft]:
-    for content in split_under_heading(title, text):
-        yield Draft(
-            content=content,
-            kind=Kind.DOCUMENT,
-            tags=(SOURCE,),
-            source=Source.IMPORT,
-            occurred_at=at,
-            details={"title": title},
-        )
-
-
-def _memories(export: Mapping[str, Any]) -> Iterator[_Memory]:
+def _list_memories(export: Mapping[str, Any]) -> Iterator[_Text]:
     if whole := text_of(export.get("conversations_memory")):
-        yield _Memory("memory", "What Claude remembers", whole, None)
+        yield "memory", "What Claude remembers", whole, None
     projects = export.get("project_memories")
     for name, text in projects.items() if isinstance(projects, dict) else ():
-        yield _Memory(f"memory of project {id_of(name)}", "What Claude remembers of a project", text_of(text), None)
+        yield f"memory of project {id_of(name)}", "What Claude remembers of a project", text, None
     for file in _objects(export.get("memory_files")):
         title = name_of(file.get("path")) or "A file of Claude's memory"
-        yield _Memory(f"memory file {title}", title, text_of(file.get("content")), time_of(file.get("updated_at")))
+        yield f"memory file {title}", title, file.get("content"), time_of(file.get("updated_at"))
+
+
+def _read_texts(known: Known, texts: Iterable[_Text]) -> Iterator[Reading]:
+    """Yield a document for each text."""
+    for key, title, content, at in texts:
+        text = text_of(content)
+        digest = digest_of([VERSION, title, text, at or ""])
+        drafts = (
+            Draft(
+                content=piece,
+                kind=Kind.DOCUMENT,
+                tags=(SOURCE,),
+                source=Source.IMPORT,
+                occurred_at=at,
+                details={"title": title},
+            )
+            for piece in split_under_heading(title, text)
+        )
+        yield read_item(known, key, digest, drafts)
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:

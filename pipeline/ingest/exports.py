@@ -5,6 +5,7 @@ Conversations with an assistant become memories of questions, answers, documents
 
 import os
 import re
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +33,6 @@ from pipeline.ingest.fields import (
     split_under_heading,
 )
 from pipeline.ingest.json_values import ExportEntry, SkippedValue, build_source_error, entries, open_source
-from pipeline.ingest.reading_time import limit_time
 from pipeline.records import Draft, Kind, Source
 from pipeline.text.normalize import normalize_text
 
@@ -42,6 +42,9 @@ MAX_VALUE_BYTES = 32 * 1024 * 1024
 _MOST_MEMBERS = 50_000
 _MOST_RATIO = 100
 _UNPACKED_BYTES = 80 * 1024 * 1024
+# The most processor time: an export of many small entries is read within a tenth of it.
+_LEAST_SECONDS = 20
+_SECONDS_PER_MEGABYTE = 30
 # An export of another tool is recognized by then.
 _MOST_STRANGE = 10_000
 
@@ -99,11 +102,23 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
     packed = sum(file.stat().st_size for file in {part.path for part in selected})
     reader = _ExportReader(export, progress, sum(part.size for part in selected), packed)
     for part in selected:
-        yield from limit_time(reader.part(part), path.name, packed)
+        yield from _limit_time(reader.part(part), path.name, packed)
         if reader.is_too_large:
             break
     if reader.strange and not reader.known:
         raise build_source_error(f"is not the {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
+
+
+def _limit_time(readings: Readings, name: str, packed: int) -> Readings:
+    """Yield the readings of a part; raise InvalidField if that takes more processor time than for any such export."""
+    seconds = _LEAST_SECONDS + _SECONDS_PER_MEGABYTE * packed / 1e6
+    spent, began = 0.0, time.thread_time()
+    for reading in readings:
+        spent += time.thread_time() - began
+        if spent > seconds:
+            raise build_source_error(f"{name} takes more than {seconds:.0f} s to read, so it is no export")
+        yield reading
+        began = time.thread_time()
 
 
 class _ExportReader:
@@ -116,6 +131,7 @@ class _ExportReader:
         self._most = max(_UNPACKED_BYTES, _MOST_RATIO * packed)
         self._unpacked = 0
         self._done = 0
+        self.is_too_large = False
         self.known = 0
         self.strange = 0
         self.problem = ""
@@ -157,13 +173,9 @@ class _ExportReader:
         self.known += len(readings)
         yield from readings
 
-    @property
-    def is_too_large(self) -> bool:
-        """Return whether the export unpacks to more than any tool writes."""
-        return self._unpacked > self._most
-
     def _advance(self, read: int) -> None:
         self._unpacked += read
+        self.is_too_large = self._unpacked > self._most
         if self.is_too_large:
             raise build_source_error(f"unpacks to more than {_MOST_RATIO} times its size")
         self._done += read
@@ -178,10 +190,8 @@ class _Source:
 
     def read(self, size: int) -> bytes:
         """Return the next bytes."""
-        try:
+        with _report_as("cannot be unpacked"):
             return self._stream.read(size)
-        except _UNREADABLE as error:
-            raise build_source_error("cannot be unpacked") from error
 
 
 @contextmanager
@@ -189,23 +199,25 @@ def _open(part: Part) -> Iterator[_Source]:
     if part.member is None:
         with open_source(part.path) as file:
             yield _Source(file)
-    else:
-        with _archive(part.path) as archive, _member(archive, part.member) as stream:
+        return
+    with _open_archive(part.path) as archive:
+        with _report_as("is encrypted or damaged"):
+            member = archive.open(part.member)
+        with member as stream:
             yield _Source(stream)
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
-    try:
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    with _report_as("is not a readable .zip"):
         return zipfile.ZipFile(path)
-    except _UNREADABLE as error:
-        raise build_source_error("is not a readable .zip") from error
 
 
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
+@contextmanager
+def _report_as(problem: str) -> Iterator[None]:
     try:
-        return archive.open(member)
+        yield
     except _UNREADABLE as error:
-        raise build_source_error("is encrypted or damaged") from error
+        raise build_source_error(problem) from error
 
 
 def _parts(path: Path) -> Iterator[Part | Skipped]:
@@ -239,22 +251,17 @@ def _parts_of_file(path: Path, name: str, *, within: bool) -> Iterator[Part]:
     if path.suffix.lower() != ".zip" and (within or not zipfile.is_zipfile(path)):
         yield Part(_part_name(name), path.stat().st_size, path)
         return
-    with _archive(path) as archive:
+    with _open_archive(path) as archive:
         members = archive.infolist()
-        _check_size(path.stat().st_size, members)
+        if len(members) > _MOST_MEMBERS:
+            raise build_source_error(f"contains more than {_MOST_MEMBERS:,} files")
+        if sum(member.compress_size for member in members) > path.stat().st_size:
+            raise build_source_error("is no valid .zip: its files overlap")
         for member in members:
             if not member.is_dir():
                 # Names are only compared and shown, never followed.
                 inner = member.filename.replace("\\", "/")
                 yield Part(_part_name(f"{name}/{inner}" if within else inner), member.file_size, path, member)
-
-
-def _check_size(size: int, members: Sequence[zipfile.ZipInfo]) -> None:
-    """Refuse an archive with more members than any export, or whose members share their bytes."""
-    if len(members) > _MOST_MEMBERS:
-        raise build_source_error(f"contains more than {_MOST_MEMBERS:,} files")
-    if sum(member.compress_size for member in members) > size:
-        raise build_source_error("is no valid .zip: its files overlap")
 
 
 def _part_name(name: str) -> str:
@@ -284,10 +291,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An attachment of a conversation: a document, a note, a summary.
-
-    The title is a name, or empty.
-    """
+    """An attachment of a conversation: a document, a note, a summary. The title is a name, or empty."""
 
     kind: Kind
     title: str
@@ -350,14 +354,10 @@ def _drafts(conversation: Conversation, exchanges: Iterable[_Exchange]) -> Itera
 def _details(conversation: Conversation, extra: Extra) -> dict[str, str]:
     if extra.kind is Kind.DOCUMENT:
         return {"title": extra.title} if extra.title else {}
-    if (
-        extra.kind is not Kind.EPISODE
-        or conversation.began is None
-        or conversation.ended is None
-        or conversation.ended < conversation.began
-    ):
-        return {}
-    return {"started_at": conversation.began, "ended_at": conversation.ended}
+    began, ended = conversation.began, conversation.ended
+    if extra.kind is Kind.EPISODE and began is not None and ended is not None and began <= ended:
+        return {"started_at": began, "ended_at": ended}
+    return {}
 
 
 def _pair_turns(turns: Iterable[Turn]) -> Iterator[_Exchange]:

@@ -212,7 +212,7 @@ class Item:
 
     key: str
     digest: str
-    drafts: tuple[Draft, ...]
+    drafts: tuple[Draft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

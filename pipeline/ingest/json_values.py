@@ -158,21 +158,16 @@ class _Text:
 
     def value(self, limit: int) -> bytes | SkippedValue:
         """Skip a value and return it; one that is too large or too deep is not returned."""
-        content = _Kept(limit)
-        first = self.peek()
+        content, first = _Kept(limit), self.peek()
         if first is None:
             raise build_source_error(_CUT)
-        if first in _OPENING:
-            self._read_nested(content, in_text=False)
-        elif first == _QUOTE:
-            self.at += 1
-            content.add(b'"')
-            self._read_nested(content, in_text=True)
+        if first == _QUOTE or first in _OPENING:
+            self._skip_nested(content)
         else:
-            self._scalar(content)
+            self._skip_scalar(content)
         return content.take_value()
 
-    def _scalar(self, content: "_Kept") -> None:
+    def _skip_scalar(self, content: "_Kept") -> None:
         while match := _SCALAR.match(self._window, self.at):
             self.at = match.end()
             content.add(match[0])
@@ -183,25 +178,21 @@ class _Text:
             content.add(self._window[self.at : self.at + 1])
             self.at += 1
 
-    def _read_nested(self, content: "_Kept", *, in_text: bool) -> None:
-        depth, ended = 0, False
-        while not ended:
-            start = self.at
-            depth, in_text, ended = self._through(depth, in_text, content)
-            content.add(self._window[start : self.at])
-            if not ended and not self._more():
-                raise build_source_error(_CUT)
-
-    def _through(self, depth: int, in_text: bool, content: "_Kept") -> tuple[int, bool, bool]:
-        """Advance to the end of the value or of the window; return the depth, whether in a text, and whether it is
-        complete.
-        """
-        window, end = self._window, len(self._window)
-        while True:
-            self.at = _end_of(_IN_TEXT if in_text else _PLAIN, window, self.at)
-            if self.at == end or window[self.at] == _BACKSLASH:
-                return depth, in_text, False
-            byte = window[self.at]
+    def _skip_nested(self, content: "_Kept") -> None:
+        """Advance to the end of a text, list or object; keep its bytes once for each window."""
+        start, depth, is_complete = self.at, 0, False
+        in_text = self._window[start] == _QUOTE
+        self.at += in_text
+        while not is_complete:
+            self.at = _end_of(_IN_TEXT if in_text else _PLAIN, self._window, self.at)
+            byte = self._window[self.at] if self.at < len(self._window) else _BACKSLASH
+            if byte == _BACKSLASH:
+                # The window ends, perhaps within an escape sequence.
+                content.add(self._window[start : self.at])
+                if not self._more():
+                    raise build_source_error(_CUT)
+                start = self.at
+                continue
             self.at += 1
             if byte == _QUOTE:
                 in_text = not in_text
@@ -210,8 +201,8 @@ class _Text:
                 content.note_opening(depth)
             else:
                 depth -= 1
-            if depth <= 0 and not in_text:
-                return depth, in_text, True
+            is_complete = depth <= 0 and not in_text
+        content.add(self._window[start : self.at])
 
     def _more(self) -> bool:
         chunk = self._stream.read(CHUNK_BYTES)

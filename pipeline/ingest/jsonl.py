@@ -19,7 +19,7 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.ingest.fields import (
@@ -53,7 +53,7 @@ from pipeline.records import (
 from pipeline.text.normalize import normalize_json
 from pipeline.text.redaction import redact_json
 from pipeline.write.fact_placement import fact_key
-from pipeline.write.fields import Moment, check_details, check_metadata, check_tag, resolve_scope
+from pipeline.write.fields import Moment, check_details, check_finite, check_metadata, check_tag, resolve_scope
 from pipeline.write.prepare import check_branch
 
 VERSION = "jsonl 1"
@@ -71,17 +71,9 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that is no longer valid"}
 
 
-def _finite(value: dict[str, Any]) -> dict[str, Any]:
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError as error:
-        raise PydanticCustomError("not_finite", "must contain only finite numbers") from error
-    return value
-
-
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS)]
 _Tag = Annotated[str, AfterValidator(check_tag)]
-_Object = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
+_Object = Annotated[dict[str, JsonValue], AfterValidator(check_finite)]
 
 
 class _Shape(BaseModel):

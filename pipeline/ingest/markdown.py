@@ -52,6 +52,8 @@ STEP = " › "
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+_RST_UNDERLINE = re.compile(r"(([=\-~^\"'#*+`:.])\2{2,})\s*$")
+_LETTER = re.compile(r"[^\W_]")
 # Lines that an underline does not turn into a heading: lists, quotes, tables, indented code.
 _NO_PARAGRAPH = re.compile(r" {4}|\t| {0,3}(?:[-*+>|]|\d+[.)])(?:\s|\||$)| {0,3}\|")
 
@@ -173,11 +175,11 @@ def _title(front: FrontMatter, sections: list[DocumentSection], key: str) -> str
     return name_of(front.title) or name_of(only) or name_of(Path(key).stem) or key[:100]
 
 
-def split_sections(text: str) -> Iterator[DocumentSection]:
-    """Yield the non-empty sections in order."""
+def split_sections(text: str, *, is_rst: bool = False) -> Iterator[DocumentSection]:
+    """Yield the non-empty sections of Markdown or reStructuredText in order."""
     headings: list[tuple[int, str]] = []
     lines: list[str] = []
-    for line, heading in _lines(text):
+    for line, heading in _lines(text, is_rst=is_rst):
         if heading is None:
             lines.append(line)
             continue
@@ -195,23 +197,28 @@ def _section(headings: list[tuple[int, str]], lines: list[str]) -> Iterator[Docu
         yield DocumentSection(path, headings[0][0] if headings else 0, text)
 
 
-def _lines(text: str) -> Iterator[tuple[str, tuple[int, str] | None]]:
+def _lines(text: str, *, is_rst: bool) -> Iterator[tuple[str, tuple[int, str] | None]]:
     """Yield every line, and for a heading its level and name; a line in a code block is never a heading."""
     fence = ""
+    # The signs of underlines by level; in reStructuredText, the first one that is used underlines the first level.
+    signs = "" if is_rst else "=-"
+    pattern = _RST_UNDERLINE if is_rst else _UNDERLINE
     # The only line of a paragraph so far: an underline makes it a heading.
     alone: str | None = None
     fresh = True
     for line in text.splitlines():
-        underline = None if alone is None else _UNDERLINE.match(line)
+        underline = None if alone is None else pattern.match(line)
         if underline is not None and alone is not None:
-            yield alone, (1 if underline[1][0] == "=" else 2, alone.strip())
+            signs += "" if underline[1][0] in signs else underline[1][0]
+            yield alone, (signs.index(underline[1][0]) + 1, alone.strip())
             alone, fresh = None, True
             continue
         if alone is not None:
             yield alone, None
             alone = None
         fence, heading = _state(fence, line)
-        plain = not fence and heading is None and bool(line.strip()) and not _NO_PARAGRAPH.match(line)
+        is_text = _LETTER.search(line) if is_rst else line.strip() and not _NO_PARAGRAPH.match(line)
+        plain = not fence and heading is None and bool(is_text)
         if plain and fresh:
             alone = line
         else:

@@ -8,17 +8,14 @@ import hashlib
 import json
 import os
 import re
-import subprocess
-import sys
-import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from config.limited_process import LimitedProcess
 from pipeline.errors import FieldError, InvalidField
 from pipeline.extras import require_extra
 from pipeline.ingest.fields import Item, Known, Progress, Readings, Skipped, Unchanged, split_text
@@ -27,7 +24,7 @@ from pipeline.times import utc_text
 
 # Increased when the memories of files improve, so that known files are read again.
 VERSION = b"pdf 1\0"
-PROGRAM = Path(__file__).resolve().with_name("pdf_pages.py")
+COMMAND = ("-m", "pipeline.ingest.pdf_pages")
 MAX_FILE_BYTES = 100 * 1024 * 1024
 
 
@@ -61,15 +58,15 @@ _MADE_BY = re.compile(
 )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Document:
     """The content of a file: its title, the texts of its pages by number, and missing parts."""
 
-    title: str | None = None
-    pages: dict[int, str] = field(default_factory=dict)
-    unread: list[int] = field(default_factory=list)
-    end: str | None = None
-    refused: str | None = None
+    title: str | None
+    pages: dict[int, str]
+    unread: list[int]
+    end: str | None
+    refused: str | None
 
 
 def read_pdf(path: Path, known: Known, progress: Progress, limits: PdfLimits = PdfLimits()) -> Readings:
@@ -132,64 +129,31 @@ def _readings(file: Path, key: str, known: Known, limits: PdfLimits) -> Readings
 
 
 def _digest(file: Path) -> str:
-    digest = hashlib.sha256(VERSION)
     with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, lambda: hashlib.sha256(VERSION)).hexdigest()
 
 
 def _read(file: Path, limits: PdfLimits) -> _Document:
-    """Read a file in a separate process."""
+    """Read a file in a separate process; without its last line, the process was killed."""
     bounds = (limits.seconds, limits.memory, limits.pages, limits.chars)
-    process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-        [sys.executable, "-I", str(PROGRAM), str(file.resolve()), *map(str, bounds)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    document, late = _Document(), threading.Event()
-
-    def stop() -> None:
-        late.set()
-        process.kill()
-
-    # The process limits its processor time; this limits waiting.
-    watch = threading.Timer(limits.seconds, stop)
-    watch.start()
+    process = LimitedProcess(*COMMAND, str(file.resolve()), *map(str, bounds))
     try:
-        with process.stdout as lines:
-            is_whole = _note_all(document, lines)
-        if process.wait() != 0 or not is_whole:
-            document.refused = f"takes longer than {limits.seconds} s" if late.is_set() else "too damaged to read"
+        process.send(b"")
+        # The process limits its processor time; this limits waiting.
+        lines = process.receive(lambda output: [json.loads(line) for line in output], limits.seconds)
+    except ValueError:
+        lines = []
     finally:
-        watch.cancel()
-        process.kill()
-        process.wait()
-    return document
-
-
-def _note_all(document: _Document, lines: Iterable[bytes]) -> bool:
-    """Collect a reader's output, and return whether it is complete: a killed reader may stop within a line."""
-    for line in lines:
-        try:
-            fields = json.loads(line)
-        except ValueError:
-            return False
-        _note(document, fields)
-    return True
-
-
-def _note(document: _Document, fields: dict[str, Any]) -> None:
-    if "page" in fields:
-        document.pages[fields["page"]] = fields["text"]
-    elif "unread" in fields:
-        document.unread.append(fields["unread"])
-    else:
-        for name in ("title", "end", "refused"):
-            if name in fields:
-                setattr(document, name, fields[name])
+        process.stop()
+    last = lines[-1] if lines else {}
+    killed = f"takes longer than {limits.seconds} s" if process.is_late else "too damaged to read"
+    return _Document(
+        title=next((line["title"] for line in lines if "title" in line), None),
+        pages={line["page"]: line["text"] for line in lines if "page" in line},
+        unread=[line["unread"] for line in lines if "unread" in line],
+        end=last.get("end"),
+        refused=None if "end" in last else last.get("refused", killed),
+    )
 
 
 def _drafts(document: _Document, key: str, occurred_at: str) -> Iterator[Draft]:

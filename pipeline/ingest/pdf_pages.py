@@ -1,10 +1,10 @@
 """Print the text of a PDF's pages; runs as a separate process, so that a hostile file ends only this process.
 
-    python -I pdf_pages.py FILE SECONDS BYTES PAGES CHARS
+    python -I -m pipeline.ingest.pdf_pages FILE SECONDS BYTES PAGES CHARS
 
 Prints JSON lines: `{"title"}`, then `{"page", "text"}` for each page with text and `{"unread"}` for an unreadable page,
 finally `{"end"}` with the limit that ended it, null after the last page. `{"refused"}` gives the reason why there is no
-text. This file imports nothing of the project, which is not on its path.
+text.
 """
 
 import json
@@ -13,6 +13,8 @@ import struct
 import sys
 import zlib
 from typing import Any
+
+from config.operating_system import limit_memory, limit_processor_time
 
 # Exceptions of pypdf for damaged files.
 _BROKEN = (
@@ -35,23 +37,6 @@ def tell(**what: Any) -> None:
     """Print one line."""
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
-
-
-def limit(seconds: int, size: int) -> None:
-    """Limit the time and memory of this process and forbid writing, if the system supports limits."""
-    try:
-        import resource
-    except ImportError:
-        return
-    for what, most in (
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_AS, size),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        _, highest = resource.getrlimit(what)
-        allowed = most if highest == resource.RLIM_INFINITY else min(most, highest)
-        resource.setrlimit(what, (allowed, allowed))
 
 
 def pages(file: str, most_pages: int, most_chars: int) -> None:
@@ -89,7 +74,8 @@ def main() -> None:
     """Read the file from the command line within the given limits."""
     file, *limits = sys.argv[1:]
     seconds, size, most_pages, most_chars = map(int, limits)
-    limit(seconds, size)
+    limit_processor_time(seconds)
+    limit_memory(size)
     logging.disable()
     try:
         pages(file, most_pages, most_chars)

@@ -101,17 +101,15 @@ class _RowReader:
 
 
 def _reason_to_skip(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str) -> str:
-    if not text:
-        return "no text"
-    if row.get("archived") is True:
-        return "archived"
-    if metadata.get("index_artifact") is True or metadata.get("source") == "project":
-        return "an index of a project's files"
-    if row.get("type") == "fact_atom" or metadata.get("extracted") is True:
-        return "extracted from another memory"
-    if metadata.get("draft") is True:
-        return "a lesson without a text"
-    return ""
+    is_index = metadata.get("index_artifact") is True or metadata.get("source") == "project"
+    reasons = {
+        "no text": not text,
+        "archived": row.get("archived") is True,
+        "an index of a project's files": is_index,
+        "extracted from another memory": row.get("type") == "fact_atom" or metadata.get("extracted") is True,
+        "a lesson without a text": metadata.get("draft") is True,
+    }
+    return next((reason for reason, applies in reasons.items() if applies), "")
 
 
 def _drafts(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str, workspace: str) -> Iterable[Draft]:
@@ -149,23 +147,20 @@ def _kind_and_details(
     return kind, {name: value for name, value in checked.items() if value is not None}
 
 
-def _fields(kind: Kind, metadata: Mapping[str, Any], text: str) -> dict[str, Any]:
-    if kind is Kind.QA:
-        return {"question": metadata.get("query"), "answer": text}
-    if kind is Kind.MILESTONE:
-        return {"chain": metadata.get("chain_name")}
-    if kind is Kind.CODE:
-        return {"language": metadata.get("language")}
-    if kind is not Kind.GOAL:
-        return {}
-    percent = metadata.get("goal_progress")
-    progress = percent / 100 if isinstance(percent, int | float) and 0 <= percent <= 100 else None
-    status = metadata.get("goal_status")
-    return {
+def _fields(kind: Kind, metadata: Mapping[str, Any], text: str) -> Mapping[str, Any]:
+    percent, status = metadata.get("goal_progress"), metadata.get("goal_status")
+    goal = {
         "status": _STATUSES.get(status) if isinstance(status, str) else None,
-        "progress": progress,
+        "progress": percent / 100 if isinstance(percent, int | float) and 0 <= percent <= 100 else None,
         "due_at": time_of(metadata.get("due_at")),
     }
+    fields: Mapping[Kind, Mapping[str, Any]] = {
+        Kind.QA: {"question": metadata.get("query"), "answer": text},
+        Kind.MILESTONE: {"chain": metadata.get("chain_name")},
+        Kind.CODE: {"language": metadata.get("language")},
+        Kind.GOAL: goal,
+    }
+    return fields.get(kind, {})
 
 
 def _fact_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from config.settings import Settings
@@ -33,7 +32,13 @@ class SessionFolders:
     ) -> None:
         self._settings = settings
         self._open_workspace = workspace
-        self._project = None if project is None else _find_project(project, settings)
+        self._project = None if project is None else project_of_folder(project)
+        # The workspace of the project, if no other folder shares it.
+        self._project_workspace: str | None = None
+        if project is not None:
+            choice = choose_workspace(project.absolute(), settings, explicit=None, environment=None)
+            is_own = choice.identity is not None and choice.workspace == choice.identity.id
+            self._project_workspace = choice.workspace if is_own else None
         self._to_write = to_write
         self._known: dict[str, tuple[Workspace | None, str]] = {}
 
@@ -55,7 +60,10 @@ class SessionFolders:
         if identity is not None and identity.rule == "path" and not _is_folder(folder):
             # A folder that is gone was a project of its own: its sessions must not mix with those of other folders.
             workspace_id = identity.id
-        if self._project is not None and not self._project.contains(folder, workspace_id):
+        is_of_project = workspace_id == self._project_workspace or (
+            self._project and folder.is_relative_to(self._project)
+        )
+        if self._project is not None and not is_of_project:
             return None, OTHER_PROJECT
         workspace = self._open_workspace(workspace_id)
         reason = find_refusal(workspace)
@@ -65,24 +73,6 @@ class SessionFolders:
             with suppress(OSError):
                 note_claim(self._settings, identity, to_write=True)
         return workspace, ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Project:
-    """A project: its folder, and its workspace if no other folder shares it."""
-
-    folder: Path
-    workspace: str | None
-
-    def contains(self, folder: Path, workspace_id: str) -> bool:
-        """Return whether a folder belongs to the project."""
-        return workspace_id == self.workspace or folder.is_relative_to(self.folder)
-
-
-def _find_project(path: Path, settings: Settings) -> _Project:
-    choice = choose_workspace(path.absolute(), settings, explicit=None, environment=None)
-    is_shared = choice.identity is None or choice.workspace != choice.identity.id
-    return _Project(project_of_folder(path), None if is_shared else choice.workspace)
 
 
 def _is_folder(folder: Path) -> bool:

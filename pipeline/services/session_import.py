@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
@@ -186,7 +187,7 @@ class SessionImport:
         size = sum(task.file.size for task in tasks)
         is_silent = self._options.dry_run or self._options.is_update
         recorder = None if is_silent else ProgressRecorder(self._transcripts, len(tasks), size)
-        report = _Reporter(recorder, on_progress, self.summary)
+        report = partial(self._report, recorder, on_progress)
         readings: dict[ReadTask, _FileReading] = {}
         flushed_at = time.monotonic()
         for task, item in read_transcripts(tasks, in_worker=self._options.is_update):
@@ -334,6 +335,20 @@ class SessionImport:
             self._ended_sessions.add(key)
             summary.sessions += 1
 
+    def _report(self, recorder: ProgressRecorder | None, on_progress: OnProgress, *, ended: bool = False) -> None:
+        """Report to the caller how far the import is, and record it for other processes."""
+        if recorder is None:
+            return
+        agents = self.summary.agents
+        changes: dict[str, Any] = {
+            "files": sum(agent.files for agent in agents.values()),
+            "bytes": self.summary.bytes,
+            "sessions": sum(agent.sessions for agent in agents.values()),
+            "turns": sum(agent.turns for agent in agents.values()),
+            "agents": {name: agent.sessions for name, agent in agents.items() if agent.sessions},
+        }
+        on_progress(recorder.update(**changes, **({"ended_at": time.time()} if ended else {})))
+
     def _preview(self, agent: str, part: PreparedPart, workspace: Workspace) -> None:
         """Count a part that would be stored, and keep the first lines of its session."""
         summary, key = self.summary.agents[agent], (agent, part.session.id)
@@ -351,29 +366,6 @@ class SessionImport:
                 self._previews[key] = SessionPreview(
                     head.agent, head.id, workspace.id, head.started_at, part.name, lines
                 )
-
-
-class _Reporter:
-    """Report the progress of an import to its caller, and record it for other processes."""
-
-    def __init__(self, recorder: ProgressRecorder | None, on_progress: OnProgress, summary: ImportSummary) -> None:
-        self._recorder = recorder
-        self._on_progress = on_progress
-        self._summary = summary
-
-    def __call__(self, *, ended: bool = False) -> None:
-        """Report how far the import is."""
-        if self._recorder is None:
-            return
-        agents = self._summary.agents
-        changes: dict[str, Any] = {
-            "files": sum(agent.files for agent in agents.values()),
-            "bytes": self._summary.bytes,
-            "sessions": sum(agent.sessions for agent in agents.values()),
-            "turns": sum(agent.turns for agent in agents.values()),
-            "agents": {name: agent.sessions for name, agent in agents.items() if agent.sessions},
-        }
-        self._on_progress(self._recorder.update(**changes, **({"ended_at": time.time()} if ended else {})))
 
 
 def import_sessions(

@@ -1,6 +1,7 @@
 """Store what a session's host recorded since the last reading, each message in the workspace of its folder."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -56,7 +57,7 @@ class SessionIntake:
         self._usual = usual
         self._reported: LruCache[str, bool] = LruCache(MOST_REPORTED)
         # Sessions whose file was read: a prompt waits for no reading of it.
-        self._begun: set[str] = set()
+        self._begun: LruCache[str, bool] = LruCache(MOST_BEGUN)
         # Sessions whose last turn ended, and was read.
         self._ended: LruCache[str, bool] = LruCache(MOST_BEGUN)
 
@@ -74,20 +75,17 @@ class SessionIntake:
         self, workspace: Workspace, session: AgentSession, source: SessionSource, is_incognito: Callable[[str], bool]
     ) -> None:
         """Make a session incognito if it continues one in which nothing may be saved."""
-        if session.id is None or session.id in self._begun or source.file is None:
+        if session.id is None or self._begun.peek(session.id) or source.file is None:
             return
-        try:
-            is_silent = self._continues_silence(session.id, source, is_incognito)
-        except UnreadableTranscript:
-            # Reading its messages reports it.
-            return
-        if is_silent:
-            begin_incognito(workspace, session.id)
+        # Reading its messages reports a file that cannot be read.
+        with suppress(UnreadableTranscript):
+            if self._continues_silence(session.id, source, is_incognito):
+                begin_incognito(workspace, session.id)
 
     def _continues_silence(self, session_id: str, source: SessionSource, is_incognito: Callable[[str], bool]) -> bool:
         """Return whether a file that was never read begins as a copy of a session in which nothing may be saved."""
         if self._find_mark(source) is not None:
-            self._note_begun(session_id)
+            self._begun.put(session_id, True)
             return False
         parts = list(source.read(None))
         said = [(entry, part.session) for part in parts for entry in part.entries if isinstance(entry, Said)]
@@ -106,11 +104,6 @@ class SessionIntake:
 
     def _find_mark(self, source: SessionSource) -> str | None:
         return None if source.file is None else self._transcripts.find_mark(_name_file(source.file))
-
-    def _note_begun(self, session_id: str) -> None:
-        if len(self._begun) >= MOST_BEGUN:
-            self._begun.clear()
-        self._begun.add(session_id)
 
     def take(
         self, workspace: Workspace, session: AgentSession, source: SessionSource, is_silent: Callable[[Workspace], bool]

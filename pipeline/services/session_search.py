@@ -43,16 +43,14 @@ def search_sessions(
     only_current = only_normal or relevant_only
     query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session, only_normal, only_current)
     context, now = contexts.get(workspace), datetime.now(UTC)
-    try:
-        return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
-    except IndexUnavailable as error:
-        first = error
-    try:
-        # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
-        return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
-    except IndexUnavailable:
-        request_turn_repair(workspace, first)
-        return []
+    # The segment may be replaced between our snapshot and its opening; a new snapshot names the new one.
+    for attempt in (1, 2):
+        try:
+            return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
+        except IndexUnavailable as error:
+            if attempt == 2:
+                request_turn_repair(workspace, error)
+    return []
 
 
 def find_sessions_beside(
@@ -62,9 +60,10 @@ def find_sessions_beside(
 
     There are none for a query with a filter, which selects memories, and none after the deadline of the query.
     """
-    if not (workspace.exists and query.text and _is_unfiltered(query.filter)) or answer.took_ms > query.budget_ms:
-        return []
     viewer = query.filter.viewer
+    is_unfiltered = query.filter == Filter(viewer=viewer, current=query.filter.current)
+    if not (workspace.exists and query.text and is_unfiltered) or answer.took_ms > query.budget_ms:
+        return []
     found = search_sessions(
         workspace,
         contexts,
@@ -104,10 +103,6 @@ def make_turns_searchable(workspace: Workspace) -> None:
         shared = shared_turn_segments(workspace.paths, open_storage(settings))
         indexes.rebuild_segment(database, workspace.paths.turn_segments, shared, TURNS)
         indexes.request_vectors(database)
-
-
-def _is_unfiltered(criteria: Filter) -> bool:
-    return criteria == Filter(viewer=criteria.viewer, current=criteria.current)
 
 
 def _is_said(session: SessionHit, turn: object, words: frozenset[str]) -> bool:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from sqlite3 import Connection
 
+from pipeline.ingest.fields import Item
 from pipeline.ingest.moved_sections import follow_moved_sections
-from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_of
+from pipeline.records import Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, index_state, ingested, memories
 from pipeline.store.ingested import KnownItem, Link, SourceSummary
-from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write.accept import (
@@ -40,22 +40,6 @@ class ItemOutcome(StrEnum):
     REPLACED = "replaced"
     UNCHANGED = "unchanged"
     REJECTED = "rejected"
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedItem:
-    """An item of a source: its key, the digest of its content, and its memories."""
-
-    key: str
-    digest: str
-    drafts: tuple[Draft, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _PreparedItem:
-    key: str
-    digest: str
-    prepared: tuple[Prepared, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +97,15 @@ def list_items(workspace: Workspace, source: str, limit: int, after: int | None)
         return page_of(ingested.items(db, source, limit + 1, after), limit, lambda item: item.seq)
 
 
-def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]) -> SourceUpdate:
+def take_items(workspace: Workspace, source: str, offered: Sequence[Item]) -> SourceUpdate:
     """Update the memories of a source from some of its items; raise InvalidField for an invalid item."""
     # Prepare first: invalid items must not create a workspace.
-    items, policy = [_prepare_item(number, item) for number, item in enumerate(offered)], workspace.write_policy()
+    items = [(item, _prepare_drafts(number, item)) for number, item in enumerate(offered)]
+    policy = workspace.write_policy()
     with workspace.create().write() as db:
-        names = [name_of(text.memory) for item in items for text in item.prepared]
+        names = [name_of(text.memory) for _, texts in items for text in texts]
         update = _Update(db, policy, utc_now(), ingested.find_purged(db, names), ingested.find_known(db, names))
-        taken = tuple(_take_item(update, source, item) for item in items)
+        taken = tuple(_take_item(update, source, item, texts) for item, texts in items)
         log_and_enqueue(db, update.effects)
         if update.refreshed:
             changes.append(db, changes.EDIT, [memory.id for memory in update.refreshed])
@@ -151,11 +136,6 @@ def forget_items(workspace: Workspace, source: str, keys: Sequence[str], created
     return ForgottenItems(tuple(gone), archived, moved)
 
 
-def holds_secret(key: str) -> bool:
-    """Return whether the key of an item contains a secret: keys are compared, so they cannot be redacted."""
-    return redact(key).text != key
-
-
 def name_of(memory: Memory) -> str:
     """Return the name of a text in its scope; the name of a fact includes its start time."""
     scope = "" if memory.scope == Scope() else f"{memory.scope.kind}:{memory.scope.id or ''}"
@@ -163,23 +143,22 @@ def name_of(memory: Memory) -> str:
     return ingested.NAME_SEPARATOR.join([memory.content_hash, *apart])
 
 
-def _prepare_item(number: int, item: OfferedItem) -> _PreparedItem:
-    prepared = (prepare(draft, f"items.{number}.memories.{index}.") for index, draft in enumerate(item.drafts))
-    return _PreparedItem(item.key, item.digest, tuple(prepared))
+def _prepare_drafts(number: int, item: Item) -> list[Prepared]:
+    return [prepare(draft, f"items.{number}.memories.{index}.") for index, draft in enumerate(item.drafts)]
 
 
-def _take_item(update: _Update, source: str, item: _PreparedItem) -> TakenItem:
+def _take_item(update: _Update, source: str, item: Item, texts: Sequence[Prepared]) -> TakenItem:
     known = ingested.find(update.db, source, item.key)
     if known is not None and known.digest == item.digest and not ingested.is_hidden_by_another(update.db, known.seq):
         return TakenItem(item.key, ItemOutcome.UNCHANGED)
-    silent = [is_incognito(update.db, text.memory, update.policy) for text in item.prepared]
+    silent = [is_incognito(update.db, text.memory, update.policy) for text in texts]
     if update.policy.incognito or (silent and all(silent)):
         # Do not even store the name of the item.
-        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(text, INCOGNITO) for text in item.prepared))
+        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(text, INCOGNITO) for text in texts))
     item_seq = ingested.put(update.db, source, item.key, item.digest, update.at)
     receipts: list[Receipt] = []
     repeated: dict[str, Receipt] = {}
-    for text in item.prepared:
+    for text in texts:
         name = name_of(text.memory)
         receipts.append(
             _repeat_receipt(repeated[name]) if name in repeated else _take_text(update, item_seq, text, name)
@@ -200,7 +179,11 @@ def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Rec
     if standing is None:
         return _admit(update, item_seq, item, name)
     memory, comes_back = standing
-    if comes_back and not _speaks_for_itself(update.db, memory):
+    if (
+        comes_back
+        and memory.key is None
+        and memories.find_active_text(update.db, memory.scope, memory.content_hash) is not None
+    ):
         # The same text was written meanwhile, so the write policy decides.
         return _admit(update, item_seq, item, name)
     ingested.link(update.db, item_seq, name, memory.seq)
@@ -230,10 +213,6 @@ def _find_standing(db: Connection, item_seq: int, name: str) -> tuple[Memory, bo
         if Link(memory.seq, memory.archived_at) in links or ingested.is_hidden_by_another(db, item_seq, memory.seq)
     ]
     return (ours[-1], True) if ours else (linked[-1], False)
-
-
-def _speaks_for_itself(db: Connection, memory: Memory) -> bool:
-    return memory.key is not None or memories.find_active_text(db, memory.scope, memory.content_hash) is None
 
 
 def _admit(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt:

@@ -137,17 +137,8 @@ def _match_line(line: str, expected: str) -> list[str] | None:
     """Return the arguments in a line that was made of a template's line, None for another line."""
     if line == expected:
         return [] if not _PLACEHOLDER.search(line) else None
-    marks = list(_PLACEHOLDER.finditer(expected))
-    if not marks:
-        return None
-    return _fill(line, list(_list_texts(expected, marks)), [mark[0] for mark in marks])
-
-
-def _list_texts(expected: str, marks: Sequence[re.Match[str]]) -> Iterator[str]:
-    """Yield the texts before, between and after the placeholders."""
-    ends = [0, *(mark.end() for mark in marks)]
-    for end, start in zip(ends, [*(mark.start() for mark in marks), len(expected)], strict=True):
-        yield expected[end:start]
+    marks = _PLACEHOLDER.findall(expected)
+    return _fill(line, _PLACEHOLDER.split(expected), marks) if marks else None
 
 
 def _fill(line: str, texts: list[str], marks: list[str]) -> list[str] | None:

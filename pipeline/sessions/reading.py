@@ -6,18 +6,23 @@ A file that takes too long or too much memory ends only the process that reads i
 import os
 import pickle
 import queue
-import subprocess
+import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import IO
 
+from config.limited_process import LimitedProcess
+from config.operating_system import POSIX, limit_memory
+from config.process import stop_with_parent
 from pipeline.sessions.prepare import PartPreparer, PreparedPart
 from pipeline.transcripts.reader import TranscriptFile
 from pipeline.transcripts.readers import load_reader
+from pipeline.transcripts.zstd import MOST_BYTES
 
-PROGRAM = "pipeline.sessions.reading_process"
+PROGRAM = "from pipeline.sessions.reading import serve; serve()"
 # Parts that wait to be stored. A part has a bounded size, and so has the memory of an import.
 MOST_WAITING = 16
 # Fewer bytes are read in this process: a child takes half a second to start.
@@ -98,7 +103,7 @@ class _Pool:
         self._stopped = threading.Event()
         for task in tasks:
             self._tasks.put(task)
-        self._children = [_Child() for _ in range(children)]
+        self._children = [LimitedProcess("-c", PROGRAM, str(MEMORY_BYTES)) for _ in range(children)]
         self._threads = [threading.Thread(target=self._read, args=(child,), daemon=True) for child in self._children]
         for thread in self._threads:
             thread.start()
@@ -118,13 +123,13 @@ class _Pool:
         for thread in self._threads:
             thread.join()
 
-    def _read(self, child: "_Child") -> None:
+    def _read(self, process: LimitedProcess) -> None:
         while not self._stopped.is_set():
             try:
                 task = self._tasks.get_nowait()
             except queue.Empty:
                 return
-            for item in child.read(task):
+            for item in read_in_process(process, task):
                 self._put((task, item))
 
     def _put(self, item: ReadItem) -> None:
@@ -134,67 +139,48 @@ class _Pool:
                 return
 
 
-class _Child:
-    """A process that reads one file after another. It is started anew after a file that ended it."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def read(self, task: ReadTask) -> Iterator[PreparedPart | FileEnd]:
-        """Yield the prepared parts of a file, and its end."""
-        try:
-            process = self._process = self._process or _start_child()
-        except OSError as error:
-            yield FileEnd(error.strerror or ENDED)
-            return
-        assert process.stdin is not None
-        late = threading.Event()
-        with suppress(OSError):
-            pickle.dump(task, process.stdin)
-            process.stdin.flush()
-        while (item := _receive(process, late)) is not None:
-            yield item
-            if isinstance(item, FileEnd):
-                if item.is_harmful:
-                    self.stop()
-                return
-        self.stop()
-        yield FileEnd(TOO_LONG if late.is_set() else ENDED, is_harmful=True)
-
-    def stop(self) -> None:
-        """Stop the process."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in filter(None, (process.stdin, process.stdout)):
-                with suppress(OSError):
-                    pipe.close()
-
-
-def _start_child() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-I", "-m", PROGRAM, str(MEMORY_BYTES)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def _receive(process: "subprocess.Popen[bytes]", late: threading.Event) -> PreparedPart | FileEnd | None:
-    """Return the next item of a process; None if it ended, or was killed because it took too long."""
-    assert process.stdout is not None
-    watch = threading.Timer(PART_S, _kill, (process, late))
-    watch.start()
+def read_in_process(process: LimitedProcess, task: ReadTask) -> Iterator[PreparedPart | FileEnd]:
+    """Yield the prepared parts of a file, and its end; the process is started anew after a file that ended it."""
     try:
-        item: PreparedPart | FileEnd = pickle.load(process.stdout)  # noqa: S301 - from our own process
+        process.send(pickle.dumps(task))
+    except OSError as error:
+        yield FileEnd(error.strerror or ENDED)
+        return
+    while (item := process.receive(_load, PART_S)) is not None:
+        yield item
+        if isinstance(item, FileEnd):
+            if item.is_harmful:
+                process.stop()
+            return
+    process.stop()
+    yield FileEnd(TOO_LONG if process.is_late else ENDED, is_harmful=True)
+
+
+def _load(output: IO[bytes]) -> PreparedPart | FileEnd | None:
+    """Return the next item of a process; None if it ended, or was killed because it took too long."""
+    try:
+        item: PreparedPart | FileEnd = pickle.load(output)  # noqa: S301 - from our own process
     except (EOFError, pickle.UnpicklingError, OSError, ValueError):
         return None
-    finally:
-        watch.cancel()
     return item
 
 
-def _kill(process: "subprocess.Popen[bytes]", late: threading.Event) -> None:
-    late.set()
-    process.kill()
+def serve() -> None:
+    """Read files for another process until there is none; the first argument is the most memory of this process."""
+    # Of a compressed session, a reader writes a decompressed copy.
+    limit_memory(int(sys.argv[1]), MOST_BYTES)
+    if POSIX:
+        # The importing process decides what an interruption means.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        stop_with_parent()
+    # No library may write between the items.
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    while True:
+        try:
+            task = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own process
+        except EOFError:
+            return
+        for item in read_file(task):
+            pickle.dump(item, output)
+            output.flush()

@@ -2,21 +2,29 @@
 
 import hashlib
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
+from pipeline.errors import InvalidField
+from pipeline.identity.git import Git
+from pipeline.identity.repository import (
+    Repository,
+    UnreadableFile,
+    exists,
+    open_repository,
+    read_start,
+    root_of_folder,
+)
 from pipeline.store.turns import Role
 from pipeline.times import utc_text
 from pipeline.transcripts.documents import describe_file, list_folder
-from pipeline.transcripts.fields import as_list, as_mapping, as_text
-from pipeline.transcripts.log_lines import LONGEST_LINE, Line, format_mark, iterate_lines, parse_mark
-from pipeline.transcripts.log_reader import PART_BYTES, SETTLED_S, LogReader
+from pipeline.transcripts.fields import as_text
+from pipeline.transcripts.log_lines import LONGEST_LINE, Line, iterate_lines
+from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
-from pipeline.transcripts.repository_files import Repository, find_repository
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 _AGENT = "aider"
@@ -29,6 +37,10 @@ LONGEST_TEXT = 1 << 20
 _DEPTH = 4
 _MOST_FOLDERS = 20_000
 _OTHER_FOLDERS = frozenset({"node_modules", "venv", "__pycache__", "site-packages", "Library", "AppData"})
+
+# The first line of the log of a repository that was cloned.
+_CLONED = re.compile(rb"[^\n\t]* (\d+) \S+\tclone:")
+_FIRST_LOG_BYTES = 4096
 
 _PROMPT = "####"
 _START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
@@ -66,55 +78,41 @@ class Reader(LogReader):
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "_Chat":
         """Return the session that a reading ended in."""
-        return _Chat(_build_head(file, as_text(state.get("start"))), state)
+        chat = _Chat(_build_head(file, as_text(state.get("start"))), state)
+        chat.is_foreign = _is_older_than_clone(file, chat.head)
+        return chat
+
+    def start_session(self, file: TranscriptFile, line: Line) -> "_Chat | None":
+        """Return the session that a line starts."""
+        start = _START.fullmatch(_decode(line.text or b""))
+        if start is None:
+            return None
+        chat = self.open_session(file, {"start": start[1]})
+        chat.left_out[LeftOut.REPOSITORY] += chat.is_foreign
+        return chat
+
+    def list_lines(self, log: BinaryIO, *, is_settled: bool) -> Iterator[Line]:
+        """Yield the lines; if aider has ended, also the last one without its end."""
+        end = log.tell()
+        for line in iterate_lines(log):
+            end = line.end
+            yield line
+        log.seek(end)
+        if is_settled and (rest := log.read(LONGEST_LINE)):
+            yield Line(rest, end + len(rest))
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark; nothing of a chat that came with its repository."""
         repository = _find_repository(file.path)
-        if repository is not None and repository.tracks(file.path):
+        if repository is not None and _is_tracked(repository, file.path):
             left_out = Counter[str]({LeftOut.REPOSITORY: 1})
             yield SessionPart(SessionHead(_AGENT, file.path.stem), (), mark or "", left_out)
         else:
             yield from super().read(file, mark)
 
-    def _read_log(self, file: TranscriptFile, log: BinaryIO, text: str | None) -> Iterator[SessionPart]:
-        mark = parse_mark(log, text)
-        chat = self.open_session(file, {} if mark is None else mark.state)
-        begin = offset = 0 if mark is None else mark.offset
-        log.seek(offset)
-        is_settled = time.time() - file.modified > SETTLED_S
-        repository = _find_repository(file.path)
-        cloned_at = repository.find_clone_time() if repository else None
-        chat.is_foreign = _is_before(cloned_at, file, chat.head)
-        for line in _list_lines(log, is_settled=is_settled):
-            words = "" if line.text is None else line.text[:LONGEST_TEXT].decode("utf-8", "replace").rstrip("\r\n")
-            if start := _START.fullmatch(words):
-                chat.settle()
-                if not chat.is_empty:
-                    yield chat.part(format_mark(log, offset, chat.save()))
-                chat = self.open_session(file, {"start": start[1]})
-                chat.is_foreign = _is_before(cloned_at, file, chat.head)
-                chat.left_out[LeftOut.REPOSITORY] += chat.is_foreign
-            elif not chat.is_foreign:
-                chat.take_line(words)
-            offset = line.end
-            if chat.is_full or offset - begin >= PART_BYTES:
-                yield chat.part(format_mark(log, offset, chat.save()))
-                begin = offset
-        if is_settled:
-            chat.settle()
-        if offset > begin or not chat.is_empty:
-            yield chat.part(format_mark(log, offset, chat.save()))
 
-
-def _list_lines(log: BinaryIO, *, is_settled: bool) -> Iterator[Line]:
-    end = log.tell()
-    for line in iterate_lines(log):
-        end = line.end
-        yield line
-    log.seek(end)
-    if is_settled and (rest := log.read(LONGEST_LINE)):
-        yield Line(rest, end + len(rest))
+def _decode(line: bytes) -> str:
+    return line[:LONGEST_TEXT].decode("utf-8", "replace").rstrip("\r\n")
 
 
 def _list_repositories(home: Path) -> Iterator[Path]:
@@ -132,16 +130,35 @@ def _list_repositories(home: Path) -> Iterator[Path]:
 
 
 def _find_repository(file: Path) -> Repository | None:
-    """Return the repository around a chat; None for a file that the person named."""
-    return find_repository(file) if file.name == _HISTORY else None
+    """Return the repository around a chat; None without one, and for a file that the person named."""
+    try:
+        root = root_of_folder(file.parent) if file.name == _HISTORY else None
+        return None if root is None else open_repository(root)
+    except UnreadableFile:
+        return None
 
 
-def _is_before(cloned_at: float | None, file: TranscriptFile, head: SessionHead) -> bool:
-    """Return whether a session, or the last change of its file, is older than the clone of the repository."""
-    if cloned_at is None:
+def _is_tracked(repository: Repository, file: Path) -> bool:
+    """Return whether git tracks a file; true if git cannot tell."""
+    if not exists(repository.git_dir / "index"):
         return False
+    try:
+        return bool(Git(file.parent).list_paths("ls-files", "-z", "--", file.name)[0])
+    except InvalidField:
+        return True
+
+
+def _is_older_than_clone(file: TranscriptFile, head: SessionHead) -> bool:
+    """Return whether a session, or the last change of its file, is older than the clone of the repository."""
+    repository = _find_repository(file.path)
+    try:
+        log = b"" if repository is None else read_start(repository.common_dir / "logs/HEAD", _FIRST_LOG_BYTES)
+    except UnreadableFile:
+        return False
+    # A repository that was made on this machine has another first line.
+    cloned = _CLONED.match(log)
     started = datetime.fromisoformat(head.started_at).timestamp() if head.started_at else file.modified
-    return min(started, file.modified) < cloned_at
+    return cloned is not None and min(started, file.modified) < float(cloned[1])
 
 
 def _build_head(file: TranscriptFile, start: str) -> SessionHead:
@@ -161,36 +178,31 @@ def _build_head(file: TranscriptFile, start: str) -> SessionHead:
 class _Chat(SessionLog):
     """The entries of a session; lines of a message wait until the next line of another kind."""
 
+    # aider writes two spaces after each line of a prompt (`has_spaces`); headings in answers have none.
+    START: ClassVar[Mapping[str, Any]] = {
+        "start": "",
+        "kind": "",
+        "lines": [],
+        "number": 0,
+        "has_spaces": False,
+        "searched": {},
+    }
+
     def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
-        super().__init__(head, {})
+        super().__init__(head, state)
         # Whether the session came with the repository.
         self.is_foreign = False
-        self._start = as_text(state.get("start"))
-        self._kind = as_text(state.get("kind"))
-        self._lines = [as_text(line) for line in as_list(state.get("lines"))]
-        self._chars_waiting = sum(map(len, self._lines))
-        number = state.get("number")
-        self._number = number if isinstance(number, int) else 0
-        # aider writes two spaces after each line of a prompt; headings in answers have none.
-        self._has_spaces = state.get("has_spaces") is True
-        searched = as_mapping(state.get("searched"))
-        self._searched = {as_text(path): as_text(text) for path, text in searched.items()}
+        self._chars_waiting = sum(map(len, self.saved["lines"]))
 
-    def save(self) -> dict[str, Any]:
-        return {
-            "start": self._start,
-            "kind": self._kind,
-            "lines": self._lines,
-            "number": self._number,
-            "has_spaces": self._has_spaces,
-            "searched": self._searched,
-        }
-
-    def take_line(self, line: str) -> None:
+    def take(self, line: bytes) -> None:
         """Read a line."""
+        if not self.is_foreign:
+            self._take_line(_decode(line))
+
+    def _take_line(self, line: str) -> None:
         has_spaces = len(line) > len(_PROMPT) and line.endswith("  ")
-        if (line == _PROMPT or line.startswith(f"{_PROMPT} ")) and (has_spaces or not self._has_spaces):
-            self._has_spaces = self._has_spaces or has_spaces
+        if (line == _PROMPT or line.startswith(f"{_PROMPT} ")) and (has_spaces or not self.saved["has_spaces"]):
+            self.saved["has_spaces"] = self.saved["has_spaces"] or has_spaces
             self._add_line("prompt", line[len(_PROMPT) + 1 :].removesuffix("  "))
         elif line.rstrip() == ">" or line.startswith("> "):
             self.settle()
@@ -199,21 +211,23 @@ class _Chat(SessionLog):
             self._add_line("answer", line)
 
     def _add_line(self, kind: str, line: str) -> None:
-        if kind != self._kind:
+        if kind != self.saved["kind"]:
             if kind == "answer" and not line.strip():
                 # Prompts have no empty lines.
                 self.settle()
                 return
             self.settle()
-            self._kind = kind
+            self.saved["kind"] = kind
         self._chars_waiting += len(line)
         if self._chars_waiting <= LONGEST_TEXT:
-            self._lines.append(line)
+            self.saved["lines"].append(line)
 
     def settle(self) -> None:
         """Add the message whose lines wait."""
-        text = "\n".join(self._lines)
-        kind, self._kind, self._lines, self._chars_waiting = self._kind, "", [], 0
+        text = "\n".join(self.saved["lines"])
+        kind = self.saved["kind"]
+        self.saved |= {"kind": "", "lines": []}
+        self._chars_waiting = 0
         if kind == "prompt":
             self._take_prompt(text.strip())
         elif kind == "answer":
@@ -233,14 +247,15 @@ class _Chat(SessionLog):
 
     def _take_answer(self, text: str) -> None:
         lines, blocks = _take_blocks(text.split("\n"))
+        old_texts = self.saved["searched"]
         for path, searched in blocks:
-            self._searched[path] = f"{self._searched.get(path, '')}{searched}"
+            old_texts[path] = old_texts.get(path, "") + searched
         words = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
         self.say(Role.ASSISTANT, words, None, self._next_id())
 
     def _take_notice(self, text: str) -> None:
         if edited := _EDITED.fullmatch(text):
-            searched = self._searched.pop(edited[1], "")
+            searched = self.saved["searched"].pop(edited[1], "")
             self._record("edit", {"file_path": edited[1], "old_string": searched.rstrip("\n")}, ok=True)
         elif created := _CREATED.fullmatch(text):
             self._record("write", {"file_path": created[1]}, ok=True)
@@ -256,8 +271,8 @@ class _Chat(SessionLog):
         self.record_result(key, ok=ok)
 
     def _next_id(self) -> str:
-        self._number += 1
-        return f"{self._number}"
+        self.saved["number"] += 1
+        return str(self.saved["number"])
 
 
 def _take_blocks(lines: list[str]) -> tuple[list[str], list[tuple[str, str]]]:

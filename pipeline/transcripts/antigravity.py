@@ -1,13 +1,12 @@
 """Read the sessions of Antigravity: logs of steps, in which the result of a call is the step after it."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
-from pipeline.transcripts.fields import as_list, as_mapping, as_text, find_exit_code
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, find_exit_code, parse_json
 from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -100,9 +99,6 @@ class AntigravitySession(SessionLog):
 
 def _read_text(value: Any) -> Any:
     """Return an argument, which may be written as JSON within JSON."""
-    if isinstance(value, str) and value[:1] == value[-1:] == '"' and len(value) > 1:
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
+    is_quoted = isinstance(value, str) and value[:1] == value[-1:] == '"'
+    text = parse_json(value) if is_quoted else None
+    return value if text is None else text

@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
+from pipeline.transcripts.claude_records import Conversation, Origins, QueuedPrompts, find_origin
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
-from pipeline.transcripts.fork_origins import Origins, find_origin
-from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
-from pipeline.transcripts.queued_prompts import QueuedPrompts
+from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, Said, SessionHead, TranscriptFile
-from pipeline.transcripts.rewinds import Conversation
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
 # Folders with subagents' transcripts, and with outputs and memories.
@@ -59,7 +57,7 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions, without those of subagents."""
-        yield from list_files(self.agent, folder_of(places, "CLAUDE_CONFIG_DIR", ".claude") / "projects", is_transcript)
+        yield from list_files(self.agent, places.folder("CLAUDE_CONFIG_DIR", ".claude") / "projects", is_transcript)
         if places.platform == "darwin":
             desktop = places.home / "Library" / "Application Support" / "Claude" / "local-agent-mode-sessions"
             yield from list_files(self.agent, desktop, lambda path: "projects" in path.parts and is_transcript(path))
@@ -99,11 +97,6 @@ class ClaudeSession(SessionLog):
         }
         return super().save() | {name: value for name, value in own.items() if value}
 
-    @property
-    def may_be_rewound(self) -> bool:
-        """Return whether the person may have rewound the conversation."""
-        return self._conversation.may_be_rewound
-
     def list_taken_back(self) -> list[Said]:
         """Return the messages of branches that the person left."""
         rewound = self._conversation.find_rewound()
@@ -131,6 +124,7 @@ class ClaudeSession(SessionLog):
         kind = record.get("type")
         self._learn(record, kind)
         self._conversation.add(record)
+        self.may_be_rewound = self._conversation.may_be_rewound
         if self._is_copy(record):
             self.left_out[LeftOut.COPY] += 1
             return
@@ -163,7 +157,7 @@ class ClaudeSession(SessionLog):
         self.left_out[reason] += 1
         if reason == LeftOut.UNATTENDED:
             # The operations of the queue do not say who queued.
-            self._queue.clear()
+            self._queue.take_all()
             if record.get("type") == "user":
                 text = _prompt_text(as_mapping(record.get("message")).get("content"))
                 self.leave_out_prompt(text, record.get("timestamp"), record.get("uuid"))
@@ -274,11 +268,12 @@ class ClaudeSession(SessionLog):
             self._take_answers(as_mapping(details), output, at, as_text(record.get("uuid")))
 
     def _take_answers(self, details: Mapping[str, Any], output: str, at: Any, record_id: str) -> None:
-        pairs = [(as_text(question), _answer_text(answer)) for question, answer in _answers(details, output)]
-        for number, (question, answer) in enumerate(pairs):
-            if answer:
+        in_output = [(match["question"], match["answer"]) for match in _ANSWERS.finditer(output)]
+        answers = list(as_mapping(details.get("answers")).items()) or in_output
+        for number, (question, answer) in enumerate(answers):
+            if text := as_text(answer) or ", ".join(map(as_text, as_list(answer))):
                 self.say(Role.ASSISTANT, question, at, f"{record_id} question {number}")
-                self.say(Role.USER, answer, at, f"{record_id} answer {number}")
+                self.say(Role.USER, text, at, f"{record_id} answer {number}")
 
     def _take_assistant(self, record: Mapping[str, Any]) -> None:
         message, at = as_mapping(record.get("message")), record.get("timestamp")
@@ -352,12 +347,3 @@ def read_slash_command(text: str) -> str | None:
 
 def _prompt_text(content: Any) -> str:
     return normalize_text("\n".join(as_text(block.get("text")) for block in list_blocks(content)))
-
-
-def _answers(details: Mapping[str, Any], output: str) -> list[tuple[Any, Any]]:
-    answers = as_mapping(details.get("answers"))
-    return list(answers.items()) or [(match["question"], match["answer"]) for match in _ANSWERS.finditer(output)]
-
-
-def _answer_text(answer: Any) -> str:
-    return as_text(answer) or ", ".join(as_text(part) for part in as_list(answer))

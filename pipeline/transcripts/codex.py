@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, ClassVar
 from pipeline.transcripts.codex_session import CodexSession
 from pipeline.transcripts.fields import as_text
 from pipeline.transcripts.log_lines import parse_records
-from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
+from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.zstd import open_decompressed
 
@@ -27,7 +27,7 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the rollouts, archived ones too; of a compressed one and its original only the original."""
-        home = folder_of(places, "CODEX_HOME", ".codex")
+        home = places.folder("CODEX_HOME", ".codex")
         for folder in FOLDERS:
             yield from list_files(self.agent, home / folder, _is_rollout)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import describe_file, list_folder
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
-from pipeline.transcripts.log_reader import LogReader, folder_of
+from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -23,7 +23,7 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions."""
-        root = folder_of(places, "COPILOT_HOME", ".copilot") / "session-state"
+        root = places.folder("COPILOT_HOME", ".copilot") / "session-state"
         for entry in list_folder(root):
             path = Path(entry.path)
             yield from describe_file(self.agent, path if path.suffix == ".jsonl" else path / _LOG)
@@ -36,9 +36,7 @@ class Reader(LogReader):
 
 class _CopilotLog(SessionLog):
     def take_record(self, record: Mapping[str, Any]) -> None:
-        self._take_event(as_text(record.get("type")), as_mapping(record.get("data")), record)
-
-    def _take_event(self, kind: str, data: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        kind, data = as_text(record.get("type")), as_mapping(record.get("data"))
         at, key = record.get("timestamp"), as_text(record.get("id"))
         if kind in ("session.start", "session.resume"):
             context = as_mapping(data.get("context"))

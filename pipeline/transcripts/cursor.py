@@ -8,14 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from config.places import find_folders
 from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.store.foreign_database import Condition, ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
-from pipeline.transcripts.documents import describe_database, describe_file, list_folder, read_file_uri
-from pipeline.transcripts.editor_folders import find_workspace_folder, list_user_folders
+from pipeline.transcripts.documents import (
+    describe_database,
+    describe_file,
+    find_workspace_folder,
+    list_folder,
+    list_user_folders,
+    read_file_uri,
+)
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, list_blocks, parse_json
-from pipeline.transcripts.log_reader import LogReader, folder_of
+from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -24,8 +31,6 @@ _QUERY, _QUERY_END = "<user_query>", "</user_query>"
 _TEXT_LINE = re.compile(r"(user|assistant):\s*(.*)")
 _TEXT_TOOL = re.compile(r"\[(?:Tool call|Tool result|Thinking)\]")
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]+")
-# A folder with more entries is not searched.
-_MOST_TRIED = 3000
 
 
 class Reader(LogReader):
@@ -38,7 +43,7 @@ class Reader(LogReader):
         databases = list(list_databases(_AGENT, places))
         # The editor also writes logs of its conversations, which say less.
         in_editor = {key for file in databases for key in list_conversations(file.path)}
-        projects = folder_of(places, "CURSOR_CONFIG_DIR", ".cursor") / "projects"
+        projects = places.folder("CURSOR_CONFIG_DIR", ".cursor") / "projects"
         for project in list_folder(projects):
             folder = projects / project.name / "agent-transcripts"
             for entry in list_folder(folder):
@@ -64,49 +69,29 @@ class Reader(LogReader):
 
 def find_folder(slug: str) -> str:
     """Return the only existing folder whose path has this name; empty if there is none, or more than one."""
-    roots = [Path("/")]
+    name = slug.strip("-").lower()
+    found = find_folders(Path("/"), name, _shorten)
     if slug[1:2] == "-":
         # A drive of Windows.
-        roots.append(Path(f"{slug[0]}:/"))
-    name = slug.strip("-").lower()
-    found: list[Path] = []
-    for root in roots:
-        rest = name if root == Path("/") else name[2:]
-        for folder in _search(root, rest):
-            found.append(folder)
-            if len(found) > 1:
-                return ""
-    return str(found[0]) if found else ""
+        found += find_folders(Path(f"{slug[0]}:/"), name[2:], _shorten)
+    return str(found[0]) if len(found) == 1 else ""
 
 
-def _search(folder: Path, rest: str) -> Iterator[Path]:
-    if not rest:
-        yield folder
-        return
-    for entry in list_folder(folder)[:_MOST_TRIED]:
-        part = _NOT_IN_SLUGS.sub("-", entry.name).strip("-").lower()
-        is_prefix = part and (rest == part or rest.startswith(f"{part}-"))
-        if is_prefix and entry.is_dir():
-            yield from _search(folder / entry.name, rest[len(part) + 1 :])
+def _shorten(name: str) -> str:
+    return _NOT_IN_SLUGS.sub("-", name).strip("-").lower()
 
 
 class _CursorLog(SessionLog):
     """The entries of a log. Its records have no ids: their numbers are the ids."""
 
-    def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
-        super().__init__(head, state)
-        number = state.get("number")
-        self._number = number if isinstance(number, int) else 0
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"number": self._number}
+    START: ClassVar[Mapping[str, Any]] = {"number": 0}
 
     def take_record(self, record: Mapping[str, Any]) -> None:
         # Other records do not count: some versions write none.
-        self._number += record.get("role") in ("user", "assistant")
-        content = as_mapping(record.get("message")).get("content")
+        self.saved["number"] += record.get("role") in ("user", "assistant")
+        number, content = self.saved["number"], as_mapping(record.get("message")).get("content")
         for position, block in enumerate(list_blocks(content)):
-            self._take_block(as_text(record.get("role")), block, f"{self._number}.{position}")
+            self._take_block(as_text(record.get("role")), block, f"{number}.{position}")
 
     def _take_block(self, role: str, block: Mapping[str, Any], key: str) -> None:
         kind = as_text(block.get("type"))
@@ -138,30 +123,33 @@ class _CursorLog(SessionLog):
 class _CursorText(_CursorLog):
     """The entries of a log as older versions wrote it: text after the name of the speaker."""
 
+    START: ClassVar[Mapping[str, Any]] = {"number": 0, "role": "", "text": ""}
+
     def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
         super().__init__(head, state)
-        self._role, self._lines = as_text(state.get("role")), [as_text(state.get("text"))]
+        self._lines: list[str] = [self.saved["text"]]
 
     def save(self) -> dict[str, Any]:
-        return super().save() | {"role": self._role, "text": "\n".join(self._lines)}
+        self.saved["text"] = "\n".join(self._lines)
+        return super().save()
 
     def take(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if speaker := _TEXT_LINE.fullmatch(text):
             self.settle()
-            self._role, self._lines = speaker[1], [speaker[2]]
-        elif self._role:
+            self.saved["role"], self._lines = speaker[1], [speaker[2]]
+        elif self.saved["role"] and text.strip():
             self._lines.append(text)
 
     def settle(self) -> None:
-        message = "\n".join(self._lines)
+        role, message = self.saved["role"], "\n".join(self._lines)
         tool = _TEXT_TOOL.search(message)
-        self._number += bool(self._role)
-        if self._role == "user":
-            self._take_prompt(message, str(self._number))
-        elif self._role:
-            self.say(Role.ASSISTANT, message[: tool.start()] if tool else message, None, str(self._number))
-        self._role, self._lines = "", []
+        self.saved["number"] += bool(role)
+        if role == "user":
+            self._take_prompt(message, str(self.saved["number"]))
+        elif role:
+            self.say(Role.ASSISTANT, message[: tool.start()] if tool else message, None, str(self.saved["number"]))
+        self.saved["role"], self._lines = "", []
 
 
 _TABLE = "cursorDiskKV"

@@ -1,4 +1,4 @@
-"""Read transcripts that are JSON documents, and what agents wrote next to their transcripts."""
+"""Read transcripts that are JSON documents, and find files of agents, also in the folders of editors."""
 
 import hashlib
 import json
@@ -6,17 +6,22 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pipeline.transcripts.fields import as_mapping, as_text, parse_json
 from pipeline.transcripts.log_lines import MOST_VALUES, has_many_values
-from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, TranscriptFile
+from pipeline.transcripts.reader import Entry, Places, Said, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import PART_ENTRIES, SessionLog
 
 # A document is parsed as a whole; agents keep one per session.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
+
+VS_CODE = ("Code", "Code - Insiders", "VSCodium")
+# Editors made from VS Code, in which its extensions run too.
+EDITORS = (*VS_CODE, "Cursor", "Windsurf")
 
 
 def load_document(path: Path) -> tuple[Any, str]:
@@ -54,6 +59,32 @@ def list_folder(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
+def list_user_folders(places: Places, editors: tuple[str, ...]) -> Iterator[Path]:
+    """Yield the `User` folders of editors that were used on this machine."""
+    if places.platform == "darwin":
+        root = places.home / "Library/Application Support"
+    elif places.platform == "win32":
+        root = Path(places.environment.get("APPDATA") or places.home / "AppData/Roaming")
+    else:
+        root = Path(places.environment.get("XDG_CONFIG_HOME") or places.home / ".config")
+    folders = (root / editor / "User" for editor in editors)
+    return (folder for folder in folders if folder.is_dir())
+
+
+@lru_cache(maxsize=256)
+def find_workspace_folder(storage: Path) -> str:
+    """Return the folder that a storage folder of a workspace belongs to; empty if it names none.
+
+    For a workspace of several folders it is the folder of the workspace's file.
+    """
+    document, _ = load_document(storage / "workspace.json")
+    content = as_mapping(document)
+    if folder := read_file_uri(content.get("folder")):
+        return folder
+    workspace = read_file_uri(content.get("workspace"))
+    return str(Path(workspace).parent) if workspace else ""
+
+
 def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
     """Yield a transcript if there is such a file."""
     try:
@@ -63,6 +94,12 @@ def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
     # A pipe or a device would block its reader.
     if stat.S_ISREG(state.st_mode):
         yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
+
+
+def find_files(agent: str, folder: Path, pattern: str) -> Iterator[TranscriptFile]:
+    """Yield the transcripts below a folder whose paths match a pattern."""
+    for path in sorted(folder.glob(pattern)):
+        yield from describe_file(agent, path)
 
 
 def describe_database(agent: str, path: Path) -> Iterator[TranscriptFile]:

@@ -106,13 +106,11 @@ def keep_arguments(arguments: Any) -> dict[str, Any]:
                 kept[key] = as_text(value[:LONGEST_COMMAND])
             elif key not in _BODIES and len(value) <= LONGEST_ARGUMENT:
                 kept[key] = as_text(value)
-        elif isinstance(value, bool | int | float) or (key in _COMMANDS and _is_words(value)):
-            kept[key] = [as_text(word[:LONGEST_ARGUMENT]) for word in value[:200]] if isinstance(value, list) else value
+        elif isinstance(value, bool | int | float):
+            kept[key] = value
+        elif key in _COMMANDS and isinstance(value, list) and all(isinstance(word, str) for word in value):
+            kept[key] = [as_text(word[:LONGEST_ARGUMENT]) for word in value[:200]]
     return kept
-
-
-def _is_words(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
 def output_text(content: Any) -> str:

@@ -1,4 +1,8 @@
-"""Read the sessions of Gemini CLI: logs, in which a record is appended again when it changes, or one JSON document."""
+"""Read the sessions of Gemini CLI, and of Qwen Code, which was made from it.
+
+Those of Gemini CLI are logs, in which a record is appended again when it changes, or one JSON document. Those of Qwen
+Code are logs with envelopes as in Claude Code and messages as in Gemini CLI.
+"""
 
 import hashlib
 import io
@@ -18,7 +22,7 @@ from pipeline.transcripts.fields import (
     list_blocks,
     output_text,
 )
-from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
+from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -32,6 +36,13 @@ _SNAPSHOT = re.compile(r"\s*<(?:state_snapshot|compressed_chat)\b")
 _SHELL_OUTPUT = re.compile(
     r"(?:\A|\n)Output: (?P<output>.*?)(?:\n(?:Error|Exit Code|Signal|Process Group PGID):|\Z)", re.DOTALL
 )
+# Kinds of a person's message to Qwen Code; all other kinds are notices and prompts of programs.
+_OWN_KINDS = (None, "", "mid_turn_user_message")
+_QWEN_SKIPPED = tuple(
+    f'"subtype":"{kind}"'.encode() for kind in ("ui_telemetry", "chat_compression", "file_history_snapshot")
+)
+# A string of a JSON text contains no bare quotes, so these bytes are a field of a record.
+_QWEN_READ = tuple(f'"type":"{kind}"'.encode() for kind in ("user", "assistant", "tool_result"))
 
 
 class Reader(LogReader):
@@ -41,7 +52,7 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the chats of all projects, without those of subagents."""
-        yield from list_files(self.agent, folder_of(places, "GEMINI_CLI_HOME") / ".gemini" / "tmp", _is_chat)
+        yield from list_files(self.agent, places.folder("GEMINI_CLI_HOME") / ".gemini" / "tmp", _is_chat)
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "GeminiSession":
         """Return the session of a file."""
@@ -78,11 +89,8 @@ def _find_project(chat: Path) -> str | None:
 
 def _list_projects(home: Path) -> Iterator[tuple[str, str]]:
     """Yield the known projects with the names of their folders, which are given names, or hashes in older versions."""
-    try:
-        projects = as_mapping(as_mapping(json.loads((home / "projects.json").read_bytes())).get("projects"))
-    except (OSError, ValueError, RecursionError):
-        return
-    for path, name in projects.items():
+    document, _ = load_document(home / "projects.json")
+    for path, name in as_mapping(as_mapping(document).get("projects")).items():
         yield path, as_text(name)
         yield path, hashlib.sha256(as_text(path).encode("utf-8", "replace")).hexdigest()
 
@@ -90,19 +98,9 @@ def _list_projects(home: Path) -> Iterator[tuple[str, str]]:
 class GeminiSession(SessionLog):
     """The entries of a chat."""
 
-    def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
-        """Start with the state of an earlier reading."""
-        super().__init__(head, state)
-        own = as_mapping(state.get("gemini"))
-        self._is_subagent = own.get("is_subagent") is True
-        self._has_messages = own.get("has_messages") is True
-        # What was already read of the latest records: a digest of the text, and the ids of calls.
-        self._read = [as_text(key) for key in as_list(own.get("read"))]
-
-    def save(self) -> dict[str, Any]:
-        """Return the state that the next reading needs."""
-        own = {"is_subagent": self._is_subagent, "has_messages": self._has_messages, "read": self._read}
-        return super().save() | {"gemini": {name: value for name, value in own.items() if value}}
+    # `read` is what was already read of the latest records: a digest of the text, and the ids of calls.
+    START: ClassVar[Mapping[str, Any]] = {"is_subagent": False, "has_messages": False, "read": []}
+    STATE_KEY: ClassVar[str] = "gemini"
 
     def take_record(self, record: Mapping[str, Any]) -> None:
         """Read a record."""
@@ -116,13 +114,13 @@ class GeminiSession(SessionLog):
         elif "$rewindTo" in record or "$set" in record:
             # What a person took back was said all the same.
             self.left_out[LeftOut.META] += 1
-        elif self._is_subagent:
+        elif self.saved["is_subagent"]:
             self.left_out[LeftOut.SUBAGENT] += 1
         else:
             self._take_message(record)
 
     def _take_header(self, record: Mapping[str, Any]) -> None:
-        self._is_subagent = record.get("kind") == "subagent"
+        self.saved["is_subagent"] = record.get("kind") == "subagent"
         session_id = as_text(record.get("sessionId"))
         folders = [as_text(folder) for folder in as_list(record.get("directories"))]
         self.rename(session_id)
@@ -131,7 +129,7 @@ class GeminiSession(SessionLog):
 
     def _take_all(self, messages: Any) -> None:
         """Take a list of messages: all of a document, or of a copied session; later lists repeat what was read."""
-        if self._has_messages or self._is_subagent:
+        if self.saved["has_messages"] or self.saved["is_subagent"]:
             self.left_out[LeftOut.COPY] += len(as_list(messages))
             return
         for message in as_list(messages):
@@ -156,7 +154,7 @@ class GeminiSession(SessionLog):
     def _say(self, role: Role, text: str, key: str, at: Any) -> None:
         if not text.strip():
             return
-        self._has_messages = True
+        self.saved["has_messages"] = True
         digest = hashlib.blake2b(f"{key} {text}".encode("utf-8", "replace"), digest_size=8).hexdigest()
         if self._is_read(digest if key else ""):
             self.left_out[LeftOut.COPY] += 1
@@ -169,12 +167,12 @@ class GeminiSession(SessionLog):
         status, key = call.get("status"), as_text(call.get("id"))
         if status not in ("success", "error", "cancelled") or self._is_read(key):
             return
-        self._has_messages = True
+        self.saved["has_messages"] = True
         if status == "cancelled":
             self.left_out[LeftOut.NOT_RUN] += 1
             return
         self.record_call(key, call.get("name"), call.get("args"), call.get("timestamp") or at)
-        output = "\n".join(map(read_response, as_list(call.get("result"))))
+        output = "\n".join(map(_read_response, as_list(call.get("result"))))
         is_command = self.calls[key].tool == "Bash"
         code = find_exit_code(output) if is_command else None
         shell = _SHELL_OUTPUT.search(output) if is_command else None
@@ -187,9 +185,9 @@ class GeminiSession(SessionLog):
 
     def _is_read(self, key: str) -> bool:
         """Return whether something was read before, and note it."""
-        if key and key in self._read:
+        if key and key in self.saved["read"]:
             return True
-        self._read = [*self._read, key][-MOST_RECORDS:] if key else self._read
+        self.saved["read"] = [*self.saved["read"], key][-MOST_RECORDS:] if key else self.saved["read"]
         return False
 
 
@@ -204,7 +202,112 @@ def _list_texts(content: Any) -> Iterator[str]:
             yield as_text(block.get("text"))
 
 
-def read_response(part: Any) -> str:
+def _read_response(part: Any) -> str:
     """Return the output or the error in the response to a call."""
     response = as_mapping(as_mapping(part).get("functionResponse")).get("response")
     return output_text(response)
+
+
+class QwenReader(LogReader):
+    """Reader of Qwen Code's chats."""
+
+    agent: ClassVar[str] = "qwen-code"
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the chats of all projects, archived ones too."""
+        variable = "QWEN_RUNTIME_DIR" if places.environment.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
+        yield from list_files(self.agent, places.folder(variable, ".qwen") / "projects", _is_qwen_chat)
+
+    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "QwenSession":
+        """Return the session of a file."""
+        return QwenSession(SessionHead(self.agent, file.path.stem), state)
+
+
+def _is_qwen_chat(path: Path) -> bool:
+    return path.suffix == ".jsonl" and (path.parent.name == "chats" or path.parent.parent.name == "chats")
+
+
+class QwenSession(SessionLog):
+    """The entries of a chat."""
+
+    def take(self, line: bytes) -> None:
+        """Read a line."""
+        if any(kind in line for kind in _QWEN_SKIPPED) and not any(kind in line for kind in _QWEN_READ):
+            self.left_out[LeftOut.META] += 1
+            return
+        super().take(line)
+
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        """Read a record."""
+        kind, subtype = record.get("type"), record.get("subtype")
+        session_id = as_text(record.get("sessionId"))
+        self.learn_record(
+            cwd=record.get("cwd"),
+            branch=record.get("gitBranch"),
+            at=record.get("timestamp"),
+            parent=as_mapping(record.get("forkedFrom")).get("sessionId")
+            or (session_id if session_id != self.head.id else None),
+            is_of_agent=kind in ("assistant", "tool_result"),
+        )
+        if record.get("isSidechain") or record.get("agentId"):
+            self.left_out[LeftOut.SUBAGENT] += 1
+        elif kind == "user" or subtype == "mid_turn_user_message":
+            self._take_user(record)
+        elif kind == "assistant":
+            self._take_assistant(record)
+        elif kind == "tool_result":
+            self._take_result(record)
+        elif kind == "system":
+            self._take_system(record)
+        else:
+            self.left_out[LeftOut.UNKNOWN] += 1
+
+    def _take_user(self, record: Mapping[str, Any]) -> None:
+        if record.get("subtype") not in _OWN_KINDS or record.get("provenance") not in (None, "", "real_user"):
+            self.left_out[LeftOut.NOTICE] += 1
+            return
+        # The message also contains what hooks and commands added.
+        typed = as_text(as_mapping(record.get("systemPayload")).get("displayText"))
+        text, at = typed or "\n".join(_list_texts(_read_parts(record))), record.get("timestamp")
+        if record.get("subtype") == "mid_turn_user_message":
+            self.say(Role.USER, text, at, record.get("uuid"))
+        else:
+            self.say_prompt(text, at, record.get("uuid"))
+
+    def _take_assistant(self, record: Mapping[str, Any]) -> None:
+        at = record.get("timestamp")
+        self.say(Role.ASSISTANT, "\n".join(_list_texts(_read_parts(record))), at, record.get("uuid"))
+        for part in list_blocks(_read_parts(record)):
+            call = as_mapping(part.get("functionCall"))
+            if call:
+                self.record_call(call.get("id"), call.get("name"), call.get("args"), at)
+            elif part.get("thought"):
+                self.left_out[LeftOut.THINKING] += 1
+
+    def _take_result(self, record: Mapping[str, Any]) -> None:
+        status = as_mapping(record.get("toolCallResult")).get("status")
+        for part in list_blocks(_read_parts(record)):
+            response = as_mapping(part.get("functionResponse"))
+            if not response:
+                continue
+            output = _read_response(part)
+            if status == "cancelled":
+                self.drop_call(response.get("id"))
+                continue
+            code = find_exit_code(output)
+            has_failed = status == "error" or bool(as_mapping(response.get("response")).get("error"))
+            self.finish(response.get("id"), ok=not has_failed and code in (None, 0), output=output, exit_code=code)
+            # A text next to a response is a part of the tool's output.
+
+    def _take_system(self, record: Mapping[str, Any]) -> None:
+        subtype, details = record.get("subtype"), as_mapping(record.get("systemPayload"))
+        if subtype == "custom_title":
+            self.learn(title=as_text(details.get("customTitle")))
+        elif subtype == "slash_command" and details.get("phase") == "invocation":
+            self.say(Role.USER, details.get("rawCommand"), record.get("timestamp"), record.get("uuid"))
+            return
+        self.left_out[LeftOut.META] += 1
+
+
+def _read_parts(record: Mapping[str, Any]) -> Any:
+    return as_mapping(record.get("message")).get("parts")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pipeline.store.foreign_database import ForeignDatabase
 from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, read_rounds
-from pipeline.transcripts.documents import describe_database, describe_file, list_folder
+from pipeline.transcripts.documents import describe_database, find_files
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text, parse_json
 from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
@@ -33,9 +33,7 @@ class Reader(LogReader):
         if database.exists():
             yield from describe_database(_AGENT, database)
             return
-        for entry in list_folder(folder):
-            if entry.name.endswith(".jsonl"):
-                yield from describe_file(_AGENT, folder / entry.name)
+        yield from find_files(_AGENT, folder, "*.jsonl")
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
-from pipeline.transcripts.documents import describe_file, list_folder, load_document
+from pipeline.transcripts.documents import find_files, load_document
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, list_blocks, output_text
-from pipeline.transcripts.log_reader import LogReader, folder_of
+from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -20,10 +20,7 @@ class Reader(LogReader):
 
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the transcripts of sessions."""
-        sessions = folder_of(places, "KIMI_CODE_HOME", ".kimi-code") / "sessions"
-        for project in list_folder(sessions):
-            for session in list_folder(sessions / project.name):
-                yield from describe_file(self.agent, sessions / project.name / session.name / _LOG)
+        return find_files(self.agent, places.folder("KIMI_CODE_HOME", ".kimi-code") / "sessions", f"*/*/{_LOG}")
 
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
         """Return the session of a file, which a document next to the log describes."""

@@ -1,13 +1,13 @@
 """Read transcripts that are logs: a file per session, a JSON record per line, records are appended."""
 
 import os
-import stat
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
+from pipeline.transcripts.documents import describe_file
 from pipeline.transcripts.log_lines import Line, format_mark, iterate_lines, parse_mark
 from pipeline.transcripts.reader import Places, Said, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import SessionLog
@@ -16,7 +16,6 @@ from pipeline.transcripts.session_log import SessionLog
 PART_BYTES = 8 << 20
 # A session whose file did not change for this time is over.
 SETTLED_S = 3600
-DEEPEST = 12
 
 
 class LogReader(ABC):
@@ -31,6 +30,14 @@ class LogReader(ABC):
     @abstractmethod
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
         """Return the session of a file, with the state that an earlier reading saved."""
+
+    def start_session(self, _file: TranscriptFile, _line: Line) -> SessionLog | None:
+        """Return the session that starts with a line, if it is not that of the lines before."""
+        return None
+
+    def list_lines(self, log: BinaryIO, *, is_settled: bool) -> Iterator[Line]:  # noqa: ARG002 - readers may need it
+        """Yield the lines to read; `is_settled` is whether the file has not changed for a long time."""
+        return iterate_lines(log)
 
     def open_log(self, file: TranscriptFile) -> BinaryIO:
         """Open a transcript."""
@@ -53,13 +60,21 @@ class LogReader(ABC):
         session = self.open_session(file, {} if mark is None else mark.state)
         begin = offset = 0 if mark is None else mark.offset
         log.seek(offset)
-        for line in iterate_lines(log):
-            _take(session, file, line)
+        is_settled = time.time() - file.modified > SETTLED_S
+        for line in self.list_lines(log, is_settled=is_settled):
+            following = self.start_session(file, line)
+            if following is not None:
+                session.settle()
+                if not session.is_empty:
+                    yield session.part(format_mark(log, offset, session.save()))
+                session = following
+            else:
+                _take(session, file, line)
             offset = line.end
             if session.is_full or offset - begin >= PART_BYTES:
                 yield session.part(format_mark(log, offset, session.save()))
                 begin = offset
-        if time.time() - file.modified > SETTLED_S:
+        if is_settled:
             session.settle()
         if offset > begin or not session.is_empty:
             taken_back = self._find_taken_back(file, log, offset) if session.may_be_rewound else ()
@@ -80,7 +95,7 @@ class LogReader(ABC):
 def _take(session: SessionLog, file: TranscriptFile, line: Line) -> None:
     if line.text is None:
         session.report(f"{file.path} has a line that is too long, before byte {line.end}.")
-    elif not line.text.isspace():
+    else:
         try:
             session.take(line.text)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -93,36 +108,9 @@ def list_files(agent: str, folder: Path, is_transcript: Callable[[Path], bool]) 
 
     A folder that cannot be read is yielded too, so that reading it reports the problem.
     """
-    yield from _list_files(agent, folder, is_transcript, DEEPEST)
-
-
-def _list_files(
-    agent: str, folder: Path, is_transcript: Callable[[Path], bool], depth: int
-) -> Iterator[TranscriptFile]:
-    try:
-        with os.scandir(folder) as scan:
-            entries = sorted(scan, key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError:
-        yield TranscriptFile(agent, folder, 0, 0.0)
-        return
-    for entry in entries:
-        path = Path(entry.path)
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _list_files(agent, path, is_transcript, depth - 1) if depth else ()
-            elif is_transcript(path):
-                # A pipe or a device would block its reader.
-                status = entry.stat()
-                if stat.S_ISREG(status.st_mode):
-                    yield TranscriptFile(agent, path, status.st_size, status.st_mtime)
-        except OSError:
-            # The file was removed meanwhile, or it is a link to itself.
-            continue
-
-
-def folder_of(places: Places, variable: str, *default: str) -> Path:
-    """Return the folder that an environment variable names, or a folder in the user's home."""
-    named = places.environment.get(variable, "").strip()
-    return Path(named).expanduser() if named else places.home.joinpath(*default)
+    closed: list[OSError] = []
+    paths = (Path(parent, name) for parent, _, names in os.walk(folder, onerror=closed.append) for name in names)
+    files = [file for path in paths if is_transcript(path) for file in describe_file(agent, path)]
+    unread = (error for error in closed if not isinstance(error, FileNotFoundError | NotADirectoryError))
+    files += [TranscriptFile(agent, Path(error.filename), 0, 0.0) for error in unread]
+    yield from sorted(files, key=lambda file: file.path)

@@ -13,7 +13,7 @@ from pipeline.transcripts.documents import (
     build_problem,
     continue_session,
     describe_database,
-    describe_file,
+    find_files,
     list_folder,
     load_document,
 )
@@ -46,13 +46,7 @@ class Reader:
             names = (entry.name for entry in list_folder(root))
             databases = [root / name for name in names if name.startswith(self.folder) and name.endswith(".db")]
         files = [file for path in databases for file in describe_database(self.agent, path)]
-        yield from files or self._list_trees(root / "storage/session")
-
-    def _list_trees(self, folder: Path) -> Iterator[TranscriptFile]:
-        for project in list_folder(folder):
-            for entry in list_folder(folder / project.name):
-                if entry.name.endswith(".json"):
-                    yield from describe_file(self.agent, Path(entry.path))
+        yield from files or find_files(self.agent, root, "storage/session/*/*.json")
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
@@ -107,12 +101,15 @@ def _read_tree(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
     row = {**session, "parent_id": session.get("parentID"), "time_created": times.get("created")}
     log = _start_log(file.agent, row)
     storage = file.path.parents[2]
-    messages = [_load(entry.path, log) for entry in list_folder(storage / "message" / Path(log.head.id).name)]
+    listed = [_load(entry.path, log) for entry in list_folder(storage / "message" / Path(log.head.id).name)]
+    messages = [
+        (_number(as_mapping(message.get("time")).get("created")), as_text(message.get("id")), message)
+        for message in listed
+    ]
     if session.get("parentID"):
         messages = []
         log.left_out[LeftOut.SUBAGENT] += 1
-    for message in sorted(messages, key=_created):
-        message_id = as_text(message.get("id"))
+    for _, message_id, message in sorted(messages, key=lambda message: message[:2]):
         # The id comes from a file: it must not lead to another folder.
         folder = storage / "part" / Path(message_id).name
         parts = [_load(entry.path, log) for entry in list_folder(folder) if entry.name.endswith(".json")]
@@ -137,10 +134,6 @@ def _load(path: str, log: SessionLog) -> Mapping[str, Any]:
     if problem:
         log.report(problem)
     return as_mapping(document)
-
-
-def _created(message: Mapping[str, Any]) -> tuple[float, str]:
-    return _number(as_mapping(message.get("time")).get("created")), as_text(message.get("id"))
 
 
 def _number(value: Any) -> float:

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import asdict, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.text.embedded_data import drop_embedded_data
@@ -58,6 +59,11 @@ class LeftOut(StrEnum):
 class SessionLog:
     """The entries of a session since the last part; subclasses read the records of one agent."""
 
+    # What the next reading needs in addition to the head and the calls: names, and the values at the start. A mark has
+    # them under a key, if there is one.
+    START: ClassVar[Mapping[str, Any]] = {}
+    STATE_KEY: ClassVar[str] = ""
+
     def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
         """Start with the state that an earlier reading saved, or an empty one."""
         known = as_mapping(state.get("head"))
@@ -75,7 +81,15 @@ class SessionLog:
         self.by_programs: list[Said] = []
         # Whether records are read that contain nothing to import, but have a place in the conversation.
         self.skips_nothing = False
+        # Whether the records may show that the person took something back, and what the log says so of.
+        self.may_be_rewound = False
+        self.rolled_back: list[Said] = []
         self._chars = 0
+        saved = as_mapping(state.get(self.STATE_KEY)) if self.STATE_KEY else state
+        self.saved: dict[str, Any] = {
+            name: saved[name] if isinstance(saved.get(name), type(start)) else deepcopy(start)
+            for name, start in self.START.items()
+        }
 
     def take(self, line: bytes) -> None:
         """Read the records of a line."""
@@ -89,14 +103,9 @@ class SessionLog:
         """Read a record; subclasses know those of their agent."""
         self.left_out[LeftOut.UNKNOWN] += 1
 
-    @property
-    def may_be_rewound(self) -> bool:
-        """Return whether the records may show that the person took something back."""
-        return False
-
     def list_taken_back(self) -> list[Said]:
         """Return the entries that the person took back; the session was read from its start."""
-        return []
+        return self.rolled_back
 
     def settle(self) -> None:
         """Take what still waits for a later record; the file has not changed for a long time."""
@@ -109,7 +118,9 @@ class SessionLog:
         folders = {"folder": self.folder, "person_folder": self.person_folder}
         head |= folders if {*folders.values()} != {self.head.cwd} else {}
         calls = {key: asdict(call) for key, call in self.calls.items()}
-        return {"head": head} | ({"calls": calls} if calls else {})
+        saved = {name: value for name, value in self.saved.items() if value}
+        own = {self.STATE_KEY: saved} if self.STATE_KEY else saved
+        return {"head": head} | ({"calls": calls} if calls else {}) | own
 
     @property
     def is_full(self) -> bool:
@@ -278,8 +289,11 @@ class SessionLog:
 
 def _load_call(fields: Any) -> ToolUse:
     known = as_mapping(fields)
-    texts = {name: as_text(known.get(name)) for name in ("at", "id", "replaced", "folder")}
-    use = ToolUse(as_text(known.get("tool")), as_mapping(known.get("arguments")))
-    return replace(
-        use, at=texts["at"] or None, id=texts["id"] or None, replaced=texts["replaced"], folder=texts["folder"]
+    return ToolUse(
+        as_text(known.get("tool")),
+        as_mapping(known.get("arguments")),
+        at=as_text(known.get("at")) or None,
+        id=as_text(known.get("id")) or None,
+        replaced=as_text(known.get("replaced")),
+        folder=as_text(known.get("folder")),
     )

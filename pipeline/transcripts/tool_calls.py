@@ -1,6 +1,7 @@
 """Translate the tool calls of all agents into the names that Claude Code uses."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -113,6 +114,7 @@ _SEARCH = re.compile(r"[<-]{5,} SEARCH>?")
 _POSITION = re.compile(r"-{5,}|:\w+:.*")
 _DIVIDER = re.compile(r"={5,}")
 
+_SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh\Z")
 _PATHS = ("file_path", "filePath", "path", "target_file", "targetFile", "relativeWorkspacePath", "file", "absolutePath")
 _COMMANDS = ("command", "cmd", "commandLine", "script")
 _PATH = ("file_path", ("path", "filePath", "absolute_path", "TargetFile", "AbsolutePath", "file"))
@@ -148,6 +150,15 @@ def read_patch(patch: str) -> Iterator[PatchedFile]:
         lines = patch[header.end() : end].splitlines()
         removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
         yield PatchedFile(header["file"].strip(), header["kind"] == "Add", removed)
+
+
+def read_command(command: Any) -> str:
+    """Return the command line of a call: a text, or words, of which a shell's script is the command."""
+    if isinstance(command, str):
+        return command
+    words = [word for word in as_list(command) if isinstance(word, str)]
+    is_script = len(words) == 3 and _SHELL.match(words[0]) and words[1] in ("-lc", "-c")
+    return words[2] if is_script else shlex.join(words)
 
 
 def _rename(arguments: Mapping[str, Any], new: str, names: tuple[str, ...]) -> Mapping[str, Any]:

@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import (
     MAX_DOCUMENT_BYTES,
+    VS_CODE,
     build_problem,
     continue_session,
     describe_file,
+    find_workspace_folder,
     list_folder,
+    list_user_folders,
     load_document,
     read_file_uri,
 )
-from pipeline.transcripts.editor_folders import VS_CODE, find_workspace_folder, list_user_folders
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import SETTLED_S

@@ -95,6 +95,15 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
+def check_finite(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON object; raise a validation error for NaN and Infinity, which Python's parser accepts."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise PydanticCustomError("not_finite", "must contain only finite numbers") from error
+    return value
+
+
 def check_tag(text: str) -> str:
     """Return a tag unchanged; raise a validation error if nothing of it can be stored."""
     if not normalize_tag(text):

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.transcripts import repository_files
 from pipeline.transcripts.aider import Reader
 from pipeline.transcripts.reader import Said, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut
@@ -137,15 +136,6 @@ def test_a_chat_next_to_a_damaged_index_is_left_out(tmp_path, content):
     git(tmp_path, "init", "-q")
     (tmp_path / ".git/index").write_bytes(content)
     assert words(read(write_chat(tmp_path))) == []
-
-
-def test_a_large_index_is_not_read(tmp_path, monkeypatch):
-    git(tmp_path, "init", "-q")
-    (tmp_path / "a").write_text("x", encoding="utf-8")
-    git(tmp_path, "add", "a")
-    assert words(read(write_chat(tmp_path))) != []
-    monkeypatch.setattr(repository_files, "MOST_INDEX_BYTES", 20)
-    assert words(read(tmp_path / HISTORY)) == []
 
 
 BLOCK = "a.py\n```python\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n```\n"

@@ -5,9 +5,10 @@ import os
 
 import pytest
 
+from config.limited_process import LimitedProcess
 from pipeline.sessions import reading
 from pipeline.sessions.prepare import PreparedPart
-from pipeline.sessions.reading import ENDED, TOO_LONG, FileEnd, ReadTask, read_transcripts
+from pipeline.sessions.reading import ENDED, TOO_LONG, FileEnd, ReadTask, read_in_process, read_transcripts
 from pipeline.transcripts.reader import TranscriptFile
 
 
@@ -41,11 +42,11 @@ def test_a_worker_reads_files_in_another_process(chat, monkeypatch):
 
 
 def test_a_file_that_takes_too_long_is_given_up_and_the_next_is_read(chat, endless, monkeypatch):
-    child = reading._Child()
+    child = LimitedProcess("-c", reading.PROGRAM, str(reading.MEMORY_BYTES))
     monkeypatch.setattr(reading, "PART_S", 0.1)
-    assert list(child.read(endless)) == [FileEnd(TOO_LONG, is_harmful=True)]
+    assert list(read_in_process(child, endless)) == [FileEnd(TOO_LONG, is_harmful=True)]
     monkeypatch.undo()
-    assert list_words((chat, item) for item in child.read(chat)) == ["use tabs"]
+    assert list_words((chat, item) for item in read_in_process(child, chat)) == ["use tabs"]
     child.stop()
 
 

@@ -23,7 +23,6 @@ from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Hit, Query
 from pipeline.services import sources
 from pipeline.services.ingestion import open_reader, source_name
-from pipeline.services.sources import OfferedItem
 from tests.fakes.in_process import HeldEncoder, digest_stage, open_web, open_worker
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "prompts"
@@ -88,7 +87,7 @@ def open_indexed_package(settings: Settings, encoder: Encoder, package: str, fol
         workspace = container.workspace(package)
         for name in ("project", "git"):
             read = open_reader(name, repository, lambda *_: None)({})
-            offered = [OfferedItem(one.key, one.digest, one.drafts) for one in read if isinstance(one, Item)]
+            offered = [one for one in read if isinstance(one, Item)]
             sources.take_items(workspace, source_name(name, repository), offered)
         errors: list[str] = []
         digest_stage(worker, Stage.EMBED, worker.stages(package)[Stage.EMBED], errors.append, package)

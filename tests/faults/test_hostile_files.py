@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.ingest.fields import Item, Skipped
-from pipeline.ingest.project import limited_process, read_project
+from pipeline.ingest.project import describe, read_project
 
 SIZE = 200_000
 # Of all readings together; each of these files took more than that, or gigabytes, before.
@@ -102,16 +102,16 @@ def describe_with(statement, monkeypatch):
     """Let the process of limited means run a statement in place of describing a file."""
     program = f"""
 import sys
-from pipeline.ingest.project import limited_process
+from pipeline.ingest.project import describe
 def describe_file(key, *_):
     if key == "bad.py":
         {statement}
-    return limited_process.Description("", [key])
-limited_process.describe_file = describe_file
-limited_process.main()
+    return describe.Description("", [key])
+describe.describe_file = describe_file
+describe.serve()
 """
-    monkeypatch.setattr(limited_process, "COMMAND", ("-c", program))
-    monkeypatch.setattr(limited_process, "SECONDS", 1)
+    monkeypatch.setattr(describe, "PROGRAM", program)
+    monkeypatch.setattr(describe, "SECONDS", 1)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The bodies and query strings of requests."""
 
-import json
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -46,7 +45,7 @@ from pipeline.records import (
 from pipeline.records.extraction import Disposition, Extraction
 from pipeline.records.people import Caller
 from pipeline.text.normalize import normalize_id, normalize_tag
-from pipeline.write.fields import Moment, Paragraph, Value, check_tag, resolve_scope
+from pipeline.write.fields import Moment, Paragraph, Value, check_finite, check_tag, resolve_scope
 from web.api.caller_scope import ClientId, scope_of_caller, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000
@@ -65,15 +64,6 @@ def _absolute_or_empty(folder: str) -> str:
     if folder and not Path(folder).is_absolute():
         raise PydanticCustomError("relative", "must be an absolute path")
     return folder
-
-
-def _finite(value: dict[str, Any]) -> dict[str, Any]:
-    # Python's parser accepts NaN and Infinity, which JSON answers cannot contain.
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError as error:
-        raise PydanticCustomError("not_finite", "must contain only finite numbers") from error
-    return value
 
 
 def _as_stored(name: str) -> str:
@@ -111,7 +101,7 @@ Query = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHAR
 Importance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Branch = Annotated[str, StringConstraints(min_length=1, max_length=MAX_BRANCH_CHARS), AfterValidator(_as_stored)]
 # The size as JSON is checked when it is stored; more fields than these always exceed it.
-Metadata = Annotated[dict[str, JsonValue], Field(max_length=MAX_METADATA_BYTES // 6), AfterValidator(_finite)]
+Metadata = Annotated[dict[str, JsonValue], Field(max_length=MAX_METADATA_BYTES // 6), AfterValidator(check_finite)]
 Kinds = Annotated[tuple[Annotated[Kind, Field(strict=False)], ...], Field(strict=False, max_length=len(Kind))]
 MemoryId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS), AfterValidator(_as_stored)]

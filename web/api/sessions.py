@@ -10,7 +10,7 @@ from pipeline.records.hooks import AgentSession
 from pipeline.records.people import Role, qualified_name
 from pipeline.services import agent_history, distill, incognito, session_search
 from pipeline.services.agent_history import SessionRecord
-from pipeline.services.imported_sessions import read_imported_sessions
+from pipeline.services.import_progress import read_imported_sessions
 from pipeline.services.starter_questions import StarterQuestion, find_questions
 from pipeline.services.turns import obey
 from pipeline.store.agent_sessions import Action, ActionType, IncognitoSession, JournalRow, SessionSummary

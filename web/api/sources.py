@@ -8,13 +8,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
+from pipeline.ingest.fields import Item
 from pipeline.records import MAX_BATCH, Page, Source
 from pipeline.records.people import Caller
 from pipeline.services import sources
+from pipeline.services.ingestion import has_secret
 from pipeline.services.sources import (
     ForgottenItems,
     ItemOutcome,
-    OfferedItem,
     SourceUpdate,
 )
 from pipeline.store.ingested import KnownItem, SourceSummary
@@ -33,7 +34,7 @@ api = Api("sources")
 
 def _without_secrets(key: str) -> str:
     # A key is compared with the key of the next import, so it is stored unchanged or not at all.
-    if sources.holds_secret(key):
+    if has_secret(key):
         raise PydanticCustomError("secret", "must not contain a secret")
     return key
 
@@ -151,7 +152,7 @@ def _source(name: str) -> str:
     return name
 
 
-def _read_offered(body: ItemsBody, caller: Caller) -> list[OfferedItem]:
+def _read_offered(body: ItemsBody, caller: Caller) -> list[Item]:
     if sum(len(item.memories) for item in body.items) > MAX_BATCH:
         raise InvalidField(FieldError("items", f"must contain at most {MAX_BATCH} memories in total"))
     keys = [item.key for item in body.items]
@@ -159,6 +160,6 @@ def _read_offered(body: ItemsBody, caller: Caller) -> list[OfferedItem]:
     if again is not None:
         raise InvalidField(FieldError(f"items.{again}.key", "is the key of another item of this request too"))
     return [
-        OfferedItem(item.key, item.digest, tuple(memory.draft(Source.IMPORT, caller) for memory in item.memories))
+        Item(item.key, item.digest, tuple(memory.draft(Source.IMPORT, caller) for memory in item.memories))
         for item in body.items
     ]

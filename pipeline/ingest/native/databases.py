@@ -11,6 +11,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +38,7 @@ _MERGED: Final = "merged_into_project"
 _SUMMARY_PARTS: Final = ("request", "investigated", "learned", "completed", "next_steps", "notes")
 # Sessions of claude-mem's own observing agent.
 _OBSERVER: Final = "observer-sessions"
+_SESSION: Final = ("project", "content_session_id")
 _SESSIONS_TRIED: Final = 20
 _HISTORY: Final = ("memory_id", "new_memory", "event", "created_at", "updated_at", "is_deleted")
 _OPEN_MEMORY: Final = "openmemory.db"
@@ -282,22 +284,15 @@ def find_time(*values: Any) -> str | None:
 
 def _find_by_sessions(path: Path, name: str, places: Places) -> Path | None:
     """Return the folder of a project's session, according to its transcript."""
-    tried = 0
+    root, rows = places.folder("CLAUDE_CONFIG_DIR", ".claude"), read_rows(path, "sdk_sessions", _SESSION)
+    named = (row["content_session_id"] for row in rows if row["project"] == name)
+    sessions = (session for session in named if isinstance(session, str) and session.replace("-", "").isalnum())
+    tried = (file for session in islice(sessions, _SESSIONS_TRIED) for file in root.glob(f"projects/*/{session}.jsonl"))
     try:
-        for row in read_rows(path, "sdk_sessions", ("project", "content_session_id")):
-            session = row["content_session_id"]
-            if row["project"] != name or not isinstance(session, str) or not session.replace("-", "").isalnum():
-                continue
-            for transcript in places.folder("CLAUDE_CONFIG_DIR", ".claude").glob(f"projects/*/{session}.jsonl"):
-                if (folder := find_folder_of_transcript(transcript)) is not None:
-                    return folder
-            tried += 1
-            if tried == _SESSIONS_TRIED:
-                return None
+        return next(filter(None, map(find_folder_of_transcript, tried)), None)
     except ForeignDatabaseUnreadable:
         # A database without sessions does not say where its projects are.
         return None
-    return None
 
 
 def _list_parts(path: Path, table: str, column: str) -> list[str]:

@@ -16,6 +16,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -120,7 +121,8 @@ def read_documents(store: MemoryStore, known: Known) -> Readings:
 
 def read_gemini(store: MemoryStore, known: Known) -> Readings:
     """Yield the list of added memories as an item, or an item for each file of a private memory."""
-    yield from read_files(store, known, list_markdown(store.path) or [store.path], _list_gemini_statements)
+    heading = GEMINI_ADDED if store.project is None else ""
+    yield from read_files(store, known, list_markdown(store.path) or [store.path], partial(_list_added, heading))
 
 
 def read_notes(store: MemoryStore, known: Known) -> Readings:
@@ -133,7 +135,7 @@ def read_notes(store: MemoryStore, known: Known) -> Readings:
 def read_qwen(store: MemoryStore, known: Known) -> Readings:
     """Yield the list of added memories as an item, or an item for each note."""
     if store.path.name == "QWEN.md":
-        yield from read_files(store, known, [store.path], _list_qwen_statements)
+        yield from read_files(store, known, [store.path], partial(_list_added, QWEN_ADDED))
     else:
         yield from read_notes(store, known)
 
@@ -226,12 +228,9 @@ def _read_type(text: str, key: str) -> str:
     return next((word for word in (folder, re.split(r"[_.-]", name)[0]) if word in _TYPES), "")
 
 
-def _list_gemini_statements(store: MemoryStore, file: NativeFile) -> Iterator[NativeMemory]:
-    return _list_statements(split_added(file.text, GEMINI_ADDED)[0] if store.project is None else file.text)
-
-
-def _list_qwen_statements(_store: MemoryStore, file: NativeFile) -> Iterator[NativeMemory]:
-    return _list_statements(split_added(file.text, QWEN_ADDED)[0])
+def _list_added(heading: str, _store: MemoryStore, file: NativeFile) -> Iterator[NativeMemory]:
+    """Yield the statements below a heading, or all of a file without one."""
+    return _list_statements(split_added(file.text, heading)[0] if heading else file.text)
 
 
 def _list_statements(text: str) -> Iterator[NativeMemory]:

@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from config.places import Places
+from config.places import Places, find_folders
 from config.regular_files import read_regular
 from pipeline.identity.git_config import remote_of
 from pipeline.identity.identify import location_of_remote
 from pipeline.identity.repository import UnreadableFile, open_repository, root_of_folder
 
 MAX_CONFIG_BYTES: Final = 16 * 1024 * 1024
-# A name matches few folders; a larger search would mean a tree of names that consist of hyphens.
-MAX_FOLDERS: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,9 @@ class Projects:
 
     def find_slug(self, slug: str) -> Path | None:
         """Return the folder whose path gives a slug; tools replace all but letters and digits by hyphens."""
-        found = next((folder for folder in self.folders if slug_of(folder) == slug), None)
-        return found or _search_slug(slug)
+        known = [folder for folder in self.folders if slug_of(folder) == slug][:1]
+        found = known or (find_folders(Path("/"), slug[1:], slug_of) if slug.startswith("-") else [])
+        return found[0] if len(found) == 1 else None
 
     def find_hash(self, digest: str) -> Path | None:
         """Return the folder whose path has a SHA-256."""
@@ -69,7 +68,7 @@ def _remote_key(folder: Path) -> str:
     return "" if location is None else location.key.lower()
 
 
-def slug_of(folder: Path) -> str:
+def slug_of(folder: Path | str) -> str:
     """Return the name under which agents keep the files of a project."""
     return re.sub(r"[^A-Za-z0-9]", "-", str(folder))
 
@@ -124,28 +123,3 @@ def _read_text(file: Path) -> str:
         return read_regular(file, MAX_CONFIG_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _search_slug(slug: str) -> Path | None:
-    """Return the only folder on this machine whose path gives a slug, following its parts from the root."""
-    if not slug.startswith("-"):
-        return None
-    waiting, found, visited = [(Path("/"), slug)], [], 0
-    while waiting and visited < MAX_FOLDERS:
-        folder, left = waiting.pop()
-        visited += 1
-        for name in _list_folders(folder):
-            part = f"-{re.sub(r'[^A-Za-z0-9]', '-', name)}"
-            if left == part:
-                found.append(folder / name)
-            elif left.startswith(f"{part}-"):
-                waiting.append((folder / name, left[len(part) :]))
-    return found[0] if len(found) == 1 else None
-
-
-def _list_folders(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as listing:
-            return [entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []

@@ -106,24 +106,15 @@ def discover_mcp_memory(found: Discovery) -> Iterator[MemoryStore]:
             yield found.store(path, project)
 
 
-def read_codex(store: MemoryStore, known: Known) -> Readings:
-    """Yield an item for each group that applies to the store's project."""
-    yield from _read_parts(store, known, _list_groups)
-
-
 def read_goose(store: MemoryStore, known: Known) -> Readings:
     """Yield an item for each category."""
     yield from read_files(store, known, _list_text_files(store.path), _list_blocks)
 
 
-def read_mcp_memory(store: MemoryStore, known: Known) -> Readings:
-    """Yield an item for each entity, and one for each relation."""
-    yield from _read_parts(store, known, _list_lines)
-
-
-def _read_parts(
+def read_parts(
     store: MemoryStore, known: Known, list_entries: Callable[[MemoryStore, str], Iterator[Entry | Skipped]]
 ) -> Readings:
+    """Yield an item for each entry of a store's file."""
     # The key of the whole source: entries that were not read are not deleted ones.
     file = read_file(store.path, ".", {})
     if isinstance(file, NativeFile):
@@ -132,7 +123,8 @@ def _read_parts(
         yield file
 
 
-def _list_groups(store: MemoryStore, text: str) -> Iterator[Entry]:
+def list_groups(store: MemoryStore, text: str) -> Iterator[Entry]:
+    """Yield the groups of Codex's handbook that apply to the store's project."""
     titles: Counter[str] = Counter()
     for group in _split_groups(text):
         if group.folder == store.part:
@@ -183,7 +175,8 @@ def _list_blocks(_store: MemoryStore, file: NativeFile) -> Iterator[NativeMemory
         yield NativeMemory(others if tags else block.strip(), tags=(category, tags))
 
 
-def _list_lines(_store: MemoryStore, text: str) -> Iterator[Entry | Skipped]:
+def list_graph(_store: MemoryStore, text: str) -> Iterator[Entry | Skipped]:
+    """Yield the entities and the relations of the MCP memory server."""
     # The server writes other line separators of Unicode as they are.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

@@ -1,11 +1,18 @@
-"""Describe a file of a project: a document's title, and the texts of its memories."""
+"""Describe a file of a project: a document's title, and the texts of its memories.
+
+A process with limited processor time and memory does it: a hostile file ends only that process.
+"""
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
+from config.limited_process import LimitedProcess
+from config.operating_system import limit_memory, limit_processor_time
 from pipeline.ingest.project.files import (
     FileKind,
     SkippedFile,
@@ -19,6 +26,13 @@ from pipeline.ingest.project.prose import one_line, render_prose, strip_markers
 from pipeline.ingest.project.render import format_list, render_outline, sentence, split_into_parts
 from pipeline.ingest.toml import LongKey, parse_foreign_toml
 from pipeline.text.normalize import shorten
+
+# Arguments are the root, the seconds and the bytes.
+PROGRAM: Final = "from pipeline.ingest.project.describe import serve; serve()"
+SECONDS: Final = 10
+MEMORY_BYTES: Final = 1 << 30
+# For systems without limits on processor time.
+LONGEST_WAIT_S: Final = 120.0
 
 
 class Description(NamedTuple):
@@ -46,6 +60,48 @@ def describe_file(key: str, kind: FileKind, text: str, tree: ProjectTree) -> Des
     return Description("", render_outline(head, outline, resolve(outline.imports, language.grammar, key, tree)))
 
 
+def start_describer(root: Path) -> LimitedProcess:
+    """Return the process that describes the files of a project."""
+    return LimitedProcess("-c", PROGRAM, str(root), str(SECONDS), str(MEMORY_BYTES))
+
+
+def describe_in_process(process: LimitedProcess, key: str, kind: FileKind, text: str) -> Description:
+    """Return the description of a file; raise SkippedFile if there is none, or if the file exceeds the limits."""
+    process.send(f"{json.dumps([key, kind, text])}\n".encode())
+    line = process.receive(lambda output: output.readline(), LONGEST_WAIT_S)
+    if not line.endswith(b"\n"):
+        process.stop()
+        raise SkippedFile(f"takes more than {SECONDS} s or {MEMORY_BYTES >> 30} GiB to read")
+    answer = json.loads(line)
+    if "skipped" in answer:
+        raise SkippedFile(answer["skipped"])
+    return Description(**answer)
+
+
+def serve() -> None:
+    """Describe files for another process, each within its limits.
+
+    A line `[key, kind, text]` arrives for each file; the answer is `{"title", "parts"}` or `{"skipped"}`.
+    """
+    root, seconds, size = sys.argv[1:]
+    tree = ProjectTree(Path(root))
+    limit_memory(int(size))
+    for line in sys.stdin:
+        limit_processor_time(int(seconds))
+        key, kind, text = json.loads(line)
+        sys.stdout.write(json.dumps(_answer(key, FileKind(kind), text, tree)) + "\n")
+        sys.stdout.flush()
+
+
+def _answer(key: str, kind: FileKind, text: str, tree: ProjectTree) -> dict[str, Any]:
+    try:
+        return describe_file(key, kind, text, tree)._asdict()
+    except SkippedFile as skipped:
+        return {"skipped": skipped.reason}
+    except (MemoryError, RecursionError):
+        return {"skipped": "needs too much memory to read"}
+
+
 LONGEST_COMMAND: Final = 160
 LONGEST_DESCRIPTION: Final = 500
 
@@ -62,87 +118,77 @@ _JUST_TARGET: Final = re.compile(
 _RECIPE: Final = re.compile(r"^[ \t]++[@-]?(?P<command>[^#\s].*)$")
 
 
+# A title, and lists of what a manifest names, each under a label.
+_Manifest = tuple[str, list[tuple[str, Iterable[str]]]]
+
+
 def render_manifest(key: str, name: str, text: str) -> list[str]:
     """Return the parts of a manifest's description; raise SkippedFile if it cannot be read."""
     try:
-        title, lines = _READERS[name.casefold()](text)
+        if name.casefold() in _RECIPES:
+            program, targets = _RECIPES[name.casefold()]
+            title, sentences = f"what {program} runs", list(_recipes(text, program, targets))
+        else:
+            title, lists = _READERS[name.casefold()](text)
+            sentences = [line for label, items in lists for line in format_list(label, items)]
     except LongKey as error:
         raise SkippedFile(str(error)) from error
     except (ValueError, ET.ParseError) as error:
         raise SkippedFile("cannot be parsed") from error
     except RecursionError as error:
         raise SkippedFile("nested too deeply") from error
-    sentences = list(lines)
     if not title and not sentences:
         raise SkippedFile("has no information about the project")
     return split_into_parts(sentence(f"{key} · {title or 'settings'}", ""), sentences)
 
 
-def _pyproject(text: str) -> tuple[str, Iterator[str]]:
+def _pyproject(text: str) -> _Manifest:
     data = parse_foreign_toml(text)
     poetry = _mapping(_mapping(data.get("tool")).get("poetry"))
     project = {**poetry, **_mapping(data.get("project"))}
     groups = {**_mapping(project.get("optional-dependencies")), **_mapping(data.get("dependency-groups"))}
-
-    def lines() -> Iterator[str]:
-        yield from format_list("Needs", _pairs({"Python": project.get("requires-python")}, " "))
-        scripts = {**_mapping(project.get("scripts")), **_mapping(project.get("gui-scripts"))}
-        yield from format_list("Commands", _pairs(scripts))
-        yield from format_list("Depends on", _requirements(project.get("dependencies")))
-        for group, names in groups.items():
-            yield from format_list(f"For {group}", _requirements(names))
-        yield from format_list("Settings of tools", sorted(set(_mapping(data.get("tool"))) - {"poetry"}))
-
-    return _title("Python project", project), lines()
+    scripts = {**_mapping(project.get("scripts")), **_mapping(project.get("gui-scripts"))}
+    return _title("Python project", project), [
+        ("Needs", _pairs({"Python": project.get("requires-python")}, " ")),
+        ("Commands", _pairs(scripts)),
+        ("Depends on", _requirements(project.get("dependencies"))),
+        *((f"For {group}", _requirements(names)) for group, names in groups.items()),
+        ("Settings of tools", sorted(set(_mapping(data.get("tool"))) - {"poetry"})),
+    ]
 
 
-def _package_json(text: str) -> tuple[str, Iterator[str]]:
+def _package_json(text: str) -> _Manifest:
     data = _mapping(json.loads(text))
-
-    def lines() -> Iterator[str]:
-        yield from format_list("Scripts", _pairs(_mapping(data.get("scripts"))))
-        binaries = data.get("bin")
-        commands = binaries if isinstance(binaries, dict) else {_word(data.get("name")): binaries}
-        yield from format_list("Commands", _pairs(commands))
-        yield from format_list(
-            "Entry points", _pairs({name: data.get(name) for name in ("main", "module", "browser", "types")})
-        )
-        workspaces = data.get("workspaces")
-        packages = _mapping(workspaces).get("packages") if isinstance(workspaces, dict) else workspaces
-        yield from format_list("Workspaces", _words(packages))
-        yield from format_list("Needs", _pairs(_mapping(data.get("engines")), " "))
-        for label, name in (("Depends on", "dependencies"), ("Peers", "peerDependencies")):
-            yield from format_list(label, _mapping(data.get(name)))
-        yield from format_list("For development", _mapping(data.get("devDependencies")))
-
-    return _title("npm package", data), lines()
+    binaries, workspaces = data.get("bin"), data.get("workspaces")
+    return _title("npm package", data), [
+        ("Scripts", _pairs(_mapping(data.get("scripts")))),
+        ("Commands", _pairs(binaries if isinstance(binaries, dict) else {_word(data.get("name")): binaries})),
+        ("Entry points", _pairs({name: data.get(name) for name in ("main", "module", "browser", "types")})),
+        ("Workspaces", _words(workspaces.get("packages") if isinstance(workspaces, dict) else workspaces)),
+        ("Needs", _pairs(_mapping(data.get("engines")), " ")),
+        ("Depends on", _mapping(data.get("dependencies"))),
+        ("Peers", _mapping(data.get("peerDependencies"))),
+        ("For development", _mapping(data.get("devDependencies"))),
+    ]
 
 
-def _cargo(text: str) -> tuple[str, Iterator[str]]:
+def _cargo(text: str) -> _Manifest:
     data = parse_foreign_toml(text)
     package, workspace = _mapping(data.get("package")), _mapping(data.get("workspace"))
-
-    def lines() -> Iterator[str]:
-        yield from format_list("Workspace members", _words(workspace.get("members")))
-        binaries = data.get("bin")
-        named = [_mapping(item) for item in binaries] if isinstance(binaries, list) else []
-        yield from format_list(
-            "Commands", _pairs({_word(item.get("name")): item.get("path") or "src/main.rs" for item in named})
-        )
-        yield from format_list(
-            "Needs", _pairs({"Rust": package.get("rust-version"), "edition": package.get("edition")}, " ")
-        )
-        yield from format_list("Features", _mapping(data.get("features")))
-        yield from format_list(
-            "Depends on", {**_mapping(workspace.get("dependencies")), **_mapping(data.get("dependencies"))}
-        )
-        yield from format_list("For development", _mapping(data.get("dev-dependencies")))
-        yield from format_list("For building", _mapping(data.get("build-dependencies")))
-
-    return _title("Rust crate" if package else "Rust workspace", package), lines()
+    binaries = data.get("bin")
+    named = [_mapping(item) for item in binaries] if isinstance(binaries, list) else []
+    return _title("Rust crate" if package else "Rust workspace", package), [
+        ("Workspace members", _words(workspace.get("members"))),
+        ("Commands", _pairs({_word(item.get("name")): item.get("path") or "src/main.rs" for item in named})),
+        ("Needs", _pairs({"Rust": package.get("rust-version"), "edition": package.get("edition")}, " ")),
+        ("Features", _mapping(data.get("features"))),
+        ("Depends on", {**_mapping(workspace.get("dependencies")), **_mapping(data.get("dependencies"))}),
+        ("For development", _mapping(data.get("dev-dependencies"))),
+        ("For building", _mapping(data.get("build-dependencies"))),
+    ]
 
 
-def _go_mod(text: str) -> tuple[str, Iterator[str]]:
+def _go_mod(text: str) -> _Manifest:
     values: dict[str, list[str]] = {"module": [], "go": [], "require": [], "tool": []}
     block = ""
     for line in text.splitlines():
@@ -156,16 +202,12 @@ def _go_mod(text: str) -> tuple[str, Iterator[str]]:
             block = word or "other"
         elif first and (word or block) in values and "indirect" not in (comment or ""):
             values[word or block].append(first)
-    lines = (
-        line
-        for label, word in (("Depends on", "require"), ("Tools", "tool"))
-        for line in format_list(label, values[word])
-    )
     version = f" for Go {values['go'][0]}" if values["go"] else ""
-    return f"Go module {values['module'][0]}{version}" if values["module"] else "", lines
+    title = f"Go module {values['module'][0]}{version}" if values["module"] else ""
+    return title, [("Depends on", values["require"]), ("Tools", values["tool"])]
 
 
-def _pom(text: str) -> tuple[str, Iterator[str]]:
+def _pom(text: str) -> _Manifest:
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise SkippedFile("XML with a document type")
     root = ET.fromstring(text)  # noqa: S314 - without a document type there are no entities to expand
@@ -173,25 +215,13 @@ def _pom(text: str) -> tuple[str, Iterator[str]]:
     own = {tag: _below(root, tag) or _below(parent, tag) for tag in ("groupId", "version")}
     name = ":".join(part for part in (own["groupId"], _below(root, "artifactId")) if part)
     described = {"name": name, "version": own["version"], "description": _below(root, "description")}
-
-    def lines() -> Iterator[str]:
-        yield from format_list("Named", [_below(root, "name")] if _below(root, "name") else [])
-        yield from format_list(
-            "Modules", [one_line(element.text or "") for element in _children(_child(root, "modules"), "module")]
-        )
-        yield from format_list("Parent", [_below(parent, "artifactId")] if parent is not None else [])
-        dependencies = _children(_child(root, "dependencies"), "dependency")
-        yield from format_list("Depends on", [_below(element, "artifactId") for element in dependencies])
-
-    return _title("Maven project", described) if name else "", lines()
-
-
-def _makefile(text: str) -> tuple[str, Iterator[str]]:
-    return "what make runs", _recipes(text, "make", _TARGET)
-
-
-def _justfile(text: str) -> tuple[str, Iterator[str]]:
-    return "what just runs", _recipes(text, "just", _JUST_TARGET)
+    dependencies = _children(_child(root, "dependencies"), "dependency")
+    return _title("Maven project", described) if name else "", [
+        ("Named", [_below(root, "name")] if _below(root, "name") else []),
+        ("Modules", [one_line(element.text or "") for element in _children(_child(root, "modules"), "module")]),
+        ("Parent", [_below(parent, "artifactId")] if parent is not None else []),
+        ("Depends on", [_below(element, "artifactId") for element in dependencies]),
+    ]
 
 
 def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]:
@@ -213,15 +243,17 @@ def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]
             yield sentence(one_line(f"{program} {target['name']} {parameters} (l. {number + 1})"), shown)
 
 
-_READERS: Final[Mapping[str, Callable[[str], tuple[str, Iterator[str]]]]] = {
+_READERS: Final[Mapping[str, Callable[[str], _Manifest]]] = {
     "pyproject.toml": _pyproject,
     "package.json": _package_json,
     "cargo.toml": _cargo,
     "go.mod": _go_mod,
     "pom.xml": _pom,
-    "makefile": _makefile,
-    "gnumakefile": _makefile,
-    "justfile": _justfile,
+}
+_RECIPES: Final = {
+    "makefile": ("make", _TARGET),
+    "gnumakefile": ("make", _TARGET),
+    "justfile": ("just", _JUST_TARGET),
 }
 
 

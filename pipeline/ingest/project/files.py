@@ -93,22 +93,14 @@ _FOLDER_FOR_AGENTS: Final = re.compile(
 )
 _MINIFIED: Final = re.compile(r".*[.-]min\.[cm]?js")
 
-_PYTHON: Final = Language("Python", "python")
-_JAVASCRIPT: Final = Language("JavaScript", "javascript")
-_TYPESCRIPT: Final = Language("TypeScript", "typescript")
-_TSX: Final = Language("TypeScript", "tsx")
-_GO: Final = Language("Go", "go")
-_RUST: Final = Language("Rust", "rust")
-_JAVA: Final = Language("Java", "java")
-
 _BY_ENDING: Final = {
-    "py": _PYTHON,
-    **dict.fromkeys(("js", "jsx", "mjs", "cjs"), _JAVASCRIPT),
-    **dict.fromkeys(("ts", "mts", "cts"), _TYPESCRIPT),
-    "tsx": _TSX,
-    "go": _GO,
-    "rs": _RUST,
-    "java": _JAVA,
+    "py": Language("Python", "python"),
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs"), Language("JavaScript", "javascript")),
+    **dict.fromkeys(("ts", "mts", "cts"), Language("TypeScript", "typescript")),
+    "tsx": Language("TypeScript", "tsx"),
+    "go": Language("Go", "go"),
+    "rs": Language("Rust", "rust"),
+    "java": Language("Java", "java"),
 }
 
 MEAN_LINE_CHARS: Final = 500
@@ -268,21 +260,18 @@ def kind_of_file(key: str) -> FileKind:
     folded = name.casefold()
     if folded in MANIFESTS:
         return FileKind.MANIFEST
-    if _LOCKS.fullmatch(folded):
-        raise SkippedFile("lock file")
-    if _MINIFIED.fullmatch(folded):
-        raise SkippedFile("minified")
-    if language_of(name) is not None:
-        return FileKind.CODE
-    if _FORMALITIES.fullmatch(folded):
-        raise SkippedFile("licence, change log or formality")
-    if _FOR_AGENTS.fullmatch(name):
-        raise SkippedFile("instructions that agents read anyway")
-    if _PROSE.fullmatch(folded):
-        if _FOLDER_FOR_AGENTS.fullmatch(key):
-            raise SkippedFile("instructions that agents read anyway")
-        return FileKind.PROSE
-    raise SkippedFile("neither source code nor documentation")
+    is_code, is_prose = language_of(name) is not None, _PROSE.fullmatch(folded) is not None
+    is_for_agents = _FOR_AGENTS.fullmatch(name) or (is_prose and _FOLDER_FOR_AGENTS.fullmatch(key))
+    reasons = (
+        (_LOCKS.fullmatch(folded), "lock file"),
+        (_MINIFIED.fullmatch(folded), "minified"),
+        (not is_code and _FORMALITIES.fullmatch(folded), "licence, change log or formality"),
+        (not is_code and is_for_agents, "instructions that agents read anyway"),
+        (not is_code and not is_prose, "neither source code nor documentation"),
+    )
+    if reason := next((reason for applies, reason in reasons if applies), None):
+        raise SkippedFile(reason)
+    return FileKind.CODE if is_code else FileKind.PROSE
 
 
 def language_of(name: str) -> Language | None:

@@ -5,11 +5,12 @@ A section is shown with its path and its headings, a comment without its markers
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import takewhile
 from typing import Final
 
 from pipeline.ingest.fields import split_text
+from pipeline.ingest.markdown import DocumentSection, split_sections
 from pipeline.ingest.project.files import SkippedFile
 from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import shorten
@@ -32,9 +33,6 @@ _PICTURE: Final = re.compile(
 )
 _TAG: Final = re.compile(r"</?(?:p|div|a|br|h[1-6]|center|picture|source)(?:\s[^<>]*+|/)?>")
 _RULER: Final = re.compile(r"(?<=\n\n)[ \t]*([#=*~_-])\1{9,}[ \t]*$", re.MULTILINE)
-_FENCE: Final = re.compile(r"\s{0,3}(```+|~~~+)")
-_HASHES: Final = re.compile(r"\s{0,3}(#{1,6})\s++(.*)$")
-_UNDERLINE: Final = re.compile(r"([=\-~^\"'#*+`:.])\1{2,}\s*$")
 _LETTER: Final = re.compile(r"[^\W_]")
 LONGEST_DOC: Final = 200
 LONGEST_PURPOSE: Final = 300
@@ -70,20 +68,13 @@ _LINK: Final = re.compile(r"\{@\w+\s+([^{}]*+)\}")
 _HTML: Final = re.compile(r"</?[a-zA-Z][^<>]*>")
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A section: the headings that lead to it, outermost first, and its text."""
-
-    trail: tuple[str, ...]
-    text: str
-
-
 def render_prose(key: str, text: str) -> tuple[str, list[str]]:
     """Return a document's title and its parts; raise SkippedFile for one without words."""
-    sections = list(_sections(_remove_pictures(text)))
-    title = sections[0].trail[0] if sections and sections[0].trail else ""
+    is_rst = not key.lower().endswith((".md", ".markdown", ".mdx"))
+    sections = list(_list_sections(_remove_pictures(text), is_rst=is_rst))
+    title = sections[0].path[0] if sections and sections[0].path else ""
     parts = [
-        f"{_head(key, title, section.trail)}\n{piece}"
+        f"{_head(key, title, section.path)}\n{piece}"
         for section in _pack(sections)
         for piece in split_text(section.text, SECTION_CHARS)
         if _LETTER.search(piece)
@@ -105,14 +96,14 @@ def _remove_pictures(text: str) -> str:
     return "".join(pieces)
 
 
-def _pack(sections: list[_Section]) -> Iterator[_Section]:
+def _pack(sections: list[DocumentSection]) -> Iterator[DocumentSection]:
     """Yield sections, joining short ones with those that follow."""
-    waiting: _Section | None = None
+    waiting: DocumentSection | None = None
     for section in sections:
-        heading = section.trail[-1] if section.trail else ""
+        heading = section.path[-1] if section.path else ""
         if waiting is not None and len(waiting.text) + len(section.text) + len(heading) < TINY_CHARS:
             together = f"{waiting.text}\n\n{heading}\n{section.text}".strip()
-            waiting = _Section(_shared_trail(waiting.trail, section.trail), together)
+            waiting = replace(waiting, path=_shared_trail(waiting.path, section.path), text=together)
             continue
         if waiting is not None:
             yield waiting
@@ -127,53 +118,12 @@ def _shared_trail(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str,
     return first if len(same) == len(first) else first[: len(same) + 1]
 
 
-def _sections(text: str) -> Iterator[_Section]:
-    trail: list[tuple[int, str]] = []
-    body: list[str] = []
-    for level, line in _lines(text):
-        if level:
-            if any(map(_LETTER.search, body)):
-                yield _Section(tuple(title for _, title in trail), "\n".join(body).strip())
-            body = []
-            trail = [(above, title) for above, title in trail if above < level]
-            trail.append((level, shorten(one_line(line), LONGEST_TITLE)))
-        else:
-            body.append(line)
-    if any(map(_LETTER.search, body)):
-        yield _Section(tuple(title for _, title in trail), "\n".join(body).strip())
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line with its heading level, 0 for none."""
-    lines = text.split("\n")
-    marks: list[str] = []
-    fence = ""
-    skip = False
-    for number, line in enumerate(lines):
-        following = lines[number + 1] if number + 1 < len(lines) else ""
-        if skip:
-            skip = False
-            continue
-        opening = _FENCE.match(line)
-        if opening and (not fence or opening[1].startswith(fence)):
-            fence = "" if fence else opening[1][:3]
-        hashes = None if fence else _HASHES.match(line)
-        underline = None if fence or not line.strip() else _UNDERLINE.match(following)
-        if hashes:
-            yield len(hashes[1]), _remove_closing_hashes(hashes[2])
-        elif underline and _LETTER.search(line) and len(underline[0].strip()) >= min(len(line.strip()), 3):
-            if underline[1] not in marks:
-                marks.append(underline[1])
-            skip = True
-            yield marks.index(underline[1]) + 1, line
-        else:
-            yield 0, line
-
-
-def _remove_closing_hashes(heading: str) -> str:
-    heading = heading.rstrip()
-    title = heading.rstrip("#")
-    return title.rstrip() if title[-1:].isspace() else heading
+def _list_sections(text: str, *, is_rst: bool) -> Iterator[DocumentSection]:
+    """Yield the sections with words, under short titles."""
+    for section in split_sections(text, is_rst=is_rst):
+        if _LETTER.search(section.text):
+            path = tuple(shorten(one_line(title), LONGEST_TITLE) for title in section.path)
+            yield replace(section, path=path, text=section.text.strip())
 
 
 def one_line(text: str) -> str:

@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.ingest.fields import Item, Known, Progress, Reading, Readings, Skipped, Unchanged, time_of_change
-from pipeline.ingest.project.describe import Description
+from pipeline.ingest.project.describe import Description, describe_in_process, start_describer
 from pipeline.ingest.project.files import (
     File,
     FileKind,
@@ -19,7 +20,6 @@ from pipeline.ingest.project.files import (
     read_file,
     text_of,
 )
-from pipeline.ingest.project.limited_process import LimitedDescriber
 from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
 from pipeline.text.normalize import normalize_id
 
@@ -45,16 +45,18 @@ def read_project(root: Path, known: Known, progress: Progress, describe: Describ
     top = _folder(root)
     listed = list_files(top)
     total = sum(isinstance(entry, File) for entry in listed)
-    done = 0
-    with LimitedDescriber(top) as limited:
+    done, process = 0, start_describer(top)
+    try:
         for entry in listed:
             if isinstance(entry, Skipped):
                 yield entry
                 continue
-            reading = _read(entry, known, describe or limited.describe)
+            reading = _read(entry, known, describe or partial(describe_in_process, process))
             done += 1
             progress(done, total)
             yield reading
+    finally:
+        process.stop()
 
 
 def _folder(root: Path) -> Path:
@@ -81,21 +83,22 @@ def _read(file: File, known: Known, describe: Describe) -> Reading:
 
 def _drafts(file: File, kind: FileKind, data: bytes, written_at: float, describe: Describe) -> tuple[Draft, ...]:
     text = text_of(data)
+    test_tag = ("test",) if _is_test(file.key) else ()
     facts: dict[str, Any] = {"path": file.key, "lines": count_lines(text)}
     common: dict[str, Any] = {
         "source": Source.IMPORT,
         "occurred_at": time_of_change(written_at),
         "anchor": _anchor(file, data),
-        "importance": IMPORTANCE_OF_TESTS if _is_test(file.key) else IMPORTANCE[kind],
+        "importance": IMPORTANCE_OF_TESTS if test_tag else IMPORTANCE[kind],
     }
     title, parts = describe(file.key, kind, text)
     language = language_of(file.name) if kind is FileKind.CODE else None
     if language is None:
-        common |= {"kind": Kind.DOCUMENT, "tags": ("document", str(kind), *_test_tag(file))}
+        common |= {"kind": Kind.DOCUMENT, "tags": ("document", str(kind), *test_tag)}
         return _number_parts(parts, {**common, "details": {"title": title} if title else {}}, facts)
     common |= {
         "kind": Kind.CODE,
-        "tags": ("code", language.name.lower(), *_test_tag(file)),
+        "tags": ("code", language.name.lower(), *test_tag),
         "details": {"language": language.name},
     }
     return _number_parts(parts, common, {**facts, "language": language.name})
@@ -118,10 +121,6 @@ def _anchor(file: File, data: bytes) -> Anchor:
     if normalize_id(file.path) != file.path:
         return Anchor(file.path)
     return Anchor(file.path, content_hash=hashlib.sha256(data).hexdigest())
-
-
-def _test_tag(file: File) -> tuple[str, ...]:
-    return ("test",) if _is_test(file.key) else ()
 
 
 def _is_test(key: str) -> bool:

@@ -86,7 +86,7 @@ def reader(*readings, stops_after=None):
 
 
 def list_stored(client):
-    return {key: one.memories for key, one in Intake(client, SOURCE).list_stored().items()}
+    return {key: one["memories"] for key, one in Intake(client, SOURCE).list_stored().items()}
 
 
 def contents(client):

@@ -6,10 +6,11 @@ import pytest
 
 from pipeline.context.rule_files import is_repeated, leave_out_rules, leave_out_rules_of_groups, list_rules
 from pipeline.context.session_brief import BriefRoom, brief_project
+from pipeline.ingest.fields import Item
 from pipeline.records import RULE_FILE_TAG, Draft, Kind, Source
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Hit
-from pipeline.services.sources import OfferedItem, forget_items, take_items
+from pipeline.services.sources import forget_items, take_items
 from pipeline.store import memories
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database, workspace_over
@@ -30,7 +31,7 @@ def index_rules(workspace):
         drafts = (
             Draft(text, kind=Kind.DOCUMENT, tags=("rules", RULE_FILE_TAG), source=Source.IMPORT) for text in statements
         )
-        take_items(workspace, RULES, [OfferedItem("CLAUDE.md", digest, tuple(drafts))])
+        take_items(workspace, RULES, [Item("CLAUDE.md", digest, tuple(drafts))])
 
     return index
 

@@ -109,7 +109,7 @@ def test_an_encrypted_member_is_told(tmp_path):
 
 def test_an_archive_that_takes_longer_than_any_export_is_refused_by_name(tmp_path, monkeypatch):
     clock = iter(range(0, 10**6, 4))
-    monkeypatch.setattr("pipeline.ingest.reading_time.time.thread_time", lambda: next(clock))
+    monkeypatch.setattr("pipeline.ingest.exports.time.thread_time", lambda: next(clock))
     path = _zip(
         tmp_path / "e.zip",
         [

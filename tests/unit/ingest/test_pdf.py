@@ -178,7 +178,7 @@ def test_a_page_that_holds_itself_and_ten_million_objects_end_nothing(tmp_path):
 def test_a_file_that_takes_too_long_is_left_out(file, tmp_path, monkeypatch, waits):
     program = tmp_path / "program.py"
     program.write_text(waits)
-    monkeypatch.setattr(module, "PROGRAM", program)
+    monkeypatch.setattr(module, "COMMAND", (str(program),))
     file.write_bytes(pdf(PARAGRAPH))
     assert read(file, limits=PdfLimits(seconds=0.2)) == [Skipped(file.name, "takes longer than 0.2 s")]
 
@@ -186,7 +186,7 @@ def test_a_file_that_takes_too_long_is_left_out(file, tmp_path, monkeypatch, wai
 def test_a_file_whose_reader_dies_is_left_out(file, tmp_path, monkeypatch):
     program = tmp_path / "program.py"
     program.write_text("import os; print('{\"title\": null}', flush=True); os.abort()")
-    monkeypatch.setattr(module, "PROGRAM", program)
+    monkeypatch.setattr(module, "COMMAND", (str(program),))
     file.write_bytes(pdf(PARAGRAPH))
     assert read(file) == [Skipped(file.name, "too damaged to read")]
 
@@ -195,12 +195,12 @@ def test_a_file_whose_reader_dies_is_left_out(file, tmp_path, monkeypatch):
 def test_a_file_whose_reader_stops_in_mid_line_is_left_out_alone(tmp_path, monkeypatch, end):
     program = tmp_path / "program.py"
     told = """'{"title": null}\\n{"page": 1, "text": "Pa'"""
-    whole = """'{"title": null}\\n{"page": 1, "text": "Page one"}\\n'"""
+    whole = """'{"title": null}\\n{"page": 1, "text": "Page one"}\\n{"end": null}\\n'"""
     program.write_text(
         f"import os, sys\nif 'a.pdf' in sys.argv[1]:\n    print({told}, end='', flush=True)\n    {end}\n"
         f"print({whole}, end='')"
     )
-    monkeypatch.setattr(module, "PROGRAM", program)
+    monkeypatch.setattr(module, "COMMAND", (str(program),))
     for name in ("a.pdf", "b.pdf"):
         (tmp_path / name).write_bytes(pdf(PARAGRAPH))
     first, second = read(tmp_path)

@@ -12,12 +12,13 @@ import pytest
 
 from config.declared import Secret
 from config.paths import HomePaths
+from pipeline.ingest.fields import Item
 from pipeline.jobs.health import examine
 from pipeline.jobs.registry import JOBS
 from pipeline.jobs.snapshot import restore_snapshot, take_snapshot
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind, Source, Stage, Trust
 from pipeline.services import export, memories, moving
-from pipeline.services.sources import OfferedItem, forget_items, take_items
+from pipeline.services.sources import forget_items, take_items
 from pipeline.store import duplicates, turns, work
 from pipeline.store.driver import connect
 from pipeline.store.log_start import start_log
@@ -185,7 +186,7 @@ def merge_and_restore(worker, database, ids):
 def read_source_again(worker, database, ids):
     workspace = worker.workspace("default")
     for text in ("Quaggas graze", "Quaggas graze at dawn"):
-        take_items(workspace, "notes:zoo", [OfferedItem("a.md", text, (Draft(text, source=Source.IMPORT),))])
+        take_items(workspace, "notes:zoo", [Item("a.md", text, (Draft(text, source=Source.IMPORT),))])
     forget_items(workspace, "notes:zoo", ["a.md"])
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField
+from pipeline.ingest.fields import Item
 from pipeline.records import (
     Anchor,
     Draft,
@@ -21,7 +22,7 @@ from pipeline.records import (
     Stage,
     Trust,
 )
-from pipeline.services.sources import ForgottenItems, ItemOutcome, OfferedItem, SourceUpdate, forget_items, take_items
+from pipeline.services.sources import ForgottenItems, ItemOutcome, SourceUpdate, forget_items, take_items
 from pipeline.store import agent_sessions, changes, history, ingested, memories, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
@@ -52,9 +53,9 @@ class SourceStore:
         offered = [self.offered(key, *drafts, digest=digest or f"digest-{self.rounds}")]
         return take_items(self.workspace, self.source, offered)
 
-    def offered(self, key: str, *drafts: Draft | str, digest: str) -> OfferedItem:
+    def offered(self, key: str, *drafts: Draft | str, digest: str) -> Item:
         made = (Draft(one) if isinstance(one, str) else one for one in drafts)
-        return OfferedItem(key, digest, tuple(import_draft(one) for one in made))
+        return Item(key, digest, tuple(import_draft(one) for one in made))
 
     def forget(self, *keys: str) -> ForgottenItems:
         return forget_items(self.workspace, self.source, keys)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from pipeline.ingest.fields import Item
 from pipeline.records import Draft, Source
-from pipeline.services.sources import OfferedItem, forget_items, list_items, take_items
+from pipeline.services.sources import forget_items, list_items, take_items
 from pipeline.write.revise import archive
 from tests.fakes.homes import Home, exchange_until_still, pair
 from tests.fakes.in_process import workspace_over
@@ -29,7 +30,7 @@ def homes(tmp_path, request):
 
 def read(home, **files):
     """Read a checkout as it is; a file is known by its text."""
-    offered = [OfferedItem(name, text, (Draft(text, source=Source.IMPORT),)) for name, text in files.items()]
+    offered = [Item(name, text, (Draft(text, source=Source.IMPORT),)) for name, text in files.items()]
     return take_items(workspace_over(home.database()), SOURCE, offered)
 
 

@@ -2,16 +2,7 @@
 
 import re
 
-import pytest
-
-from pipeline.transcripts import cursor
 from pipeline.transcripts.cursor import find_folder
-
-
-@pytest.fixture(autouse=True)
-def _search_all(monkeypatch):
-    """Search large folders too: a run of all tests makes thousands of folders beside those of a test."""
-    monkeypatch.setattr(cursor, "_MOST_TRIED", 1_000_000)
 
 
 def slug_of(path):
