@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,34 +88,6 @@ class PassageCodes:
         # Among several starts of a memory, the last one counts.
         since[self.seqs[begins]] = begins
         return self.select(np.arange(len(self.seqs)) >= since[self.seqs])
-
-
-class CodesStore(Protocol):
-    """Storage of a model's codes; writers must have the table's lock."""
-
-    def exists(self) -> bool:
-        """Return whether the codes exist, as far as can be checked cheaply."""
-
-    def append(self, rows: PassageCodes) -> None:
-        """Append passages; raise IndexUnavailable if there is nothing to append to."""
-
-    def replace(self, rows: PassageCodes) -> None:
-        """Replace all passages."""
-
-    def remove(self, seqs: Sequence[int]) -> None:
-        """Remove all bytes of memories; remove an unreadable file completely."""
-
-    def compact(self) -> None:
-        """Drop passages that were replaced since; raise IndexUnavailable if there is nothing."""
-
-    def drop(self) -> None:
-        """Delete the codes."""
-
-    def count(self) -> int:
-        """Count the passages, including replaced ones; raise IndexUnavailable if there are none to read."""
-
-    def read(self, position: Position | None) -> PassageCodes:
-        """Return the passages since a position, or all if the file is another one by now."""
 
 
 class CodesFile:

@@ -5,8 +5,7 @@ from functools import partial
 from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.index.encoder import Encoder
-from pipeline.index.shared_models import SharedModels
-from pipeline.index.shared_segments import SharedSegments
+from pipeline.index.shared_folders import SharedModels, SharedSegments
 from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import AllTables, VectorTable
 from pipeline.store import leases
@@ -35,27 +34,24 @@ def turn_vector_table(
     paths: WorkspacePaths, database: Database, loaded: Encoder, objects: ObjectStorage | None
 ) -> VectorTable:
     """Return the table of an encoder's vectors of turns in a workspace."""
-    place = _turn_table_place(paths, database, objects)
-    return VectorTable(paths.turn_vectors, loaded.name, loaded.dimension, place)
+    return VectorTable(
+        paths.turn_vectors, loaded.name, loaded.dimension, _table_place(paths, database, objects, of_turns=True)
+    )
 
 
 def all_turn_vector_tables(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> AllTables:
     """Return the tables of every model's vectors of turns in a workspace."""
-    return AllTables(paths.turn_vectors, _turn_table_place(paths, database, objects))
+    return AllTables(paths.turn_vectors, _table_place(paths, database, objects, of_turns=True))
 
 
-def _turn_table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedTables | None:
+def _table_place(
+    paths: WorkspacePaths, database: Database, objects: ObjectStorage | None, *, of_turns: bool = False
+) -> SharedTables | None:
     if objects is None:
         return None
-    below = objects.below(f"vectors/{paths.root.name}/turns")
-    return SharedTables(below, paths.turn_vectors, partial(leases.hold, leases.WorkspaceValues(database), "turns"))
-
-
-def _table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedTables | None:
-    if objects is None:
-        return None
-    below = objects.below(f"vectors/{paths.root.name}")
-    return SharedTables(below, paths.vectors, partial(leases.hold, leases.WorkspaceValues(database), "vectors"))
+    folder, below, name = (paths.turn_vectors, "/turns", "turns") if of_turns else (paths.vectors, "", "vectors")
+    lease = partial(leases.hold, leases.WorkspaceValues(database), name)
+    return SharedTables(objects.below(f"vectors/{paths.root.name}{below}"), folder, lease)
 
 
 def shared_models(settings: Settings, objects: ObjectStorage | None) -> SharedModels | None:

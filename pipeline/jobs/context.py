@@ -11,14 +11,14 @@ from config.settings import Settings
 from pipeline.errors import EncoderPending, IndexUnavailable
 from pipeline.index.documents import TURNS
 from pipeline.index.encoder import Encoder
-from pipeline.index.shared_segments import SharedSegments
+from pipeline.index.shared_folders import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
+from pipeline.jobs.indexes import repair_turn_vectors
 from pipeline.jobs.model import JobModel, open_model
 from pipeline.jobs.runner import reap
 from pipeline.jobs.shared_snapshots import SharedSnapshots
 from pipeline.jobs.snapshot import scrub_snapshots
-from pipeline.jobs.turn_vectors import repair_turn_vectors
 from pipeline.records import Stage
 from pipeline.records.recall import Answer, Query
 from pipeline.store.database import Database
@@ -96,7 +96,7 @@ class JobContext:
                 return False
 
     def _has_unanswered(self) -> bool:
-        from pipeline.jobs.mining.likely_answers import list_unanswered
+        from pipeline.jobs.mining.predict import list_unanswered
 
         return bool(list_unanswered(self.database))
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from sqlite3 import Connection
 
+from pipeline.anchors import find_checkout
 from pipeline.context.lesson_records import BY_JOURNAL
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
-from pipeline.jobs.new_head import note_checkout
+from pipeline.identity.repository import head_of_folder
 from pipeline.records import Draft, Kind, Source
-from pipeline.store import agent_sessions, impressions, memories
+from pipeline.store import agent_sessions, impressions, memories, meta, runs
 from pipeline.store.agent_sessions import Action
 from pipeline.store.database import Database
 from pipeline.times import parse, utc_text
@@ -81,3 +83,18 @@ def _keep(workspace: Workspace, database: Database, session_id: str, result: str
         tags=(AMBIENT_TAG,),
     )
     accept(database, draft, workspace.write_policy())
+
+
+CHECK_JOB = "check"
+
+
+def note_checkout(db: Connection, folder: str, at: str) -> None:
+    """Record the checkout that contains a folder; at a new commit, request the jobs that read the repository."""
+    checkout = find_checkout(folder)
+    if checkout is None:
+        return
+    meta.note(db, meta.CHECKOUT, checkout)
+    head = head_of_folder(Path(checkout))
+    if head is not None and head != meta.get(db, meta.SEEN_HEAD):
+        meta.put(db, meta.SEEN_HEAD, head)
+        runs.request(db, CHECK_JOB, at)

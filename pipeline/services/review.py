@@ -1,12 +1,12 @@
-"""Decisions of a person about candidates, possible duplicates, contradictions and automatic changes."""
+"""Decisions of a person about candidates, possible duplicates and automatic changes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Viewer, page_of
+from pipeline.records import Filter, Memory, Outcome, Page, Viewer, page_of
 from pipeline.services.sharing import withdraw_memory
-from pipeline.store import audit, changes, duplicates, edges, memories, refusals, review
+from pipeline.store import audit, duplicates, memories, refusals, review
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.duplicates import REFUSED, PairState
 from pipeline.store.refusals import Refusal, RefusedBy
@@ -18,7 +18,6 @@ from pipeline.write.facts import undo_close
 from pipeline.write.reindex import reindex
 from pipeline.write.revise import (
     LET_IN,
-    archive_memory,
     get_existing,
     let_in,
     restore_archived,
@@ -28,8 +27,6 @@ from pipeline.write.revise import (
 )
 
 PERSON = "review"
-# A position in the list of contradictions: the row number of the denying memory, then the other's with leading zeros.
-SEQ_DIGITS = 10
 
 
 class PairVerdict(StrEnum):
@@ -44,14 +41,6 @@ class CandidateVerdict(StrEnum):
 
     ACCEPT = "accept"
     REJECT = "reject"
-
-
-class ContradictionVerdict(StrEnum):
-    """Which of two contradicting memories is valid: the denying one, the denied one, or both."""
-
-    DENYING = "denying"
-    DENIED = "denied"
-    BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +64,12 @@ class DuplicatePair:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Two contradicting memories; `denying` contradicts `denied`, as `made_by` recorded at a time."""
-
-    denying: Memory
-    denied: Memory
-    made_by: str
-    at: str
-
-
-@dataclass(frozen=True, slots=True)
 class AutomaticAct:
     """An automatic change; a memory that was purged since is None."""
 
     entry: AuditEntry
     memory: Memory | None
     other: Memory | None
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """How a contradiction was settled: the archived memory, or the authors of the removed edges.
-
-    `audit_id` is the entry of the audit trail that records the archival and can undo it.
-    """
-
-    archived: str | None = None
-    denial_by: str | None = None
-    reverse_by: str | None = None
-    audit_id: str | None = None
 
 
 def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
@@ -136,27 +102,6 @@ def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | N
         for pair in page.items
     ]
     return Page(pairs, page.next_cursor)
-
-
-def list_contradictions(workspace: Workspace, limit: int, before: int | None) -> Page[Contradiction]:
-    """List the contradictions between active, reviewed and valid memories, latest first."""
-    below = None if before is None else divmod(before, 10**SEQ_DIGITS)
-    with workspace.database.read() as db:
-        contradictions = review.list_contradictions(db, limit + 1, below)
-        page = page_of(
-            contradictions, limit, lambda contradiction: contradiction.from_seq * 10**SEQ_DIGITS + contradiction.to_seq
-        )
-        known = memories.by_seqs(
-            db, {seq for contradiction in page.items for seq in (contradiction.from_seq, contradiction.to_seq)}
-        )
-    items = [
-        Contradiction(
-            known[contradiction.from_seq], known[contradiction.to_seq], contradiction.made_by, contradiction.at
-        )
-        for contradiction in page.items
-        if _is_open(workspace, known[contradiction.from_seq]) and _is_open(workspace, known[contradiction.to_seq])
-    ]
-    return Page(items, page.next_cursor)
 
 
 def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[AutomaticAct]:
@@ -312,63 +257,6 @@ def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
         else:
             return_to_review(db, memory, now)
         return get_existing(db, memory_id)
-
-
-def settle_contradiction(
-    workspace: Workspace, denying_id: str, denied_id: str, verdict: ContradictionVerdict
-) -> Settlement:
-    """Archive the wrong one of two memories, or keep both and remove the contradiction between them.
-
-    Returns the data for undoing it. Raises NotFound if the first does not contradict the second, Conflict if one of
-    them is archived.
-    """
-    now = utc_now()
-    with workspace.database.write() as db:
-        denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
-        made_by = edges.maker(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq)
-        reverse = edges.maker(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq)
-        if made_by is None:
-            raise NotFound("these two do not contradict each other")
-        if denying.archived_at is not None or denied.archived_at is not None:
-            raise Conflict("this contradiction is settled")
-        if verdict is not ContradictionVerdict.BOTH:
-            right, wrong = (denying, denied) if verdict is ContradictionVerdict.DENYING else (denied, denying)
-            archive_memory(db, wrong, now)
-            refusals.add(db, wrong.id, wrong.content_hash, RefusedBy.ARCHIVED, now)
-            detail = {REFUSED: wrong.id}
-            audit_id = audit.add(db, now, PERSON, AuditAction.ARCHIVE, wrong.id, right.id, detail)
-            return Settlement(archived=wrong.id, audit_id=audit_id)
-        for source, target in ((denying, denied), (denied, denying)):
-            edges.erase(db, source.seq, EdgeKind.CONTRADICTS, target.seq, now)
-        changes.append(db, changes.RELATE, [denying.id, denied.id])
-        return Settlement(denial_by=made_by, reverse_by=reverse)
-
-
-def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, settlement: Settlement) -> None:
-    """Reopen a contradiction; raise Conflict if it was not settled in this way."""
-    now = utc_now()
-    with workspace.database.write() as db:
-        denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
-        if settlement.archived is not None:
-            wrong = denied if settlement.archived == denied_id else denying
-            if wrong.id != settlement.archived:
-                raise Conflict("this memory is none of the two")
-            restore_archived(db, wrong, now)
-            for entry in audit.of(db, wrong.id, 1):
-                if entry.action is AuditAction.ARCHIVE and entry.actor == PERSON:
-                    audit.mark_undone(db, entry.id, now)
-            return
-        redrawn = [
-            edges.redraw(db, source.seq, EdgeKind.CONTRADICTS, target.seq, maker, now)
-            for source, target, maker in (
-                (denying, denied, settlement.denial_by),
-                (denied, denying, settlement.reverse_by),
-            )
-            if maker is not None
-        ]
-        if not any(redrawn):
-            raise Conflict("no contradiction between these two was taken away")
-        changes.append(db, changes.RELATE, [denying.id, denied.id])
 
 
 def undo_act(workspace: Workspace, entry_id: str) -> Memory:

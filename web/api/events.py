@@ -9,7 +9,7 @@ from flask import Response, current_app
 from pydantic import StringConstraints
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.records import Kind, Viewer
+from pipeline.records import Kind
 from pipeline.services.events import (
     Cursor,
     Event,
@@ -25,7 +25,6 @@ from web.access import may_enter
 from web.access_log import note_later
 from web.api import bodies
 from web.api.answers import Answer
-from web.api.caller_scope import viewer_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.streams import MEDIA_TYPE, RETRY_MS, Step, Streams, format_event, format_position
@@ -45,7 +44,7 @@ def _list_pattern(values: Iterable[StrEnum]) -> str:
     return f"^{value}(?:,{value}){{0,19}}$"
 
 
-class EventsQuery(bodies.QueryString):
+class EventsQuery(bodies.QueryString, bodies.ViewerFields):
     """The cursor to continue after (default: now; `0` is the beginning), and filters; lists are separated by commas.
 
     `titles` adds the start of each memory's text.
@@ -55,17 +54,12 @@ class EventsQuery(bodies.QueryString):
     type: Annotated[str, StringConstraints(pattern=_list_pattern(WANTED_TYPES))] | None = None
     kind: Annotated[str, StringConstraints(pattern=_list_pattern(Kind))] | None = None
     titles: bool = False
-    user: bodies.SessionId | None = None
-    agent: bodies.SessionId | None = None
-    session: bodies.SessionId | None = None
-    task: bodies.SessionId | None = None
 
     def filter(self, call: Call) -> EventFilter:
         """Return the filters as a record."""
-        viewer = viewer_of(Viewer(self.user, self.agent, self.session, self.task), call.caller)
         types = frozenset(EventType(name) for name in self.type.split(",")) if self.type else frozenset()
         kinds = frozenset(Kind(name) for name in self.kind.split(",")) if self.kind else frozenset()
-        return EventFilter(viewer, types, kinds, self.titles)
+        return EventFilter(self.viewer(call.caller), types, kinds, self.titles)
 
 
 class EventAnswer(Answer):

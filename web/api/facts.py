@@ -1,7 +1,7 @@
 """Keyed facts: current values, earlier values and their times."""
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import AliasPath, Field
 
@@ -33,24 +33,22 @@ class FactBody(bodies.Body):
     team: bodies.TeamName | None = Field(default=None, alias="to")
 
 
-class FactQuery(bodies.QueryString):
-    """The time and the scope for which to read a fact."""
-
-    as_of: Moment | None = None
-    scope: bodies.ScopeText | None = None
-
-
-class EndQuery(bodies.QueryString):
-    """When a value ends (default: now), and its scope."""
-
-    valid_to: Moment | None = None
-    scope: bodies.ScopeText | None = None
-
-
 class HistoryQuery(bodies.QueryString):
     """The scope of a history."""
 
     scope: bodies.ScopeText | None = None
+
+
+class FactQuery(HistoryQuery):
+    """The time and the scope for which to read a fact."""
+
+    as_of: Moment | None = None
+
+
+class EndQuery(HistoryQuery):
+    """When a value ends (default: now), and its scope."""
+
+    valid_to: Moment | None = None
 
 
 class FactsQuery(bodies.PageQuery):
@@ -72,10 +70,8 @@ class KeyAnswer(Answer, of=FactKey):
     """The canonical subject and attribute of a fact."""
 
 
-class FactAnswer(Answer):
+class FactAnswer(Answer, names_memory=True):
     """A value and when it is valid: from `valid_from` until before `valid_to`."""
-
-    names_memory: ClassVar[bool] = True
 
     id: str
     subject: str = Field(validation_alias=AliasPath("key", "subject"))
@@ -91,10 +87,8 @@ class FactAnswer(Answer):
     said_by: str | None = Field(default=None, exclude_if=is_missing)
 
 
-class SetAnswer(Answer):
+class SetAnswer(Answer, names_memory=True):
     """The result of setting a value: the fact that it replaced, and other names that may mean the same fact."""
-
-    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=AliasPath("receipt", "id"))
     subject: str = Field(validation_alias=AliasPath("key", "subject"))

@@ -1,6 +1,6 @@
 """Goals: title, progress and due date."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AliasPath, Field
 
@@ -49,10 +49,8 @@ class GoalsQuery(bodies.ViewerQuery):
     status: GoalStatus | None = None
 
 
-class GoalAnswer(Answer):
+class GoalAnswer(Answer, names_memory=True):
     """A goal; `outcome` is the result of setting it."""
-
-    names_memory: ClassVar[bool] = True
 
     id: str
     title: str = Field(validation_alias="content")

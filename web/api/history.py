@@ -9,7 +9,7 @@ from pydantic import AliasPath, Field, StringConstraints
 from config.paths import WORKSPACE_ID
 from pipeline.errors import FieldError, InvalidField
 from pipeline.services import history, today
-from pipeline.services.history import HistoryReport
+from pipeline.services.history import Friction, HistoryReport, ReportedRemedy, ReportedSession
 from pipeline.services.today import DayChange, Undo, WorkspaceDay
 from pipeline.sessions.file_history import CommitTime, Decision
 from pipeline.sessions.invocations import Invocation
@@ -18,7 +18,7 @@ from pipeline.write.fields import Moment
 from pipeline.write.tool_actions import ToolTarget
 from web.access import Access
 from web.api import bodies
-from web.api.answers import Answer, MemoryAnswer, Name, Rounded
+from web.api.answers import Answer, Name, Rounded
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -54,7 +54,7 @@ class StepAnswer(Answer, of=ToolTarget):
     """A command or an edited file."""
 
 
-class RemedyAnswer(Answer):
+class RemedyAnswer(Answer, of=ReportedRemedy, flat="remedy", without=("failure", "success")):
     """What was done before a failed command succeeded.
 
     Without steps, the command succeeded when it was run again. `confirmed` is whether the same command succeeded;
@@ -65,59 +65,31 @@ class RemedyAnswer(Answer):
     command: str = Field(validation_alias=AliasPath("remedy", "failure", "target"))
     steps: list[StepAnswer] = Field(validation_alias=AliasPath("remedy", "steps"))
     session_id: Name = Field(validation_alias=AliasPath("remedy", "failure", "session_id"))
-    session_name: str | None
     at: str = Field(validation_alias=AliasPath("remedy", "at"))
-    sessions: int = Field(validation_alias=AliasPath("remedy", "sessions"))
-    confirmed: bool = Field(validation_alias=AliasPath("remedy", "confirmed"))
     likeness: Rounded = Field(validation_alias=AliasPath("remedy", "likeness"))
-    explanation: str | None
 
 
 class CommandAnswer(Answer, of=Invocation):
     """A command that works: how often it and its variants succeeded, and when and in which session last."""
-
-    session_id: Name
 
 
 class DecisionAnswer(Answer, of=Decision):
     """A conclusion of a session, or a memory of it with its id."""
 
 
-class FileSessionAnswer(Answer):
+class FileSessionAnswer(Answer, of=ReportedSession, flat="session"):
     """A session behind a file. `wrote_line` marks the session that made the commit of the line."""
 
-    session_id: Name = Field(validation_alias=AliasPath("session", "session_id"))
-    session_name: str | None
-    edits: int = Field(validation_alias=AliasPath("session", "edits"))
-    first_at: str = Field(validation_alias=AliasPath("session", "first_at"))
-    last_at: str = Field(validation_alias=AliasPath("session", "last_at"))
-    wrote_line: bool = Field(validation_alias=AliasPath("session", "wrote_line"))
-    decisions: list[DecisionAnswer] = Field(validation_alias=AliasPath("session", "decisions"))
 
-
-class FrictionAnswer(Answer):
+class FrictionAnswer(Answer, of=Friction, flat="error", without=("signature",)):
     """An error that occurred in several sessions, and the remedy that worked, if one is known."""
 
-    error: str = Field(validation_alias=AliasPath("error", "error"))
-    occurrences: int = Field(validation_alias=AliasPath("error", "occurrences"))
-    sessions: int = Field(validation_alias=AliasPath("error", "sessions"))
-    first_at: str = Field(validation_alias=AliasPath("error", "first_at"))
-    last_at: str = Field(validation_alias=AliasPath("error", "last_at"))
-    remedy: RemedyAnswer | None
 
-
-class PastAnswer(Answer):
+class PastAnswer(Answer, of=HistoryReport):
     """The answer to a question about past sessions; lists that do not belong to the question are empty.
 
     `occurrences` is the number of times that the error occurred.
     """
-
-    occurrences: int
-    remedies: list[RemedyAnswer]
-    commands: list[CommandAnswer]
-    sessions: list[FileSessionAnswer]
-    memories: list[MemoryAnswer]
-    errors: list[FrictionAnswer]
 
 
 @api.route(Endpoint("GET", "/v1/history", answer=PastAnswer, problems=(404,)))
@@ -160,22 +132,17 @@ class UndoAnswer(Answer, of=Undo):
 class DayChangeAnswer(Answer, of=DayChange, without=("part",)):
     """A change: the memory as it is now, null if it was purged, and the sentence that it replaced, if any."""
 
-    memory: MemoryAnswer | None
-    undo: UndoAnswer | None
 
-
-class WorkspaceDayAnswer(Answer):
+class WorkspaceDayAnswer(Answer, of=WorkspaceDay, without=("changes",)):
     """The day of a workspace, the last change first. Many imported memories are counted in `imported` only.
 
     `more` means that the day had more changes than are listed.
     """
 
-    workspace: str
     learned: list[DayChangeAnswer]
     changed: list[DayChangeAnswer]
     forgotten: list[DayChangeAnswer]
     imported: dict[today.DayPart, int] = Field(default_factory=dict)
-    more: bool
 
 
 class DayAnswer(Answer):

@@ -1,6 +1,6 @@
 """Lessons, their effect, and whether each shown lesson was followed."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import AliasChoices, AliasPath, Field, PlainSerializer, StringConstraints
 
@@ -41,10 +41,8 @@ def _of_record(*path: str) -> AliasChoices:
     return AliasChoices(AliasPath(*path), AliasPath("lesson", *path))
 
 
-class LessonAnswer(Answer):
+class LessonAnswer(Answer, names_memory=True):
     """A lesson and its record; `low` and `high` are the 95 % interval of how often it is followed."""
-
-    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=_of_memory("id"))
     content: str = Field(validation_alias=_of_memory("content"))

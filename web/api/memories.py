@@ -1,6 +1,6 @@
 """Memories: write, read, change, delete and link them."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
@@ -106,10 +106,8 @@ class RecordAnswer(MemoryAnswer):
     chain: list[answers.ChainLink]
 
 
-class ForgottenAnswer(Answer):
+class ForgottenAnswer(Answer, names_memory=True):
     """The result of a deletion."""
-
-    names_memory: ClassVar[bool] = True
 
     id: str
     purged: bool

@@ -23,7 +23,7 @@ from pipeline.services.operations import (
 from pipeline.services.workspace_changes import move_workspace
 from pipeline.store.entities import GraphCounts
 from pipeline.store.journal import MemoryCounts
-from pipeline.store.operations import LoggedError
+from pipeline.store.operations import LoggedError, Worker
 from pipeline.store.predictions import PredictionScore
 from pipeline.store.runs import Run
 from pipeline.times import utc_text
@@ -38,19 +38,7 @@ from web.metrics import registry_of
 api = Api("operations")
 
 
-class EncoderProgressAnswer(Answer):
-    """The embedding model in use, and the model that will replace it, with the number of memories it has embedded.
-
-    `languages` lists the evidence that the workspace has texts in other languages than English.
-    """
-
-    model: str = Field(validation_alias=AliasPath("progress", "model"))
-    languages: str | None = Field(validation_alias=AliasPath("progress", "languages"))
-    next_model: str | None = Field(validation_alias=AliasPath("progress", "next_model"))
-    embedded: int | None = Field(validation_alias=AliasPath("progress", "embedded"))
-
-
-class WorkspaceAnswer(EncoderProgressAnswer, of=WorkspaceSummary, without=("progress",)):
+class WorkspaceAnswer(Answer, of=WorkspaceSummary, flat="progress"):
     """A workspace, its number of active memories and its encoder; or why it cannot be read."""
 
 
@@ -69,7 +57,7 @@ class GraphCountsAnswer(Answer, of=GraphCounts):
     """Entities and their links."""
 
 
-class IndexAnswer(EncoderProgressAnswer, of=IndexStatistics, without=("progress",)):
+class IndexAnswer(Answer, of=IndexStatistics, flat="progress"):
     """The derived indexes."""
 
     encoder: EncoderState
@@ -88,16 +76,8 @@ class SizeAnswer(Answer, of=WorkspaceSize):
     """The size of each part of a workspace in bytes."""
 
 
-class StatsAnswer(Answer):
+class StatsAnswer(Answer, of=WorkspaceStatistics):
     """The statistics of a workspace."""
-
-    workspace: str
-    generation: int
-    memories: MemoryCountsAnswer
-    graph: GraphCountsAnswer
-    index: IndexAnswer
-    predictions: PredictionsAnswer
-    bytes: SizeAnswer
 
 
 class SwitchesAnswer(Answer):
@@ -115,14 +95,11 @@ class SwitchesAnswer(Answer):
     imports_in_prompts: bool
 
 
-class ErrorAnswer(Answer):
+class ErrorAnswer(Answer, of=LoggedError, without=("seq",)):
     """A background error."""
 
     id: int = Field(validation_alias="seq")
     at: SecondsText
-    workspace: str | None
-    component: str
-    message: str
     repaired_at: SecondsText | None
 
 
@@ -198,23 +175,19 @@ class RetryBody(bodies.Body):
     stage: Annotated[Stage, Field(strict=False)] | None = None
 
 
-class WorkerAnswer(Answer):
+class WorkerAnswer(Answer, of=Worker):
     """A running worker process."""
 
-    owner: str
     started_at: SecondsText
     seen_at: SecondsText
 
 
-class QueueAnswer(Answer):
+class QueueAnswer(Answer, of=QueueCounts, without=("oldest_by_stage",)):
     """Pending work, dead-lettered work (failed permanently), and running workers."""
 
-    pending: dict[Stage, int]
-    dead: dict[Stage, int]
     oldest_pending_s: Annotated[
         float | None, PlainSerializer(lambda waited: None if waited is None else round(waited, 3))
     ]
-    workers: list[WorkerAnswer]
 
 
 class RetriedAnswer(Answer):

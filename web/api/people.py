@@ -71,31 +71,18 @@ class TokenQuery(bodies.Body):
     token: Annotated[str, StringConstraints(max_length=people.MAX_ID_CHARS)] | None = None
 
 
-class TokenAnswer(Answer):
+class TokenAnswer(Answer, of=Token, without=("person",)):
     """Information about a token, without the token; the time of its last use is rounded to the hour."""
-
-    id: str
-    device: str
-    created_at: str
-    expires_at: str | None
-    last_used_at: str | None
-    revoked_at: str | None
 
 
 class TokensAnswer(PageAnswer[TokenAnswer]):
     """Tokens of a person."""
 
 
-class PersonAnswer(Answer):
+class PersonAnswer(Answer, of=PersonRecord, flat="person", without=("is_admin",)):
     """A person with their roles and tokens."""
 
-    id: str = Field(validation_alias=AliasPath("person", "id"))
-    name: str = Field(validation_alias=AliasPath("person", "name"))
     admin: bool = Field(validation_alias=AliasPath("person", "is_admin"))
-    email: str | None
-    subject: str | None
-    grants: dict[str, Role]
-    tokens: list[TokenAnswer]
 
 
 class PeopleAnswer(PageAnswer[PersonAnswer]):

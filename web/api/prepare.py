@@ -86,7 +86,7 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     began = time.perf_counter()
     workspace = workspace_of_folder(call, body.cwd)
     session_id = session_of(body.session_id, call.caller)
-    viewer = viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.record(call.caller)
+    viewer = viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.viewer(call.caller)
     if viewer.session is None:
         viewer = replace(viewer, session=session_id)
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer)

@@ -7,14 +7,13 @@ from pydantic import AliasPath, Field
 from pipeline.records import Memory, Outcome, Page
 from pipeline.records.people import Role
 from pipeline.services import conflicts, review, turns
-from pipeline.services.conflicts import ConflictAction, MemoryConflict, Standing
-from pipeline.services.review import CandidateVerdict, DuplicatePair, PairVerdict, Settlement
+from pipeline.services.conflicts import ConflictAction, ConflictSide, MemoryConflict, Settlement
+from pipeline.services.review import CandidateVerdict, DuplicatePair, PairVerdict, RefusedOffer
 from pipeline.services.turns import UnsavedStatement
 from pipeline.store.audit import AuditEntry
-from pipeline.store.refusals import RefusedBy
 from pipeline.store.review import Decision
 from web.api import bodies
-from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, Name, PageAnswer
+from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, PageAnswer
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -48,27 +47,19 @@ class AdmissionsQuery(bodies.ViewerQuery):
 class PairAnswer(Answer, of=DuplicatePair):
     """Two possible duplicates, the older memory first, and why they were not merged automatically."""
 
-    older: MemoryAnswer
-    newer: MemoryAnswer
-
 
 class PairsAnswer(PageAnswer[PairAnswer]):
     """A page of pairs."""
 
 
-class ConflictSideAnswer(Answer):
+class ConflictSideAnswer(Answer, of=ConflictSide):
     """A memory of a conflict, the tool or source that it is from, and its standing in the order of precedence."""
 
-    memory: MemoryAnswer
     origin: str
-    standing: Standing
 
 
 class ConflictAnswer(Answer, of=MemoryConflict, without=("denying_id",)):
     """Two memories that contradict each other; the leading one comes first in the order of precedence."""
-
-    leading: ConflictSideAnswer
-    other: ConflictSideAnswer
 
 
 class ConflictsAnswer(PageAnswer[ConflictAnswer]):
@@ -149,15 +140,11 @@ def undo_act(call: Call, entry_id: str) -> Memory:
     return review.undo_act(call.workspace, entry_id)
 
 
-class RefusedAnswer(Answer):
+class RefusedAnswer(Answer, of=RefusedOffer, flat="refusal", without=("mark", "memory_id")):
     """A memory that was offered again although a person refused it; a purged one has no memory here."""
 
     id: str = Field(validation_alias=AliasPath("refusal", "memory_id"))
-    how: RefusedBy = Field(validation_alias=AliasPath("refusal", "how"))
-    at: str = Field(validation_alias=AliasPath("refusal", "at"))
-    offers: int = Field(validation_alias=AliasPath("refusal", "offers"))
     offered_at: str = Field(validation_alias=AliasPath("refusal", "offered_at"))
-    memory: MemoryAnswer | None
 
 
 class RefusedAnswers(Answer):
@@ -203,8 +190,6 @@ def list_admissions(call: Call, query: AdmissionsQuery) -> Page[Decision]:
 
 class UnsavedStatementAnswer(Answer, of=UnsavedStatement):
     """A sentence of a prompt that capture considered and did not store: its class, its probability and the reason."""
-
-    session_id: Name
 
 
 class UnsavedStatementsAnswer(Answer):

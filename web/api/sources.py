@@ -13,13 +13,13 @@ from pipeline.records.people import Caller
 from pipeline.services import sources
 from pipeline.services.sources import (
     ForgottenItems,
-    ItemOutcome,
     OfferedItem,
     SourceUpdate,
+    TakenItem,
 )
 from pipeline.store.ingested import KnownItem, SourceSummary
 from web.api import bodies
-from web.api.answers import Answer, PageAnswer, ReceiptAnswer
+from web.api.answers import Answer, PageAnswer
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -82,11 +82,9 @@ class SourcesAnswer(PageAnswer[SourceAnswer]):
     """A page of sources."""
 
 
-class KnownItemAnswer(Answer):
+class KnownItemAnswer(Answer, of=KnownItem, without=("seq", "texts")):
     """An item with the digest at its last import, and its number of memories."""
 
-    key: str
-    digest: str
     memories: int = Field(validation_alias="texts")
 
 
@@ -94,15 +92,11 @@ class KnownItemsAnswer(PageAnswer[KnownItemAnswer]):
     """A page of the items of a source."""
 
 
-class TakenItemAnswer(Answer):
+class TakenItemAnswer(Answer, of=TakenItem):
     """The result for an item, and for each of its memories in order; an unchanged item has none.
 
     A memory that stays unchanged has the outcome `merged`.
     """
-
-    key: str
-    outcome: ItemOutcome
-    receipts: list[ReceiptAnswer]
 
 
 class TakenAnswer(Answer):

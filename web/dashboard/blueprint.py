@@ -30,7 +30,6 @@ from web.dashboard.pages import (
     recall,
     settings,
     timeline,
-    workers,
 )
 from web.dashboard.provider_sign_in import begin_provider_sign_in, end_provider_sign_in
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
@@ -52,7 +51,7 @@ SECTIONS: tuple[Section, ...] = (
     goals.section,
     lessons.section,
     inbox.section,
-    workers.section,
+    administration.workers_section,
     settings.section,
     administration.claims_section,
     agents.sessions_section,
@@ -193,7 +192,7 @@ def _layout_values() -> dict[str, Any]:
         "csrf_token": csrf_token,
         "asset": _asset,
         "here": _here,
-        "undo_fields": undos().fields,
+        "undo_fields": undos().peek,
         "zone_name": zone_name,
     }
 

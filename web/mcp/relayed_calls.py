@@ -6,8 +6,7 @@ from typing import Any, NoReturn
 
 from pipeline.errors import AnswerLost, InvalidField, ServerUnreachable
 from web.mcp.connection import Connection
-from web.mcp.tool import Effect, Tool, ToolCall, ToolResult, call_tool, validate_arguments
-from web.mcp.tool_runs import call_recorded
+from web.mcp.tool import Effect, Tool, ToolCall, ToolResult, call_recorded, call_tool, validate_arguments
 from web.spool.writes import BATCH, add_client_ids, has_client_ids
 
 # Tools that store memories of a project, so that its own workspace is created.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from flask import redirect, url_for
 from pydantic import BaseModel, StringConstraints
@@ -14,15 +14,13 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import Memory, Page
 from pipeline.records.people import Role
 from pipeline.services import conflicts, guard_offers, review
-from pipeline.services.conflicts import MemoryConflict
+from pipeline.services.conflicts import ConflictAction, MemoryConflict, Settlement
 from pipeline.services.guard_offers import GuardVerdict
 from pipeline.services.review import (
     CandidateVerdict,
-    ContradictionVerdict,
     DuplicatePair,
     PairVerdict,
     RefusedOffer,
-    Settlement,
 )
 from pipeline.store.audit import AuditEntry
 from pipeline.store.review import MOST_COUNTED, Decision
@@ -91,9 +89,9 @@ class PairForm(InboxForm):
 
 
 class ContradictionForm(InboxForm):
-    """Decision about two contradicting memories."""
+    """The valid one of two contradicting memories, or both."""
 
-    action: ContradictionVerdict
+    action: Literal["denying", "denied", "both"]
 
 
 class SettlementForm(InboxForm):
@@ -232,7 +230,9 @@ def undo_pair(view: View, pair_id: str) -> Response:
 @_if_still_waiting
 def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
     """Archive one of two contradicting memories, or remove the contradiction."""
-    settlement = review.settle_contradiction(view.workspace, denying_id, denied_id, view.form.action)
+    kept = (denied_id, denying_id) if view.form.action == "denied" else (denying_id, denied_id)
+    action = ConflictAction.BOTH if view.form.action == "both" else ConflictAction.KEEP
+    settlement = conflicts.settle_conflict(view.workspace, *kept, action)
     message = "Both memories were kept, and the contradiction was removed."
     if settlement.archived is not None:
         message = "The other memory was archived."
@@ -248,7 +248,7 @@ def undo_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
     """Return a contradiction to review."""
     form: SettlementForm = view.form
     settlement = Settlement(form.archived, form.denial_by, form.reverse_by)
-    review.reopen_contradiction(view.workspace, denying_id, denied_id, settlement)
+    conflicts.reopen_conflict(view.workspace, denying_id, denied_id, settlement)
     return _go_on(view, UNDONE)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from flask import g, url_for
 
 from pipeline.records.people import Role
-from pipeline.services.overview import Overview, read_overview
+from pipeline.services.operations import Overview, read_overview
 from pipeline.services.recording_check import HostRecording, describe_problem
 from pipeline.services.today import WorkspaceDay, list_day, list_written_since
 from pipeline.write.revise import text_mark
