@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,7 @@ def quantize_rows(matrix: Vector) -> tuple[Codes, Vector]:
 
 def row_lengths(matrix: Vector) -> Vector:
     """Return the length of each vector."""
-    lengths: Vector = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)).astype(np.float32)
-    return lengths
+    return cast(Vector, np.sqrt(np.einsum("ij,ij->i", matrix, matrix)).astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,5 +216,4 @@ class CodesFile:
 def _checks(records: NDArray[Any]) -> NDArray[np.uint32]:
     """Return a checksum per record, which is not 0 for a record of zeros."""
     flat = records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
-    sums: NDArray[np.uint32] = flat[:, 4:].sum(axis=1, dtype=np.uint32) + np.uint32(1)
-    return sums
+    return cast(NDArray[np.uint32], flat[:, 4:].sum(axis=1, dtype=np.uint32) + np.uint32(1))

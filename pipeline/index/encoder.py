@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -178,8 +178,7 @@ class OnnxEncoder:
 
     def encode_query(self, text: str) -> Vectors:
         """Encode a query; shape (dimension,)."""
-        vector: Vectors = self._run([self._tokenize(self._manifest.query_prompt + text)])[0]
-        return vector
+        return cast(Vectors, self._run([self._tokenize(self._manifest.query_prompt + text)])[0])
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """Encode texts in order; shape (len(texts), dimension). Text beyond the window is ignored."""
@@ -225,8 +224,7 @@ class OnnxEncoder:
         # One text at a time: encode_batch would start a thread pool to save microseconds.
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         tokens.truncate(self._manifest.max_tokens - self._special)
-        ids: list[int] = self._tokenizer.post_process(tokens, add_special_tokens=True).ids
-        return ids
+        return cast(list[int], self._tokenizer.post_process(tokens, add_special_tokens=True).ids)
 
     def _run(self, encodings: Sequence[Sequence[int]]) -> Any:
         shape = (len(encodings), max(map(len, encodings)))

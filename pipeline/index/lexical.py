@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set as Abstra
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,8 +179,7 @@ class LexicalScores:
         """Return the scores of the given memories' sessions."""
         if not len(self.sessions):
             return np.zeros(len(seqs), np.float32)
-        scores: Floats = self.sessions[values_at(self.corpus.session_of, seqs)]
-        return scores
+        return cast(Floats, self.sessions[values_at(self.corpus.session_of, seqs)])
 
 
 class LexicalIndex:

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -98,8 +98,7 @@ class SentenceClassifier:
         features = _join_features(encoded, sentences, self._examples).astype(self._known.dtype)
         words = self._words.compare(sentences, self._examples.word_scale)
         scores = (_similarities(features, self._known, self._squares) * words) @ self._weights
-        result: Matrix = np.clip((1 + scores) / 2, 0, 1)
-        return result
+        return cast(Matrix, np.clip((1 + scores) / 2, 0, 1))
 
 
 def fit(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
@@ -134,8 +133,7 @@ class KnownWords:
             if shared := [self._rows[form] for form in forms if form in self._rows]:
                 cosines[number] = np.bincount(np.concatenate(shared), minlength=len(self._sizes))
             cosines[number] /= self._sizes * max(1, len(forms)) ** 0.5
-        result: Matrix = np.exp(2 * scale**2 * (cosines - 1))
-        return result
+        return cast(Matrix, np.exp(2 * scale**2 * (cosines - 1)))
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -188,13 +186,11 @@ def fit_similarity(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
 def _similarities(left: Matrix, right: Matrix, right_squares: Matrix | None = None) -> Matrix:
     """Return the Gaussian kernel of the rows of two matrices; shape (left rows, right rows)."""
     squares = _row_squares(right) if right_squares is None else right_squares
-    result: Matrix = np.exp(2 * left @ right.T - _row_squares(left)[:, None] - squares)
-    return result
+    return cast(Matrix, np.exp(2 * left @ right.T - _row_squares(left)[:, None] - squares))
 
 
 def _row_squares(rows: Matrix) -> Matrix:
-    squares: Matrix = np.einsum("ij,ij->i", rows, rows)
-    return squares
+    return cast(Matrix, np.einsum("ij,ij->i", rows, rows))
 
 
 def _load(
@@ -203,8 +199,7 @@ def _load(
     """Load the fitted matrix from a folder, or fit it and store it there."""
     file = _file_of([encoder.name for encoder in encoders], examples, folder)
     with suppress(OSError, ValueError, EOFError, BadZipFile):
-        loaded: Matrix = np.load(file, allow_pickle=False)
-        return loaded
+        return cast(Matrix, np.load(file, allow_pickle=False))
     fitted = make(encoders, examples)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Processes may fit at the same time, each into a file of its own.

@@ -161,7 +161,7 @@ class SharedTables:
         try:
             yield
         except LANCE_ERRORS as error:
-            if _is_of_transport(error):
+            if "Generic S3 error" in str(error) or "timed out" in str(error):
                 raise StorageUnreachable(f"{self._objects.url} cannot be used: {first_line(error)}") from error
             # For any error: if the storage does not answer, nothing is known about its content.
             self._objects.list_folders()
@@ -172,10 +172,6 @@ def _delete_codes(folder: Path, keep: AbstractSet[str]) -> None:
     for file in folder.glob(f"*{CODES}"):
         if file.stem not in keep:
             file.unlink()
-
-
-def _is_of_transport(error: Exception) -> bool:
-    return "Generic S3 error" in str(error) or "timed out" in str(error)
 
 
 HEAD = "head"

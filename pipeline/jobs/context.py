@@ -14,7 +14,6 @@ from pipeline.index.encoder import Encoder
 from pipeline.index.shared_folders import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
-from pipeline.jobs.indexes import repair_turn_vectors
 from pipeline.jobs.model import JobModel, open_model
 from pipeline.jobs.runner import reap
 from pipeline.jobs.shared_snapshots import SharedSnapshots
@@ -91,14 +90,11 @@ class JobContext:
             case "vectors":
                 return self._needs_compaction(FEW_FRAGMENTS if tidy else MANY_FRAGMENTS)
             case "predict":
-                return self.open_search is not None and self._has_unanswered()
+                from pipeline.jobs.mining.predict import list_unanswered
+
+                return self.open_search is not None and bool(list_unanswered(self.database))
             case _:
                 return False
-
-    def _has_unanswered(self) -> bool:
-        from pipeline.jobs.mining.predict import list_unanswered
-
-        return bool(list_unanswered(self.database))
 
     def _needs_compaction(self, fragments: int) -> bool:
         try:
@@ -139,7 +135,7 @@ class JobContext:
     def repair_turn_vectors(self) -> int:
         """Queue turns that are missing from the vector index; return their number."""
         try:
-            return repair_turn_vectors(self.database, self.turn_table())
+            return indexes.repair_turn_vectors(self.database, self.turn_table())
         except EncoderPending:
             return 0
 

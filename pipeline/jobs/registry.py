@@ -17,7 +17,6 @@ from zoneinfo import ZoneInfoNotFoundError
 from config.settings import Settings
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import changes, meta, runs
-from pipeline.store.runs import Run
 from pipeline.times import parse
 
 if TYPE_CHECKING:
@@ -115,19 +114,6 @@ def _snapshot(run: JobRun, context: "JobContext") -> Report:
     return snapshot_people(run, context.settings.paths, report)
 
 
-def _sweep(_run: JobRun, context: "JobContext") -> Report:
-    return Report({"woken": len(context.reap())})
-
-
-def _touches(_run: JobRun, _context: "JobContext") -> Report:
-    # The web server keeps access counts in memory and writes them itself.
-    return Report()
-
-
-def _segment(_run: JobRun, context: "JobContext") -> Report:
-    return Report({"memories": context.rebuild_segment(), "turns": context.rebuild_turn_segment()})
-
-
 def _vectors(_run: JobRun, context: "JobContext") -> Report:
     # The repair deletes an unreadable table; then there is nothing to compact.
     queued = context.repair_vectors()
@@ -142,10 +128,6 @@ def _predict(run: JobRun, context: "JobContext") -> Report:
     if report.more or context.open_search is None:
         return report
     return replace(report, more=answer_questions(run, context.open_search))
-
-
-def _checkpoint(run: JobRun, _context: "JobContext") -> Report:
-    return Report({"complete": int(run.database.complete_file())})
 
 
 def _load(
@@ -175,11 +157,23 @@ JOBS: tuple[ScheduledJob, ...] = (
         "sweep",
         "wakes workers for work whose message was lost, frees expired leases",
         Schedule(30 * SECOND),
-        _sweep,
+        lambda _run, context: Report({"woken": len(context.reap())}),
         elsewhere=True,
     ),
-    ScheduledJob("touches", "writes buffered access counts", Schedule(5 * SECOND), _touches, elsewhere=True),
-    ScheduledJob("segment", "adds new writes to the lexical segment", Schedule(5 * MINUTE), _segment),
+    # The web server keeps access counts in memory and writes them itself.
+    ScheduledJob(
+        "touches",
+        "writes buffered access counts",
+        Schedule(5 * SECOND),
+        lambda _run, _context: Report(),
+        elsewhere=True,
+    ),
+    ScheduledJob(
+        "segment",
+        "adds new writes to the lexical segment",
+        Schedule(5 * MINUTE),
+        lambda _run, context: Report({"memories": context.rebuild_segment(), "turns": context.rebuild_turn_segment()}),
+    ),
     ScheduledJob(
         "vectors",
         "compacts the vector index and queues missing vectors",
@@ -264,7 +258,12 @@ JOBS: tuple[ScheduledJob, ...] = (
         ),
         idle=DAY,
     ),
-    ScheduledJob("checkpoint", "moves the write-ahead log into the store's file", Schedule(10 * MINUTE), _checkpoint),
+    ScheduledJob(
+        "checkpoint",
+        "moves the write-ahead log into the store's file",
+        Schedule(10 * MINUTE),
+        lambda run, _context: Report({"complete": int(run.database.complete_file())}),
+    ),
 )
 
 BY_NAME: Mapping[str, ScheduledJob] = {job.name: job for job in JOBS}
@@ -298,7 +297,7 @@ class JobStatus:
     """A job, its last started run, its state, and when it is due next (UTC)."""
 
     job: ScheduledJob
-    last: Run | None
+    last: runs.Run | None
     state: JobState
     next_at: datetime
 
@@ -314,7 +313,7 @@ def job_statuses(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) ->
     return statuses
 
 
-def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
+def _state(last: runs.Run | None, *, is_asked: bool, is_held: bool) -> JobState:
     if last is not None and last.ended_at is None and is_held:
         return JobState.RUNNING
     if is_asked:
@@ -352,7 +351,7 @@ def list_unfinished_jobs(db: Connection, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in asked or _is_open(runs.last(db, name))]
 
 
-def _is_open(last: Run | None) -> bool:
+def _is_open(last: runs.Run | None) -> bool:
     return last is not None and last.ended_at is None
 
 
@@ -370,7 +369,7 @@ def _due_from(db: Connection, job: ScheduledJob, generation: int, now: datetime)
     return _next_at(db, job, last, now)
 
 
-def _next_at(db: Connection, job: ScheduledJob, last: Run | None, now: datetime) -> datetime:
+def _next_at(db: Connection, job: ScheduledJob, last: runs.Run | None, now: datetime) -> datetime:
     """Return when a job is due next: now or earlier if a run was missed. Several missed runs are made up for by one."""
     if last is not None and last.started_at is not None:
         return job.schedule.next_after(parse(last.started_at))

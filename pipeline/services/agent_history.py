@@ -7,10 +7,7 @@ from pipeline.errors import NotFound
 from pipeline.records import Filter, Memory, Page, page_of
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.store import agent_sessions, conclusions, memories, turns
-from pipeline.store.agent_sessions import JournalRow, SessionSummary
-from pipeline.store.conclusions import Conclusion
 from pipeline.store.hook_runs import HookRun
-from pipeline.store.turns import Turn
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
@@ -22,16 +19,16 @@ class SessionRecord:
     `concluded` starts with the most important conclusion. `next_cursor` is the start of the next page of turns.
     """
 
-    session: SessionSummary
-    said: Sequence[Turn]
+    session: agent_sessions.SessionSummary
+    said: Sequence[turns.Turn]
     told: Sequence[HookRun]
-    did: Sequence[JournalRow]
+    did: Sequence[agent_sessions.JournalRow]
     learnt: Sequence[Memory]
-    concluded: Sequence[Conclusion] = ()
+    concluded: Sequence[conclusions.Conclusion] = ()
     next_cursor: int | None = None
 
 
-def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[SessionSummary]:
+def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[agent_sessions.SessionSummary]:
     """List sessions by their last activity, the latest first, after skipping some."""
     with workspace.database.read() as db:
         sessions = agent_sessions.list_sessions(db, limit + 1, skipped, workspace.person_id)
@@ -54,7 +51,7 @@ def read_session(
     return SessionRecord(summary, said.items, hook_runs, did, learnt, concluded, said.next_cursor)
 
 
-def rename_session(workspace: Workspace, session_id: str, name: str) -> SessionSummary:
+def rename_session(workspace: Workspace, session_id: str, name: str) -> agent_sessions.SessionSummary:
     """Rename a session; raise NotFound if there is no such session."""
     with workspace.database.write() as db:
         if agent_sessions.find_session(db, session_id) is not None:
@@ -65,7 +62,9 @@ def rename_session(workspace: Workspace, session_id: str, name: str) -> SessionS
     return session
 
 
-def list_actions(workspace: Workspace, session_id: str | None, limit: int, before: int | None) -> Page[JournalRow]:
+def list_actions(
+    workspace: Workspace, session_id: str | None, limit: int, before: int | None
+) -> Page[agent_sessions.JournalRow]:
     """List the actions of agents in one session or in all, newest first."""
     with workspace.database.read() as db:
         actions = agent_sessions.page_actions(db, session_id, limit + 1, before, workspace.person_id)

@@ -12,9 +12,7 @@ from pipeline.records import EdgeKind, Memory, Page, Source, Trust, page_of
 from pipeline.records.recall import NOTHING
 from pipeline.services.review import PERSON
 from pipeline.store import audit, changes, edges, memories, meta, refusals, review
-from pipeline.store.audit import AuditAction
 from pipeline.store.duplicates import REFUSED
-from pipeline.store.refusals import RefusedBy
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
@@ -143,9 +141,9 @@ def settle_conflict(workspace: Workspace, kept_id: str, other_id: str, action: C
             raise Conflict("This conflict is settled: one of the two memories is archived.")
         if action is ConflictAction.KEEP:
             archive_memory(db, other, now)
-            refusals.add(db, other.id, other.content_hash, RefusedBy.ARCHIVED, now)
+            refusals.add(db, other.id, other.content_hash, refusals.RefusedBy.ARCHIVED, now)
             detail = {REFUSED: other.id}
-            audit_id = audit.add(db, now, PERSON, AuditAction.ARCHIVE, other.id, kept.id, detail)
+            audit_id = audit.add(db, now, PERSON, audit.AuditAction.ARCHIVE, other.id, kept.id, detail)
             return Settlement(archived=other.id, audit_id=audit_id)
         for source, target in pairs:
             edges.erase(db, source.seq, EdgeKind.CONTRADICTS, target.seq, now)
@@ -164,7 +162,7 @@ def reopen_conflict(workspace: Workspace, denying_id: str, denied_id: str, settl
                 raise Conflict("this memory is none of the two")
             restore_archived(db, wrong, now)
             for entry in audit.of(db, wrong.id, 1):
-                if entry.action is AuditAction.ARCHIVE and entry.actor == PERSON:
+                if entry.action is audit.AuditAction.ARCHIVE and entry.actor == PERSON:
                     audit.mark_undone(db, entry.id, now)
             return
         redrawn = [

@@ -11,7 +11,6 @@ from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.identity.repository import head_of_folder
 from pipeline.records import Draft, Kind, Source
 from pipeline.store import agent_sessions, impressions, memories, meta, runs
-from pipeline.store.agent_sessions import Action
 from pipeline.store.database import Database
 from pipeline.times import parse, utc_text
 from pipeline.workspace import Workspace
@@ -53,7 +52,9 @@ def close_turn(workspace: Workspace, session_id: str, at: str) -> None:
         _keep(workspace, database, session_id, result)
 
 
-def _is_stored_by_agent(stored: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[Action]) -> bool:
+def _is_stored_by_agent(
+    stored: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[agent_sessions.Action]
+) -> bool:
     """Return whether an agent stored something of a turn itself: in its session, in none, or naming an action."""
     return any(
         session in (None, session_id) or any(mentions_action(action, text) for action in did if action.ok)

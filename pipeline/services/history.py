@@ -10,7 +10,6 @@ from pipeline.sessions.file_history import CommitTime, FileSession, find_file_hi
 from pipeline.sessions.invocations import Invocation, find_invocations
 from pipeline.sessions.remedies import Remedy, find_fixes, find_remedy_of
 from pipeline.store import action_history
-from pipeline.store.action_history import ErrorCount
 from pipeline.workspace import Workspace
 
 # An error in fewer sessions is no friction.
@@ -38,7 +37,7 @@ class ReportedSession:
 class Friction:
     """A frequent error with the remedy that worked, if one is known."""
 
-    error: ErrorCount
+    error: action_history.ErrorCount
     remedy: ReportedRemedy | None
 
 

@@ -11,7 +11,6 @@ from pipeline.records.hooks import HookAnswer
 from pipeline.records.people import owner_of
 from pipeline.services.memories import get_memory
 from pipeline.store import hook_runs, turns
-from pipeline.store.hook_runs import LEFT_OUT, HookRun
 from pipeline.store.operations import Operations
 from pipeline.times import utc_text_at
 from pipeline.workspace import Workspace, find_home
@@ -32,7 +31,7 @@ class HookRunLog:
         self._feedback = feedback
         self._workspace = workspace
 
-    def record(self, run: HookRun) -> None:
+    def record(self, run: hook_runs.HookRun) -> None:
         """Record a run without waiting for the write."""
         self._feedback.submit_logged("hook-runs", run.workspace, lambda: self._add(run))
 
@@ -43,14 +42,14 @@ class HookRunLog:
         workspace: str | None = None,
         session_id: str | None = None,
         person_id: str | None = None,
-    ) -> Page[HookRun]:
+    ) -> Page[hook_runs.HookRun]:
         """List a person's runs, the latest first; of one workspace or session, or of all."""
         self._feedback.flush()
         with self._operations.read() as db:
             page = hook_runs.page(db, limit + 1, before, workspace, session_id, person_id)
         return page_of(page, limit, lambda run: run.seq)
 
-    def get(self, run_id: str, person_id: str | None = None) -> HookRun:
+    def get(self, run_id: str, person_id: str | None = None) -> hook_runs.HookRun:
         """Return a person's run with its text; raise NotFound if there is no such run."""
         run = None
         if run_id.isdecimal() and len(run_id) <= 18:
@@ -61,7 +60,7 @@ class HookRunLog:
             raise NotFound("no such run; runs are kept for two weeks")
         return run
 
-    def find_prompt(self, run: HookRun) -> str | None:
+    def find_prompt(self, run: hook_runs.HookRun) -> str | None:
         """Return the stored message that a run answered: the person's first one before the next prompt.
 
         Nothing is returned for another event, and for a prompt that is not stored, not yet, or not any more.
@@ -76,7 +75,7 @@ class HookRunLog:
             turn = turns.find_first_of_person(db, run.session_id, _begin_of(run), until)
         return None if turn is None else turn.content
 
-    def _add(self, run: HookRun) -> None:
+    def _add(self, run: hook_runs.HookRun) -> None:
         # A host chooses session names freely, so they may contain secrets.
         session_id = None if run.session_id is None else self._operations.redact(run.session_id)
         with self._operations.write() as db:
@@ -89,7 +88,7 @@ class HookRunLog:
                 hook_runs.purge(db, gone)
 
 
-def _begin_of(run: HookRun) -> str:
+def _begin_of(run: hook_runs.HookRun) -> str:
     return utc_text_at(run.at - run.took_ms / 1000 - EARLIEST_S)
 
 
@@ -101,10 +100,12 @@ def _is_there(workspace: Workspace, memory_id: str) -> bool:
     return True
 
 
-def describe_run(event: str, host: str, origin: tuple[str, str | None], began: float, answer: HookAnswer) -> HookRun:
+def describe_run(
+    event: str, host: str, origin: tuple[str, str | None], began: float, answer: HookAnswer
+) -> hook_runs.HookRun:
     """Return the run of an answered event; `origin` is its workspace and session, `began` a `perf_counter` value."""
     outcome = LATE if answer.is_late else TOLD if answer.text else QUIET
-    return HookRun(
+    return hook_runs.HookRun(
         time.time(),
         event,
         host,
@@ -114,5 +115,5 @@ def describe_run(event: str, host: str, origin: tuple[str, str | None], began: f
         tuple(memory.id for memory in answer.memories),
         answer.reason,
         answer.text or "",
-        {LEFT_OUT: list(map(asdict, answer.left_out))},
+        {hook_runs.LEFT_OUT: list(map(asdict, answer.left_out))},
     )

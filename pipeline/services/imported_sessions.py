@@ -7,7 +7,6 @@ from datetime import datetime
 from pipeline.errors import StoreUnavailable
 from pipeline.services.import_progress import ImportProgress, read_import_progress
 from pipeline.store import session_history
-from pipeline.store.session_history import ImportedCount
 from pipeline.store.transcripts import Transcripts
 from pipeline.workspace import Workspace
 
@@ -16,7 +15,7 @@ from pipeline.workspace import Workspace
 class ImportedSessions:
     """The imported sessions of some workspaces, their number by workspace, and the running or last import."""
 
-    count: ImportedCount
+    count: session_history.ImportedCount
     by_workspace: Mapping[str, int]
     progress: ImportProgress | None
 
@@ -34,7 +33,7 @@ class ImportedSessions:
 def read_imported_sessions(workspaces: Iterable[Workspace], transcripts: Transcripts) -> ImportedSessions:
     """Count the imported sessions of workspaces; those that cannot be read are skipped."""
     counts = {workspace.id: count for workspace in workspaces if (count := _count(workspace)).sessions}
-    total = ImportedCount(
+    total = session_history.ImportedCount(
         sum(count.sessions for count in counts.values()),
         min((count.first_at for count in counts.values() if count.first_at is not None), default=None),
         max((count.last_at for count in counts.values() if count.last_at is not None), default=None),
@@ -43,11 +42,11 @@ def read_imported_sessions(workspaces: Iterable[Workspace], transcripts: Transcr
     return ImportedSessions(total, by_workspace, read_import_progress(transcripts))
 
 
-def _count(workspace: Workspace) -> ImportedCount:
+def _count(workspace: Workspace) -> session_history.ImportedCount:
     try:
         if not workspace.exists:
-            return ImportedCount()
+            return session_history.ImportedCount()
         with workspace.database.read() as db:
             return session_history.count_imported(db, workspace.person_id)
     except StoreUnavailable:
-        return ImportedCount()
+        return session_history.ImportedCount()

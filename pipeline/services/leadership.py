@@ -1,6 +1,7 @@
 """Shared secrets and the lease of the leading scheduler, for processes that share a store but no files."""
 
 import secrets
+from contextlib import closing
 
 from config.settings import Settings
 from pipeline.errors import ReverieError
@@ -23,10 +24,8 @@ def open_secret(settings: Settings, name: str) -> str | None:
     values = open_home_values(settings)
     if values is None:
         return None
-    try:
+    with closing(values):
         return read_secret(values, name)
-    finally:
-        values.close()
 
 
 class Leadership:

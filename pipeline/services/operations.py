@@ -18,12 +18,9 @@ from pipeline.records import Memory, Page, Stage, page_of
 from pipeline.services.snapshots import KeptSnapshots, takes_snapshots
 from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, review, work
 from pipeline.store.database import Database
-from pipeline.store.entities import GraphCounts
-from pipeline.store.journal import Known, MemoryCounts
 from pipeline.store.operations import LoggedError, Operations, Worker
 from pipeline.store.predictions import PredictionScore
 from pipeline.store.visibility import is_open_to
-from pipeline.store.work import DeadLetter
 from pipeline.times import local_day_start, utc_text
 from pipeline.workspace import Workspace
 
@@ -73,7 +70,7 @@ class DeadMemory:
 
     seq: int
     memory: Memory | None
-    letters: tuple[DeadLetter, ...]
+    letters: tuple[work.DeadLetter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +109,8 @@ class WorkspaceStatistics:
 
     workspace: str
     generation: int
-    memories: MemoryCounts
-    graph: GraphCounts
+    memories: journal.MemoryCounts
+    graph: entities.GraphCounts
     index: IndexStatistics
     predictions: PredictionScore
     bytes: WorkspaceSize
@@ -143,7 +140,7 @@ def count_digested(workspace: Workspace, now: datetime) -> list[DigestedCount]:
 
 def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> Page[DeadMemory]:
     """List the memories with permanently failed work, the last written first."""
-    letters: dict[int, list[DeadLetter]] = {}
+    letters: dict[int, list[work.DeadLetter]] = {}
     with workspace.database.read() as db:
         for letter in work.list_dead_letters(db, limit + 1, before):
             letters.setdefault(letter.memory_seq, []).append(letter)
@@ -198,13 +195,9 @@ def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics
             journal.count_memories(db),
             entities.counts(db),
             IndexStatistics(meta.get(db, meta.SEGMENT), index_state.count_tail(db), passages, progress, encoder),
-            predictions.score(db, _first_scored_day(datetime.now(UTC))),
+            predictions.score(db, utc_text(datetime.now(UTC) - SCORED)[:10]),
             _measure_parts(workspace),
         )
-
-
-def _first_scored_day(now: datetime) -> str:
-    return utc_text(now - SCORED)[:10]
 
 
 def _measure_parts(workspace: Workspace) -> WorkspaceSize:
@@ -256,7 +249,7 @@ class Overview:
     `decisions` is the number of pending decisions, `has_agents` whether any agent has used the workspace.
     """
 
-    known: Known
+    known: journal.Known
     facts: int
     entities: int
     health: WorkspaceHealth
@@ -287,7 +280,7 @@ def _count_known(
     database: Database,
     generation: int,  # noqa: ARG001 - part of the cache key: changes are counted again
     candidates: int,  # noqa: ARG001 - part of the cache key: a decision about a candidate is not a logged change
-) -> Known:
+) -> journal.Known:
     """Return the counts of contents; the caller's transaction has this generation."""
     with database.read() as db:
         return journal.count_known(db)

@@ -7,10 +7,6 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import Filter, Memory, Outcome, Page, Viewer, page_of
 from pipeline.services.sharing import withdraw_memory
 from pipeline.store import audit, duplicates, memories, refusals, review
-from pipeline.store.audit import AuditAction, AuditEntry
-from pipeline.store.duplicates import REFUSED, PairState
-from pipeline.store.refusals import Refusal, RefusedBy
-from pipeline.store.review import Decision, Waiting
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
@@ -48,7 +44,7 @@ class Candidate:
     """A memory that waits for review, and the reason."""
 
     memory: Memory
-    decision: Decision | None
+    decision: review.Decision | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ class DuplicatePair:
 class AutomaticAct:
     """An automatic change; a memory that was purged since is None."""
 
-    entry: AuditEntry
+    entry: audit.AuditEntry
     memory: Memory | None
     other: Memory | None
 
@@ -77,7 +73,7 @@ def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
     return memory is None or is_open_to(memory.scope, workspace.person_id)
 
 
-def count_waiting(workspace: Workspace) -> Waiting:
+def count_waiting(workspace: Workspace) -> review.Waiting:
     """Count the items that wait for a decision."""
     with workspace.database.read() as db:
         return review.count_waiting(db)
@@ -121,7 +117,7 @@ def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[Auto
 
 def list_admissions(
     workspace: Workspace, viewer: Viewer, outcome: Outcome | None, limit: int, before: int | None
-) -> Page[Decision]:
+) -> Page[review.Decision]:
     """List the decisions about writes that a viewer can read, newest first."""
     with workspace.database.read() as db:
         page = page_of(review.page_decisions(db, outcome, viewer, limit + 1, before), limit, lambda row: row[0])
@@ -132,7 +128,7 @@ def list_admissions(
 class RefusedOffer:
     """A refused memory that was offered again; None for a purged memory."""
 
-    refusal: Refusal
+    refusal: refusals.Refusal
     memory: Memory | None
 
 
@@ -187,10 +183,10 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
         earlier, later = sorted(by_seq.values(), key=lambda memory: duplicates.find_last_statement(db, memory.seq))
         if not (_is_open(workspace, earlier) and _is_open(workspace, later)):
             raise NotFound("no such pair")
-        if pair.state is not PairState.WAITING or earlier.archived_at or later.archived_at:
+        if pair.state is not duplicates.PairState.WAITING or earlier.archived_at or later.archived_at:
             raise Conflict("this pair is settled")
         if verdict is PairVerdict.KEEP:
-            duplicates.settle(db, pair.id, PairState.KEPT, now)
+            duplicates.settle(db, pair.id, duplicates.PairState.KEPT, now)
         else:
             # The survivor of a merge must not be a candidate.
             becomes_active = later.candidate and not earlier.candidate
@@ -201,7 +197,7 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
             entry = audit.get(db, entry_id)
             if becomes_active and entry is not None:
                 audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
-            duplicates.settle(db, pair.id, PairState.MERGED, now)
+            duplicates.settle(db, pair.id, duplicates.PairState.MERGED, now)
         return get_existing(db, later.id)
 
 
@@ -214,7 +210,7 @@ def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
             raise Conflict("this memory does not wait for review")
         if verdict is CandidateVerdict.REJECT:
             memories.archive(db, memory.seq, now)
-            refusals.add(db, memory.id, memory.content_hash, RefusedBy.REJECTED, now)
+            refusals.add(db, memory.id, memory.content_hash, refusals.RefusedBy.REJECTED, now)
         else:
             let_in(db, memory, now, PERSON)
         return get_existing(db, memory_id)
@@ -229,16 +225,16 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
         if pair is None or len(by_seq) < 2:
             raise NotFound("no such pair, or one of the two was purged")
         newer = by_seq[pair.newer_seq]
-        if pair.state is PairState.WAITING:
+        if pair.state is duplicates.PairState.WAITING:
             raise Conflict("this pair waits for a verdict already")
-        if pair.state is PairState.MERGED:
+        if pair.state is duplicates.PairState.MERGED:
             merges = [(audit.merge_of(db, memory.id), memory) for memory in by_seq.values()]
             ids = {memory.id for memory in by_seq.values()}
             merged = next(((merge, memory) for merge, memory in merges if merge and merge.other_id in ids), None)
             if merged is None:
                 raise Conflict("this was undone already")
             undo_merge(db, *merged, now)
-        duplicates.settle(db, pair.id, PairState.WAITING, now)
+        duplicates.settle(db, pair.id, duplicates.PairState.WAITING, now)
         return get_existing(db, newer.id)
 
 
@@ -263,7 +259,7 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
     """Undo a merge, archive, share or end of a fact; return its memory, or raise Conflict."""
     with workspace.database.read() as db:
         known = audit.get(db, entry_id)
-    if known is not None and known.action is AuditAction.SHARE and known.undone_at is None:
+    if known is not None and known.action is audit.AuditAction.SHARE and known.undone_at is None:
         return withdraw_memory(workspace, known.memory_id, is_owner=True)
     now = utc_now()
     with workspace.database.write() as db:
@@ -271,15 +267,15 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
         memory = None if entry is None else memories.get(db, entry.memory_id)
         if entry is None or memory is None or not _is_open(workspace, memory):
             raise NotFound("no such act, or its memory was purged")
-        if entry.undone_at is not None or (entry.action is not AuditAction.CLOSE and memory.archived_at is None):
+        if entry.undone_at is not None or (entry.action is not audit.AuditAction.CLOSE and memory.archived_at is None):
             raise Conflict("this was undone already")
-        if entry.action is AuditAction.CLOSE:
+        if entry.action is audit.AuditAction.CLOSE:
             return undo_close(db, entry, now)
-        if entry.action is AuditAction.MERGE:
+        if entry.action is audit.AuditAction.MERGE:
             undo_merge(db, entry, memory, now)
         else:
             restore_memory(db, memory, now)
             audit.mark_undone(db, entry.id, now)
             # If it was archived as a repetition of a refused text, that text may be offered again.
-            refusals.take_back(db, entry.detail.get(REFUSED, ""))
+            refusals.take_back(db, entry.detail.get(duplicates.REFUSED, ""))
         return get_existing(db, memory.id)

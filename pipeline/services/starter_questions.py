@@ -12,7 +12,6 @@ from pipeline.services.session_search import search_sessions
 from pipeline.sessions.invocations import find_invocations
 from pipeline.sessions.questions import Question, Stated, make_questions
 from pipeline.store import memories, session_history
-from pipeline.store.session_history import OPEN
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
@@ -59,7 +58,7 @@ def _make_questions(workspace: Workspace) -> list[Question]:
     decided = [
         Stated(conclusion.session_id, conclusion.content, conclusion.topic)
         for conclusion in current
-        if conclusion.kind != OPEN and conclusion.session_id in ids
+        if conclusion.kind != session_history.OPEN and conclusion.session_id in ids
     ]
     decided += [
         Stated(memory.session_id, memory.content)

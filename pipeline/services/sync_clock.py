@@ -1,7 +1,7 @@
 """Decide when to exchange with other machines, only from the times of files and folders."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from config.paths import FileState, file_state
@@ -34,24 +34,18 @@ class SyncClock:
         except StoreUnavailable:
             # The exchange meets the same error and reports it.
             folders = []
-        before, self._seen = self._seen, {**self._look_here(), **_look_there(folders)}
+        here = {name: log if log[2] else events for name, (events, log) in self._databases.states().items()}
+        # The folders that receive segments.
+        there = {str(stream): _state_of(stream) for folder in folders for stream in folder.glob("segments/*")}
+        before, self._seen = self._seen, here | there
         now = self._clock()
         if self._last is not None and before == self._seen and now - self._last < LISTEN_S:
             return False
         self._last = now
         return True
 
-    def _look_here(self) -> dict[str, FileState]:
-        return {name: log if log[2] else events for name, (events, log) in self._databases.states().items()}
 
-
-def _look_there(folders: Sequence[Path]) -> dict[str, FileState]:
-    """Return the state of every folder that receives segments."""
-    streams = [str(stream) for folder in folders for stream in folder.glob("segments/*")]
-    return {stream: _state_of(stream) for stream in streams}
-
-
-def _state_of(path: str) -> FileState:
+def _state_of(path: Path) -> FileState:
     """Return the state of a file or folder, zeros if it does not exist."""
     try:
         return file_state(path)

@@ -169,6 +169,17 @@ class ScopeAnswer(Answer, of=Scope):
     id: Annotated[str | None, BeforeValidator(display_name)]
 
 
+class StatementAnswer(Answer, names_memory=True):
+    """A memory in a form of its own: who can see it, and who stated it."""
+
+    id: str
+    scope: ScopeAnswer
+    source: Source
+    trust: Trust
+    instructs: bool
+    author: str | None = Field(default=None, exclude_if=is_missing)
+
+
 class AnchorAnswer(Answer):
     """The code that a memory is about, its hash at that time, and whether it changed since; null if unknown."""
 

@@ -5,14 +5,13 @@ from typing import Annotated
 
 from pydantic import AliasPath, Field
 
-from pipeline.records import Draft, FactKey, Memory, Page, Source, Trust
+from pipeline.records import Draft, FactKey, Memory, Page, Source
 from pipeline.services import facts
-from pipeline.services.facts import FactSetting
 from pipeline.text.names import MAX_NAME_CHARS
 from pipeline.write.fact_placement import fact_key
 from pipeline.write.fields import Moment, Value
 from web.api import bodies
-from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
+from web.api.answers import Answer, PageAnswer, StatementAnswer, is_missing
 from web.api.caller_scope import list_readable, require_readable, scope_of_query, session_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
@@ -70,20 +69,14 @@ class KeyAnswer(Answer, of=FactKey):
     """The canonical subject and attribute of a fact."""
 
 
-class FactAnswer(Answer, names_memory=True):
+class FactAnswer(StatementAnswer):
     """A value and when it is valid: from `valid_from` until before `valid_to`."""
 
-    id: str
     subject: str = Field(validation_alias=AliasPath("key", "subject"))
     attribute: str = Field(validation_alias=AliasPath("key", "attribute"))
     value: str | int | float | bool = Field(validation_alias=AliasPath("details", "value"))
     valid_from: str
     valid_to: str | None
-    source: Source
-    trust: Trust
-    instructs: bool
-    scope: ScopeAnswer
-    author: str | None = Field(default=None, exclude_if=is_missing)
     said_by: str | None = Field(default=None, exclude_if=is_missing)
 
 
@@ -108,7 +101,7 @@ class FactsAnswer(PageAnswer[FactAnswer]):
 
 
 @api.route(Endpoint("PUT", ONE, answer=SetAnswer, problems=(422,), of_team=True))
-def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSetting:
+def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> facts.FactSetting:
     """Set the value of a fact. The previous value ends and stays in the history."""
     draft = Draft(
         content="",

@@ -7,7 +7,6 @@ from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 from pipeline.records import EntityKind, Page, Viewer
 from pipeline.records.people import Role
 from pipeline.services import entities, timeline
-from pipeline.services.entities import EntityGraph, EntityRecord, GraphEdge
 from pipeline.store.arcs import ArcMember, ArcStatus, VisibleArc
 from pipeline.store.entities import MentionedEntity
 from web.api import bodies
@@ -64,7 +63,7 @@ class RelatedAnswer(Answer, of=MentionedEntity, without=("seq", "mentions")):
     memories: int = Field(validation_alias="mentions")
 
 
-class WholeEntityAnswer(Answer, of=EntityRecord, flat="entity", without=("seq",)):
+class WholeEntityAnswer(Answer, of=entities.EntityRecord, flat="entity", without=("seq",)):
     """An entity with its other names, a page of the memories that mention it, and the entities in the same memories."""
 
     memories: list[MemoryAnswer] = Field(validation_alias=AliasPath("memories", "items"))
@@ -73,14 +72,14 @@ class WholeEntityAnswer(Answer, of=EntityRecord, flat="entity", without=("seq",)
 
 
 # The API calls the ends of an edge `from` and `to`; `from` is a keyword of Python.
-class GraphEdgeAnswer(Answer, of=GraphEdge, without=("low", "high")):
+class GraphEdgeAnswer(Answer, of=entities.GraphEdge, without=("low", "high")):
     """Two entities that share memories, and the number of those memories."""
 
     from_: str = Field(validation_alias=AliasChoices("low", "from"), serialization_alias="from")
     to: str = Field(validation_alias="high")
 
 
-class GraphAnswer(Answer, of=EntityGraph):
+class GraphAnswer(Answer, of=entities.EntityGraph):
     """A part of the graph."""
 
 
@@ -93,7 +92,7 @@ def list_entities(call: Call, query: EntitiesQuery) -> Page[MentionedEntity]:
 
 
 @api.route(Endpoint("GET", "/v1/entities/{entity_id}", answer=WholeEntityAnswer, problems=(404,)))
-def read_entity(call: Call, query: bodies.ViewerQuery, entity_id: str) -> EntityRecord:
+def read_entity(call: Call, query: bodies.ViewerQuery, entity_id: str) -> entities.EntityRecord:
     """Read an entity, the memories that mention it (newest first), and the entities in the same memories."""
     return entities.read_entity(call.workspace, query.viewer(call.caller), entity_id, query.limit, query.before)
 
@@ -117,7 +116,7 @@ def split_entity(call: Call, body: SplitBody, entity_id: str) -> MentionedEntity
 
 
 @api.route(Endpoint("GET", "/v1/graph", answer=GraphAnswer, problems=(404,)))
-def read_graph(call: Call, query: GraphQuery) -> EntityGraph:
+def read_graph(call: Call, query: GraphQuery) -> entities.EntityGraph:
     """Show the entities around one entity, and which of them share memories."""
     return entities.read_graph(call.workspace, query.viewer(call.caller), query.around, query.depth, query.limit)
 

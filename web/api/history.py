@@ -9,8 +9,6 @@ from pydantic import AliasPath, Field, StringConstraints
 from config.paths import WORKSPACE_ID
 from pipeline.errors import FieldError, InvalidField
 from pipeline.services import history, today
-from pipeline.services.history import Friction, HistoryReport, ReportedRemedy, ReportedSession
-from pipeline.services.today import DayChange, Undo, WorkspaceDay
 from pipeline.sessions.file_history import CommitTime, Decision
 from pipeline.sessions.invocations import Invocation
 from pipeline.times import local_day_start, parse
@@ -54,7 +52,7 @@ class StepAnswer(Answer, of=ToolTarget):
     """A command or an edited file."""
 
 
-class RemedyAnswer(Answer, of=ReportedRemedy, flat="remedy", without=("failure", "success")):
+class RemedyAnswer(Answer, of=history.ReportedRemedy, flat="remedy", without=("failure", "success")):
     """What was done before a failed command succeeded.
 
     Without steps, the command succeeded when it was run again. `confirmed` is whether the same command succeeded;
@@ -77,15 +75,15 @@ class DecisionAnswer(Answer, of=Decision):
     """A conclusion of a session, or a memory of it with its id."""
 
 
-class FileSessionAnswer(Answer, of=ReportedSession, flat="session"):
+class FileSessionAnswer(Answer, of=history.ReportedSession, flat="session"):
     """A session behind a file. `wrote_line` marks the session that made the commit of the line."""
 
 
-class FrictionAnswer(Answer, of=Friction, flat="error", without=("signature",)):
+class FrictionAnswer(Answer, of=history.Friction, flat="error", without=("signature",)):
     """An error that occurred in several sessions, and the remedy that worked, if one is known."""
 
 
-class PastAnswer(Answer, of=HistoryReport):
+class PastAnswer(Answer, of=history.HistoryReport):
     """The answer to a question about past sessions; lists that do not belong to the question are empty.
 
     `occurrences` is the number of times that the error occurred.
@@ -93,7 +91,7 @@ class PastAnswer(Answer, of=HistoryReport):
 
 
 @api.route(Endpoint("GET", "/v1/history", answer=PastAnswer, problems=(404,)))
-def ask_history(call: Call, query: PastQuestion) -> HistoryReport:
+def ask_history(call: Call, query: PastQuestion) -> history.HistoryReport:
     """Ask past sessions: what fixed an error, which command works, what is behind a file, which errors return."""
     if query.ask is Ask.FRICTION:
         return history.list_friction(call.workspace, query.limit)
@@ -121,7 +119,7 @@ class DayQuery(bodies.QueryString):
     workspace: Annotated[str, StringConstraints(pattern=f"^{WORKSPACE_ID.pattern}$")] | None = None
 
 
-class UndoAnswer(Answer, of=Undo):
+class UndoAnswer(Answer, of=today.Undo):
     """How to undo a change.
 
     `audit`: undo this entry of the audit trail. `restore` and `archive`: do this with the memory. `value`: set the
@@ -129,19 +127,16 @@ class UndoAnswer(Answer, of=Undo):
     """
 
 
-class DayChangeAnswer(Answer, of=DayChange, without=("part",)):
+class DayChangeAnswer(Answer, of=today.DayChange, without=("part",)):
     """A change: the memory as it is now, null if it was purged, and the sentence that it replaced, if any."""
 
 
-class WorkspaceDayAnswer(Answer, of=WorkspaceDay, without=("changes",)):
+class WorkspaceDayAnswer(Answer, of=today.WorkspaceDay):
     """The day of a workspace, the last change first. Many imported memories are counted in `imported` only.
 
     `more` means that the day had more changes than are listed.
     """
 
-    learned: list[DayChangeAnswer]
-    changed: list[DayChangeAnswer]
-    forgotten: list[DayChangeAnswer]
     imported: dict[today.DayPart, int] = Field(default_factory=dict)
 
 
@@ -152,7 +147,7 @@ class DayAnswer(Answer):
 
 
 @today_api.route(Endpoint("GET", "/v1/today", answer=DayAnswer, needs=Access.ANYBODY))
-def read_day(call: Call, query: DayQuery) -> dict[str, list[WorkspaceDay]]:
+def read_day(call: Call, query: DayQuery) -> dict[str, list[today.WorkspaceDay]]:
     """List what was learned, changed and forgotten in a day, by workspace."""
     since = local_day_start(datetime.now().astimezone().date()) if query.since is None else parse(query.since)
     # Not until now: this would leave out changes of this millisecond, and those stamped by a clock ahead of ours.

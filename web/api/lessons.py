@@ -8,7 +8,6 @@ from pipeline.context.lesson_records import Lesson, Usefulness
 from pipeline.records import Page, Source, Trust
 from pipeline.services import lessons
 from pipeline.services.feedback import answer_impression
-from pipeline.services.lessons import FoundLesson
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, is_missing
 from web.call import Call
@@ -78,7 +77,7 @@ class OutcomeAnswer(Answer):
 
 
 @api.route(Endpoint("GET", "/v1/lessons", answer=LessonsAnswer, problems=(404,)))
-def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[FoundLesson]:
+def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[lessons.FoundLesson]:
     """List lessons with their records."""
     if query.q is None:
         return lessons.list_lessons(call.workspace, query.viewer(call.caller), query.limit, query.before)

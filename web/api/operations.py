@@ -13,13 +13,6 @@ from pipeline.jobs.registry import JobStatus
 from pipeline.records import Kind, Page, Source, Stage
 from pipeline.records.people import Role
 from pipeline.services import maintenance, operations
-from pipeline.services.operations import (
-    IndexStatistics,
-    QueueCounts,
-    WorkspaceSize,
-    WorkspaceStatistics,
-    WorkspaceSummary,
-)
 from pipeline.services.workspace_changes import move_workspace
 from pipeline.store.entities import GraphCounts
 from pipeline.store.journal import MemoryCounts
@@ -38,7 +31,7 @@ from web.metrics import registry_of
 api = Api("operations")
 
 
-class WorkspaceAnswer(Answer, of=WorkspaceSummary, flat="progress"):
+class WorkspaceAnswer(Answer, of=operations.WorkspaceSummary, flat="progress"):
     """A workspace, its number of active memories and its encoder; or why it cannot be read."""
 
 
@@ -57,7 +50,7 @@ class GraphCountsAnswer(Answer, of=GraphCounts):
     """Entities and their links."""
 
 
-class IndexAnswer(Answer, of=IndexStatistics, flat="progress"):
+class IndexAnswer(Answer, of=operations.IndexStatistics, flat="progress"):
     """The derived indexes."""
 
     encoder: EncoderState
@@ -72,11 +65,11 @@ class PredictionsAnswer(Answer, of=PredictionScore):
     hit_rate: Annotated[float | None, PlainSerializer(lambda rate: None if rate is None else round(rate, 4))]
 
 
-class SizeAnswer(Answer, of=WorkspaceSize):
+class SizeAnswer(Answer, of=operations.WorkspaceSize):
     """The size of each part of a workspace in bytes."""
 
 
-class StatsAnswer(Answer, of=WorkspaceStatistics):
+class StatsAnswer(Answer, of=operations.WorkspaceStatistics):
     """The statistics of a workspace."""
 
 
@@ -114,7 +107,7 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
 
 
 @api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage, needs=Access.ANYBODY))
-def list_workspaces(call: Call) -> Page[WorkspaceSummary]:
+def list_workspaces(call: Call) -> Page[operations.WorkspaceSummary]:
     """List the workspaces of this data directory."""
     names = [name for name in call.container.databases.ids() if call.may_enter(name)]
     return Page([operations.summarize_workspace(call.enter(name)) for name in names])
@@ -143,7 +136,7 @@ def move_all(call: Call, body: MoveWorkspaceBody) -> MovedWorkspaceAnswer:
 
 
 @api.route(Endpoint("GET", "/v1/stats", answer=StatsAnswer, problems=(404,)))
-def measure_workspace(call: Call) -> WorkspaceStatistics:
+def measure_workspace(call: Call) -> operations.WorkspaceStatistics:
     """Count the contents of a workspace and measure its size."""
     return operations.measure_workspace(call.workspace, call.container.encoders.state)
 
@@ -182,7 +175,7 @@ class WorkerAnswer(Answer, of=Worker):
     seen_at: SecondsText
 
 
-class QueueAnswer(Answer, of=QueueCounts, without=("oldest_by_stage",)):
+class QueueAnswer(Answer, of=operations.QueueCounts, without=("oldest_by_stage",)):
     """Pending work, dead-lettered work (failed permanently), and running workers."""
 
     oldest_pending_s: Annotated[
@@ -203,7 +196,7 @@ class RebuildAnswer(Answer):
 
 
 @api.route(Endpoint("GET", "/v1/queue", answer=QueueAnswer, problems=(404,)))
-def count_queue(call: Call) -> QueueCounts:
+def count_queue(call: Call) -> operations.QueueCounts:
     """Count pending and failed work. If all pending counts are 0, every memory is fully processed."""
     return operations.count_queue(call.workspace, call.container.operations)
 

@@ -9,7 +9,6 @@ from config.paths import WORKSPACE_ID
 from pipeline.records import Page
 from pipeline.records.people import Person, Role
 from pipeline.services import people
-from pipeline.services.people import MAX_NAME_CHARS, NewToken, PersonRecord
 from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.people import Token
 from pipeline.write.fields import Moment
@@ -79,7 +78,7 @@ class TokensAnswer(PageAnswer[TokenAnswer]):
     """Tokens of a person."""
 
 
-class PersonAnswer(Answer, of=PersonRecord, flat="person", without=("is_admin",)):
+class PersonAnswer(Answer, of=people.PersonRecord, flat="person", without=("is_admin",)):
     """A person with their roles and tokens."""
 
     admin: bool = Field(validation_alias=AliasPath("person", "is_admin"))
@@ -119,7 +118,7 @@ class CallerAnswer(Answer):
 
 
 @api.route(Endpoint("GET", "/v1/people", answer=PeopleAnswer, needs=Access.ADMIN))
-def list_people(call: Call) -> Page[PersonRecord]:
+def list_people(call: Call) -> Page[people.PersonRecord]:
     """List all people with their roles and tokens."""
     return Page(people.list_people(call.container.people))
 
@@ -143,7 +142,7 @@ def tell_caller(call: Call) -> CallerAnswer:
         problems=(409, 422),
     )
 )
-def add_person(call: Call, body: PersonBody) -> NewToken:
+def add_person(call: Call, body: PersonBody) -> people.NewToken:
     """Add a person, or create another token for a known person. Only this answer contains the token."""
     settings = call.container.settings
     return people.admit(
@@ -172,7 +171,7 @@ def add_person(call: Call, body: PersonBody) -> NewToken:
         problems=(404, 409, 422),
     )
 )
-def add_token(call: Call, body: TokenBody, person_id: str) -> NewToken:
+def add_token(call: Call, body: TokenBody, person_id: str) -> people.NewToken:
     """Create a token for another device of a person. Only this answer contains the token."""
     store = call.container.people
     return people.add_token(store, people.get_person(store, person_id), body.device, body.lifetime)
@@ -239,7 +238,7 @@ def remove_person(call: Call, person_id: str) -> CallerAnswer:
         problems=(404, 422),
     )
 )
-def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> PersonRecord:
+def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> people.PersonRecord:
     """Set the role of a person in a workspace."""
     store = call.container.people
     person = people.get_person(store, person_id)
@@ -258,7 +257,7 @@ def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> Pe
         problems=(404,),
     )
 )
-def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
+def take_role(call: Call, person_id: str, workspace: str) -> people.PersonRecord:
     """Remove the role of a person in a workspace."""
     store = call.container.people
     person = people.get_person(store, person_id)
@@ -267,7 +266,7 @@ def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
     return _read_person(call, person)
 
 
-def _read_person(call: Call, person: Person) -> PersonRecord:
+def _read_person(call: Call, person: Person) -> people.PersonRecord:
     return next(listed for listed in people.list_people(call.container.people) if listed.person.id == person.id)
 
 
@@ -277,7 +276,7 @@ access_log_api = Api("access_log")
 class AccessLogQuery(bodies.PageQuery):
     """Filters of the access log: person, workspace and time."""
 
-    person: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
+    person: Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_NAME_CHARS)] | None = None
     workspace: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     since: Moment | None = None
 

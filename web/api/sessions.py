@@ -9,7 +9,6 @@ from pipeline.records import Page, Receipt, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.people import Role, qualified_name
 from pipeline.services import agent_history, distill, incognito, session_search
-from pipeline.services.agent_history import SessionRecord
 from pipeline.services.imported_sessions import read_imported_sessions
 from pipeline.services.starter_questions import StarterQuestion, find_questions
 from pipeline.services.turns import obey
@@ -108,7 +107,7 @@ class ConclusionAnswer(Answer, of=NewConclusion, without=("session_id", "turn_se
     is_current: bool
 
 
-class SessionRecordAnswer(Answer, of=SessionRecord):
+class SessionRecordAnswer(Answer, of=agent_history.SessionRecord):
     """A session with its latest messages, injected memories, actions and new memories, each newest first.
 
     `concluded` lists its decisions, rules, rejected alternatives and open ends, the most important first.
@@ -169,7 +168,7 @@ def search_sessions(call: Call, query: SearchQuery) -> FoundSessions:
 
 
 @api.route(Endpoint("GET", "/v1/sessions/{session_id}", answer=SessionRecordAnswer, problems=(404,)))
-def read_session(call: Call, query: bodies.CursorQuery, session_id: str) -> SessionRecord:
+def read_session(call: Call, query: bodies.CursorQuery, session_id: str) -> agent_history.SessionRecord:
     """Read the messages, injected memories, actions, conclusions and new memories of a session."""
     return agent_history.read_session(call.workspace, call.container.agents.hook_runs, session_id, SHOWN, query.before)
 

@@ -11,12 +11,6 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_BATCH, Page, Source
 from pipeline.records.people import Caller
 from pipeline.services import sources
-from pipeline.services.sources import (
-    ForgottenItems,
-    OfferedItem,
-    SourceUpdate,
-    TakenItem,
-)
 from pipeline.store.ingested import KnownItem, SourceSummary
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer
@@ -92,7 +86,7 @@ class KnownItemsAnswer(PageAnswer[KnownItemAnswer]):
     """A page of the items of a source."""
 
 
-class TakenItemAnswer(Answer, of=TakenItem):
+class TakenItemAnswer(Answer, of=sources.TakenItem):
     """The result for an item, and for each of its memories in order; an unchanged item has none.
 
     A memory that stays unchanged has the outcome `merged`.
@@ -128,13 +122,13 @@ def list_items(call: Call, query: ItemsQuery, source: str) -> Page[KnownItem]:
 
 
 @api.route(Endpoint("PUT", "/v1/sources/{source}/items", answer=TakenAnswer, problems=(422,)))
-def take_items(call: Call, body: ItemsBody, source: str) -> SourceUpdate:
+def take_items(call: Call, body: ItemsBody, source: str) -> sources.SourceUpdate:
     """Sync the memories of a source with up to 200 of its items, in one transaction: all or none."""
     return sources.take_items(call.workspace, _source(source), _read_offered(body, call.caller))
 
 
 @api.route(Endpoint("POST", "/v1/sources/{source}/forget", answer=ForgottenItemsAnswer, problems=(404, 422)))
-def forget_items(call: Call, body: KeysBody, source: str) -> ForgottenItems:
+def forget_items(call: Call, body: KeysBody, source: str) -> sources.ForgottenItems:
     """Forget items that a source no longer has, and archive the memories that only they contributed."""
     return sources.forget_items(call.workspace, _source(source), body.keys, body.created)
 
@@ -145,7 +139,7 @@ def _source(name: str) -> str:
     return name
 
 
-def _read_offered(body: ItemsBody, caller: Caller) -> list[OfferedItem]:
+def _read_offered(body: ItemsBody, caller: Caller) -> list[sources.OfferedItem]:
     if sum(len(item.memories) for item in body.items) > MAX_BATCH:
         raise InvalidField(FieldError("items", f"must contain at most {MAX_BATCH} memories in total"))
     keys = [item.key for item in body.items]
@@ -153,6 +147,8 @@ def _read_offered(body: ItemsBody, caller: Caller) -> list[OfferedItem]:
     if again is not None:
         raise InvalidField(FieldError(f"items.{again}.key", "is the key of another item of this request too"))
     return [
-        OfferedItem(item.key, item.digest, tuple(memory.draft(Source.IMPORT, caller) for memory in item.memories))
+        sources.OfferedItem(
+            item.key, item.digest, tuple(memory.draft(Source.IMPORT, caller) for memory in item.memories)
+        )
         for item in body.items
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, current_app, flash, g, redirect, render_template, request, session, url_for
@@ -267,5 +267,4 @@ def _came_from() -> str | None:
 
 def undos() -> LruCache[str, Mapping[str, str]]:
     """Return the fields of the undo actions of the running app by their keys."""
-    stored: LruCache[str, Mapping[str, str]] = current_app.extensions.setdefault(UNDOS, LruCache(MOST_UNDOS))
-    return stored
+    return cast(LruCache[str, Mapping[str, str]], current_app.extensions.setdefault(UNDOS, LruCache(MOST_UNDOS)))

@@ -20,7 +20,6 @@ from web.hosts.entries import (
 )
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.host import Host, Target
-from web.hosts.installed_files import InstalledFile, InstallState, read_state, write_state
 
 HostTarget = tuple[str, Target]
 
@@ -55,7 +54,7 @@ class FileChange:
     hosts: tuple[str, ...]
     before: bytes | None = None
     after: bytes | None = None
-    record: InstalledFile | None = None
+    record: installed_files.InstalledFile | None = None
     folders: tuple[str, ...] = ()
     """Folders that are deleted with the file."""
     error: str | None = None
@@ -79,7 +78,7 @@ class FileChange:
 
 
 def plan_setup(
-    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
+    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: installed_files.InstallState
 ) -> list[FileChange]:
     """Plan to write the entries of every host."""
     uses = _group_by_file(
@@ -92,7 +91,7 @@ def plan_setup(
 
 
 def plan_removal(
-    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
+    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: installed_files.InstallState
 ) -> list[FileChange]:
     """Plan to remove the entries of every host from all files; files without entries are left out."""
     # An earlier version of the host may have got other entries.
@@ -112,20 +111,20 @@ def apply(changes: Sequence[FileChange], root: Path) -> list[FileChange]:
 
 
 def _apply_one(change: FileChange, root: Path) -> FileChange:
-    records = read_state(root)
+    records = installed_files.read_state(root)
     recorded = records.get(str(change.path))
     try:
         _check_unchanged(change)
         # Write the record before the file and delete it after the file, so that a created file always has a record.
         if change.record is not None and change.record != recorded:
-            write_state(root, _with_record(records, change.path, change.record))
+            installed_files.write_state(root, _with_record(records, change.path, change.record))
         try:
             _write(change)
         except OSError:
-            write_state(root, records)
+            installed_files.write_state(root, records)
             raise
         if change.record is None and recorded is not None:
-            write_state(root, _with_record(records, change.path, None))
+            installed_files.write_state(root, _with_record(records, change.path, None))
     except CannotEdit as error:
         return replace(change, error=str(error))
     except OSError as error:
@@ -134,7 +133,7 @@ def _apply_one(change: FileChange, root: Path) -> FileChange:
 
 
 def _with_recorded(
-    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: InstallState
+    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: installed_files.InstallState
 ) -> list[Target]:
     """Return the targets and the files that an earlier run chose instead."""
     target_paths = {_resolve_links(target.path) for target in targets}
@@ -146,7 +145,7 @@ def _with_recorded(
 
 
 def _with_former_rules(
-    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: InstallState
+    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: installed_files.InstallState
 ) -> list[Target]:
     """Return the targets, and the rules files that an earlier setup chose, from which the block is removed."""
     former = _with_recorded(host, targets, host_env, records)[len(targets) :]
@@ -172,11 +171,11 @@ def _resolve_links(path: Path) -> Path:
 
 
 def _plan_file(
-    plan: Callable[[Path, Sequence[HostTarget], HostEnvironment, InstallState], FileChange],
+    plan: Callable[[Path, Sequence[HostTarget], HostEnvironment, installed_files.InstallState], FileChange],
     path: Path,
     uses: Sequence[HostTarget],
     host_env: HostEnvironment,
-    records: InstallState,
+    records: installed_files.InstallState,
 ) -> FileChange:
     try:
         _check_within(path, uses, host_env, records)
@@ -185,7 +184,9 @@ def _plan_file(
         return FileChange(path, _host_names(uses), record=records.get(str(path)), error=str(error))
 
 
-def _check_within(path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState) -> None:
+def _check_within(
+    path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: installed_files.InstallState
+) -> None:
     """Refuse a file of a project that a link of the project puts elsewhere; a user's own files may be links."""
     if host_env.project is None or str(path) in records:
         return
@@ -196,15 +197,25 @@ def _check_within(path: Path, uses: Sequence[HostTarget], host_env: HostEnvironm
 
 
 def _plan_addition(
-    reverie: Installation, path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState
+    reverie: Installation,
+    path: Path,
+    uses: Sequence[HostTarget],
+    host_env: HostEnvironment,
+    records: installed_files.InstallState,
 ) -> FileChange:
     before = installed_files.read(path)
     text = _decode(before)
     record = records.get(str(path))
-    if record is None or text is None or not _holds_entries(text, uses):
+    if (
+        record is None
+        or text is None
+        or all(REMOVE[target.format](text, target.all_entries, None).text == text for _, target in uses)
+    ):
         # The recorded file no longer exists.
         folders = _folders_of(path, records)
-        record = InstalledFile(frozenset(), created=before is None, folders=folders, project=_project_name(host_env))
+        record = installed_files.InstalledFile(
+            frozenset(), created=before is None, folders=folders, project=_project_name(host_env)
+        )
     is_used, is_rules = any(target.entries for _, target in uses), any(target.format == "block" for _, target in uses)
     others = record.hosts - {host for host, _ in uses}
     if is_rules and others and not is_used:
@@ -232,7 +243,7 @@ def _plan_addition(
 
 
 def _plan_removal(
-    path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState
+    path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: installed_files.InstallState
 ) -> FileChange:
     before = installed_files.read(path)
     text = _decode(before)
@@ -252,22 +263,18 @@ def _plan_removal(
         removed = REMOVE[target.format](text, target.all_entries, undo)
         text, bare = removed.text, bare or removed.bare
     made = record is not None and record.created
-    is_whole = any(_is_whole_file(entry) for _, target in uses for entry in target.entries)
+    is_whole = any(
+        isinstance(entry, PluginFile) or (isinstance(entry, RulesBlock | HookEntry) and entry.head)
+        for _, target in uses
+        for entry in target.entries
+    )
     if bare and (made or is_whole):
         folders = () if record is None else record.folders
         return FileChange(path, names, before, None, folders=folders)
     return FileChange(path, names, before, text.encode())
 
 
-def _is_whole_file(entry: HostEntry) -> bool:
-    return isinstance(entry, PluginFile) or (isinstance(entry, RulesBlock | HookEntry) and bool(entry.head))
-
-
-def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:
-    return any(REMOVE[target.format](text, target.all_entries, None).text != text for _, target in uses)
-
-
-def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:
+def _folders_of(path: Path, records: installed_files.InstallState) -> tuple[str, ...]:
     """Return the folders that belong to a file: missing folders, and folders created for another of the files."""
     made = {folder for record in records.values() for folder in record.folders}
     missing = installed_files.list_missing_folders(path)
@@ -302,7 +309,9 @@ def _write(change: FileChange) -> None:
         installed_files.write_atomically(change.path, change.after)
 
 
-def _with_record(records: InstallState, path: Path, record: InstalledFile | None) -> dict[str, InstalledFile]:
+def _with_record(
+    records: installed_files.InstallState, path: Path, record: installed_files.InstalledFile | None
+) -> dict[str, installed_files.InstalledFile]:
     remaining = {file: other for file, other in records.items() if file != str(path)}
     return remaining if record is None else remaining | {str(path): record}
 

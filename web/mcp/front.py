@@ -259,8 +259,7 @@ logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
 def _find_subscriber(context: Any) -> Subscriber:
-    subscriber: Subscriber = context.request.scope["wsgi_environ"][SUBSCRIBER]
-    return subscriber
+    return cast(Subscriber, context.request.scope["wsgi_environ"][SUBSCRIBER])
 
 
 class FrontServer:
@@ -290,8 +289,7 @@ class FrontServer:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer one request."""
-        answer: Iterable[bytes] = self._answer(cast(Any, environ), start_response)
-        return answer
+        return cast(Iterable[bytes], self._answer(cast(Any, environ), start_response))
 
     async def _run(self) -> None:
         async with self._manager.run():
@@ -318,5 +316,4 @@ class FrontServer:
 
 
 def _find_sender(request: Any) -> Sender:
-    sender: Sender = request.scope["wsgi_environ"][SENDER]
-    return sender
+    return cast(Sender, request.scope["wsgi_environ"][SENDER])

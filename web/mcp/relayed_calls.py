@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from pipeline.errors import AnswerLost, InvalidField, ServerUnreachable
 from web.mcp.connection import Connection
@@ -82,5 +82,4 @@ def _identify_items(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, An
         return arguments
     if not all(isinstance(item, dict) for item in valid["items"]):
         return arguments
-    identified: Mapping[str, Any] = add_client_ids("POST", BATCH, valid)
-    return identified
+    return cast(Mapping[str, Any], add_client_ids("POST", BATCH, valid))

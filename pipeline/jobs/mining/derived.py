@@ -16,7 +16,6 @@ from pipeline.records import Draft, EdgeKind, Kind, Memory, Outcome, Source, Tie
 from pipeline.records.digestion import DIGESTION
 from pipeline.store import changes, derivations, edges, history, index_state, memories, review, work
 from pipeline.store.database import Database
-from pipeline.store.review import Decision
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.redaction import redact
@@ -94,7 +93,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
         work.add(db, [seq], DIGESTION, time.time())
         outcome = Outcome.CANDIDATE if memory.candidate else Outcome.CREATED
         reasons = ("derived by a nightly job",)
-        review.add_decisions(db, [Decision(memory.id, at, outcome, 1.0, reasons, Source.AGENT, memory.kind)])
+        review.add_decisions(db, [review.Decision(memory.id, at, outcome, 1.0, reasons, Source.AGENT, memory.kind)])
     return seq
 
 

@@ -17,7 +17,6 @@ from pipeline.jobs.registry import JobState, JobStatus
 from pipeline.records import Stage
 from pipeline.records.people import Role
 from pipeline.services import maintenance, operations
-from pipeline.services.operations import QueueCounts
 from pipeline.services.workspaces import agree_to_claim, list_claims, withdraw_claim
 from pipeline.store.access_log import AccessQuery
 from pipeline.store.operations import Worker
@@ -219,12 +218,12 @@ def run(view: View, name: str) -> Response:
     return back(view, f"The job {name} {outcome}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
 
 
-def _read(view: View) -> tuple[QueueCounts, list[JobStatus]]:
+def _read(view: View) -> tuple[operations.QueueCounts, list[JobStatus]]:
     queue = operations.count_queue(view.workspace, view.container.operations)
     return queue, maintenance.list_jobs(view.workspace, view.container.settings, view.now)
 
 
-def _cells(queue: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
+def _cells(queue: operations.QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
     """Return the texts of the page that change while it is open, by name."""
     pending, oldest, total = queue.pending, queue.oldest_by_stage, queue.total
     cells = {"pending": f"{number(total)} pending" if total else "empty"}
