@@ -9,8 +9,8 @@ from pipeline.records import Page, Receipt, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.people import Role, qualified_name
 from pipeline.services import agent_history, distill, incognito, session_search
-from pipeline.services.imported_sessions import read_imported_sessions
-from pipeline.services.starter_questions import StarterQuestion, find_questions
+from pipeline.services.history import StarterQuestion, find_questions
+from pipeline.services.import_progress import read_imported_sessions
 from pipeline.services.turns import obey
 from pipeline.store.agent_sessions import Action, IncognitoSession, JournalRow, SessionSummary
 from pipeline.store.conclusions import NewConclusion

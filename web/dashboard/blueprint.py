@@ -16,7 +16,7 @@ from pipeline.errors import InvalidField, LimitReached, NotFound, ReverieError
 from pipeline.http.problems import STATUS_OF_ERROR
 from pipeline.records.people import Role
 from web.access import may_enter
-from web.dashboard.filters import FILTERS
+from web.dashboard.filters import FILTERS, zone_name
 from web.dashboard.pages import (
     administration,
     agents,
@@ -34,7 +34,6 @@ from web.dashboard.pages import (
 from web.dashboard.provider_sign_in import begin_provider_sign_in, end_provider_sign_in
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
 from web.dashboard.view import Section, error_page, undos
-from web.dashboard.zone import zone_name
 from web.endpoint import container
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.lru import LruCache
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.records.people import Role, qualified_name
-from pipeline.services.imported_sessions import read_imported_sessions
+from pipeline.services.import_progress import read_imported_sessions
 from pipeline.services.memories import check_open
 from pipeline.store.history import written_by
 from pipeline.times import normalize_typed_time

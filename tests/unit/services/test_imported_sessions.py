@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from config.process import process_owner
-from pipeline.services.import_progress import ImportProgress
-from pipeline.services.imported_sessions import ImportedSessions
+from pipeline.services.import_progress import ImportedSessions, ImportProgress
 from pipeline.store.session_history import ImportedCount
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

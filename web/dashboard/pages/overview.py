@@ -13,8 +13,8 @@ from pipeline.services.today import WorkspaceDay, list_day, list_written_since
 from pipeline.write.revise import text_mark
 from web.access import may_enter
 from web.call import workspace_of_caller
+from web.dashboard.filters import find_day
 from web.dashboard.view import Section, View, describe_imported, show
-from web.dashboard.zone import find_day
 from web.hosts import installed_files
 from web.recording import check_hosts
 

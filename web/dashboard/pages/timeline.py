@@ -26,10 +26,10 @@ from pipeline.store.work import Undigested
 from pipeline.text.normalize import normalize_id as normalize_name
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
+from web.dashboard.filters import local_day, reader_zone
 from web.dashboard.sign_in import watch_caller
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Search, Section, View, next_page, show
-from web.dashboard.zone import local_day, reader_zone
 from web.streams import RETRY_MS, Step, Streams, format_event, format_retry
 
 section = Section("timeline")
