@@ -152,7 +152,6 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
 
 # Use cases that call or name another use case, each with its reason.
 SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
-    ("agent_history", "hook_runs"): "a session's page lists the runs of its hooks",
     ("agent_sessions", "encoder"): "a session begins with what waits for an encoder",
     ("agent_sessions", "ended_turns"): "the end of a turn stores its result",
     ("agent_sessions", "guard_offers"): "a prompt may offer to block what a rule forbids",
@@ -170,7 +169,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("diagnostics", "workspace_listing"): "doctor checks every workspace",
     ("diagnostics", "snapshots"): "doctor takes a missing snapshot",
     ("diagnostics", "workspace_config"): "doctor reads the settings of every workspace",
-    ("hook_runs", "memories"): "a run quotes no memory that was purged",
+    ("agent_history", "memories"): "a run quotes no memory that was purged",
     ("ingestion", "workspaces"): "a source is named by its repository",
     ("memories", "purges"): "a purge is finished at once where it can be",
     ("no_save", "incognito"): "a session that is not kept is incognito",
@@ -649,7 +648,7 @@ container.close()
 print(json.dumps([before, loaded]))
 """
 # What agents' sessions need, and what only the full app needs.
-OF_SESSIONS = {"pipeline.services.agent_sessions", "pipeline.services.hook_runs", "web.hooks.claude_code"}
+OF_SESSIONS = {"pipeline.services.agent_sessions", "pipeline.services.agent_history", "web.hooks.claude_code"}
 OF_FULL_APP = {"web.app", "web.dashboard.blueprint", "web.api.prepare"}
 
 

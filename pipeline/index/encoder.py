@@ -148,6 +148,7 @@ class OnnxEncoder:
         table: Table | None = None,
     ) -> None:
         self._manifest = manifest
+        self.name, self.dimension = manifest.model, manifest.dimension
         self.background = background
         self._table = table
         self._session = session
@@ -165,16 +166,6 @@ class OnnxEncoder:
         manifest = read_manifest(directory)
         session, tokenizer, table = load_graph(directory, manifest, threads)
         return cls(manifest, session, tokenizer, _background(directory, manifest), table)
-
-    @property
-    def name(self) -> str:
-        """Return the model's name as it was requested."""
-        return self._manifest.model
-
-    @property
-    def dimension(self) -> int:
-        """Return the length of a vector."""
-        return self._manifest.dimension
 
     def encode_query(self, text: str) -> Vectors:
         """Encode a query; shape (dimension,)."""

@@ -20,7 +20,7 @@ from pipeline.index.activity_vectors import load_activities
 from pipeline.index.encoder import Encoder, Vectors
 from pipeline.index.encoder_cache import has_cached
 from pipeline.index.reranker import OnnxReranker, Reranker, reranker_name
-from pipeline.index.shared_folders import SharedModels
+from pipeline.index.storage import SharedModels
 from pipeline.lru import LruCache
 from pipeline.store import index_state, languages
 from pipeline.text.languages import is_foreign, may_be_foreign

@@ -43,7 +43,7 @@ from pipeline.index.segment import (
     length_norms,
     load_segment,
 )
-from pipeline.index.shared_folders import SharedSegments
+from pipeline.index.storage import SharedSegments
 from pipeline.store import meta
 from pipeline.text.tokens import metadata_term
 

@@ -11,7 +11,7 @@ from config.settings import Settings
 from pipeline.errors import EncoderPending, IndexUnavailable
 from pipeline.index.documents import TURNS
 from pipeline.index.encoder import Encoder
-from pipeline.index.shared_folders import SharedSegments
+from pipeline.index.storage import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
 from pipeline.jobs.model import JobModel, open_model

@@ -11,7 +11,7 @@ from typing import Any
 from config.paths import WorkspacePaths
 from pipeline.errors import IndexUnavailable
 from pipeline.index.segment import Segment, load_segment
-from pipeline.index.shared_folders import SharedSegments
+from pipeline.index.storage import SharedSegments
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import entities, invariants, meta, row_hashes
 from pipeline.store.database import Database

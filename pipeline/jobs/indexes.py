@@ -11,7 +11,7 @@ from filelock import FileLock
 from pipeline.errors import IndexUnavailable
 from pipeline.index.documents import MEMORIES, Documents
 from pipeline.index.segment import Segment, load_segment, remove_segments, write_segment
-from pipeline.index.shared_folders import SharedSegments
+from pipeline.index.storage import SharedSegments
 from pipeline.index.vectors import AllTables, VectorTable
 from pipeline.records import Stage
 from pipeline.records.digestion import DIGESTION
