@@ -121,6 +121,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.identity.repository.branch_of_folder": "reads a folder's branch, and no store",
     "pipeline.index.encoders.usual_model": "settings to text",
+    "pipeline.lru.LruCache": "holds values in memory, and no store",
     "pipeline.recall.query.parse_query": "text to record",
     "pipeline.store.incognito_files.is_any_session_incognito": "the hook client asks while no server runs",
     "pipeline.store.history.written_by": "names the author of what the block writes",
@@ -175,7 +176,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("no_save", "incognito"): "a session that is not kept is incognito",
     ("no_save", "purges"): "a person may have their last message deleted",
     ("no_save", "turns"): "the other messages of a client are stored",
-    ("overview", "snapshots"): "the overview shows the last snapshot",
+    ("operations", "snapshots"): "the overview shows the last snapshot",
     ("prompts", "session_search"): "what sessions decided is found by what was said in them",
     ("prompts", "team"): "a prompt is also shown what teams have",
     ("review", "sharing"): "undoing a share withdraws the memory",

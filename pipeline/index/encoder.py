@@ -215,7 +215,7 @@ class OnnxEncoder:
         # One text at a time: encode_batch would start a thread pool to save microseconds.
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         tokens.truncate(self._manifest.max_tokens - self._special)
-        return cast(list[int], self._tokenizer.post_process(tokens, add_special_tokens=True).ids)
+        return self._tokenizer.post_process(tokens, add_special_tokens=True).ids
 
     def _run(self, encodings: Sequence[Sequence[int]]) -> Any:
         shape = (len(encodings), max(map(len, encodings)))

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,7 @@ def idf(count: int, frequency: int) -> np.float32:
 
 def length_norms(lengths: NDArray[Any], average: float) -> NDArray[np.float64]:
     """Return the length terms of BM25's denominator."""
-    return cast(NDArray[np.float64], K1 * ((1 - B) + B * lengths / (average or 1.0)))
+    return K1 * ((1 - B) + B * lengths / (average or 1.0))
 
 
 def index_documents(documents: Iterable[Document]) -> Segment:

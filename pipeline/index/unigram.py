@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -161,7 +161,7 @@ class UnigramTokenizer:
         self, encoding: "Encoding", pair: "Encoding | None" = None, *, add_special_tokens: bool = True
     ) -> "Encoding":
         """Add the special tokens around one text or two."""
-        return cast("Encoding", self._frame.post_process(encoding, pair, add_special_tokens=add_special_tokens))
+        return self._frame.post_process(encoding, pair, add_special_tokens=add_special_tokens)
 
     def num_special_tokens_to_add(self, is_pair: bool) -> int:
         """Return how many tokens post-processing adds."""

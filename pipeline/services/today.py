@@ -120,8 +120,8 @@ def _read_day(workspace: Workspace, since: datetime, until: datetime, most: int)
     imported = dict.fromkeys((PART_OF_IMPORT[op] for op in many), 0)
     for op, count in many.items():
         imported[PART_OF_IMPORT[op]] += count
-    parts = (tuple(change for change in listed if change.part is part) for part in DayPart)
-    return WorkspaceDay(workspace.id, *parts, imported, len(logged) > most)
+    learned, changed, forgotten = (tuple(change for change in listed if change.part is part) for part in DayPart)
+    return WorkspaceDay(workspace.id, learned, changed, forgotten, imported, len(logged) > most)
 
 
 class _Day:

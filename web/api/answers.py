@@ -351,7 +351,7 @@ class ChannelVerdictAnswer(Answer, of=ChannelView):
 
 
 class ChainLink(Answer):
-    """One memory in a chain of causes and consequences."""
+    """A memory in short, as in a chain of causes and consequences."""
 
     id: str
     kind: Kind

@@ -20,6 +20,7 @@ from web.hosts.entries import (
 )
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.host import Host, Target
+from web.hosts.installed_files import InstalledFile, InstallState, read_state, write_state
 
 HostTarget = tuple[str, Target]
 
@@ -54,7 +55,7 @@ class FileChange:
     hosts: tuple[str, ...]
     before: bytes | None = None
     after: bytes | None = None
-    record: installed_files.InstalledFile | None = None
+    record: InstalledFile | None = None
     folders: tuple[str, ...] = ()
     """Folders that are deleted with the file."""
     error: str | None = None
@@ -78,7 +79,7 @@ class FileChange:
 
 
 def plan_setup(
-    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: installed_files.InstallState
+    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
 ) -> list[FileChange]:
     """Plan to write the entries of every host."""
     uses = _group_by_file(
@@ -91,7 +92,7 @@ def plan_setup(
 
 
 def plan_removal(
-    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: installed_files.InstallState
+    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
 ) -> list[FileChange]:
     """Plan to remove the entries of every host from all files; files without entries are left out."""
     # An earlier version of the host may have got other entries.
@@ -111,20 +112,20 @@ def apply(changes: Sequence[FileChange], root: Path) -> list[FileChange]:
 
 
 def _apply_one(change: FileChange, root: Path) -> FileChange:
-    records = installed_files.read_state(root)
+    records = read_state(root)
     recorded = records.get(str(change.path))
     try:
         _check_unchanged(change)
         # Write the record before the file and delete it after the file, so that a created file always has a record.
         if change.record is not None and change.record != recorded:
-            installed_files.write_state(root, _with_record(records, change.path, change.record))
+            write_state(root, _with_record(records, change.path, change.record))
         try:
             _write(change)
         except OSError:
-            installed_files.write_state(root, records)
+            write_state(root, records)
             raise
         if change.record is None and recorded is not None:
-            installed_files.write_state(root, _with_record(records, change.path, None))
+            write_state(root, _with_record(records, change.path, None))
     except CannotEdit as error:
         return replace(change, error=str(error))
     except OSError as error:
@@ -133,7 +134,7 @@ def _apply_one(change: FileChange, root: Path) -> FileChange:
 
 
 def _with_recorded(
-    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: installed_files.InstallState
+    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: InstallState
 ) -> list[Target]:
     """Return the targets and the files that an earlier run chose instead."""
     target_paths = {_resolve_links(target.path) for target in targets}
@@ -145,7 +146,7 @@ def _with_recorded(
 
 
 def _with_former_rules(
-    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: installed_files.InstallState
+    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: InstallState
 ) -> list[Target]:
     """Return the targets, and the rules files that an earlier setup chose, from which the block is removed."""
     former = _with_recorded(host, targets, host_env, records)[len(targets) :]
@@ -171,11 +172,11 @@ def _resolve_links(path: Path) -> Path:
 
 
 def _plan_file(
-    plan: Callable[[Path, Sequence[HostTarget], HostEnvironment, installed_files.InstallState], FileChange],
+    plan: Callable[[Path, Sequence[HostTarget], HostEnvironment, InstallState], FileChange],
     path: Path,
     uses: Sequence[HostTarget],
     host_env: HostEnvironment,
-    records: installed_files.InstallState,
+    records: InstallState,
 ) -> FileChange:
     try:
         _check_within(path, uses, host_env, records)
@@ -184,9 +185,7 @@ def _plan_file(
         return FileChange(path, _host_names(uses), record=records.get(str(path)), error=str(error))
 
 
-def _check_within(
-    path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: installed_files.InstallState
-) -> None:
+def _check_within(path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState) -> None:
     """Refuse a file of a project that a link of the project puts elsewhere; a user's own files may be links."""
     if host_env.project is None or str(path) in records:
         return
@@ -197,11 +196,7 @@ def _check_within(
 
 
 def _plan_addition(
-    reverie: Installation,
-    path: Path,
-    uses: Sequence[HostTarget],
-    host_env: HostEnvironment,
-    records: installed_files.InstallState,
+    reverie: Installation, path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState
 ) -> FileChange:
     before = installed_files.read(path)
     text = _decode(before)
@@ -213,9 +208,7 @@ def _plan_addition(
     ):
         # The recorded file no longer exists.
         folders = _folders_of(path, records)
-        record = installed_files.InstalledFile(
-            frozenset(), created=before is None, folders=folders, project=_project_name(host_env)
-        )
+        record = InstalledFile(frozenset(), created=before is None, folders=folders, project=_project_name(host_env))
     is_used, is_rules = any(target.entries for _, target in uses), any(target.format == "block" for _, target in uses)
     others = record.hosts - {host for host, _ in uses}
     if is_rules and others and not is_used:
@@ -243,7 +236,7 @@ def _plan_addition(
 
 
 def _plan_removal(
-    path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: installed_files.InstallState
+    path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState
 ) -> FileChange:
     before = installed_files.read(path)
     text = _decode(before)
@@ -274,7 +267,7 @@ def _plan_removal(
     return FileChange(path, names, before, text.encode())
 
 
-def _folders_of(path: Path, records: installed_files.InstallState) -> tuple[str, ...]:
+def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:
     """Return the folders that belong to a file: missing folders, and folders created for another of the files."""
     made = {folder for record in records.values() for folder in record.folders}
     missing = installed_files.list_missing_folders(path)
@@ -309,9 +302,7 @@ def _write(change: FileChange) -> None:
         installed_files.write_atomically(change.path, change.after)
 
 
-def _with_record(
-    records: installed_files.InstallState, path: Path, record: installed_files.InstalledFile | None
-) -> dict[str, installed_files.InstalledFile]:
+def _with_record(records: InstallState, path: Path, record: InstalledFile | None) -> dict[str, InstalledFile]:
     remaining = {file: other for file, other in records.items() if file != str(path)}
     return remaining if record is None else remaining | {str(path): record}
 

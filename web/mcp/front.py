@@ -140,14 +140,15 @@ class Handlers:
 
     async def list_resources(self, context: Any, _params: Any) -> ListResourcesResult:
         """List the resources."""
-        is_enabled = await _in_thread(lambda: self._tools.is_enabled(context.request))
-        return ListResourcesResult.model_validate(build_catalog((), is_enabled=is_enabled)["resources/list"])
+        return ListResourcesResult.model_validate(await self._list(context, "resources/list"))
 
     async def list_templates(self, context: Any, _params: Any) -> ListResourceTemplatesResult:
         """List the kinds of resources."""
+        return ListResourceTemplatesResult.model_validate(await self._list(context, "resources/templates/list"))
+
+    async def _list(self, context: Any, method: str) -> dict[str, Any]:
         is_enabled = await _in_thread(lambda: self._tools.is_enabled(context.request))
-        catalog = build_catalog((), is_enabled=is_enabled)
-        return ListResourceTemplatesResult.model_validate(catalog["resources/templates/list"])
+        return build_catalog((), is_enabled=is_enabled)[method]
 
     async def read_resource(self, context: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Read a resource."""
@@ -289,7 +290,7 @@ class FrontServer:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer one request."""
-        return cast(Iterable[bytes], self._answer(cast(Any, environ), start_response))
+        return self._answer(cast(Any, environ), start_response)
 
     async def _run(self) -> None:
         async with self._manager.run():

@@ -14,7 +14,6 @@ Communities from scratch replace them only if they are clearly better. A continu
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +115,7 @@ def _npmi(together: Ids, first: Ids, second: Ids, memories: int) -> Numbers:
     share = together / memories
     # A pair that occurs in every memory proves nothing.
     surprise = np.maximum(-np.log(share), 1e-9)
-    return cast(Numbers, np.log(share * memories / first * (memories / second)) / surprise)
+    return np.log(share * memories / first * (memories / second)) / surprise
 
 
 def _keep_strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Ids:

@@ -145,7 +145,7 @@ def _sum_ties(graph: MapGraph, home: Ids, discs: Numbers) -> Numbers:
     np.add.at(ties, (home[graph.low], home[graph.high]), graph.weight)
     ties += ties.T
     np.fill_diagonal(ties, 0)
-    return cast(Numbers, ties / np.sqrt(np.outer(discs, discs)))
+    return ties / np.sqrt(np.outer(discs, discs))
 
 
 def _scatter(
@@ -209,7 +209,7 @@ class _Forces:
         beyond = np.maximum(0, 1 - edge / np.maximum(distance, 1e-6))
         hold = off * (GRAVITY * (0.5 + 0.5 * (distance / edge) ** 2) + WALL * beyond)[:, None]
         loyal = np.where(np.isnan(self.stood), 0, (self.stood - spots) * LOYALTY)
-        return cast(Numbers, push + pull - hold + self.lean + loyal)
+        return push + pull - hold + self.lean + loyal
 
 
 def _lean_outwards(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre: Numbers) -> Numbers:

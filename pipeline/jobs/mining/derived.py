@@ -108,7 +108,8 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
         duplicate = memories.find_active_text(db, memory.scope, memory.content_hash)
         if memory.instructs or (duplicate is not None and duplicate.seq != known.seq):
             return False
-        joined = [source for source in added if source.seq not in _known_sources(db, known.seq)]
+        sources = {source.seq for source in derivations.sources(db, known.seq)}
+        joined = [source for source in added if source.seq not in sources]
         if not derivations.are_unused_sources(db, joined, derivation.job):
             return False
         values = {
@@ -123,10 +124,6 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
             history.add(db, known.seq, at, "edited", known.content, {"by": derivation.job})
         reindex(db, current)
     return True
-
-
-def _known_sources(db: Connection, seq: int) -> set[int]:
-    return {source.seq for source in derivations.sources(db, seq)}
 
 
 def _add_edges(db: Connection, seq: int, derivation: Derivation, at: str) -> None:
