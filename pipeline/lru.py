@@ -26,10 +26,10 @@ class LruCache(Generic[K, V]):
 
     def get(self, key: K, is_current: Callable[[V], bool], make: Callable[[], V]) -> V:
         """Return the value of a key. If there is no current value, make it, once for all threads that ask."""
-        if (value := self._find(key, is_current)) is not None:
+        if (value := self.find(key, is_current)) is not None:
             return value
         with self._making[hash(key) % STRIPES]:
-            if (value := self._find(key, is_current)) is not None:
+            if (value := self.find(key, is_current)) is not None:
                 return value
             made = make()
             with self._lock:
@@ -63,7 +63,8 @@ class LruCache(Generic[K, V]):
         with self._lock:
             self._kept.clear()
 
-    def _find(self, key: K, is_current: Callable[[V], bool]) -> V | None:
+    def find(self, key: K, is_current: Callable[[V], bool]) -> V | None:
+        """Return the current value of a key, None without one."""
         with self._lock:
             entry = self._kept.get(key)
             if entry is not None:

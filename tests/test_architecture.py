@@ -121,6 +121,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.identity.repository.branch_of_folder": "reads a folder's branch, and no store",
     "pipeline.index.encoders.usual_model": "settings to text",
+    "pipeline.lru.LruCache": "holds values in memory, and no store",
     "pipeline.recall.query.parse_query": "text to record",
     "pipeline.store.incognito_files.is_any_session_incognito": "the hook client asks while no server runs",
     "pipeline.store.history.written_by": "names the author of what the block writes",
@@ -146,7 +147,6 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
 
 # Use cases that call or name another use case, each with its reason.
 SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
-    ("agent_history", "hook_runs"): "a session's page lists the runs of its hooks",
     ("agent_sessions", "encoder"): "a session begins with what waits for an encoder",
     ("agent_sessions", "ended_turns"): "the end of a turn stores its result",
     ("agent_sessions", "guard_offers"): "a prompt may offer to block what a rule forbids",
@@ -164,13 +164,13 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("diagnostics", "workspace_listing"): "doctor checks every workspace",
     ("diagnostics", "snapshots"): "doctor takes a missing snapshot",
     ("diagnostics", "workspace_config"): "doctor reads the settings of every workspace",
-    ("hook_runs", "memories"): "a run quotes no memory that was purged",
+    ("agent_history", "memories"): "a run quotes no memory that was purged",
     ("ingestion", "workspaces"): "a source is named by its repository",
     ("memories", "purges"): "a purge is finished at once where it can be",
     ("no_save", "incognito"): "a session that is not kept is incognito",
     ("no_save", "purges"): "a person may have their last message deleted",
     ("no_save", "turns"): "the other messages of a client are stored",
-    ("overview", "snapshots"): "the overview shows the last snapshot",
+    ("operations", "snapshots"): "the overview shows the last snapshot",
     ("prompts", "session_search"): "what sessions decided is found by what was said in them",
     ("prompts", "team"): "a prompt is also shown what teams have",
     ("review", "sharing"): "undoing a share withdraws the memory",
@@ -184,8 +184,8 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("session_import", "session_watch"): "both look where agents keep their files",
     ("session_import", "session_folders"): "a session goes to the workspace of its folder",
     ("session_import", "taken_back"): "a session's file shows what the person took back",
-    ("starter_questions", "recall"): "a question is only suggested if the answer comes first",
-    ("starter_questions", "session_search"): "a question is only suggested if the answer comes first",
+    ("history", "recall"): "a question is only suggested if the answer comes first",
+    ("history", "session_search"): "a question is only suggested if the answer comes first",
     ("team", "recall"): "a recall with teams starts with this machine's",
     ("turns", "guard_offers"): "a prompt may turn a rule into a guard",
     ("workspace_changes", "export"): "a move imports an export of the other workspace",
@@ -641,7 +641,7 @@ container.close()
 print(json.dumps([before, loaded]))
 """
 # What agents' sessions need, and what only the full app needs.
-OF_SESSIONS = {"pipeline.services.agent_sessions", "pipeline.services.hook_runs", "web.hooks.claude_code"}
+OF_SESSIONS = {"pipeline.services.agent_sessions", "pipeline.services.agent_history", "web.hooks.claude_code"}
 OF_FULL_APP = {"web.app", "web.dashboard.blueprint", "web.api.prepare"}
 
 

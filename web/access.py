@@ -31,7 +31,7 @@ def require(caller: Caller, need: Need, workspace_id: str, people: People) -> No
             raise Forbidden(f"Only {who} of this data directory may do this.")
         return
     role = caller.role_in(workspace_id)
-    if role is None and caller.person is None and caller.is_admin and not _belongs_to_person(workspace_id, people):
+    if role is None and caller.person is None and caller.is_admin and not (is_personal(workspace_id) and people.exists):
         # Without people in the data directory it is a workspace like any other.
         role = Role.OWNER
     if role is None:
@@ -56,7 +56,3 @@ def may_write(caller: Caller, workspace_id: str, people: People) -> bool:
     except (NotFound, Forbidden):
         return False
     return True
-
-
-def _belongs_to_person(workspace_id: str, people: People) -> bool:
-    return is_personal(workspace_id) and people.exists

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from flask import Blueprint, Response, current_app, g, request
@@ -228,8 +228,7 @@ def _list_expected(sent: EndpointRequest) -> frozenset[str] | None:
 
 def container() -> WebContainer:
     """Return the services of the running app."""
-    services: WebContainer = current_app.extensions["container"]
-    return services
+    return cast(WebContainer, current_app.extensions["container"])
 
 
 def json_response(value: Any, status: int = 200) -> Response:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import pairwise
+from typing import cast
 
 from flask import Flask, Response, current_app, g, request
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
@@ -174,7 +175,8 @@ def count_request(container: WebContainer, endpoint: str, method: str, status: i
     """Count and measure the current request."""
     caller = g.caller.token_class if "caller" in g else "none"
     _metrics().count_request(endpoint, method, status, caller, took_s)
-    if _is_use(endpoint, method, status):
+    # A permitted request uses the memory, unlike a monitor that only checks the stack.
+    if status not in (401, 403) and not (method == "GET" and endpoint in LOOKS):
         container.requested = time.monotonic()
 
 
@@ -192,11 +194,6 @@ def _outcome(status: int) -> str:
 def count_limit_hit(limit: str) -> None:
     """Count a request that a limit rejected."""
     _metrics().limit_hits.labels(limit).inc()
-
-
-def _is_use(endpoint: str, method: str, status: int) -> bool:
-    """Return whether a permitted request used the memory, unlike a monitor that only checks the stack."""
-    return status not in (401, 403) and not (method == "GET" and endpoint in LOOKS)
 
 
 def count_hook_event(event: str, host: str, outcome: str) -> None:
@@ -225,8 +222,7 @@ def measure_tools() -> list["Latency"]:
 
 
 def _metrics() -> Metrics:
-    metrics: Metrics = current_app.extensions["metrics"]
-    return metrics
+    return cast(Metrics, current_app.extensions["metrics"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -96,8 +96,7 @@ def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         if endpoint.answer is not None:
             models.append((endpoint.answer, "serialization"))
     _, schema = models_json_schema(models, ref_template=REF)
-    definitions: dict[str, Any] = schema["$defs"]
-    return definitions
+    return cast(dict[str, Any], schema["$defs"])
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:

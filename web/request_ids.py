@@ -2,6 +2,7 @@
 
 import logging
 import re
+from typing import cast
 
 from flask import Flask, Response, g, has_app_context, request
 from ulid import ULID
@@ -29,8 +30,7 @@ def register_request_ids(app: Flask) -> None:
 
 def request_id() -> str | None:
     """Return the id of the request that is being answered, None outside of a request."""
-    named: str | None = g.get("request_id") if has_app_context() else None
-    return named
+    return cast(str | None, g.get("request_id") if has_app_context() else None)
 
 
 class RequestIdFilter(logging.Filter):

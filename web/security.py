@@ -66,7 +66,8 @@ def register_security(
         if request.path in OPEN_PATHS and request.method == "GET":
             return None
         if (caller := find_holder()) is not None:
-            _let_in(caller)
+            g.bearer, g.caller = True, caller
+            vouch_for(request.environ)
             return None
         # A blueprint's own check sets the caller.
         door = doors.get(request.blueprint or "")
@@ -92,11 +93,6 @@ def _make_keyring(
         return find_caller(shown)
 
     return find_holder
-
-
-def _let_in(caller: Caller) -> None:
-    g.bearer, g.caller = True, caller
-    vouch_for(request.environ)
 
 
 def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> Callable[[], Response]:

@@ -41,23 +41,19 @@ class Streams:
     """Limit the number and duration of open streams, and close all when the server stops."""
 
     def __init__(self, most: int, stopping: threading.Event, held_s: float = HELD_S) -> None:
-        self._most = most
+        self._free = threading.BoundedSemaphore(most)
         self._stopping = stopping
         self._held_s = held_s
-        self._lock = threading.Lock()
-        self._held = 0
 
     @contextmanager
     def hold(self) -> Iterator[bool]:
         """Reserve a stream during a block; yield whether one was free."""
-        with self._lock:
-            reserved = self._held < self._most
-            self._held += reserved
+        is_reserved = self._free.acquire(blocking=False)
         try:
-            yield reserved
+            yield is_reserved
         finally:
-            with self._lock:
-                self._held -= reserved
+            if is_reserved:
+                self._free.release()
 
     def follow(self, read: Callable[[], Step | None], note_sent: Callable[[], None], most: int) -> Iterator[bytes]:
         """Yield the blocks of each step until `most` were sent, the time is over, or the server stops.

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pipeline.context.follow_up import LastMessages
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
+from pipeline.services.agent_history import HookRunLog
 from pipeline.services.agent_sessions import AgentSessionService
-from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prompts import PromptService
 from pipeline.services.session_intake import SessionIntake
 from pipeline.services.team import TeamService

@@ -41,8 +41,8 @@ from pipeline.index.storage import (
 )
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
+from pipeline.jobs.indexes import erase_deleted_turns
 from pipeline.jobs.shared_snapshots import shared_snapshots
-from pipeline.jobs.turn_vectors import erase_deleted_turns
 from pipeline.lru import LruCache
 from pipeline.records import Stage
 from pipeline.records.recall import Answer, Channel, Query, Step

@@ -45,14 +45,12 @@ class ActivityVectors:
         """Return how similar the activities of one text are to those of others, 0 to 1; shape (len(others),)."""
         profile, profiles = self._profile(vector[None])[0], self._profile(others)
         lengths = np.linalg.norm(profiles, axis=1) * np.linalg.norm(profile)
-        similarities: Floats = (profiles @ profile / np.maximum(lengths, SMALLEST)).astype(np.float32)
-        return similarities
+        return cast(Floats, (profiles @ profile / np.maximum(lengths, SMALLEST)).astype(np.float32))
 
     def _profile(self, vectors: Vectors) -> Vectors:
         """Return how close texts are to each activity; shape (len(vectors), activities)."""
         closeness = (vectors @ self._vectors.T - self._baseline) / (1 - self._baseline)
-        profiles: Vectors = np.maximum(np.maximum.reduceat(closeness, self._starts, axis=1) - self._unrelated, 0)
-        return profiles
+        return cast(Vectors, np.maximum(np.maximum.reduceat(closeness, self._starts, axis=1) - self._unrelated, 0))
 
 
 def load_activities(encoder: Encoder) -> ActivityVectors:

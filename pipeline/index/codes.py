@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,7 @@ def quantize_rows(matrix: Vector) -> tuple[Codes, Vector]:
 
 def row_lengths(matrix: Vector) -> Vector:
     """Return the length of each vector."""
-    lengths: Vector = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)).astype(np.float32)
-    return lengths
+    return cast(Vector, np.sqrt(np.einsum("ij,ij->i", matrix, matrix)).astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,34 +87,6 @@ class PassageCodes:
         # Among several starts of a memory, the last one counts.
         since[self.seqs[begins]] = begins
         return self.select(np.arange(len(self.seqs)) >= since[self.seqs])
-
-
-class CodesStore(Protocol):
-    """Storage of a model's codes; writers must have the table's lock."""
-
-    def exists(self) -> bool:
-        """Return whether the codes exist, as far as can be checked cheaply."""
-
-    def append(self, rows: PassageCodes) -> None:
-        """Append passages; raise IndexUnavailable if there is nothing to append to."""
-
-    def replace(self, rows: PassageCodes) -> None:
-        """Replace all passages."""
-
-    def remove(self, seqs: Sequence[int]) -> None:
-        """Remove all bytes of memories; remove an unreadable file completely."""
-
-    def compact(self) -> None:
-        """Drop passages that were replaced since; raise IndexUnavailable if there is nothing."""
-
-    def drop(self) -> None:
-        """Delete the codes."""
-
-    def count(self) -> int:
-        """Count the passages, including replaced ones; raise IndexUnavailable if there are none to read."""
-
-    def read(self, position: Position | None) -> PassageCodes:
-        """Return the passages since a position, or all if the file is another one by now."""
 
 
 class CodesFile:
@@ -245,5 +216,4 @@ class CodesFile:
 def _checks(records: NDArray[Any]) -> NDArray[np.uint32]:
     """Return a checksum per record, which is not 0 for a record of zeros."""
     flat = records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
-    sums: NDArray[np.uint32] = flat[:, 4:].sum(axis=1, dtype=np.uint32) + np.uint32(1)
-    return sums
+    return cast(NDArray[np.uint32], flat[:, 4:].sum(axis=1, dtype=np.uint32) + np.uint32(1))

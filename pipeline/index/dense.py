@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,8 +132,7 @@ class DenseScores:
             neighbours = values_at(self.held.firsts, before) + values_at(self.held.firsts, after)
             products = values_at(self.held.firsts, seqs) + NEIGHBOUR_SHARE * neighbours
             lengths = self.held.contexts.of(self.vectors, seqs, before, after)
-        cosines: Floats = (products / np.maximum(lengths, 1e-9)).astype(np.float32)
-        return cosines
+        return cast(Floats, (products / np.maximum(lengths, 1e-9)).astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +170,7 @@ class MemoryVectors:
         at = np.searchsorted(self.memories, seqs).clip(max=len(self.memories) - 1)
         rows = self.starts[at]
         scales = np.where(self.memories[at] == seqs, self.scales[rows], 0).astype(np.float32)
-        vectors: Vector = self.codes[rows] * scales[:, None]
-        return vectors
+        return cast(Vector, self.codes[rows] * scales[:, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +299,7 @@ class DenseIndex:
 def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Vector:
     everyone, inverse = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
     own, previous, following = np.split(vectors.first_passages(everyone)[inverse], 3)
-    contexts: Vector = own + NEIGHBOUR_SHARE * (previous + following)
-    return contexts
+    return cast(Vector, own + NEIGHBOUR_SHARE * (previous + following))
 
 
 def _order_rows(seqs: Seqs, codes: Codes, scales: Floats) -> MemoryVectors:

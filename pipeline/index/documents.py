@@ -8,7 +8,6 @@ before it.
 from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import Protocol
 
 import numpy as np
 
@@ -32,33 +31,6 @@ class SegmentKeys:
     name: str
     covers: str
     wanted: str
-
-
-class Documents(Protocol):
-    """A family of documents with one lexical index."""
-
-    keys: SegmentKeys
-
-    def generation(self, db: Connection) -> int:
-        """Return the position up to which there are documents."""
-
-    def list_tail(self, db: Connection, after: int) -> list[TailRow]:
-        """List (row number, position, terms) of the documents after a position that no segment contains, in order."""
-
-    def list_dropped(self, db: Connection, seqs: AbstractSet[int]) -> list[int]:
-        """List which of the documents that were in the tail have left it before the next segment."""
-
-    def needs_segment(self, db: Connection, tail_rows: int) -> bool:
-        """Return whether the tail exceeds a number of rows, or another segment was requested."""
-
-    def trim_tail(self, db: Connection, covered: int) -> None:
-        """Drop the tail's rows that a segment covers."""
-
-    def index(self, db: Connection, load: Callable[[str], Segment | None]) -> Segment:
-        """Index all documents; `load` returns an earlier segment if it can be read."""
-
-    def index_without_storage(self, db: Connection) -> Segment:
-        """Return the segment to use while the current one cannot be fetched."""
 
 
 class MemoryDocuments:
@@ -154,5 +126,8 @@ class TurnDocuments:
         """Return nothing: a search does not wait for the words of all turns."""
         return index_documents([])
 
+
+# A family of documents with one lexical index.
+Documents = MemoryDocuments | TurnDocuments
 
 MEMORIES, TURNS = MemoryDocuments(), TurnDocuments()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -148,6 +148,7 @@ class OnnxEncoder:
         table: Table | None = None,
     ) -> None:
         self._manifest = manifest
+        self.name, self.dimension = manifest.model, manifest.dimension
         self.background = background
         self._table = table
         self._session = session
@@ -166,20 +167,9 @@ class OnnxEncoder:
         session, tokenizer, table = load_graph(directory, manifest, threads)
         return cls(manifest, session, tokenizer, _background(directory, manifest), table)
 
-    @property
-    def name(self) -> str:
-        """Return the model's name as it was requested."""
-        return self._manifest.model
-
-    @property
-    def dimension(self) -> int:
-        """Return the length of a vector."""
-        return self._manifest.dimension
-
     def encode_query(self, text: str) -> Vectors:
         """Encode a query; shape (dimension,)."""
-        vector: Vectors = self._run([self._tokenize(self._manifest.query_prompt + text)])[0]
-        return vector
+        return cast(Vectors, self._run([self._tokenize(self._manifest.query_prompt + text)])[0])
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """Encode texts in order; shape (len(texts), dimension). Text beyond the window is ignored."""
@@ -225,8 +215,7 @@ class OnnxEncoder:
         # One text at a time: encode_batch would start a thread pool to save microseconds.
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         tokens.truncate(self._manifest.max_tokens - self._special)
-        ids: list[int] = self._tokenizer.post_process(tokens, add_special_tokens=True).ids
-        return ids
+        return self._tokenizer.post_process(tokens, add_special_tokens=True).ids
 
     def _run(self, encodings: Sequence[Sequence[int]]) -> Any:
         shape = (len(encodings), max(map(len, encodings)))

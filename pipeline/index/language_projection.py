@@ -10,7 +10,7 @@ Stolcke 2006).
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -63,8 +63,7 @@ def within_class_normalization(translations: Vectors) -> Vectors:
     )
     variances, directions = np.linalg.eigh(deviations.T @ deviations / len(deviations))
     relative = variances.clip(0) / variances.mean()
-    shrunk: Vectors = ((directions / np.sqrt(relative + _SHRINKAGE)) @ directions.T).astype(np.float32)
-    return shrunk
+    return cast(Vectors, ((directions / np.sqrt(relative + _SHRINKAGE)) @ directions.T).astype(np.float32))
 
 
 def _means(encoded: list[Vectors]) -> Vectors:

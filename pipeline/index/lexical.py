@@ -36,13 +36,13 @@ from pipeline.index.segment import (
     K1,
     Posting,
     Segment,
+    TailPostings,
     idf,
     index_documents,
     length_norms,
     load_segment,
 )
-from pipeline.index.shared_segments import SharedSegments
-from pipeline.index.tail_postings import TailPostings
+from pipeline.index.storage import SharedSegments
 from pipeline.store import meta
 from pipeline.text.tokens import metadata_term
 

@@ -4,7 +4,7 @@ import bisect
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,8 +224,7 @@ class RankingFeatures:
 
     def are_of(self, kind: Kind, seqs: Seqs) -> NDArray[np.bool_]:
         """Return for each memory whether it is of a kind."""
-        of_kind: NDArray[np.bool_] = self._kinds[seqs] == KIND_NUMBERS[kind]
-        return of_kind
+        return cast(NDArray[np.bool_], self._kinds[seqs] == KIND_NUMBERS[kind])
 
     def are_among(self, kinds: Collection[Kind]) -> NDArray[np.bool_]:
         """Return for each row number whether its memory is of one of the kinds."""
@@ -237,8 +236,7 @@ class RankingFeatures:
     def are_answered(self, seqs: Seqs, neighbours: Seqs) -> NDArray[np.bool_]:
         """Return for each memory whether its neighbor (0 for none) comes from another speaker."""
         own, other = values_at(self.speakers, seqs), values_at(self.speakers, neighbours)
-        answered: NDArray[np.bool_] = (own != other) & (own > 0) & (other > 0)
-        return answered
+        return cast(NDArray[np.bool_], (own != other) & (own > 0) & (other > 0))
 
     def _grow(self, size: int) -> None:
         more = max(size, 2 * len(self.visible)) - len(self.visible)

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -148,8 +148,7 @@ class KnownWords:
             if shared := [self._rows[form] for form in forms if form in self._rows]:
                 cosines[number] = np.bincount(np.concatenate(shared), minlength=len(self._sizes))
             cosines[number] /= self._sizes * max(1, len(forms)) ** 0.5
-        result: Matrix = np.exp(2 * scale**2 * (cosines - 1))
-        return result
+        return cast(Matrix, np.exp(2 * scale**2 * (cosines - 1)))
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -167,13 +166,11 @@ def _word_forms(sentence: str) -> set[str]:
 def _similarities(left: Matrix, right: Matrix, right_squares: Matrix | None = None) -> Matrix:
     """Return the Gaussian kernel of the rows of two matrices; shape (left rows, right rows)."""
     squares = _row_squares(right) if right_squares is None else right_squares
-    result: Matrix = np.exp(2 * left @ right.T - _row_squares(left)[:, None] - squares)
-    return result
+    return cast(Matrix, np.exp(2 * left @ right.T - _row_squares(left)[:, None] - squares))
 
 
 def _row_squares(rows: Matrix) -> Matrix:
-    squares: Matrix = np.einsum("ij,ij->i", rows, rows)
-    return squares
+    return cast(Matrix, np.einsum("ij,ij->i", rows, rows))
 
 
 def _load(encoders: Sequence[Encoder], examples: Examples, folder: Path) -> Matrix:

@@ -11,14 +11,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from filelock import FileLock
 
 from config.import_stubs import LANCEDB_EXTRAS, stub_packages
 from pipeline.errors import IndexUnavailable, StorageUnreachable
-from pipeline.index.codes import CodesFile, CodesStore, PassageCodes, Position
+from pipeline.index.codes import CodesFile, PassageCodes, Position
 from pipeline.store.leases import Lease
 from pipeline.store.objects import ObjectExists, ObjectStorage, first_line, list_client_options
 
@@ -38,37 +38,6 @@ def preload_vectors() -> Any:
     return lancedb
 
 
-class TableStorage(Protocol):
-    """Storage of a workspace's tables and codes, by the names of their models."""
-
-    def exclusive(self) -> AbstractContextManager[None]:
-        """Exclude every other writer during a block."""
-
-    def check(self) -> None:
-        """Raise StoreBusy if the writer has lost its lock."""
-
-    def codes(self, name: str, dimension: int) -> CodesStore:
-        """Return the codes of a table."""
-
-    def exists(self, name: str) -> bool:
-        """Return whether a table exists."""
-
-    def list_names(self) -> list[str]:
-        """List the names of the existing tables."""
-
-    def identify(self, name: str) -> object:
-        """Return the identity of a table, None if it cannot be determined."""
-
-    def connect(self) -> Any:
-        """Return LanceDB's connection."""
-
-    def drop_all(self, keep: AbstractSet[str]) -> None:
-        """Delete the tables and codes of all names except some."""
-
-    def typed_errors(self) -> AbstractContextManager[None]:
-        """Translate LanceDB's errors to IndexUnavailable, or to StorageUnreachable if the storage cannot be reached."""
-
-
 class FolderTables:
     """Tables in a folder."""
 
@@ -86,7 +55,7 @@ class FolderTables:
     def check(self) -> None:
         """Do nothing: a file lock cannot be lost."""
 
-    def codes(self, name: str, dimension: int) -> CodesStore:
+    def codes(self, name: str, dimension: int) -> CodesFile:
         """Return the file of codes of a table."""
         return CodesFile(self._folder / f"{name}{CODES}", dimension)
 
@@ -151,7 +120,7 @@ class SharedTables:
         if self._held is not None:
             self._held.check()
 
-    def codes(self, name: str, dimension: int) -> CodesStore:
+    def codes(self, name: str, dimension: int) -> "SharedCodes":
         """Return the codes of a table."""
         return SharedCodes(self._objects.below(f"{name}{CODES}"), self._folder / f"{name}{CODES}", dimension)
 
@@ -192,7 +161,7 @@ class SharedTables:
         try:
             yield
         except LANCE_ERRORS as error:
-            if _is_of_transport(error):
+            if "Generic S3 error" in str(error) or "timed out" in str(error):
                 raise StorageUnreachable(f"{self._objects.url} cannot be used: {first_line(error)}") from error
             # For any error: if the storage does not answer, nothing is known about its content.
             self._objects.list_folders()
@@ -203,10 +172,6 @@ def _delete_codes(folder: Path, keep: AbstractSet[str]) -> None:
     for file in folder.glob(f"*{CODES}"):
         if file.stem not in keep:
             file.unlink()
-
-
-def _is_of_transport(error: Exception) -> bool:
-    return "Generic S3 error" in str(error) or "timed out" in str(error)
 
 
 HEAD = "head"
@@ -365,3 +330,7 @@ class SharedCodes:
     def _delete_unnamed(self, head: Head) -> None:
         named = {HEAD, *(piece.key for piece in head.pieces)}
         self._objects.delete(key for key in self._objects.list() if key not in named)
+
+
+# Storage of a workspace's tables and codes, by the names of their models.
+TableStorage = FolderTables | SharedTables

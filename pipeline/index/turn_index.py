@@ -10,7 +10,7 @@ from pipeline.errors import StoreUnavailable
 from pipeline.index.documents import TURNS
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import FIRST_CAPACITY, SessionNumbers
-from pipeline.index.shared_segments import SharedSegments
+from pipeline.index.storage import SharedSegments
 from pipeline.store import turns
 from pipeline.store.turns import Role
 

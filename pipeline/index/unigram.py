@@ -161,8 +161,7 @@ class UnigramTokenizer:
         self, encoding: "Encoding", pair: "Encoding | None" = None, *, add_special_tokens: bool = True
     ) -> "Encoding":
         """Add the special tokens around one text or two."""
-        processed: Encoding = self._frame.post_process(encoding, pair, add_special_tokens=add_special_tokens)
-        return processed
+        return self._frame.post_process(encoding, pair, add_special_tokens=add_special_tokens)
 
     def num_special_tokens_to_add(self, is_pair: bool) -> int:
         """Return how many tokens post-processing adds."""

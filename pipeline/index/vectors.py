@@ -5,8 +5,8 @@ resolves conflicts between appends, but not between two upserts of one key. The 
 are stored next to the table for exact search.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -56,24 +56,16 @@ class VectorTable:
 
     def __init__(self, folder: Path, model: str, dimension: int, place: TableStorage | None = None) -> None:
         self.model = model
-        self._folder = folder
+        self.dimension = dimension
         self._place = FolderTables(folder) if place is None else place
         self._name = table_name(model)
-        self._dimension = dimension
         self._codes = self._place.codes(self._name, dimension)
         self._table: Any = None
         self._identity: object = None
 
-    @property
-    def dimension(self) -> int:
-        """Return the length of a vector."""
-        return self._dimension
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
+    def exclusive(self) -> AbstractContextManager[None]:
         """Exclude every other writer."""
-        with self._place.exclusive():
-            yield
+        return self._place.exclusive()
 
     def replace(self, vectors: Mapping[int, Vector]) -> None:
         """Replace the passages (n × dimension) of memories; the caller has the lock."""
@@ -84,7 +76,7 @@ class VectorTable:
         rows = pa.table(
             {
                 "seq": pa.array(seqs, pa.int64()),
-                "vector": pa.FixedSizeListArray.from_arrays(pa.array(flat), self._dimension),
+                "vector": pa.FixedSizeListArray.from_arrays(pa.array(flat), self.dimension),
             },
             schema=self._schema(),
         )
@@ -94,7 +86,7 @@ class VectorTable:
             self._delete(list(vectors))
             table.add(rows)
         try:
-            self._codes.append(PassageCodes.of(seqs, flat.reshape(-1, self._dimension)))
+            self._codes.append(PassageCodes.of(seqs, flat.reshape(-1, self.dimension)))
         except IndexUnavailable:
             # Not created yet, or lost: a file with only these would look complete.
             self._codes.replace(self._read_all())
@@ -162,11 +154,11 @@ class VectorTable:
 
     def _read(self, condition: str | None) -> VectorRows:
         if not self.exists():
-            return VectorRows.empty(self._dimension)
+            return VectorRows.empty(self.dimension)
         rows = self._rows(["seq", "vector"], condition).combine_chunks()
         vectors = rows["vector"].combine_chunks()
         flat = vectors.flatten() if rows.num_rows else []
-        return VectorRows(np.asarray(rows["seq"], np.int64), np.asarray(flat, np.float32).reshape(-1, self._dimension))
+        return VectorRows(np.asarray(rows["seq"], np.int64), np.asarray(flat, np.float32).reshape(-1, self.dimension))
 
     def vectors(self, seqs: Sequence[int]) -> VectorRows:
         """Return the passages of memories."""
@@ -266,7 +258,9 @@ class VectorTable:
             self._table = None
             if not create:
                 raise IndexUnavailable("vectors: the table does not exist")
-            return self._create()
+            self._table = self._place.connect().create_table(self._name, schema=self._schema())
+            self._identity = None
+            return self._table
         # A table that was deleted and created again is another one: an open handle would return the old one's
         # numbers.
         identity = self._place.identify(self._name)
@@ -276,15 +270,10 @@ class VectorTable:
         self._table.checkout_latest()
         return self._table
 
-    def _create(self) -> Any:
-        connection = self._place.connect()
-        self._table, self._identity = connection.create_table(self._name, schema=self._schema()), None
-        return self._table
-
     def _schema(self) -> Any:
         import pyarrow as pa
 
-        return pa.schema([("seq", pa.int64()), ("vector", pa.list_(pa.float32(), self._dimension))])
+        return pa.schema([("seq", pa.int64()), ("vector", pa.list_(pa.float32(), self.dimension))])
 
 
 class AllTables:
@@ -294,11 +283,9 @@ class AllTables:
         self._folder = folder
         self._place = FolderTables(folder) if place is None else place
 
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
+    def exclusive(self) -> AbstractContextManager[None]:
         """Exclude every other writer."""
-        with self._place.exclusive():
-            yield
+        return self._place.exclusive()
 
     def list_names(self) -> list[str]:
         """List the names of the tables."""

@@ -26,8 +26,6 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.kinds import TRAITS
 from pipeline.records import Kind, Tier
 from pipeline.store import audit, changes, index_state, memories, memory_usage
-from pipeline.store.audit import AuditAction
-from pipeline.store.memory_usage import Usage
 from pipeline.times import utc_text
 
 # Importance never falls below this value, unless the memory started lower.
@@ -112,14 +110,14 @@ def decay(job: JobRun) -> Report:
         job.progress(done, total)
 
 
-def due_change(usage: Usage, lived: LivedTime, today: float) -> tuple[float, Tier] | None:
+def due_change(usage: memory_usage.Usage, lived: LivedTime, today: float) -> tuple[float, Tier] | None:
     """Return the new importance and tier of a memory; None if they stay the same."""
     tier = tier_of(usage)
     importance = importance_of(usage, tier, lived.between(usage.used, today))
     return None if importance == usage.importance and tier == usage.tier else (importance, tier)
 
 
-def importance_of(usage: Usage, tier: Tier, days: float) -> float:
+def importance_of(usage: memory_usage.Usage, tier: Tier, days: float) -> float:
     """Return the importance of a memory of a tier after this many unused active days."""
     raised = usage.given + (1 - usage.given) * REACH * (1 - 2 ** (-_uses(usage) / HALF_WAY_USES))
     if not usage.lasting:
@@ -129,7 +127,7 @@ def importance_of(usage: Usage, tier: Tier, days: float) -> float:
     return usage.given if raised == usage.given else round(raised, 4)
 
 
-def half_life_days(usage: Usage, tier: Tier) -> float:
+def half_life_days(usage: memory_usage.Usage, tier: Tier) -> float:
     """Return the half-life of a memory's importance in days: that of its kind, longer with each tier and each use.
 
     A memory that was needed again is likely to be needed once more (Pimsleur, "A Memory Schedule", 1967).
@@ -139,7 +137,7 @@ def half_life_days(usage: Usage, tier: Tier) -> float:
     return traits.half_life_days * float(2**risen) * (1 + math.log2(1 + _uses(usage)))
 
 
-def tier_of(usage: Usage) -> Tier:
+def tier_of(usage: memory_usage.Usage) -> Tier:
     """Return the tier that a memory has earned by its recalls; a tier never falls."""
     earned = Tier.WORKING
     if usage.recalls >= EPISODIC_RECALLS:
@@ -154,11 +152,11 @@ def julian_day(job: JobRun) -> float:
     return job.now.timestamp() / DAY_S + UNIX_EPOCH_JULIAN
 
 
-def _uses(usage: Usage) -> int:
+def _uses(usage: memory_usage.Usage) -> int:
     return usage.recalls + usage.repeats
 
 
-def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]]) -> None:
+def _write_changes(job: JobRun, chunk: Sequence[tuple[memory_usage.Usage, float, Tier]]) -> None:
     with job.database.write() as db:
         written = [change for change in chunk if memory_usage.set_importance(db, *change)]
         if written:
@@ -208,7 +206,7 @@ def _archive_ended(job: JobRun) -> bool:
             for memory in ended:
                 memories.archive(db, memory.seq, job.at)
                 index_state.drop_tokens(db, memory.seq)
-                audit.add(db, job.at, ACTOR, AuditAction.ARCHIVE, memory.id, detail={"ended": memory.expires_at})
+                audit.add(db, job.at, ACTOR, audit.AuditAction.ARCHIVE, memory.id, detail={"ended": memory.expires_at})
             if ended:
                 changes.append(db, changes.ARCHIVE, [memory.id for memory in ended])
         if ended:
@@ -217,7 +215,7 @@ def _archive_ended(job: JobRun) -> bool:
             return True
 
 
-def may_go(usage: Usage, lived: LivedTime, today: float) -> bool:
+def may_go(usage: memory_usage.Usage, lived: LivedTime, today: float) -> bool:
     """Tell whether an unprotected memory is cold, old and unimportant enough to archive."""
     unused, tier = lived.between(usage.used, today), tier_of(usage)
     return (
@@ -227,7 +225,7 @@ def may_go(usage: Usage, lived: LivedTime, today: float) -> bool:
     )
 
 
-def _archive_batch(job: JobRun, used_by: str, due: Sequence[Usage], lived: LivedTime) -> int:
+def _archive_batch(job: JobRun, used_by: str, due: Sequence[memory_usage.Usage], lived: LivedTime) -> int:
     today = julian_day(job)
     with job.database.write() as db:
         # Skip memories that were used or linked after they were read.
@@ -241,7 +239,7 @@ def _archive_batch(job: JobRun, used_by: str, due: Sequence[Usage], lived: Lived
                 "importance": importance_of(usage, tier_of(usage), unused),
                 "recalls": usage.recalls,
             }
-            audit.add(db, job.at, ACTOR, AuditAction.ARCHIVE, usage.id, detail=detail)
+            audit.add(db, job.at, ACTOR, audit.AuditAction.ARCHIVE, usage.id, detail=detail)
         if going:
             changes.append(db, changes.ARCHIVE, [usage.id for usage in going])
     return len(going)
@@ -270,7 +268,9 @@ class Forecast:
     leaves_in_days: float | None
 
 
-def forecast(usage: Usage, lived: LivedTime, today: float, ahead: Sequence[float] = AHEAD_DAYS) -> Forecast:
+def forecast(
+    usage: memory_usage.Usage, lived: LivedTime, today: float, ahead: Sequence[float] = AHEAD_DAYS
+) -> Forecast:
     """Return how a memory's importance falls after a Julian day, if it stays unused and its workspace active."""
     tier, unused = tier_of(usage), lived.between(usage.used, today)
     half_life, raised = half_life_days(usage, tier), importance_of(usage._replace(lasting=True), tier, 0)
@@ -289,7 +289,7 @@ def forecast(usage: Usage, lived: LivedTime, today: float, ahead: Sequence[float
     )
 
 
-def _leaves_in(usage: Usage, lived: LivedTime, today: float, raised: float, tier: Tier) -> float:
+def _leaves_in(usage: memory_usage.Usage, lived: LivedTime, today: float, raised: float, tier: Tier) -> float:
     unused = lived.between(usage.used, today)
     step_days = half_life_days(usage, tier) / STEPS
     # The first step below the archive limit. Importance is rounded, so the last steps are computed as decay computes

@@ -11,14 +11,13 @@ from config.settings import Settings
 from pipeline.errors import EncoderPending, IndexUnavailable
 from pipeline.index.documents import TURNS
 from pipeline.index.encoder import Encoder
-from pipeline.index.shared_segments import SharedSegments
+from pipeline.index.storage import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
 from pipeline.jobs.model import JobModel, open_model
 from pipeline.jobs.runner import reap
 from pipeline.jobs.shared_snapshots import SharedSnapshots
 from pipeline.jobs.snapshot import scrub_snapshots
-from pipeline.jobs.turn_vectors import repair_turn_vectors
 from pipeline.records import Stage
 from pipeline.records.recall import Answer, Query
 from pipeline.store.database import Database
@@ -91,14 +90,11 @@ class JobContext:
             case "vectors":
                 return self._needs_compaction(FEW_FRAGMENTS if tidy else MANY_FRAGMENTS)
             case "predict":
-                return self.open_search is not None and self._has_unanswered()
+                from pipeline.jobs.mining.predict import list_unanswered
+
+                return self.open_search is not None and bool(list_unanswered(self.database))
             case _:
                 return False
-
-    def _has_unanswered(self) -> bool:
-        from pipeline.jobs.mining.likely_answers import list_unanswered
-
-        return bool(list_unanswered(self.database))
 
     def _needs_compaction(self, fragments: int) -> bool:
         try:
@@ -139,7 +135,7 @@ class JobContext:
     def repair_turn_vectors(self) -> int:
         """Queue turns that are missing from the vector index; return their number."""
         try:
-            return repair_turn_vectors(self.database, self.turn_table())
+            return indexes.repair_turn_vectors(self.database, self.turn_table())
         except EncoderPending:
             return 0
 

@@ -11,7 +11,7 @@ from typing import Any
 from config.paths import WorkspacePaths
 from pipeline.errors import IndexUnavailable
 from pipeline.index.segment import Segment, load_segment
-from pipeline.index.shared_segments import SharedSegments
+from pipeline.index.storage import SharedSegments
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import entities, invariants, meta, row_hashes
 from pipeline.store.database import Database
@@ -171,25 +171,19 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
     ]
 
 
-def _list_edited(db: Connection) -> Sequence[str]:
-    return [*row_hashes.list_edited(db), *row_hashes.list_deleted(db)]
-
-
-def _list_unlogged(db: Connection) -> Sequence[str]:
-    return [f"{key.kind} of {key.memory_id}" if key.kind != MEMORY else key.memory_id for key in list_differences(db)]
-
-
 _GIVEN: Sequence[tuple[str, str, Callable[[Connection], Sequence[str]]]] = (
     *((rule.name, rule.says, partial(invariants.list_named_rows, rule=rule)) for rule in invariants.GIVEN),
     (
         "edits",
         "memories that another program changed, added or deleted; compare each with a snapshot",
-        _list_edited,
+        lambda db: [*row_hashes.list_edited(db), *row_hashes.list_deleted(db)],
     ),
     (
         LOG,
         "records that another program changed; restore them from the operation log with `reverie sync repair`",
-        _list_unlogged,
+        lambda db: [
+            key.memory_id if key.kind == MEMORY else f"{key.kind} of {key.memory_id}" for key in list_differences(db)
+        ],
     ),
 )
 

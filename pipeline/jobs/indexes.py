@@ -11,11 +11,11 @@ from filelock import FileLock
 from pipeline.errors import IndexUnavailable
 from pipeline.index.documents import MEMORIES, Documents
 from pipeline.index.segment import Segment, load_segment, remove_segments, write_segment
-from pipeline.index.shared_segments import SharedSegments
-from pipeline.index.vectors import VectorTable
+from pipeline.index.storage import SharedSegments
+from pipeline.index.vectors import AllTables, VectorTable
 from pipeline.records import Stage
 from pipeline.records.digestion import DIGESTION
-from pipeline.store import index_state, memories, meta, runs, work
+from pipeline.store import index_state, memories, meta, runs, turns, work
 from pipeline.store.database import Database, wake_on_commit
 from pipeline.times import utc_now
 
@@ -151,7 +151,7 @@ def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], 
     return len({*lost, *missing})
 
 
-def _present(table: VectorTable, log: Callable[[str], None]) -> set[int]:
+def _present(table: VectorTable, log: Callable[[str], None] = lambda _: None) -> set[int]:
     # Counting would only read the manifest. Reading a column opens every file and detects a truncated one.
     try:
         return table.seqs()
@@ -159,3 +159,42 @@ def _present(table: VectorTable, log: Callable[[str], None]) -> set[int]:
         log(f"the vector index was damaged and will be rebuilt: {error}")
     table.drop_broken()
     return set()
+
+
+def erase_deleted_turns(database: Database, tables: AllTables) -> None:
+    """Remove the vectors of turns that no longer exist from the tables of every model."""
+    if not tables.list_names():
+        return
+    with tables.exclusive():
+        with database.read() as db:
+            gone = tables.list_seqs().difference(turns.all_seqs(db))
+        if gone:
+            tables.remove(sorted(gone))
+            tables.scrub()
+            with database.write() as db:
+                meta.increment(db, meta.TURN_VECTORS_EPOCH)
+
+
+def repair_turn_vectors(database: Database, table: VectorTable) -> int:
+    """Queue turns that lack vectors of a model; return their number. Drop vectors of deleted turns and other models."""
+    with database.read() as db:
+        expected = turns.list_embedded_seqs(db)
+        queued = turns.list_queued_seqs(db)
+    if not (expected or table.exists()):
+        return 0
+    with table.exclusive():
+        present = _present(table)
+        gone = present.difference(expected)
+        if gone:
+            table.remove(sorted(gone))
+            table.scrub()
+        table.drop_others()
+        if table.exists():
+            table.compact()
+            table.repair_codes()
+    missing = sorted(expected - present - queued)
+    with database.write() as db:
+        work.add(db, missing, [Stage.EMBED_TURNS], time.time())
+        if gone:
+            meta.increment(db, meta.TURN_VECTORS_EPOCH)
+    return len(missing)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from importlib import import_module
 from sqlite3 import Connection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfoNotFoundError
 
 from config.settings import Settings
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import changes, meta, runs
-from pipeline.store.runs import Run
 from pipeline.times import parse
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ NIGHTLY_HOUR = 3
 _RESOLUTION = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-JobFunction = Callable[[JobRun, "JobContext"], Report]
+JobFunction = Callable[..., Report]
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 # The job has work to do even if nothing was written.
@@ -114,19 +114,6 @@ def _snapshot(run: JobRun, context: "JobContext") -> Report:
     return snapshot_people(run, context.settings.paths, report)
 
 
-def _sweep(_run: JobRun, context: "JobContext") -> Report:
-    return Report({"woken": len(context.reap())})
-
-
-def _touches(_run: JobRun, _context: "JobContext") -> Report:
-    # The web server keeps access counts in memory and writes them itself.
-    return Report()
-
-
-def _segment(_run: JobRun, context: "JobContext") -> Report:
-    return Report({"memories": context.rebuild_segment(), "turns": context.rebuild_turn_segment()})
-
-
 def _vectors(_run: JobRun, context: "JobContext") -> Report:
     # The repair deletes an unreadable table; then there is nothing to compact.
     queued = context.repair_vectors()
@@ -134,27 +121,8 @@ def _vectors(_run: JobRun, context: "JobContext") -> Report:
     return Report({"compacted": int(compacted), "queued": queued, "turns": context.repair_turn_vectors()})
 
 
-def _dedup(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.mining.dedup import dedup
-
-    return dedup(run, context.ask_model("dedup"))
-
-
-def _edges(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.mining.edges import edges
-
-    return edges(run, context.vectors)
-
-
-def _arcs(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.mining.arcs import arcs
-
-    return arcs(run, context.vectors)
-
-
 def _predict(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.mining.likely_answers import answer_questions
-    from pipeline.jobs.mining.predict import predict
+    from pipeline.jobs.mining.predict import answer_questions, predict
 
     report = predict(run)
     if report.more or context.open_search is None:
@@ -162,68 +130,25 @@ def _predict(run: JobRun, context: "JobContext") -> Report:
     return replace(report, more=answer_questions(run, context.open_search))
 
 
-def _bridges(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.mining.bridges import mine_bridges
+def _load(
+    module: str,
+    name: str,
+    choose: Callable[["JobContext"], tuple[Any, ...]] = lambda _context: (),
+    *,
+    writes: bool = False,
+) -> JobFunction:
+    """Return a job that is loaded when it runs; `choose` returns its arguments after the run.
 
-    return mine_bridges(run)
+    A job that `writes` memories does nothing in a workspace that is incognito or read-only.
+    """
 
+    def run_job(run: JobRun, context: "JobContext") -> Report:
+        if writes and context.is_silent:
+            return Report()
+        function: JobFunction = getattr(import_module(f"pipeline.jobs.{module}"), name)
+        return function(run, *choose(context))
 
-def _check(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.check import check
-
-    return check(run)
-
-
-def _decay(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.aging import decay
-
-    return decay(run)
-
-
-def _archive(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.aging import archive
-
-    return archive(run)
-
-
-def _consolidate(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.mining.consolidate import consolidate
-
-    return Report() if context.is_silent else consolidate(run, context.table, context.model())
-
-
-def _lessons(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.mining.lessons import lessons
-
-    return Report() if context.is_silent else lessons(run, context.model())
-
-
-def _reflect(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.mining.reflect import reflect
-
-    return Report() if context.is_silent else reflect(run, context.model())
-
-
-def _layout(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.map.layout import layout
-
-    return layout(run)
-
-
-def _sessions(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.sessions import sessions
-
-    return sessions(run, context.settings.sessions_mb)
-
-
-def _checkpoint(run: JobRun, _context: "JobContext") -> Report:
-    return Report({"complete": int(run.database.complete_file())})
-
-
-def _health(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.health import health
-
-    return health(run, context.paths, context.repair_vectors, context.on_problem, context.segments)
+    return run_job
 
 
 JOBS: tuple[ScheduledJob, ...] = (
@@ -232,11 +157,23 @@ JOBS: tuple[ScheduledJob, ...] = (
         "sweep",
         "wakes workers for work whose message was lost, frees expired leases",
         Schedule(30 * SECOND),
-        _sweep,
+        lambda _run, context: Report({"woken": len(context.reap())}),
         elsewhere=True,
     ),
-    ScheduledJob("touches", "writes buffered access counts", Schedule(5 * SECOND), _touches, elsewhere=True),
-    ScheduledJob("segment", "adds new writes to the lexical segment", Schedule(5 * MINUTE), _segment),
+    # The web server keeps access counts in memory and writes them itself.
+    ScheduledJob(
+        "touches",
+        "writes buffered access counts",
+        Schedule(5 * SECOND),
+        lambda _run, _context: Report(),
+        elsewhere=True,
+    ),
+    ScheduledJob(
+        "segment",
+        "adds new writes to the lexical segment",
+        Schedule(5 * MINUTE),
+        lambda _run, context: Report({"memories": context.rebuild_segment(), "turns": context.rebuild_turn_segment()}),
+    ),
     ScheduledJob(
         "vectors",
         "compacts the vector index and queues missing vectors",
@@ -244,34 +181,89 @@ JOBS: tuple[ScheduledJob, ...] = (
         _vectors,
         idle=DAY,
     ),
-    ScheduledJob("dedup", "merges or clears possible duplicates", Schedule(10 * MINUTE), _dedup),
+    ScheduledJob(
+        "dedup",
+        "merges or clears possible duplicates",
+        Schedule(10 * MINUTE),
+        _load("mining.dedup", "dedup", lambda context: (context.ask_model("dedup"),)),
+    ),
     ScheduledJob(
         "edges",
         "finds causes, contradictions and supersessions between recent memories",
         Schedule(10 * MINUTE),
-        _edges,
+        _load("mining.edges", "edges", lambda context: (context.vectors,)),
     ),
-    ScheduledJob("arcs", "groups memories into threads", Schedule(HOUR), _arcs),
-    ScheduledJob("predict", "predicts the next questions and answers them", Schedule(HOUR), _predict, idle=DAY),
-    ScheduledJob("bridges", "finds names that memories define or users merged", Schedule(HOUR), _bridges),
-    ScheduledJob("check", "compares what memories cite with the repository", Schedule(HOUR), _check),
-    ScheduledJob("decay", "lowers the importance of unused memories, raises it with use", NIGHTLY, _decay, idle=ALWAYS),
-    ScheduledJob("archive", "archives old memories that are unused and unimportant", NIGHTLY, _archive, idle=ALWAYS),
-    ScheduledJob("consolidate", "summarizes related episodes in one memory", NIGHTLY, _consolidate),
     ScheduledJob(
-        "lessons", "proposes lessons from repeated corrections and from failures and their fixes", NIGHTLY, _lessons
+        "arcs",
+        "groups memories into threads",
+        Schedule(HOUR),
+        _load("mining.arcs", "arcs", lambda context: (context.vectors,)),
     ),
-    ScheduledJob("reflect", "links decisions to their causes and outcomes in a session", NIGHTLY, _reflect),
+    ScheduledJob("predict", "predicts the next questions and answers them", Schedule(HOUR), _predict, idle=DAY),
+    ScheduledJob(
+        "bridges",
+        "finds names that memories define or users merged",
+        Schedule(HOUR),
+        _load("mining.bridges", "mine_bridges"),
+    ),
+    ScheduledJob("check", "compares what memories cite with the repository", Schedule(HOUR), _load("check", "check")),
+    ScheduledJob(
+        "decay",
+        "lowers the importance of unused memories, raises it with use",
+        NIGHTLY,
+        _load("aging", "decay"),
+        idle=ALWAYS,
+    ),
+    ScheduledJob(
+        "archive",
+        "archives old memories that are unused and unimportant",
+        NIGHTLY,
+        _load("aging", "archive"),
+        idle=ALWAYS,
+    ),
+    ScheduledJob(
+        "consolidate",
+        "summarizes related episodes in one memory",
+        NIGHTLY,
+        _load("mining.consolidate", "consolidate", lambda context: (context.table, context.model()), writes=True),
+    ),
+    ScheduledJob(
+        "lessons",
+        "proposes lessons from repeated corrections and from failures and their fixes",
+        NIGHTLY,
+        _load("mining.lessons", "lessons", lambda context: (context.model(),), writes=True),
+    ),
+    ScheduledJob(
+        "reflect",
+        "links decisions to their causes and outcomes in a session",
+        NIGHTLY,
+        _load("mining.reflect", "reflect", lambda context: (context.model(),), writes=True),
+    ),
     ScheduledJob(
         "sessions",
         "deletes the oldest text of sessions above the storage budget",
         NIGHTLY,
-        _sessions,
+        _load("sessions", "sessions", lambda context: (context.settings.sessions_mb,)),
         idle=ALWAYS,
     ),
-    ScheduledJob("layout", "computes the map of entities", NIGHTLY, _layout),
-    ScheduledJob("health", "checks store and indexes, repairs derived data", Schedule(HOUR), _health, idle=DAY),
-    ScheduledJob("checkpoint", "moves the write-ahead log into the store's file", Schedule(10 * MINUTE), _checkpoint),
+    ScheduledJob("layout", "computes the map of entities", NIGHTLY, _load("map.layout", "layout")),
+    ScheduledJob(
+        "health",
+        "checks store and indexes, repairs derived data",
+        Schedule(HOUR),
+        _load(
+            "health",
+            "health",
+            lambda context: (context.paths, context.repair_vectors, context.on_problem, context.segments),
+        ),
+        idle=DAY,
+    ),
+    ScheduledJob(
+        "checkpoint",
+        "moves the write-ahead log into the store's file",
+        Schedule(10 * MINUTE),
+        lambda run, _context: Report({"complete": int(run.database.complete_file())}),
+    ),
 )
 
 BY_NAME: Mapping[str, ScheduledJob] = {job.name: job for job in JOBS}
@@ -305,7 +297,7 @@ class JobStatus:
     """A job, its last started run, its state, and when it is due next (UTC)."""
 
     job: ScheduledJob
-    last: Run | None
+    last: runs.Run | None
     state: JobState
     next_at: datetime
 
@@ -321,7 +313,7 @@ def job_statuses(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) ->
     return statuses
 
 
-def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
+def _state(last: runs.Run | None, *, is_asked: bool, is_held: bool) -> JobState:
     if last is not None and last.ended_at is None and is_held:
         return JobState.RUNNING
     if is_asked:
@@ -359,7 +351,7 @@ def list_unfinished_jobs(db: Connection, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in asked or _is_open(runs.last(db, name))]
 
 
-def _is_open(last: Run | None) -> bool:
+def _is_open(last: runs.Run | None) -> bool:
     return last is not None and last.ended_at is None
 
 
@@ -377,7 +369,7 @@ def _due_from(db: Connection, job: ScheduledJob, generation: int, now: datetime)
     return _next_at(db, job, last, now)
 
 
-def _next_at(db: Connection, job: ScheduledJob, last: Run | None, now: datetime) -> datetime:
+def _next_at(db: Connection, job: ScheduledJob, last: runs.Run | None, now: datetime) -> datetime:
     """Return when a job is due next: now or earlier if a run was missed. Several missed runs are made up for by one."""
     if last is not None and last.started_at is not None:
         return job.schedule.next_after(parse(last.started_at))

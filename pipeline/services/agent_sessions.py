@@ -28,7 +28,7 @@ from pipeline.prompt.briefing import Briefing, BriefingLimits, hook_recall_budge
 from pipeline.prompt.line import LineSource
 from pipeline.prompt.sources.remedies import make_remedy_line
 from pipeline.recall.contexts import SearchContexts
-from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Memory, Viewer, list_session_names
+from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Viewer, list_session_names
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
@@ -120,7 +120,8 @@ class AgentSessionService:
         message, typed, settings = drop_private(message), drop_private(typed), self._with_budget(workspace, waits_ms)
         obeyed = obey(workspace, self._contexts, session, typed)
         replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, typed)
-        message, limits = message.strip()[:LONGEST_QUESTION], _limit_briefing(settings)
+        message, budget_ms = message.strip()[:LONGEST_QUESTION], hook_recall_budget_ms(settings)
+        limits = BriefingLimits(budget_ms, settings.hook_max_chars, settings.imports_in_prompts)
         ask = self._prompts.ask_teams
         asked = ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store or asked.waiting):
@@ -165,7 +166,7 @@ class AgentSessionService:
         for owner, shown in ((workspace, shown_brief.shown), (workspace.person, shown_brief.person_shown)):
             if shown:
                 self._feedback.record_accesses(owner, shown)
-                self._note_seen(owner, session, list_versions(shown))
+                self._note_seen(owner, session, [(memory.seq, version_of(memory)) for memory in shown])
 
     def _with_budget(self, workspace: Workspace, waits_ms: int) -> Settings:
         # Commands in a message may load the workspace's indexes: this is called before them.
@@ -345,15 +346,6 @@ class AgentSessionService:
     def _submit(self, workspace: Workspace, task: Callable[[], object]) -> None:
         """Run a task in the background, in order."""
         self._feedback.submit_logged("hooks", workspace.id, task)
-
-
-def _limit_briefing(settings: Settings) -> BriefingLimits:
-    return BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars, settings.imports_in_prompts)
-
-
-def list_versions(shown: Sequence[Memory]) -> list[tuple[int, str]]:
-    """Return the row number and the version of memories."""
-    return [(memory.seq, version_of(memory)) for memory in shown]
 
 
 def write_note(workspace: Workspace, note: Callable[[Connection], object]) -> None:

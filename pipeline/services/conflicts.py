@@ -6,19 +6,20 @@ rule file > statement of the user > verified against code > unverified; among eq
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.errors import Conflict as SettledConflict, NotFound
+from pipeline.errors import Conflict, NotFound
 from pipeline.recall.annotations import refresh_staleness
-from pipeline.records import EdgeKind, Memory, Page, Source, Trust
+from pipeline.records import EdgeKind, Memory, Page, Source, Trust, page_of
 from pipeline.records.recall import NOTHING
-from pipeline.services.review import (
-    ContradictionVerdict,
-    Settlement,
-    list_contradictions,
-    settle_contradiction,
-)
-from pipeline.store import edges, meta
+from pipeline.services.review import PERSON
+from pipeline.store import audit, changes, edges, memories, meta, refusals, review
+from pipeline.store.duplicates import REFUSED
+from pipeline.store.visibility import is_open_to
+from pipeline.times import utc_now
 from pipeline.workspace import Workspace
-from pipeline.write.revise import get_existing
+from pipeline.write.revise import archive_memory, get_existing, restore_archived
+
+# A position in the list of conflicts: the row number of the denying memory, then the other's with leading zeros.
+SEQ_DIGITS = 10
 
 
 class Standing(StrEnum):
@@ -74,17 +75,33 @@ class MemoryConflict:
         return ids[1] if ids[0] == self.denying_id else ids[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How a conflict was settled: the archived memory, or the authors of the removed edges.
+
+    `audit_id` is the entry of the audit trail that records the archival and can undo it.
+    """
+
+    archived: str | None = None
+    denial_by: str | None = None
+    reverse_by: str | None = None
+    audit_id: str | None = None
+
+
 def list_conflicts(workspace: Workspace, limit: int, before: int | None) -> Page[MemoryConflict]:
     """List the conflicts between active memories, latest first."""
-    page = list_contradictions(workspace, limit, before)
-    if not page.items:
-        return Page([], page.next_cursor)
+    below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
+        contradictions = review.list_contradictions(db, limit + 1, below)
+        page = page_of(contradictions, limit, lambda found: found.from_seq * 10**SEQ_DIGITS + found.to_seq)
+        known = memories.by_seqs(db, {seq for found in page.items for seq in (found.from_seq, found.to_seq)})
         checkout = meta.get(db, meta.CHECKOUT)
     conflicts = []
     for found in page.items:
-        leading, other = order_by_precedence(found.denying, found.denied, checkout)
-        conflicts.append(MemoryConflict(leading, other, found.denying.id, found.made_by, found.at))
+        denying, denied = known[found.from_seq], known[found.to_seq]
+        if all(is_open_to(memory.scope, workspace.person_id) for memory in (denying, denied)):
+            leading, other = order_by_precedence(denying, denied, checkout)
+            conflicts.append(MemoryConflict(leading, other, denying.id, found.made_by, found.at))
     return Page(conflicts, page.next_cursor)
 
 
@@ -106,20 +123,56 @@ def _find_standing(memory: Memory, checkout: str | None) -> Standing:
 
 
 def settle_conflict(workspace: Workspace, kept_id: str, other_id: str, action: ConflictAction) -> Settlement:
-    """Keep the first of two contradicting memories and archive the other, or keep both.
+    """Keep the first of two contradicting memories and archive the other, or keep both and remove the contradiction.
 
-    Raises NotFound if they do not contradict each other, Conflict if one of them is archived.
+    Returns the data for undoing it. Raises NotFound if they do not contradict each other, Conflict if one of them is
+    archived.
     """
-    with workspace.database.read() as db:
+    now = utc_now()
+    with workspace.database.write() as db:
         kept, other = get_existing(db, kept_id), get_existing(db, other_id)
-        is_denying = edges.maker(db, kept.seq, EdgeKind.CONTRADICTS, other.seq) is not None
-        if not is_denying and edges.maker(db, other.seq, EdgeKind.CONTRADICTS, kept.seq) is None:
+        pairs = (kept, other), (other, kept)
+        makers = [edges.maker(db, source.seq, EdgeKind.CONTRADICTS, target.seq) for source, target in pairs]
+        if not any(makers):
             raise NotFound(
                 "These memories do not contradict each other. `reverie review conflicts` lists the conflicts."
             )
         if kept.archived_at is not None or other.archived_at is not None:
-            raise SettledConflict("This conflict is settled: one of the two memories is archived.")
-    verdict = ContradictionVerdict.DENYING if is_denying else ContradictionVerdict.DENIED
-    if action is ConflictAction.BOTH:
-        verdict = ContradictionVerdict.BOTH
-    return settle_contradiction(workspace, *((kept_id, other_id) if is_denying else (other_id, kept_id)), verdict)
+            raise Conflict("This conflict is settled: one of the two memories is archived.")
+        if action is ConflictAction.KEEP:
+            archive_memory(db, other, now)
+            refusals.add(db, other.id, other.content_hash, refusals.RefusedBy.ARCHIVED, now)
+            detail = {REFUSED: other.id}
+            audit_id = audit.add(db, now, PERSON, audit.AuditAction.ARCHIVE, other.id, kept.id, detail)
+            return Settlement(archived=other.id, audit_id=audit_id)
+        for source, target in pairs:
+            edges.erase(db, source.seq, EdgeKind.CONTRADICTS, target.seq, now)
+        changes.append(db, changes.RELATE, [kept.id, other.id])
+        return Settlement(denial_by=makers[0], reverse_by=makers[1])
+
+
+def reopen_conflict(workspace: Workspace, denying_id: str, denied_id: str, settlement: Settlement) -> None:
+    """Reopen the conflict of two memories; raise Conflict if it was not settled in this way."""
+    now = utc_now()
+    with workspace.database.write() as db:
+        denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
+        if settlement.archived is not None:
+            wrong = denied if settlement.archived == denied_id else denying
+            if wrong.id != settlement.archived:
+                raise Conflict("this memory is none of the two")
+            restore_archived(db, wrong, now)
+            for entry in audit.of(db, wrong.id, 1):
+                if entry.action is audit.AuditAction.ARCHIVE and entry.actor == PERSON:
+                    audit.mark_undone(db, entry.id, now)
+            return
+        redrawn = [
+            edges.redraw(db, source.seq, EdgeKind.CONTRADICTS, target.seq, maker, now)
+            for source, target, maker in (
+                (denying, denied, settlement.denial_by),
+                (denied, denying, settlement.reverse_by),
+            )
+            if maker is not None
+        ]
+        if not any(redrawn):
+            raise Conflict("no contradiction between these two was taken away")
+        changes.append(db, changes.RELATE, [denying.id, denied.id])

@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,7 +30,6 @@ from pipeline.services.workspace_config import opened_configs
 from pipeline.services.workspace_listing import list_workspaces
 from pipeline.store import backup, home_file, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
-from pipeline.store.migrations import MIGRATIONS
 from pipeline.store.operations import LoggedError, Operations
 from pipeline.store.stores import Stores, open_stores
 from pipeline.text.redaction import redact
@@ -64,15 +63,9 @@ class CheckContext:
         return self.settings.paths
 
 
-@contextmanager
-def _opened_stores(settings: Settings) -> Iterator[Stores]:
+def _opened_stores(settings: Settings) -> closing[Stores]:
     """Open the stores without creating any."""
-    profile = WriterProfile("NORMAL", 0)
-    stores = open_stores(settings, profile, lambda text: redact(text).text)
-    try:
-        yield stores
-    finally:
-        stores.close()
+    return closing(open_stores(settings, WriterProfile("NORMAL", 0), lambda text: redact(text).text))
 
 
 def check_home(context: CheckContext) -> Iterator[CheckResult]:
@@ -239,7 +232,7 @@ def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
             hint = backup.describe_newest(context.paths.workspace(name))
         return CheckResult(f"{name}: store", "fail", str(error), hint)
     try:
-        if not migrations.is_migrated(file, MIGRATIONS):
+        if not migrations.is_migrated(file, migrations.MIGRATIONS):
             says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
             return CheckResult(f"{name}: store", "warn", says, hint)
     except ReverieError as error:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from sqlite3 import Connection
 
+from pipeline.anchors import find_checkout
 from pipeline.context.lesson_records import BY_JOURNAL
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
-from pipeline.jobs.new_head import note_checkout
+from pipeline.identity.repository import head_of_folder
 from pipeline.records import Draft, Kind, Source
-from pipeline.store import agent_sessions, impressions, memories
-from pipeline.store.agent_sessions import Action
+from pipeline.store import agent_sessions, impressions, memories, meta, runs
 from pipeline.store.database import Database
 from pipeline.times import parse, utc_text
 from pipeline.workspace import Workspace
@@ -51,7 +52,9 @@ def close_turn(workspace: Workspace, session_id: str, at: str) -> None:
         _keep(workspace, database, session_id, result)
 
 
-def _is_stored_by_agent(stored: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[Action]) -> bool:
+def _is_stored_by_agent(
+    stored: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[agent_sessions.Action]
+) -> bool:
     """Return whether an agent stored something of a turn itself: in its session, in none, or naming an action."""
     return any(
         session in (None, session_id) or any(mentions_action(action, text) for action in did if action.ok)
@@ -81,3 +84,18 @@ def _keep(workspace: Workspace, database: Database, session_id: str, result: str
         tags=(AMBIENT_TAG,),
     )
     accept(database, draft, workspace.write_policy())
+
+
+CHECK_JOB = "check"
+
+
+def note_checkout(db: Connection, folder: str, at: str) -> None:
+    """Record the checkout that contains a folder; at a new commit, request the jobs that read the repository."""
+    checkout = find_checkout(folder)
+    if checkout is None:
+        return
+    meta.note(db, meta.CHECKOUT, checkout)
+    head = head_of_folder(Path(checkout))
+    if head is not None and head != meta.get(db, meta.SEEN_HEAD):
+        meta.put(db, meta.SEEN_HEAD, head)
+        runs.request(db, CHECK_JOB, at)

@@ -8,9 +8,6 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import OWNER, EntityKind, Memory, Page, Viewer, page_of
 from pipeline.store import arcs, entities, entity_aliases, maps, runs
 from pipeline.store.arcs import VisibleArc
-from pipeline.store.entities import EntitySpan
-from pipeline.store.entity_aliases import AliasOrigin
-from pipeline.store.maps import Community, MapDrawing, MapEntity, MentionedEntity
 from pipeline.workspace import Workspace
 
 RELATED = 20
@@ -26,17 +23,17 @@ SEQ_DIGITS = 10
 class EntityRecord:
     """An entity with its other names, a page of the memories that mention it, newest first, and related entities."""
 
-    entity: MentionedEntity
+    entity: maps.MentionedEntity
     aliases: Sequence[str]
     memories: Page[Memory]
-    related: Sequence[MentionedEntity]
+    related: Sequence[maps.MentionedEntity]
 
 
 @dataclass(frozen=True, slots=True)
 class EntityContext:
     """When an entity was mentioned first and last, the active arcs about it, and its community on the map, if any."""
 
-    span: EntitySpan
+    span: entities.EntitySpan
     arcs: Sequence[VisibleArc]
     community: int | None
 
@@ -54,13 +51,13 @@ class GraphEdge:
 class EntityGraph:
     """A part of the graph."""
 
-    nodes: Sequence[MentionedEntity]
+    nodes: Sequence[maps.MentionedEntity]
     edges: Sequence[GraphEdge]
 
 
 def list_entities(
     workspace: Workspace, viewer: Viewer, text: str, kind: EntityKind | None, limit: int, before: int | None
-) -> Page[MentionedEntity]:
+) -> Page[maps.MentionedEntity]:
     """List entities whose name contains a text in any case, most mentioned first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
@@ -78,7 +75,7 @@ def read_entity(workspace: Workspace, viewer: Viewer, entity_id: str, limit: int
     return EntityRecord(entity, aliases, page_of(mentioning, limit, lambda memory: memory.seq), related)
 
 
-def merge_entity(workspace: Workspace, viewer: Viewer, entity_id: str, into: str) -> MentionedEntity:
+def merge_entity(workspace: Workspace, viewer: Viewer, entity_id: str, into: str) -> maps.MentionedEntity:
     """Make an entity's name another name of a second entity, given by id or name; return the second entity.
 
     Raises NotFound if no readable memory mentions one of them, Conflict if they are the same entity.
@@ -91,11 +88,13 @@ def merge_entity(workspace: Workspace, viewer: Viewer, entity_id: str, into: str
             )
         if target.seq == entity.seq:
             raise Conflict("Cannot merge an entity into itself. Name another entity.")
-        entity_aliases.merge(db, (entity.kind, entity.name), (target.kind, target.name), AliasOrigin.USER)
+        entity_aliases.merge(
+            db, (entity.kind, entity.name), (target.kind, target.name), entity_aliases.AliasOrigin.USER
+        )
         return _get_entity(db, viewer, target.id)
 
 
-def split_entity(workspace: Workspace, viewer: Viewer, entity_id: str, alias: str) -> MentionedEntity:
+def split_entity(workspace: Workspace, viewer: Viewer, entity_id: str, alias: str) -> maps.MentionedEntity:
     """Make another name of an entity an entity again, forever; return the entity that it was merged into.
 
     A worker then links the memories again. Raises NotFound if the entity has no such other name.
@@ -112,7 +111,7 @@ def split_entity(workspace: Workspace, viewer: Viewer, entity_id: str, alias: st
         return entities.get(db, viewer, entity_id) or entity
 
 
-def read_context(workspace: Workspace, viewer: Viewer, entity: MentionedEntity) -> EntityContext:
+def read_context(workspace: Workspace, viewer: Viewer, entity: maps.MentionedEntity) -> EntityContext:
     """Return the time span, arcs and community of an entity."""
     with workspace.database.read() as db:
         newest = entities.newest(db, entity.seq, LOOKED_AT)
@@ -135,12 +134,12 @@ def read_graph(workspace: Workspace, viewer: Viewer, around: str, depth: int, li
         ties = entities.ties(db, viewer, seqs, EDGES_A_NODE * len(nodes))
     ids = {node.seq: node.id for node in nodes}
     return EntityGraph(
-        [MentionedEntity(node.seq, node.id, node.kind, node.name, mentions[node.seq]) for node in nodes],
+        [maps.MentionedEntity(node.seq, node.id, node.kind, node.name, mentions[node.seq]) for node in nodes],
         [GraphEdge(ids[tie.low], ids[tie.high], tie.memories) for tie in ties],
     )
 
 
-def _get_entity(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEntity:
+def _get_entity(db: Connection, viewer: Viewer, entity_id: str) -> maps.MentionedEntity:
     entity = entities.get(db, viewer, entity_id)
     if entity is None:
         raise NotFound("No memory mentions such an entity.")
@@ -148,8 +147,8 @@ def _get_entity(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEnti
 
 
 def _list_around(
-    db: Connection, viewer: Viewer, centre: MentionedEntity, depth: int, limit: int
-) -> list[MentionedEntity]:
+    db: Connection, viewer: Viewer, centre: maps.MentionedEntity, depth: int, limit: int
+) -> list[maps.MentionedEntity]:
     """List an entity and the entities mentioned with it, ring by ring, most frequent first."""
     nodes = [centre]
     for ring in range(1, depth + 1):
@@ -173,10 +172,10 @@ class MapOverview:
     `chosen` is the requested entity, `charted` whether it is on the map.
     """
 
-    drawing: MapDrawing
-    communities: Sequence[Community]
+    drawing: maps.MapDrawing
+    communities: Sequence[maps.Community]
     waiting: bool
-    chosen: MentionedEntity | None
+    chosen: maps.MentionedEntity | None
     charted: bool
 
 
@@ -184,9 +183,9 @@ class MapOverview:
 class MapData:
     """Everything on the map; `ties` is one text with all row numbers, separated by commas."""
 
-    drawing: MapDrawing
+    drawing: maps.MapDrawing
     waiting: bool
-    entities: Sequence[MapEntity]
+    entities: Sequence[maps.MapEntity]
     ties: str
 
 
@@ -194,8 +193,8 @@ class MapData:
 class MapSurroundings:
     """An entity on the map, its neighbors, and the newest memories that mention it."""
 
-    entity: MentionedEntity
-    neighbours: Sequence[MentionedEntity]
+    entity: maps.MentionedEntity
+    neighbours: Sequence[maps.MentionedEntity]
     memories: Sequence[Memory]
 
 
@@ -203,8 +202,8 @@ class MapSurroundings:
 class CommunityPage:
     """A community and a page of its members, the most central first; the cursor counts those before."""
 
-    community: Community
-    members: Page[MentionedEntity]
+    community: maps.Community
+    members: Page[maps.MentionedEntity]
 
 
 def read_map(workspace: Workspace, around: str | None) -> MapOverview:

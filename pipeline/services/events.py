@@ -12,7 +12,6 @@ from enum import StrEnum
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import Kind, Viewer
 from pipeline.store import changes
-from pipeline.store.changes import FinishedRun, VisibleChange
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
@@ -150,7 +149,7 @@ def _reset(cursor: Cursor) -> EventPage:
     return EventPage((Event(cursor, EventType.RESET, utc_now()),), cursor, more=False)
 
 
-def _event_of_change(change: VisibleChange, run: int, wanted: EventFilter) -> Event:
+def _event_of_change(change: changes.VisibleChange, run: int, wanted: EventFilter) -> Event:
     memory = change.memory
     kind = TYPES[change.op]
     title = None
@@ -165,6 +164,6 @@ def _event_of_change(change: VisibleChange, run: int, wanted: EventFilter) -> Ev
     return Event(cursor, kind, change.at, change.memory_id, change.kind, title)
 
 
-def _event_of_run(run: FinishedRun, position: Cursor) -> Event:
+def _event_of_run(run: changes.FinishedRun, position: Cursor) -> Event:
     cursor = Cursor(position.number, position.stamp_ms, run.number)
     return Event(cursor, EventType.JOB_DONE, run.at, job=run.name, ok=run.ok)

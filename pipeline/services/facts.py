@@ -13,14 +13,12 @@ from pipeline.recall.fact_names import FactNames, KeyMatch
 from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.records.recall import Annotations
 from pipeline.store import facts, memories
-from pipeline.store.facts import ScopedKey
 from pipeline.text.names import canonical_name
 from pipeline.text.personal_facts import USER
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace, find_home, is_any_incognito
 from pipeline.write import facts as writing
 from pipeline.write.fact_placement import fact_key
-from pipeline.write.facts import EndedFact
 from pipeline.write.fields import resolve_scope
 from pipeline.write.prepare import prepare_fact
 
@@ -81,7 +79,7 @@ class SubjectSummary:
 class KeyView:
     """A key of a subject: its value at the requested time, its current value, and its last values."""
 
-    key: ScopedKey
+    key: facts.ScopedKey
     then: Memory | None
     now: Memory | None
     values: Sequence[Memory]
@@ -208,7 +206,7 @@ def _locate_existing(workspace: Workspace, key: FactKey, scope: Scope) -> tuple[
 
 def end_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, moment: str | None
-) -> EndedFact:
+) -> writing.EndedFact:
     """End the value that is valid at a time, by default now, without a successor; raise NotFound if there is none."""
     store, scope = _locate_existing(workspace, asked, scope)
     key = resolver.require_key(store, asked, scope)
@@ -220,7 +218,7 @@ def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remainin
     store = find_home(workspace, fact_id)
     taken = writing.take_back_fact(store.database, fact_id)
     assert taken.key is not None
-    scoped, who = ScopedKey(0, taken.key, taken.scope), workspace.person_id
+    scoped, who = facts.ScopedKey(0, taken.key, taken.scope), workspace.person_id
     with store.database.read() as db:
         if facts.find_extent(db, scoped.key.subject, scoped) or facts.list_waiting(db, scoped.key, scoped.scope, 1):
             return taken, Remaining.FACT
@@ -281,7 +279,7 @@ def read_subject(
 
 
 def read_fact(
-    workspace: Workspace, scoped: ScopedKey, moment: str, now: str, limit: int, before: int | None, waiting: int
+    workspace: Workspace, scoped: facts.ScopedKey, moment: str, now: str, limit: int, before: int | None, waiting: int
 ) -> FactView:
     """Return all values of a fact in time order, and the one at a time; raise NotFound for an unknown fact."""
     key, scope = scoped.key, scoped.scope

@@ -3,19 +3,14 @@
 from pathlib import Path
 
 from pipeline.anchors import find_checkout
-from pipeline.identity import line_commit
-from pipeline.identity.line_commit import LineCommit
+from pipeline.identity.line_commit import LineCommit, find_line_commit
 
 
-def locate_file(folder: Path, path: str) -> tuple[Path, str]:
-    """Return a file by a path from a folder, and its path in the git checkout that contains it."""
+def locate_line(folder: Path, path: str, line: int | None) -> tuple[str, LineCommit | None]:
+    """Return the path of a file in its git checkout, and the commit that last changed one of its lines."""
     file = (folder / path).absolute()
     checkout = find_checkout(str(file.parent))
+    commit = None if line is None else find_line_commit(file, line)
     if checkout is None or not file.is_relative_to(checkout):
-        return file, path
-    return file, file.relative_to(checkout).as_posix()
-
-
-def find_line_commit(file: Path, line: int) -> LineCommit | None:
-    """Return the commit that last changed a line of a file on this machine."""
-    return line_commit.find_line_commit(file, line)
+        return path, commit
+    return file.relative_to(checkout).as_posix(), commit

@@ -22,7 +22,6 @@ from pipeline.records import (
 )
 from pipeline.records.hooks import AgentSession
 from pipeline.store import memories, meta, turns
-from pipeline.store.turns import Role
 from pipeline.text.own_words import list_own_lines
 from pipeline.text.sentences import split_sentences
 from pipeline.times import utc_now
@@ -158,7 +157,9 @@ def _find_said_rule(workspace: Workspace, session: AgentSession) -> str:
         return ""
     with workspace.database.read() as db:
         last = turns.page(db, session.id, LAST_MESSAGES, None)
-    said = [rule for turn in last if turn.role is Role.USER for rule in reversed(_list_prohibitions(turn.content))]
+    said = [
+        rule for turn in last if turn.role is turns.Role.USER for rule in reversed(_list_prohibitions(turn.content))
+    ]
     return said[0] if said else ""
 
 

@@ -1,5 +1,6 @@
 """Run the jobs and the digestion of a workspace in turns."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from functools import partial
 
 from config.process import is_alive
 from config.settings import Settings
-from pipeline.digest.stage_loop import DigestPolicy, StageRunner, digest
+from pipeline.digest.stage_loop import DigestPolicy, StageRegistry, StageRunner, digest
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import USAGE_JOB, FeedbackWriter
 from pipeline.jobs import runner
@@ -21,7 +22,6 @@ from pipeline.jobs.registry import (
     list_requested_jobs,
     list_scheduled_jobs,
 )
-from pipeline.jobs.runner import Progress, RunResult, release_dead
 from pipeline.records import Stage
 from pipeline.store import runs, work
 from pipeline.store.database import Database
@@ -80,10 +80,10 @@ def run_job(
     name: str,
     owner: str,
     pausing: Callable[[], bool],
-    on_progress: Progress = runner.show_no_progress,
-) -> RunResult | None:
+    on_progress: runner.Progress = runner.show_no_progress,
+) -> runner.RunResult | None:
     """Run a job once in this process; return None if another process runs it."""
-    release_dead(context.database, is_alive)
+    runner.release_dead(context.database, is_alive)
     return runner.run_job(
         name,
         lambda run: BY_NAME[name].function(run, context),
@@ -206,3 +206,27 @@ def digest_stage(
         return DigestTurn(retry_in_s=report.retry_in_s)
     needed = list_overdue_indexes(context) if stage is Stage.PURGE else context.list_needed_jobs()
     return DigestTurn(retry_in_s=report.retry_in_s, jobs=(*needed, *list_outdated_answers(context)))
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The numbers of memories and turns that were embedded, and of those that failed."""
+
+    memories: int = 0
+    turns: int = 0
+    failed: int = 0
+
+
+def embed_pending(context: JobContext, stages: StageRegistry, owner: str, policy: DigestPolicy) -> Embedded:
+    """Embed what is pending in a workspace; workers may embed at the same time."""
+    problems: list[str] = []
+
+    def log_failure(problem: str) -> None:
+        problems.append(problem)
+        context.log_problem("embed", problem)
+
+    memories, turns = (
+        digest(context.database, stage, stages[stage], owner, policy, log_failure, math.inf).claimed
+        for stage in (Stage.EMBED, Stage.EMBED_TURNS)
+    )
+    return Embedded(memories, turns, len(problems))

@@ -27,8 +27,6 @@ from pipeline.services.purges import finish_purges
 from pipeline.store import audit, edges, entities, history, memories, purges, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
-from pipeline.store.purges import OWNER, PurgeAuthority
-from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.personal_facts import USER
 from pipeline.workspace import Workspace, is_any_incognito
@@ -48,7 +46,7 @@ class MemoryRecord:
     """A memory with its decision, edges, entities, history and causes."""
 
     memory: Memory
-    admission: Decision | None
+    admission: review.Decision | None
     edges: list[Edge]
     entities: list[LinkedEntity]
     history: list[HistoryEntry]
@@ -249,9 +247,9 @@ def purge(
     feedback.drop_questions()
     # Finish an interrupted move first, so that the purge also deletes the moved copy.
     finish_move(workspace, memory_id)
-    by = OWNER
+    by = purges.OWNER
     if workspace.person_id is not None:
-        by = PurgeAuthority(
+        by = purges.PurgeAuthority(
             workspace.person_id, tuple(sibling.id for sibling in workspace.list_siblings() if may_write(sibling.id))
         )
     try:

@@ -26,8 +26,6 @@ from pipeline.store import (
     review,
     work,
 )
-from pipeline.store.duplicates import Pair
-from pipeline.store.edges import Edge
 from pipeline.store.impressions import Impression, Tally
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
@@ -47,14 +45,14 @@ IMPRESSIONS = 20
 class LinkedMemory(NamedTuple):
     """An edge, and the memory at its other end."""
 
-    edge: Edge
+    edge: edges.Edge
     other: Memory
 
 
 class Duplicate(NamedTuple):
     """A pair of possible duplicates that waits for review, and the other memory of the pair."""
 
-    pair: Pair
+    pair: duplicates.Pair
     other: Memory
 
 
@@ -208,7 +206,7 @@ def _history(
     return changes, page[-1][0] if len(entries) > len(page) else None
 
 
-def _links(db: Connection, linked: Sequence[Edge]) -> dict[tuple[str, bool], list[LinkedMemory]]:
+def _links(db: Connection, linked: Sequence[edges.Edge]) -> dict[tuple[str, bool], list[LinkedMemory]]:
     links: dict[tuple[str, bool], list[LinkedMemory]] = {}
     for edge in linked:
         other = memories.get(db, edge.other_id)

@@ -1,24 +1,27 @@
 """The state of Reverie: the queue and its workers, errors, the size of a workspace, the list of workspaces."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
+from sqlite3 import Connection
 
 from config.process import is_alive
-from pipeline.errors import NotFound, StoreUnavailable
+from config.settings import Settings
+from pipeline.errors import NotFound, StorageUnreachable, StoreUnavailable
 from pipeline.index.encoders import EncoderProgress, measure_encoder, usual_model
 from pipeline.jobs.indexes import request_rebuild
+from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, ScheduledJob, job_statuses, list_scheduled_jobs
 from pipeline.records import Memory, Page, Stage, page_of
-from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, work
-from pipeline.store.entities import GraphCounts
-from pipeline.store.journal import MemoryCounts
+from pipeline.services.snapshots import KeptSnapshots, takes_snapshots
+from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, review, work
+from pipeline.store.database import Database
 from pipeline.store.operations import LoggedError, Operations, Worker
 from pipeline.store.predictions import PredictionScore
 from pipeline.store.visibility import is_open_to
-from pipeline.store.work import DeadLetter
-from pipeline.times import utc_text
+from pipeline.times import local_day_start, utc_text
 from pipeline.workspace import Workspace
 
 # Predictions are scored over seven days, including today.
@@ -67,7 +70,7 @@ class DeadMemory:
 
     seq: int
     memory: Memory | None
-    letters: tuple[DeadLetter, ...]
+    letters: tuple[work.DeadLetter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +109,8 @@ class WorkspaceStatistics:
 
     workspace: str
     generation: int
-    memories: MemoryCounts
-    graph: GraphCounts
+    memories: journal.MemoryCounts
+    graph: entities.GraphCounts
     index: IndexStatistics
     predictions: PredictionScore
     bytes: WorkspaceSize
@@ -137,7 +140,7 @@ def count_digested(workspace: Workspace, now: datetime) -> list[DigestedCount]:
 
 def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> Page[DeadMemory]:
     """List the memories with permanently failed work, the last written first."""
-    letters: dict[int, list[DeadLetter]] = {}
+    letters: dict[int, list[work.DeadLetter]] = {}
     with workspace.database.read() as db:
         for letter in work.list_dead_letters(db, limit + 1, before):
             letters.setdefault(letter.memory_seq, []).append(letter)
@@ -192,13 +195,9 @@ def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics
             journal.count_memories(db),
             entities.counts(db),
             IndexStatistics(meta.get(db, meta.SEGMENT), index_state.count_tail(db), passages, progress, encoder),
-            predictions.score(db, _first_scored_day(datetime.now(UTC))),
+            predictions.score(db, utc_text(datetime.now(UTC) - SCORED)[:10]),
             _measure_parts(workspace),
         )
-
-
-def _first_scored_day(now: datetime) -> str:
-    return utc_text(now - SCORED)[:10]
 
 
 def _measure_parts(workspace: Workspace) -> WorkspaceSize:
@@ -209,3 +208,114 @@ def _measure_parts(workspace: Workspace) -> WorkspaceSize:
 
 def _measure_folder(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+# Number of latest memories to search for one written by an agent, to see whether any agent is connected.
+LOOKED_AT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NewestSnapshot:
+    """The time of the newest snapshot, if any; `is_known` is false while storage is unavailable.
+
+    `is_ever_taken` is false for a store on a server without object storage: it is backed up there.
+    """
+
+    at: str | None
+    is_known: bool
+    is_ever_taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceHealth:
+    """State of the queue and the nightly jobs; `nightly` lists those that ran since they were last due."""
+
+    pending: int
+    dead: int
+    oldest_at: str | None
+    workers: int
+    running: tuple[JobStatus, ...]
+    failed: tuple[JobStatus, ...]
+    nightly: tuple[JobStatus, ...]
+    nightly_due_at: str
+    errors: int
+    snapshot: NewestSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The size of a workspace and its health.
+
+    `decisions` is the number of pending decisions, `has_agents` whether any agent has used the workspace.
+    """
+
+    known: journal.Known
+    facts: int
+    entities: int
+    health: WorkspaceHealth
+    decisions: int
+    has_agents: bool
+
+
+def read_overview(
+    workspace: Workspace, operations: Operations, settings: Settings, snapshots: KeptSnapshots, now: datetime
+) -> Overview:
+    """Return the overview of a workspace at one time."""
+    database = workspace.database
+    # Query object storage before opening the store, so that no connection is kept open while waiting.
+    snapshot = _find_newest_snapshot(workspace.id, settings, snapshots)
+    with database.read() as db:
+        return Overview(
+            _count_known(database, changes.generation(db), journal.count_candidates(db)),
+            journal.count_current_facts(db, utc_text(now)),
+            entities.count(db),
+            _check_health(workspace, db, operations, list_scheduled_jobs(settings), snapshot, now),
+            review.count_waiting(db).decisions,
+            journal.has_agent_writers(db, LOOKED_AT),
+        )
+
+
+@lru_cache(maxsize=32)
+def _count_known(
+    database: Database,
+    generation: int,  # noqa: ARG001 - part of the cache key: changes are counted again
+    candidates: int,  # noqa: ARG001 - part of the cache key: a decision about a candidate is not a logged change
+) -> journal.Known:
+    """Return the counts of contents; the caller's transaction has this generation."""
+    with database.read() as db:
+        return journal.count_known(db)
+
+
+def _find_newest_snapshot(workspace_id: str, settings: Settings, snapshots: KeptSnapshots) -> NewestSnapshot:
+    try:
+        newest_first = snapshots.find(workspace_id)
+    except StorageUnreachable:
+        return NewestSnapshot(None, is_known=False, is_ever_taken=True)
+    at = utc_text(newest_first[0].at) if newest_first else None
+    return NewestSnapshot(at, is_known=True, is_ever_taken=takes_snapshots(settings))
+
+
+def _check_health(
+    workspace: Workspace,
+    db: Connection,
+    operations: Operations,
+    scheduled: Sequence[ScheduledJob],
+    snapshot: NewestSnapshot,
+    now: datetime,
+) -> WorkspaceHealth:
+    began = utc_text(NIGHTLY.last_before(now))
+    jobs = job_statuses(db, scheduled, now)
+    ran = [job for job in jobs if job.job.schedule == NIGHTLY and job.last and (job.last.started_at or "") >= began]
+    oldest = work.oldest_pending(db)
+    return WorkspaceHealth(
+        sum(work.count_pending(db).values()),
+        sum(work.count_dead(db).values()),
+        None if oldest is None else utc_text(datetime.fromtimestamp(oldest, UTC)),
+        sum(is_alive(worker.owner) for worker in operations.workers()),
+        tuple(job for job in jobs if job.state is JobState.RUNNING),
+        tuple(job for job in jobs if job.state is JobState.FAILED),
+        tuple(ran),
+        began,
+        operations.errors_since(workspace.id, local_day_start(now.astimezone().date()).timestamp()),
+        snapshot,
+    )

@@ -21,8 +21,6 @@ from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs import snapshot
 from pipeline.store import hook_runs, memories, purges, refusals
 from pipeline.store.atomic_files import writing
-from pipeline.store.purges import UnfinishedPurge
-from pipeline.store.refusals import RefusedBy
 from pipeline.text.quotation import QuotationFinder, QuotationMarks
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
@@ -45,7 +43,7 @@ def finish_purges(workspace: Workspace) -> list[str]:
     return list(unfinished)
 
 
-def _list_unfinished(workspace: Workspace) -> dict[str, UnfinishedPurge]:
+def _list_unfinished(workspace: Workspace) -> dict[str, purges.UnfinishedPurge]:
     with workspace.database.read() as db:
         return purges.list_unfinished(db)
 
@@ -69,7 +67,7 @@ def _follow_copies(workspace: Workspace) -> None:
         _run_all(partial(_purge_copies, sibling, purge) for sibling in siblings if purge.by.may_write(sibling.id))
 
 
-def _purge_copies(workspace: Workspace, purge: UnfinishedPurge) -> None:
+def _purge_copies(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
     # A workspace that was deleted since contains no copy.
     with suppress(NotFound):
         with workspace.database.read() as db:
@@ -87,14 +85,14 @@ def _purge_copies(workspace: Workspace, purge: UnfinishedPurge) -> None:
             _follow_copies(workspace)
 
 
-def _refuse_return(workspace: Workspace, purge: UnfinishedPurge) -> None:
+def _refuse_return(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
     """Mark the texts in the purging person's store, which is checked before any workspace stores a text."""
     with workspace.of_person(purge.by.person_id).person.create().write() as db:
         for content_hash in purge.hashes:
-            refusals.add(db, purge.memory_ids[0], content_hash, RefusedBy.PURGED, utc_now())
+            refusals.add(db, purge.memory_ids[0], content_hash, refusals.RefusedBy.PURGED, utc_now())
 
 
-def _list_quotation_steps(workspace: Workspace, unfinished: Sequence[UnfinishedPurge]) -> list[Step]:
+def _list_quotation_steps(workspace: Workspace, unfinished: Sequence[purges.UnfinishedPurge]) -> list[Step]:
     marks = [QuotationMarks.of_json(purge.marks) for purge in unfinished]
     of_person = [mark for mark, purge in zip(marks, unfinished, strict=True) if purge.is_of_person]
     here = QuotationFinder(marks)

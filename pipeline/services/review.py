@@ -1,16 +1,12 @@
-"""Decisions of a person about candidates, possible duplicates, contradictions and automatic changes."""
+"""Decisions of a person about candidates, possible duplicates and automatic changes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Viewer, page_of
+from pipeline.records import Filter, Memory, Outcome, Page, Viewer, page_of
 from pipeline.services.sharing import withdraw_memory
-from pipeline.store import audit, changes, duplicates, edges, memories, refusals, review
-from pipeline.store.audit import AuditAction, AuditEntry
-from pipeline.store.duplicates import REFUSED, PairState
-from pipeline.store.refusals import Refusal, RefusedBy
-from pipeline.store.review import Decision, Waiting
+from pipeline.store import audit, duplicates, memories, refusals, review
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
@@ -18,7 +14,6 @@ from pipeline.write.facts import undo_close
 from pipeline.write.reindex import reindex
 from pipeline.write.revise import (
     LET_IN,
-    archive_memory,
     get_existing,
     let_in,
     restore_archived,
@@ -28,8 +23,6 @@ from pipeline.write.revise import (
 )
 
 PERSON = "review"
-# A position in the list of contradictions: the row number of the denying memory, then the other's with leading zeros.
-SEQ_DIGITS = 10
 
 
 class PairVerdict(StrEnum):
@@ -46,20 +39,12 @@ class CandidateVerdict(StrEnum):
     REJECT = "reject"
 
 
-class ContradictionVerdict(StrEnum):
-    """Which of two contradicting memories is valid: the denying one, the denied one, or both."""
-
-    DENYING = "denying"
-    DENIED = "denied"
-    BOTH = "both"
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A memory that waits for review, and the reason."""
 
     memory: Memory
-    decision: Decision | None
+    decision: review.Decision | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +60,12 @@ class DuplicatePair:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Two contradicting memories; `denying` contradicts `denied`, as `made_by` recorded at a time."""
-
-    denying: Memory
-    denied: Memory
-    made_by: str
-    at: str
-
-
-@dataclass(frozen=True, slots=True)
 class AutomaticAct:
     """An automatic change; a memory that was purged since is None."""
 
-    entry: AuditEntry
+    entry: audit.AuditEntry
     memory: Memory | None
     other: Memory | None
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """How a contradiction was settled: the archived memory, or the authors of the removed edges.
-
-    `audit_id` is the entry of the audit trail that records the archival and can undo it.
-    """
-
-    archived: str | None = None
-    denial_by: str | None = None
-    reverse_by: str | None = None
-    audit_id: str | None = None
 
 
 def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
@@ -111,7 +73,7 @@ def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
     return memory is None or is_open_to(memory.scope, workspace.person_id)
 
 
-def count_waiting(workspace: Workspace) -> Waiting:
+def count_waiting(workspace: Workspace) -> review.Waiting:
     """Count the items that wait for a decision."""
     with workspace.database.read() as db:
         return review.count_waiting(db)
@@ -138,27 +100,6 @@ def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | N
     return Page(pairs, page.next_cursor)
 
 
-def list_contradictions(workspace: Workspace, limit: int, before: int | None) -> Page[Contradiction]:
-    """List the contradictions between active, reviewed and valid memories, latest first."""
-    below = None if before is None else divmod(before, 10**SEQ_DIGITS)
-    with workspace.database.read() as db:
-        contradictions = review.list_contradictions(db, limit + 1, below)
-        page = page_of(
-            contradictions, limit, lambda contradiction: contradiction.from_seq * 10**SEQ_DIGITS + contradiction.to_seq
-        )
-        known = memories.by_seqs(
-            db, {seq for contradiction in page.items for seq in (contradiction.from_seq, contradiction.to_seq)}
-        )
-    items = [
-        Contradiction(
-            known[contradiction.from_seq], known[contradiction.to_seq], contradiction.made_by, contradiction.at
-        )
-        for contradiction in page.items
-        if _is_open(workspace, known[contradiction.from_seq]) and _is_open(workspace, known[contradiction.to_seq])
-    ]
-    return Page(items, page.next_cursor)
-
-
 def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[AutomaticAct]:
     """List automatic merges and archives, and shares, newest first."""
     with workspace.database.read() as db:
@@ -176,7 +117,7 @@ def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[Auto
 
 def list_admissions(
     workspace: Workspace, viewer: Viewer, outcome: Outcome | None, limit: int, before: int | None
-) -> Page[Decision]:
+) -> Page[review.Decision]:
     """List the decisions about writes that a viewer can read, newest first."""
     with workspace.database.read() as db:
         page = page_of(review.page_decisions(db, outcome, viewer, limit + 1, before), limit, lambda row: row[0])
@@ -187,7 +128,7 @@ def list_admissions(
 class RefusedOffer:
     """A refused memory that was offered again; None for a purged memory."""
 
-    refusal: Refusal
+    refusal: refusals.Refusal
     memory: Memory | None
 
 
@@ -242,10 +183,10 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
         earlier, later = sorted(by_seq.values(), key=lambda memory: duplicates.find_last_statement(db, memory.seq))
         if not (_is_open(workspace, earlier) and _is_open(workspace, later)):
             raise NotFound("no such pair")
-        if pair.state is not PairState.WAITING or earlier.archived_at or later.archived_at:
+        if pair.state is not duplicates.PairState.WAITING or earlier.archived_at or later.archived_at:
             raise Conflict("this pair is settled")
         if verdict is PairVerdict.KEEP:
-            duplicates.settle(db, pair.id, PairState.KEPT, now)
+            duplicates.settle(db, pair.id, duplicates.PairState.KEPT, now)
         else:
             # The survivor of a merge must not be a candidate.
             becomes_active = later.candidate and not earlier.candidate
@@ -256,7 +197,7 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
             entry = audit.get(db, entry_id)
             if becomes_active and entry is not None:
                 audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
-            duplicates.settle(db, pair.id, PairState.MERGED, now)
+            duplicates.settle(db, pair.id, duplicates.PairState.MERGED, now)
         return get_existing(db, later.id)
 
 
@@ -269,7 +210,7 @@ def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
             raise Conflict("this memory does not wait for review")
         if verdict is CandidateVerdict.REJECT:
             memories.archive(db, memory.seq, now)
-            refusals.add(db, memory.id, memory.content_hash, RefusedBy.REJECTED, now)
+            refusals.add(db, memory.id, memory.content_hash, refusals.RefusedBy.REJECTED, now)
         else:
             let_in(db, memory, now, PERSON)
         return get_existing(db, memory_id)
@@ -284,16 +225,16 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
         if pair is None or len(by_seq) < 2:
             raise NotFound("no such pair, or one of the two was purged")
         newer = by_seq[pair.newer_seq]
-        if pair.state is PairState.WAITING:
+        if pair.state is duplicates.PairState.WAITING:
             raise Conflict("this pair waits for a verdict already")
-        if pair.state is PairState.MERGED:
+        if pair.state is duplicates.PairState.MERGED:
             merges = [(audit.merge_of(db, memory.id), memory) for memory in by_seq.values()]
             ids = {memory.id for memory in by_seq.values()}
             merged = next(((merge, memory) for merge, memory in merges if merge and merge.other_id in ids), None)
             if merged is None:
                 raise Conflict("this was undone already")
             undo_merge(db, *merged, now)
-        duplicates.settle(db, pair.id, PairState.WAITING, now)
+        duplicates.settle(db, pair.id, duplicates.PairState.WAITING, now)
         return get_existing(db, newer.id)
 
 
@@ -314,68 +255,11 @@ def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
         return get_existing(db, memory_id)
 
 
-def settle_contradiction(
-    workspace: Workspace, denying_id: str, denied_id: str, verdict: ContradictionVerdict
-) -> Settlement:
-    """Archive the wrong one of two memories, or keep both and remove the contradiction between them.
-
-    Returns the data for undoing it. Raises NotFound if the first does not contradict the second, Conflict if one of
-    them is archived.
-    """
-    now = utc_now()
-    with workspace.database.write() as db:
-        denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
-        made_by = edges.maker(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq)
-        reverse = edges.maker(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq)
-        if made_by is None:
-            raise NotFound("these two do not contradict each other")
-        if denying.archived_at is not None or denied.archived_at is not None:
-            raise Conflict("this contradiction is settled")
-        if verdict is not ContradictionVerdict.BOTH:
-            right, wrong = (denying, denied) if verdict is ContradictionVerdict.DENYING else (denied, denying)
-            archive_memory(db, wrong, now)
-            refusals.add(db, wrong.id, wrong.content_hash, RefusedBy.ARCHIVED, now)
-            detail = {REFUSED: wrong.id}
-            audit_id = audit.add(db, now, PERSON, AuditAction.ARCHIVE, wrong.id, right.id, detail)
-            return Settlement(archived=wrong.id, audit_id=audit_id)
-        for source, target in ((denying, denied), (denied, denying)):
-            edges.erase(db, source.seq, EdgeKind.CONTRADICTS, target.seq, now)
-        changes.append(db, changes.RELATE, [denying.id, denied.id])
-        return Settlement(denial_by=made_by, reverse_by=reverse)
-
-
-def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, settlement: Settlement) -> None:
-    """Reopen a contradiction; raise Conflict if it was not settled in this way."""
-    now = utc_now()
-    with workspace.database.write() as db:
-        denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
-        if settlement.archived is not None:
-            wrong = denied if settlement.archived == denied_id else denying
-            if wrong.id != settlement.archived:
-                raise Conflict("this memory is none of the two")
-            restore_archived(db, wrong, now)
-            for entry in audit.of(db, wrong.id, 1):
-                if entry.action is AuditAction.ARCHIVE and entry.actor == PERSON:
-                    audit.mark_undone(db, entry.id, now)
-            return
-        redrawn = [
-            edges.redraw(db, source.seq, EdgeKind.CONTRADICTS, target.seq, maker, now)
-            for source, target, maker in (
-                (denying, denied, settlement.denial_by),
-                (denied, denying, settlement.reverse_by),
-            )
-            if maker is not None
-        ]
-        if not any(redrawn):
-            raise Conflict("no contradiction between these two was taken away")
-        changes.append(db, changes.RELATE, [denying.id, denied.id])
-
-
 def undo_act(workspace: Workspace, entry_id: str) -> Memory:
     """Undo a merge, archive, share or end of a fact; return its memory, or raise Conflict."""
     with workspace.database.read() as db:
         known = audit.get(db, entry_id)
-    if known is not None and known.action is AuditAction.SHARE and known.undone_at is None:
+    if known is not None and known.action is audit.AuditAction.SHARE and known.undone_at is None:
         return withdraw_memory(workspace, known.memory_id, is_owner=True)
     now = utc_now()
     with workspace.database.write() as db:
@@ -383,15 +267,15 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
         memory = None if entry is None else memories.get(db, entry.memory_id)
         if entry is None or memory is None or not _is_open(workspace, memory):
             raise NotFound("no such act, or its memory was purged")
-        if entry.undone_at is not None or (entry.action is not AuditAction.CLOSE and memory.archived_at is None):
+        if entry.undone_at is not None or (entry.action is not audit.AuditAction.CLOSE and memory.archived_at is None):
             raise Conflict("this was undone already")
-        if entry.action is AuditAction.CLOSE:
+        if entry.action is audit.AuditAction.CLOSE:
             return undo_close(db, entry, now)
-        if entry.action is AuditAction.MERGE:
+        if entry.action is audit.AuditAction.MERGE:
             undo_merge(db, entry, memory, now)
         else:
             restore_memory(db, memory, now)
             audit.mark_undone(db, entry.id, now)
             # If it was archived as a repetition of a refused text, that text may be offered again.
-            refusals.take_back(db, entry.detail.get(REFUSED, ""))
+            refusals.take_back(db, entry.detail.get(duplicates.REFUSED, ""))
         return get_existing(db, memory.id)

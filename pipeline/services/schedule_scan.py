@@ -7,7 +7,7 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -111,7 +111,7 @@ class DueFinder:
         lives = cache(is_alive)
         # Read the states first, so that a write during a look is noticed at the next one.
         states = self._databases.states()
-        self._forget_others(states)
+        self._outlooks = {name: outlook for name, outlook in self._outlooks.items() if name in states}
         for workspace_id, state in states.items():
             due = self._find(workspace_id, state, names, lives)
             if due is not None:
@@ -137,7 +137,8 @@ class DueFinder:
         if known is not None and known.state == state and known.looked_at <= now:
             return known
         outlook = self._look(workspace_id, state, now)
-        if _is_settled(state, now):
+        # Only then the next write will certainly change the state of the files.
+        if max(changed for _, changed, _ in state) / 1e9 < now - SAME_MOMENT_S:
             self._outlooks[workspace_id] = outlook
         else:
             self._outlooks.pop(workspace_id, None)
@@ -195,10 +196,6 @@ class DueFinder:
         offset = datetime.fromtimestamp(self._clock(), UTC).astimezone().utcoffset()
         return [*(f"{name} {job.schedule} {job.idle}" for name, job in self._jobs.items()), str(offset)]
 
-    def _forget_others(self, existing: Collection[str]) -> None:
-        for workspace_id in self._outlooks.keys() - set(existing):
-            self._outlooks.pop(workspace_id, None)
-
 
 def _outlook_of(fields: Mapping[str, Any]) -> StoreOutlook:
     (inode, changed, size), (log_inode, log_changed, log_size) = fields["state"]
@@ -219,8 +216,3 @@ def _seconds(due: datetime | None, now: datetime) -> float:
     if due is None:
         return NEVER
     return ALWAYS if due <= now else due.timestamp()
-
-
-def _is_settled(state: StoreState, now: float) -> bool:
-    """Return whether the next write will certainly change the state of the files."""
-    return max(changed for _, changed, _ in state) / 1e9 < now - SAME_MOMENT_S

@@ -8,7 +8,6 @@ from pipeline.store import hook_runs, memories
 from pipeline.workspace import Workspace
 from pipeline.write import share as sharing
 from pipeline.write.revise import get_existing
-from pipeline.write.share import is_sharer, scope_before
 
 
 def share_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Memory:
@@ -36,7 +35,7 @@ def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> 
     """
     with workspace.database.read() as db:
         memory = get_existing(db, memory_id)
-    if memory.shared_from is not None and not (is_owner or is_sharer(memory, workspace.person_id)):
+    if memory.shared_from is not None and not (is_owner or sharing.is_sharer(memory, workspace.person_id)):
         raise Forbidden("Only the person who shared a memory, or an owner of the workspace, may withdraw it.")
     is_copy = memory.shared_from is not None and _is_kept_by(workspace, memory)
     withdrawn, gone = sharing.withdraw(workspace.database, memory_id, is_copy=is_copy)
@@ -47,7 +46,7 @@ def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> 
 
 def _is_kept_by(workspace: Workspace, memory: Memory) -> bool:
     """Return whether the personal store of the person who shared a memory also contains it."""
-    store = workspace.of_person(owner_of(scope_before(memory).id)).person
+    store = workspace.of_person(owner_of(sharing.scope_before(memory).id)).person
     if store.id == workspace.id or not store.exists:
         return False
     with store.database.read() as db:

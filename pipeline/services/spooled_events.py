@@ -11,7 +11,6 @@ from pipeline.records.hooks import AgentSession, SpooledMark
 from pipeline.services.agent_sessions import AgentSessionService, write_note
 from pipeline.services.turns import find_typed, obey
 from pipeline.store import agent_sessions
-from pipeline.store.agent_sessions import Action
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.workspace import Workspace
@@ -58,7 +57,7 @@ def record_spooled_action(
         feedback.submit_logged("hooks", workspace.id, partial(_add_action, service, workspace, action))
 
 
-def _add_action(service: AgentSessionService, workspace: Workspace, action: Action) -> None:
+def _add_action(service: AgentSessionService, workspace: Workspace, action: agent_sessions.Action) -> None:
     if service.is_off_the_record(workspace, action.session_id):
         return
     with workspace.create().write() as db:

@@ -7,11 +7,8 @@ from pipeline.errors import NotFound
 from pipeline.records import Memory, Page, Viewer, page_of
 from pipeline.records.people import qualified_name
 from pipeline.store import arcs, changes, journal, memories, work
-from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.changes import LoggedChange
-from pipeline.store.journal import JournalPosition, JournalQuery, SessionSpan
 from pipeline.store.visibility import is_open_to
-from pipeline.store.work import Undigested
 from pipeline.workspace import Workspace
 
 MOST_CHANGES = 100
@@ -24,8 +21,8 @@ class TimelinePage:
 
     memories: tuple[Memory, ...]
     more: bool
-    spans: Mapping[str, SessionSpan]
-    digestion: Undigested
+    spans: Mapping[str, journal.SessionSpan]
+    digestion: work.Undigested
     number: int
 
 
@@ -36,11 +33,11 @@ class News:
     number: int
     changes: tuple[LoggedChange, ...]
     more: bool
-    digestion: Undigested
+    digestion: work.Undigested
 
 
 def list_timeline(
-    workspace: Workspace, query: JournalQuery, limit: int, before: JournalPosition | None
+    workspace: Workspace, query: journal.JournalQuery, limit: int, before: journal.JournalPosition | None
 ) -> TimelinePage:
     """List memories by the time when they happened, latest first, before a position."""
     who = workspace.person_id
@@ -84,7 +81,7 @@ def read_news(workspace: Workspace, after: int) -> News:
 class ArcCourse:
     """An arc, a page of its members in time order, and the times of all its members."""
 
-    arc: VisibleArc
+    arc: arcs.VisibleArc
     members: Page[Memory]
     moments: tuple[str, ...]
 
@@ -92,12 +89,12 @@ class ArcCourse:
 def list_arcs(
     workspace: Workspace,
     viewer: Viewer,
-    status: ArcStatus | None,
+    status: arcs.ArcStatus | None,
     limit: int,
     before: int | None = None,
     *,
     active_first: bool = False,
-) -> Page[VisibleArc]:
+) -> Page[arcs.VisibleArc]:
     """List arcs by their latest memory, newest first; with `active_first`, active arcs before all others."""
     with workspace.database.read() as db:
         page = arcs.page(db, viewer, status, limit + 1, before, active_first=active_first)

@@ -9,7 +9,6 @@ from sqlite3 import Connection
 from pipeline.enums import GoalStatus
 from pipeline.records import HistoryEntry, Kind, Memory
 from pipeline.store import audit, changes, edges, facts, history, memories
-from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.database import Databases
 from pipeline.store.duplicates import REFUSED
 from pipeline.store.visibility import is_open_to
@@ -85,34 +84,17 @@ class DayChange:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceDay:
-    """The changes of a workspace in a day, the last first; `imported` counts those of many imported memories.
+    """What was learned, changed and forgotten in a day, the last first; `imported` counts many imported memories.
 
     With `more`, the day had more changes than are listed.
     """
 
     workspace: str
-    changes: tuple[DayChange, ...]
+    learned: tuple[DayChange, ...]
+    changed: tuple[DayChange, ...]
+    forgotten: tuple[DayChange, ...]
     imported: Mapping[DayPart, int] = field(default_factory=dict)
     more: bool = False
-
-    def _of(self, part: DayPart) -> list[DayChange]:
-        """List the changes of one part of the day."""
-        return [change for change in self.changes if change.part is part]
-
-    @property
-    def learned(self) -> list[DayChange]:
-        """List what was learned."""
-        return self._of(DayPart.LEARNED)
-
-    @property
-    def changed(self) -> list[DayChange]:
-        """List what was changed."""
-        return self._of(DayPart.CHANGED)
-
-    @property
-    def forgotten(self) -> list[DayChange]:
-        """List what was forgotten."""
-        return self._of(DayPart.FORGOTTEN)
 
 
 def list_written_since(databases: Databases, since: datetime) -> list[str]:
@@ -126,7 +108,7 @@ def list_day(
 ) -> list[WorkspaceDay]:
     """Return the day of each workspace in which something happened, each with at most so many changes."""
     days = [_read_day(workspace, since, until, most) for workspace in workspaces if workspace.exists]
-    return [day for day in days if day.changes or day.imported]
+    return [day for day in days if day.learned or day.changed or day.forgotten or day.imported]
 
 
 def _read_day(workspace: Workspace, since: datetime, until: datetime, most: int) -> WorkspaceDay:
@@ -138,7 +120,8 @@ def _read_day(workspace: Workspace, since: datetime, until: datetime, most: int)
     imported = dict.fromkeys((PART_OF_IMPORT[op] for op in many), 0)
     for op, count in many.items():
         imported[PART_OF_IMPORT[op]] += count
-    return WorkspaceDay(workspace.id, tuple(listed), imported, len(logged) > most)
+    learned, changed, forgotten = (tuple(change for change in listed if change.part is part) for part in DayPart)
+    return WorkspaceDay(workspace.id, learned, changed, forgotten, imported, len(logged) > most)
 
 
 class _Day:
@@ -192,18 +175,18 @@ class _Day:
         return None
 
     def _describe_archived(self, memory: Memory, at: str) -> DayChange:
-        act = self._find_act(memory, AuditAction.MERGE, AuditAction.ARCHIVE)
+        act = self._find_act(memory, audit.AuditAction.MERGE, audit.AuditAction.ARCHIVE)
         if act is None:
             undo = Undo(UndoMethod.RESTORE, memory.id)
             return DayChange(at, DayPart.FORGOTTEN, "archived", memory, undo=undo)
         undo = Undo(UndoMethod.AUDIT, act.id)
-        survivor = memories.get(self._db, act.other_id or "") if act.action is AuditAction.MERGE else None
+        survivor = memories.get(self._db, act.other_id or "") if act.action is audit.AuditAction.MERGE else None
         if survivor is not None and is_open_to(survivor.scope, self._person_id):
             return DayChange(at, DayPart.CHANGED, "merged", survivor, memory.content, undo)
         return DayChange(at, DayPart.FORGOTTEN, _explain_archival(act), memory, undo=undo)
 
     def _describe_replaced(self, memory: Memory, at: str) -> DayChange | None:
-        act = self._find_act(memory, AuditAction.CLOSE)
+        act = self._find_act(memory, audit.AuditAction.CLOSE)
         undo = None if act is None else Undo(UndoMethod.AUDIT, act.id)
         newer = self._find_successor(memory)
         if newer is not None:
@@ -237,7 +220,7 @@ class _Day:
         page = history.page(self._db, memory.seq, MOST_ACTS, None)
         return [(number, entry) for number, entry in reversed(page) if self._since <= entry.at < self._until]
 
-    def _find_act(self, memory: Memory, *actions: AuditAction) -> AuditEntry | None:
+    def _find_act(self, memory: Memory, *actions: audit.AuditAction) -> audit.AuditEntry | None:
         """Return the last automatic change of a memory in the day that was not undone."""
         acts = audit.of(self._db, memory.id, MOST_ACTS)
         return next(
@@ -264,7 +247,7 @@ def _describe_goal(memory: Memory) -> str | None:
     return words.get(GoalStatus(status))
 
 
-def _explain_archival(act: AuditEntry) -> str:
+def _explain_archival(act: audit.AuditEntry) -> str:
     """Return why a memory was archived automatically."""
     reasons = {
         "ended": "expired",

@@ -1,7 +1,6 @@
 """List workspaces without open stores, for the command line and the choice of a folder's workspace."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from config.settings import Settings
@@ -36,14 +35,9 @@ def is_in_use(settings: Settings, workspace_id: str) -> bool:
         return stores.databases.exists(workspace_id) or stores.configs.state(workspace_id) is not None
 
 
-@contextmanager
-def _opened(settings: Settings) -> Iterator["Stores"]:
+def _opened(settings: Settings) -> "closing[Stores]":
     # Imported here because most commands only read local files.
     from pipeline.store.database import WriterProfile
     from pipeline.store.stores import open_stores
 
-    stores = open_stores(settings, WriterProfile("NORMAL", 0), str)
-    try:
-        yield stores
-    finally:
-        stores.close()
+    return closing(open_stores(settings, WriterProfile("NORMAL", 0), str))

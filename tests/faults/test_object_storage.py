@@ -9,8 +9,7 @@ import pytest
 
 from pipeline.errors import StorageUnreachable
 from pipeline.index import lexical
-from pipeline.index.shared_segments import GRACE, SharedSegments
-from pipeline.index.storage import open_storage
+from pipeline.index.storage import GRACE, SharedSegments, open_storage
 from pipeline.records import Stage
 from pipeline.store import meta, work
 from tests.fakes.in_process import digest_all, digest_stage

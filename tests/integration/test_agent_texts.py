@@ -29,7 +29,7 @@ from pipeline.write.fields import DETAILS
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, scratch_folder
 from web.app import create_app
 from web.hooks.claude_code import HANDLERS
-from web.mcp.front import SessionSubscriptions, ToolCaller, build_server
+from web.mcp.front import ToolCaller, build_server
 from web.mcp.full_tools import PROFILES
 
 pytestmark = pytest.mark.timeout(120)
@@ -388,7 +388,7 @@ def arguments_of(planted: Planted, tool: str, schema: dict) -> Iterator[dict[str
 
 
 async def mcp_answers(planted: Planted, keep: Keep) -> None:
-    server = build_server(lambda _request: ToolCaller(planted.app), PROFILES["full"], SessionSubscriptions())
+    server = build_server(lambda _request: ToolCaller(planted.app), PROFILES["full"])
     async with Client(server) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == {tool.name for tool in PROFILES["full"]}

@@ -11,7 +11,7 @@ from pipeline.store import runs, work
 from pipeline.times import utc_now
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import list_requests, run_job
-from web.dashboard.pages.workers import LISTED, SCHEDULER
+from web.dashboard.pages.administration import LISTED, SCHEDULER
 
 PAGE = "/w/default/workers"
 

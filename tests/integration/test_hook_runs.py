@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from pipeline.records.hooks import HookAnswer, LeftOut
-from pipeline.services.hook_runs import describe_run
+from pipeline.services.agent_history import describe_run
 from pipeline.store import turns
 from pipeline.times import utc_text_at
 

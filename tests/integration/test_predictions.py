@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 import tomlkit
 
-from pipeline.jobs.mining.likely_answers import answer_questions, list_unanswered
+from pipeline.jobs.mining.predict import answer_questions, list_unanswered
 from pipeline.jobs.runner import JobRun
 from pipeline.recall import search as module
 from pipeline.services import maintenance

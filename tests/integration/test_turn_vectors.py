@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from pipeline.jobs.turn_vectors import erase_deleted_turns
+from pipeline.jobs.indexes import erase_deleted_turns
 from pipeline.records import Stage
 from pipeline.services.session_search import search_sessions
 from pipeline.store import conclusions, languages, turns

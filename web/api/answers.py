@@ -1,9 +1,12 @@
 """The answers of the API. The OpenAPI document is generated from them, and tests compare real answers with them."""
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -19,10 +22,20 @@ from pydantic import (
 
 from pipeline.anchors import is_stale
 from pipeline.errors import FieldError
-from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
+from pipeline.records import Anchor, Kind, Memory, Receipt, Scope, Sensitivity, Source, Trust
 from pipeline.records.people import display_name
-from pipeline.records.recall import Channel, ChannelReport, Step, UsedBridge
+from pipeline.records.recall import (
+    Channel,
+    ChannelReport,
+    ChannelSignal,
+    ChannelView,
+    MemoryExplanation,
+    Signals,
+    Step,
+    UsedBridge,
+)
 from pipeline.records.sessions import SessionHit
+from pipeline.store.edges import Edge
 from pipeline.store.review import Decision
 from pipeline.store.turns import Role as SpeakerRole
 from pipeline.times import utc_text
@@ -49,23 +62,75 @@ def is_missing(value: Any) -> bool:
 class Answer(BaseModel):
     """A JSON answer. It reads the attributes of a use case's result, and serializes them.
 
-    `of` is the record whose fields it repeats, in their order: it declares only fields that differ. `without` names the
-    fields of the record that no answer shows.
+    `of` is the record whose fields it repeats, in their order: it declares only fields that differ. A record in a field
+    becomes its answer. `flat` is a field that is replaced by the fields of its own record. `without` names the fields
+    of the record that no answer shows, `optional` those that are omitted while they are missing. With `names_memory`,
+    its `id` is the id of a memory: the access log lists the memories of an answer.
     """
 
     model_config = ConfigDict(
         extra="forbid", from_attributes=True, validate_by_name=True, validate_by_alias=True, defer_build=True
     )
-    # Whether its `id` is the id of a memory. The access log lists the memories of an answer.
     names_memory: ClassVar[bool] = False
 
-    def __init_subclass__(cls, of: type | None = None, without: Collection[str] = (), **config: Any) -> None:
+    def __init_subclass__(
+        cls,
+        of: type | None = None,
+        flat: str = "",
+        names_memory: bool = False,
+        without: Collection[str] = (),
+        optional: Collection[str] = (),
+        **config: Any,
+    ) -> None:
         """Declare the fields of a record."""
         super().__init_subclass__(**config)
-        if of is not None:
-            own = inspect.get_annotations(cls)
-            copied = {name: own.get(name, hint) for name, hint in get_type_hints(of).items() if name not in without}
-            cls.__annotations__ = {**copied, **own}
+        cls.names_memory = cls.names_memory or names_memory
+        if of is None:
+            return
+        own, copied = inspect.get_annotations(cls), dict[str, Any]()
+        for path, hint in _list_fields(of, flat):
+            name = path[-1]
+            if name in without:
+                continue
+            copied[name] = own.get(name, _answer_hint(name, hint))
+            if name not in own and (len(path) > 1 or name in optional):
+                alias = AliasPath(*path) if len(path) > 1 else None
+                options: Any = {"default": None, "exclude_if": is_missing} if name in optional else {}
+                setattr(cls, name, Field(validation_alias=alias, **options))
+        cls.__annotations__ = {**copied, **own}
+        _ANSWERS.setdefault(of, cls)
+
+
+# The answer of each record, for the fields that contain this record.
+_ANSWERS: dict[type, type[Answer]] = {}
+
+
+def _list_fields(record: type, flat: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the path and the type of each field; those of a record that it extends come last."""
+    hints = get_type_hints(record)
+    for name in [name for kind in record.__mro__ for name in inspect.get_annotations(kind)]:
+        if name == flat:
+            yield from (((name, *path), hint) for path, hint in _list_fields(hints[name], ""))
+        else:
+            yield (name,), hints[name]
+
+
+def _answer_hint(name: str, hint: Any) -> Any:
+    """Return the type of an answer's field for the type of a record's field."""
+    hint = _replace_records(hint)
+    return Annotated[hint, BeforeValidator(display_name)] if name in ("session_id", "agent_id") else hint
+
+
+def _replace_records(hint: Any) -> Any:
+    """Return a type with the answers of its records, and with JSON's lists and objects."""
+    if isinstance(hint, type) and not get_args(hint):
+        return next((_ANSWERS[kind] for kind in hint.__mro__ if kind in _ANSWERS), hint)
+    origin, arguments = get_origin(hint), [_replace_records(part) for part in get_args(hint)]
+    if origin is UnionType:
+        return reduce(or_, arguments)
+    if origin is Sequence or (origin is tuple and Ellipsis in arguments):
+        return list[arguments[0]]  # type: ignore[valid-type]
+    return dict[arguments[0], arguments[1]] if origin is Mapping else hint  # type: ignore[valid-type]
 
 
 class PageAnswer(Answer, Generic[Item]):
@@ -90,25 +155,29 @@ class Problem(Answer):
     instance: str = ""
 
 
-class ReceiptAnswer(Answer):
+class ReceiptAnswer(
+    Answer, of=Receipt, optional=("duplicate_of", "reason", "replaced", "renamed_tags"), names_memory=True
+):
     """The result of a write."""
 
-    names_memory: ClassVar[bool] = True
-
-    id: str
-    outcome: Outcome
-    duplicate_of: str | None = Field(default=None, exclude_if=is_missing)
-    reason: str | None = Field(default=None, exclude_if=is_missing)
-    replaced: str | None = Field(default=None, exclude_if=is_missing)
-    renamed_tags: dict[str, str] | None = Field(default=None, exclude_if=is_missing)
     kept: dict[str, str | bool | None] | None = Field(default=None, exclude_if=is_missing)
 
 
-class ScopeAnswer(Answer):
+class ScopeAnswer(Answer, of=Scope):
     """The scope of a memory: who can see it."""
 
-    kind: ScopeKind
     id: Annotated[str | None, BeforeValidator(display_name)]
+
+
+class StatementAnswer(Answer, names_memory=True):
+    """A memory in a form of its own: who can see it, and who stated it."""
+
+    id: str
+    scope: ScopeAnswer
+    source: Source
+    trust: Trust
+    instructs: bool
+    author: str | None = Field(default=None, exclude_if=is_missing)
 
 
 class AnchorAnswer(Answer):
@@ -127,44 +196,15 @@ def _anchor_answer(anchor: Anchor | AnchorAnswer | None) -> AnchorAnswer | None:
     return AnchorAnswer.model_validate(anchor).model_copy(update={"stale": is_stale(anchor)})
 
 
-class MemoryAnswer(Answer):
+class MemoryAnswer(Answer, of=Memory, without=("seq", "key", "shared_from"), optional=("author",), names_memory=True):
     """A memory. A keyed fact has a `valid_from`; a `candidate` waits for review; `shared` means shared by its `author`.
 
     `details` are the typed fields of its kind. `instructs` marks a text with instructions to its reader. `said_by`
     names who said a statement that capture read: `user` or a person.
     """
 
-    names_memory: ClassVar[bool] = True
-
-    id: str
-    content: str
-    kind: Kind
-    scope: ScopeAnswer
-    tags: list[str]
-    metadata: dict[str, Any]
-    source: Source
-    trust: Trust
-    importance: float
-    tier: Tier
-    pinned: bool
-    session_id: Name | None
-    created_at: str
-    occurred_at: str
-    updated_at: str
-    archived_at: str | None
-    content_hash: str
-    recall_count: int
-    merge_count: int
-    details: dict[str, Any]
     anchor: Annotated[AnchorAnswer | None, BeforeValidator(_anchor_answer)]
-    branch: str | None
-    candidate: bool
-    instructs: bool
-    valid_from: str | None
-    valid_to: str | None
-    expires_at: str | None
     sensitivity: Sensitivity
-    author: str | None = Field(default=None, exclude_if=is_missing)
     said_by: str | None = Field(default=None, exclude_if=is_missing)
     shared: bool = Field(default=False, validation_alias="shared_from", exclude_if=lambda shared: not shared)
 
@@ -182,22 +222,16 @@ class AdmissionAnswer(Answer, of=Decision, without=("content_hash",)):
     """The decision of admission about a write: its score from 0 to 1 and the reasons, without the text."""
 
 
-class EdgeAnswer(Answer):
+class EdgeAnswer(Answer, of=Edge, without=("outgoing", "other_id", "other_scope"), names_memory=True):
     """An edge from a memory (`out`) or to it (`in`), and who created it."""
 
-    names_memory: ClassVar[bool] = True
-
-    kind: EdgeKind
     direction: Literal["out", "in"]
     id: str = Field(validation_alias="other_id")
-    made_by: str
-    at: str
 
 
-class ChannelSignalAnswer(Answer):
+class ChannelSignalAnswer(Answer, of=ChannelSignal):
     """A hit in one channel."""
 
-    rank: int | None
     score: Rounded
     contribution: Rounded
 
@@ -214,14 +248,13 @@ class UsedBridgeAnswer(Answer, of=UsedBridge):
     """A vocabulary bridge: the question's term, the hit's name for it, and the memory that shows it, if any."""
 
 
-class SignalsAnswer(Answer):
+class SignalsAnswer(Answer, of=Signals):
     """Why a hit has its rank. The parts add up to its score; the contribution of a channel is the sum of some parts.
 
     `coverage` is the share of the question's information that the memory's words hold, `closeness` its cosine on a
     scale where unrelated texts are at 0, `relevance` the probability that it answers the question.
     """
 
-    channels: dict[Channel, ChannelSignalAnswer]
     parts: Annotated[
         dict[str, Rounded], BeforeValidator(lambda parts: {name: value for name, value in parts.items() if value})
     ]
@@ -232,15 +265,13 @@ class SignalsAnswer(Answer):
     bridges: list[UsedBridgeAnswer] = Field(default_factory=list, exclude_if=is_missing)
 
 
-class HitAnswer(Answer):
+class HitAnswer(Answer, names_memory=True):
     """A memory in the results; `relevance` is the probability that it, or a neighboring turn, answers the question.
 
     It is `stale` when the code that it is about changed; `broken` lists what it cites that is no longer true in the
     checkout; `contradicted_by` names who denies it, `superseded_by` what
     replaced it. If teams are asked too, `from` is the name of the memory's team, or `local`.
     """
-
-    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=AliasPath("memory", "id"))
     content: str = Field(validation_alias=AliasPath("memory", "content"))
@@ -288,7 +319,6 @@ class FoundSessionAnswer(Answer, of=SessionHit, without=("turn_seq", "is_relevan
     `relevance` is the probability that the session is about the query.
     """
 
-    session_id: Name
     role: SpeakerRole
     score: Rounded
     relevance: Rounded
@@ -314,16 +344,14 @@ class RecallAnswer(Answer):
     degraded: bool
 
 
-class ChannelVerdictAnswer(Answer):
+class ChannelVerdictAnswer(Answer, of=ChannelView):
     """The verdict of a channel on a memory: its rank among all scored memories, and whether it was considered."""
 
-    rank: int | None
     score: Rounded
-    considered: bool
 
 
 class ChainLink(Answer):
-    """One memory in a chain of causes and consequences."""
+    """A memory in short, as in a chain of causes and consequences."""
 
     id: str
     kind: Kind
@@ -331,15 +359,9 @@ class ChainLink(Answer):
     occurred_at: str
 
 
-class WhyAnswer(Answer):
+class WhyAnswer(Answer, of=MemoryExplanation, without=("memory", "relevance"), names_memory=True):
     """Why a memory is or is not among the results; `chain` lists its causes and its consequences."""
 
-    names_memory: ClassVar[bool] = True
-
     id: str = Field(validation_alias=AliasPath("memory", "id"))
-    rank: int | None
     score: Rounded | None
-    channels: dict[Channel, ChannelVerdictAnswer]
-    reasons: list[str]
-    signals: SignalsAnswer | None
     chain: list[ChainLink] = Field(default_factory=list, exclude_if=is_missing)

@@ -144,17 +144,21 @@ class ScopeBody(Body):
         return scope_of_caller(named, caller, loc)
 
 
-class ViewerBody(Body):
-    """The viewer: a memory with an owner is visible only to its owner."""
+class ViewerFields(BaseModel):
+    """The viewer of a request."""
 
     user: SessionId | None = None
     agent: SessionId | None = None
     session: SessionId | None = None
     task: SessionId | None = None
 
-    def record(self, caller: Caller) -> Viewer:
-        """Return the record."""
+    def viewer(self, caller: Caller) -> Viewer:
+        """Return the viewer as a record."""
         return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
+
+
+class ViewerBody(Body, ViewerFields):
+    """The viewer: a memory with an owner is visible only to its owner."""
 
 
 class AnchorBody(Body):
@@ -298,7 +302,7 @@ class RecallBody(Body):
         session = session_of(self.session_id, caller)
         history = self.as_of is not None or not caller.is_agent if self.history is None else self.history
         scope = None if self.scope is None else self.scope.record(caller, self.session_id)
-        viewer = viewer_of(Viewer(), caller) if self.viewer is None else self.viewer.record(caller)
+        viewer = viewer_of(Viewer(), caller) if self.viewer is None else self.viewer.viewer(caller)
         return Filter(
             kinds=self.kinds,
             scope=None if scope is None else resolve_scope(scope, session, "scope.id"),
@@ -319,16 +323,21 @@ class QueryString(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class PageQuery(QueryString):
-    """A page of a list."""
+class CursorQuery(QueryString):
+    """The start of a page."""
 
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")] | None = None
 
     @property
     def before(self) -> int | None:
         """Return the row number before which the page starts."""
         return None if self.cursor is None else int(self.cursor)
+
+
+class PageQuery(CursorQuery):
+    """A page of a list."""
+
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
 
 
 class ListQuery(PageQuery):
@@ -360,14 +369,5 @@ class ListQuery(PageQuery):
         )
 
 
-class ViewerQuery(PageQuery):
+class ViewerQuery(PageQuery, ViewerFields):
     """A page of a list that depends on the viewer."""
-
-    user: SessionId | None = None
-    agent: SessionId | None = None
-    session: SessionId | None = None
-    task: SessionId | None = None
-
-    def viewer(self, caller: Caller) -> Viewer:
-        """Return the viewer as a record."""
-        return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)

@@ -1,15 +1,16 @@
 """Events of a workspace as a stream: what was written, changed or removed, and which jobs ended."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from flask import Response, current_app
-from pydantic import StringConstraints
+from pydantic import BeforeValidator, StringConstraints
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.records import Kind, Viewer
+from pipeline.records import Kind
 from pipeline.services.events import (
     Cursor,
     Event,
@@ -25,7 +26,6 @@ from web.access import may_enter
 from web.access_log import note_later
 from web.api import bodies
 from web.api.answers import Answer
-from web.api.caller_scope import viewer_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.streams import MEDIA_TYPE, RETRY_MS, Step, Streams, format_event, format_position
@@ -45,7 +45,7 @@ def _list_pattern(values: Iterable[StrEnum]) -> str:
     return f"^{value}(?:,{value}){{0,19}}$"
 
 
-class EventsQuery(bodies.QueryString):
+class EventsQuery(bodies.QueryString, bodies.ViewerFields):
     """The cursor to continue after (default: now; `0` is the beginning), and filters; lists are separated by commas.
 
     `titles` adds the start of each memory's text.
@@ -55,31 +55,19 @@ class EventsQuery(bodies.QueryString):
     type: Annotated[str, StringConstraints(pattern=_list_pattern(WANTED_TYPES))] | None = None
     kind: Annotated[str, StringConstraints(pattern=_list_pattern(Kind))] | None = None
     titles: bool = False
-    user: bodies.SessionId | None = None
-    agent: bodies.SessionId | None = None
-    session: bodies.SessionId | None = None
-    task: bodies.SessionId | None = None
 
     def filter(self, call: Call) -> EventFilter:
         """Return the filters as a record."""
-        viewer = viewer_of(Viewer(self.user, self.agent, self.session, self.task), call.caller)
         types = frozenset(EventType(name) for name in self.type.split(",")) if self.type else frozenset()
         kinds = frozenset(Kind(name) for name in self.kind.split(",")) if self.kind else frozenset()
-        return EventFilter(viewer, types, kinds, self.titles)
+        return EventFilter(self.viewer(call.caller), types, kinds, self.titles)
 
 
-class EventAnswer(Answer):
+class EventAnswer(Answer, of=Event, optional=("memory_id", "kind", "title", "job", "ok")):
     """One event. Fields that do not belong to its type are omitted."""
 
-    cursor: str
-    type: EventType
-    at: str
+    cursor: Annotated[str, BeforeValidator(str)]
     workspace: str
-    memory_id: str | None = None
-    kind: Kind | None = None
-    title: str | None = None
-    job: str | None = None
-    ok: bool | None = None
 
 
 @api.route(Endpoint("GET", "/v1/events", answer=EventAnswer, media_type=MEDIA_TYPE))
@@ -126,17 +114,8 @@ class Reader:
         return b"".join(format_event(event.type, self._describe(event), event.cursor) for event in events)
 
     def _describe(self, event: Event) -> dict[str, Any]:
-        return EventAnswer(
-            cursor=str(event.cursor),
-            type=event.type,
-            at=event.at,
-            workspace=self._workspace_id,
-            memory_id=event.memory_id,
-            kind=event.kind,
-            title=event.title,
-            job=event.job,
-            ok=event.ok,
-        ).model_dump(exclude_none=True)
+        known = {part.name: getattr(event, part.name) for part in fields(event)}
+        return EventAnswer.model_validate({**known, "workspace": self._workspace_id}).model_dump()
 
 
 def _find_cursor(call: Call, query: EventsQuery) -> Cursor | None:
@@ -156,10 +135,12 @@ def stream_response(blocks: Iterable[bytes]) -> Response:
 
 def streams_of(container: WebContainer) -> Streams:
     """Return the limits of the running app. They leave most threads free, in addition to those of the dashboard."""
-    known: Streams = current_app.extensions.setdefault(
-        EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 4), container.stopping)
+    return cast(
+        Streams,
+        current_app.extensions.setdefault(
+            EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 4), container.stopping)
+        ),
     )
-    return known
 
 
 def watch_access(call: Call) -> Callable[[], bool]:

@@ -1,18 +1,17 @@
 """Keyed facts: current values, earlier values and their times."""
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import AliasPath, Field
 
-from pipeline.records import Draft, FactKey, Memory, Page, Source, Trust
+from pipeline.records import Draft, FactKey, Memory, Page, Source
 from pipeline.services import facts
-from pipeline.services.facts import FactSetting
 from pipeline.text.names import MAX_NAME_CHARS
 from pipeline.write.fact_placement import fact_key
 from pipeline.write.fields import Moment, Value
 from web.api import bodies
-from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
+from web.api.answers import Answer, PageAnswer, StatementAnswer, is_missing
 from web.api.caller_scope import list_readable, require_readable, scope_of_query, session_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
@@ -33,24 +32,22 @@ class FactBody(bodies.Body):
     team: bodies.TeamName | None = Field(default=None, alias="to")
 
 
-class FactQuery(bodies.QueryString):
-    """The time and the scope for which to read a fact."""
-
-    as_of: Moment | None = None
-    scope: bodies.ScopeText | None = None
-
-
-class EndQuery(bodies.QueryString):
-    """When a value ends (default: now), and its scope."""
-
-    valid_to: Moment | None = None
-    scope: bodies.ScopeText | None = None
-
-
 class HistoryQuery(bodies.QueryString):
     """The scope of a history."""
 
     scope: bodies.ScopeText | None = None
+
+
+class FactQuery(HistoryQuery):
+    """The time and the scope for which to read a fact."""
+
+    as_of: Moment | None = None
+
+
+class EndQuery(HistoryQuery):
+    """When a value ends (default: now), and its scope."""
+
+    valid_to: Moment | None = None
 
 
 class FactsQuery(bodies.PageQuery):
@@ -72,29 +69,19 @@ class KeyAnswer(Answer, of=FactKey):
     """The canonical subject and attribute of a fact."""
 
 
-class FactAnswer(Answer):
+class FactAnswer(StatementAnswer):
     """A value and when it is valid: from `valid_from` until before `valid_to`."""
 
-    names_memory: ClassVar[bool] = True
-
-    id: str
     subject: str = Field(validation_alias=AliasPath("key", "subject"))
     attribute: str = Field(validation_alias=AliasPath("key", "attribute"))
     value: str | int | float | bool = Field(validation_alias=AliasPath("details", "value"))
     valid_from: str
     valid_to: str | None
-    source: Source
-    trust: Trust
-    instructs: bool
-    scope: ScopeAnswer
-    author: str | None = Field(default=None, exclude_if=is_missing)
     said_by: str | None = Field(default=None, exclude_if=is_missing)
 
 
-class SetAnswer(Answer):
+class SetAnswer(Answer, names_memory=True):
     """The result of setting a value: the fact that it replaced, and other names that may mean the same fact."""
-
-    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=AliasPath("receipt", "id"))
     subject: str = Field(validation_alias=AliasPath("key", "subject"))
@@ -114,7 +101,7 @@ class FactsAnswer(PageAnswer[FactAnswer]):
 
 
 @api.route(Endpoint("PUT", ONE, answer=SetAnswer, problems=(422,), of_team=True))
-def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSetting:
+def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> facts.FactSetting:
     """Set the value of a fact. The previous value ends and stays in the history."""
     draft = Draft(
         content="",

@@ -1,15 +1,14 @@
 """Goals: title, progress and due date."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AliasPath, Field
 
-from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source, Trust
+from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source
 from pipeline.services import goals
-from pipeline.services.goals import GoalEvent
 from pipeline.write.fields import Moment
 from web.api import bodies
-from web.api.answers import Answer, Name, PageAnswer, ScopeAnswer, is_missing
+from web.api.answers import Answer, Name, PageAnswer, StatementAnswer
 from web.api.caller_scope import session_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
@@ -49,26 +48,18 @@ class GoalsQuery(bodies.ViewerQuery):
     status: GoalStatus | None = None
 
 
-class GoalAnswer(Answer):
+class GoalAnswer(StatementAnswer):
     """A goal; `outcome` is the result of setting it."""
 
-    names_memory: ClassVar[bool] = True
-
-    id: str
     title: str = Field(validation_alias="content")
     status: GoalStatus = Field(validation_alias=AliasPath("details", "status"), default=GoalStatus.OPEN)
     progress: float = Field(validation_alias=AliasPath("details", "progress"), default=0.0)
     due_at: str | None = Field(validation_alias=AliasPath("details", "due_at"), default=None)
     importance: float
-    scope: ScopeAnswer
     tags: list[str]
     session_id: Name | None
-    source: Source
-    trust: Trust
-    instructs: bool
     created_at: str
     updated_at: str
-    author: str | None = Field(default=None, exclude_if=is_missing)
     outcome: Outcome | None = Field(default=None, exclude_if=lambda outcome: outcome is None)
 
 
@@ -109,7 +100,7 @@ def change_goal(call: Call, body: GoalPatch, goal_id: str) -> Memory:
     return goals.change_goal(call.workspace, goal_id, body.title, sent)
 
 
-class GoalEventAnswer(Answer, of=GoalEvent):
+class GoalEventAnswer(Answer, of=goals.GoalEvent):
     """An event that advanced a goal, its time, and the memory that describes it, if there is one."""
 
 

@@ -1,17 +1,16 @@
 """The relations of memories: their entities, entities in the same memories, and narrative arcs."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
 from pipeline.records import EntityKind, Page, Viewer
-from pipeline.records.people import Caller, Role
+from pipeline.records.people import Role
 from pipeline.services import entities, timeline
-from pipeline.services.entities import EntityGraph, EntityRecord
 from pipeline.store.arcs import ArcMember, ArcStatus, VisibleArc
 from pipeline.store.maps import MentionedEntity
 from web.api import bodies
-from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
+from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer
 from web.api.caller_scope import viewer_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
@@ -30,20 +29,12 @@ class EntitiesQuery(bodies.ViewerQuery):
     kind: EntityKind | None = None
 
 
-class GraphQuery(bodies.QueryString):
+class GraphQuery(bodies.QueryString, bodies.ViewerFields):
     """The entity in the middle (its id or name), the depth of the graph, and its maximum number of entities."""
 
     around: Name
     depth: Annotated[int, Field(ge=1, le=2)] = 1
     limit: Annotated[int, Field(ge=1, le=MAX_NODES)] = 30
-    user: bodies.SessionId | None = None
-    agent: bodies.SessionId | None = None
-    session: bodies.SessionId | None = None
-    task: bodies.SessionId | None = None
-
-    def viewer(self, caller: Caller) -> Viewer:
-        """Return the viewer as a record."""
-        return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
 
 
 class MergeBody(bodies.Body):
@@ -58,55 +49,38 @@ class SplitBody(bodies.Body):
     alias: Name
 
 
-class EntitySummaryAnswer(Answer):
+class EntitySummaryAnswer(Answer, of=MentionedEntity, without=("seq",)):
     """An entity, and the number of memories visible to the viewer that mention it."""
-
-    id: str
-    kind: EntityKind
-    name: str
-    mentions: int
 
 
 class EntitiesAnswer(PageAnswer[EntitySummaryAnswer]):
     """A page of entities."""
 
 
-class RelatedAnswer(Answer):
+class RelatedAnswer(Answer, of=MentionedEntity, without=("seq", "mentions")):
     """An entity that shares memories with another entity, and their number."""
 
-    id: str
-    kind: EntityKind
-    name: str
     memories: int = Field(validation_alias="mentions")
 
 
-class WholeEntityAnswer(EntitySummaryAnswer):
+class WholeEntityAnswer(Answer, of=entities.EntityRecord, flat="entity", without=("seq",)):
     """An entity with its other names, a page of the memories that mention it, and the entities in the same memories."""
 
-    id: str = Field(validation_alias=AliasPath("entity", "id"))
-    kind: EntityKind = Field(validation_alias=AliasPath("entity", "kind"))
-    name: str = Field(validation_alias=AliasPath("entity", "name"))
-    mentions: int = Field(validation_alias=AliasPath("entity", "mentions"))
-    aliases: list[str]
     memories: list[MemoryAnswer] = Field(validation_alias=AliasPath("memories", "items"))
     related: list[RelatedAnswer]
     next_cursor: Cursor = Field(validation_alias=AliasPath("memories", "next_cursor"))
 
 
 # The API calls the ends of an edge `from` and `to`; `from` is a keyword of Python.
-class GraphEdgeAnswer(Answer):
+class GraphEdgeAnswer(Answer, of=entities.GraphEdge, without=("low", "high")):
     """Two entities that share memories, and the number of those memories."""
 
     from_: str = Field(validation_alias=AliasChoices("low", "from"), serialization_alias="from")
     to: str = Field(validation_alias="high")
-    memories: int
 
 
-class GraphAnswer(Answer):
+class GraphAnswer(Answer, of=entities.EntityGraph):
     """A part of the graph."""
-
-    nodes: list[EntitySummaryAnswer]
-    edges: list[GraphEdgeAnswer]
 
 
 @api.route(Endpoint("GET", "/v1/entities", answer=EntitiesAnswer, problems=(404,)))
@@ -118,7 +92,7 @@ def list_entities(call: Call, query: EntitiesQuery) -> Page[MentionedEntity]:
 
 
 @api.route(Endpoint("GET", "/v1/entities/{entity_id}", answer=WholeEntityAnswer, problems=(404,)))
-def read_entity(call: Call, query: bodies.ViewerQuery, entity_id: str) -> EntityRecord:
+def read_entity(call: Call, query: bodies.ViewerQuery, entity_id: str) -> entities.EntityRecord:
     """Read an entity, the memories that mention it (newest first), and the entities in the same memories."""
     return entities.read_entity(call.workspace, query.viewer(call.caller), entity_id, query.limit, query.before)
 
@@ -142,7 +116,7 @@ def split_entity(call: Call, body: SplitBody, entity_id: str) -> MentionedEntity
 
 
 @api.route(Endpoint("GET", "/v1/graph", answer=GraphAnswer, problems=(404,)))
-def read_graph(call: Call, query: GraphQuery) -> EntityGraph:
+def read_graph(call: Call, query: GraphQuery) -> entities.EntityGraph:
     """Show the entities around one entity, and which of them share memories."""
     return entities.read_graph(call.workspace, query.viewer(call.caller), query.around, query.depth, query.limit)
 
@@ -153,10 +127,8 @@ class ArcsQuery(bodies.ViewerQuery):
     status: ArcStatus | None = None
 
 
-class ArcMemberAnswer(Answer, of=ArcMember, without=("seq",)):
+class ArcMemberAnswer(Answer, of=ArcMember, without=("seq",), names_memory=True):
     """A memory of an arc, with the start of its text."""
-
-    names_memory: ClassVar[bool] = True
 
 
 class ArcAnswer(Answer, of=VisibleArc, without=("seq",)):
@@ -164,9 +136,6 @@ class ArcAnswer(Answer, of=VisibleArc, without=("seq",)):
 
     `trust` is `evidence` as soon as one member is.
     """
-
-    scope: ScopeAnswer
-    members: list[ArcMemberAnswer]
 
 
 class ArcsAnswer(PageAnswer[ArcAnswer]):

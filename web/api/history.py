@@ -9,8 +9,6 @@ from pydantic import AliasPath, Field, StringConstraints
 from config.paths import WORKSPACE_ID
 from pipeline.errors import FieldError, InvalidField
 from pipeline.services import history, today
-from pipeline.services.history import HistoryReport
-from pipeline.services.today import DayChange, Undo, WorkspaceDay
 from pipeline.sessions.file_history import CommitTime, Decision
 from pipeline.sessions.invocations import Invocation
 from pipeline.times import local_day_start, parse
@@ -18,7 +16,7 @@ from pipeline.write.fields import Moment
 from pipeline.write.tool_actions import ToolTarget
 from web.access import Access
 from web.api import bodies
-from web.api.answers import Answer, MemoryAnswer, Name, Rounded
+from web.api.answers import Answer, Name, Rounded
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -54,7 +52,7 @@ class StepAnswer(Answer, of=ToolTarget):
     """A command or an edited file."""
 
 
-class RemedyAnswer(Answer):
+class RemedyAnswer(Answer, of=history.ReportedRemedy, flat="remedy", without=("failure", "success")):
     """What was done before a failed command succeeded.
 
     Without steps, the command succeeded when it was run again. `confirmed` is whether the same command succeeded;
@@ -65,63 +63,35 @@ class RemedyAnswer(Answer):
     command: str = Field(validation_alias=AliasPath("remedy", "failure", "target"))
     steps: list[StepAnswer] = Field(validation_alias=AliasPath("remedy", "steps"))
     session_id: Name = Field(validation_alias=AliasPath("remedy", "failure", "session_id"))
-    session_name: str | None
     at: str = Field(validation_alias=AliasPath("remedy", "at"))
-    sessions: int = Field(validation_alias=AliasPath("remedy", "sessions"))
-    confirmed: bool = Field(validation_alias=AliasPath("remedy", "confirmed"))
     likeness: Rounded = Field(validation_alias=AliasPath("remedy", "likeness"))
-    explanation: str | None
 
 
 class CommandAnswer(Answer, of=Invocation):
     """A command that works: how often it and its variants succeeded, and when and in which session last."""
-
-    session_id: Name
 
 
 class DecisionAnswer(Answer, of=Decision):
     """A conclusion of a session, or a memory of it with its id."""
 
 
-class FileSessionAnswer(Answer):
+class FileSessionAnswer(Answer, of=history.ReportedSession, flat="session"):
     """A session behind a file. `wrote_line` marks the session that made the commit of the line."""
 
-    session_id: Name = Field(validation_alias=AliasPath("session", "session_id"))
-    session_name: str | None
-    edits: int = Field(validation_alias=AliasPath("session", "edits"))
-    first_at: str = Field(validation_alias=AliasPath("session", "first_at"))
-    last_at: str = Field(validation_alias=AliasPath("session", "last_at"))
-    wrote_line: bool = Field(validation_alias=AliasPath("session", "wrote_line"))
-    decisions: list[DecisionAnswer] = Field(validation_alias=AliasPath("session", "decisions"))
 
-
-class FrictionAnswer(Answer):
+class FrictionAnswer(Answer, of=history.Friction, flat="error", without=("signature",)):
     """An error that occurred in several sessions, and the remedy that worked, if one is known."""
 
-    error: str = Field(validation_alias=AliasPath("error", "error"))
-    occurrences: int = Field(validation_alias=AliasPath("error", "occurrences"))
-    sessions: int = Field(validation_alias=AliasPath("error", "sessions"))
-    first_at: str = Field(validation_alias=AliasPath("error", "first_at"))
-    last_at: str = Field(validation_alias=AliasPath("error", "last_at"))
-    remedy: RemedyAnswer | None
 
-
-class PastAnswer(Answer):
+class PastAnswer(Answer, of=history.HistoryReport):
     """The answer to a question about past sessions; lists that do not belong to the question are empty.
 
     `occurrences` is the number of times that the error occurred.
     """
 
-    occurrences: int
-    remedies: list[RemedyAnswer]
-    commands: list[CommandAnswer]
-    sessions: list[FileSessionAnswer]
-    memories: list[MemoryAnswer]
-    errors: list[FrictionAnswer]
-
 
 @api.route(Endpoint("GET", "/v1/history", answer=PastAnswer, problems=(404,)))
-def ask_history(call: Call, query: PastQuestion) -> HistoryReport:
+def ask_history(call: Call, query: PastQuestion) -> history.HistoryReport:
     """Ask past sessions: what fixed an error, which command works, what is behind a file, which errors return."""
     if query.ask is Ask.FRICTION:
         return history.list_friction(call.workspace, query.limit)
@@ -149,7 +119,7 @@ class DayQuery(bodies.QueryString):
     workspace: Annotated[str, StringConstraints(pattern=f"^{WORKSPACE_ID.pattern}$")] | None = None
 
 
-class UndoAnswer(Answer, of=Undo):
+class UndoAnswer(Answer, of=today.Undo):
     """How to undo a change.
 
     `audit`: undo this entry of the audit trail. `restore` and `archive`: do this with the memory. `value`: set the
@@ -157,25 +127,17 @@ class UndoAnswer(Answer, of=Undo):
     """
 
 
-class DayChangeAnswer(Answer, of=DayChange, without=("part",)):
+class DayChangeAnswer(Answer, of=today.DayChange, without=("part",)):
     """A change: the memory as it is now, null if it was purged, and the sentence that it replaced, if any."""
 
-    memory: MemoryAnswer | None
-    undo: UndoAnswer | None
 
-
-class WorkspaceDayAnswer(Answer):
+class WorkspaceDayAnswer(Answer, of=today.WorkspaceDay):
     """The day of a workspace, the last change first. Many imported memories are counted in `imported` only.
 
     `more` means that the day had more changes than are listed.
     """
 
-    workspace: str
-    learned: list[DayChangeAnswer]
-    changed: list[DayChangeAnswer]
-    forgotten: list[DayChangeAnswer]
     imported: dict[today.DayPart, int] = Field(default_factory=dict)
-    more: bool
 
 
 class DayAnswer(Answer):
@@ -185,7 +147,7 @@ class DayAnswer(Answer):
 
 
 @today_api.route(Endpoint("GET", "/v1/today", answer=DayAnswer, needs=Access.ANYBODY))
-def read_day(call: Call, query: DayQuery) -> dict[str, list[WorkspaceDay]]:
+def read_day(call: Call, query: DayQuery) -> dict[str, list[today.WorkspaceDay]]:
     """List what was learned, changed and forgotten in a day, by workspace."""
     since = local_day_start(datetime.now().astimezone().date()) if query.since is None else parse(query.since)
     # Not until now: this would leave out changes of this millisecond, and those stamped by a clock ahead of ours.

@@ -53,20 +53,15 @@ def _session_name(stored: str | None) -> str | None:
     return None if stored is not None and stored.endswith(OWNED) else display_name(stored)
 
 
-class RunAnswer(Answer):
+class RunAnswer(Answer, of=HookRun, without=("text", "trace", "seq")):
     """One event of a host or call of a tool: the memories that it showed, or why it showed nothing."""
 
     id: str
     at: SecondsText
-    event: str
-    host: str
-    workspace: str
     session_id: Annotated[str | None, BeforeValidator(_session_name)]
     took_ms: Rounded
     outcome: Outcome
     chars: int
-    memory_ids: list[str]
-    reason: str | None
 
 
 class RunPage(PageAnswer[RunAnswer]):

@@ -1,6 +1,6 @@
 """Lessons, their effect, and whether each shown lesson was followed."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import AliasChoices, AliasPath, Field, PlainSerializer, StringConstraints
 
@@ -8,7 +8,6 @@ from pipeline.context.lesson_records import Lesson, Usefulness
 from pipeline.records import Page, Source, Trust
 from pipeline.services import lessons
 from pipeline.services.feedback import answer_impression
-from pipeline.services.lessons import FoundLesson
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, is_missing
 from web.call import Call
@@ -41,10 +40,8 @@ def _of_record(*path: str) -> AliasChoices:
     return AliasChoices(AliasPath(*path), AliasPath("lesson", *path))
 
 
-class LessonAnswer(Answer):
+class LessonAnswer(Answer, names_memory=True):
     """A lesson and its record; `low` and `high` are the 95 % interval of how often it is followed."""
-
-    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=_of_memory("id"))
     content: str = Field(validation_alias=_of_memory("content"))
@@ -80,7 +77,7 @@ class OutcomeAnswer(Answer):
 
 
 @api.route(Endpoint("GET", "/v1/lessons", answer=LessonsAnswer, problems=(404,)))
-def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[FoundLesson]:
+def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[lessons.FoundLesson]:
     """List lessons with their records."""
     if query.q is None:
         return lessons.list_lessons(call.workspace, query.viewer(call.caller), query.limit, query.before)

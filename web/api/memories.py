@@ -1,6 +1,6 @@
 """Memories: write, read, change, delete and link them."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
@@ -14,7 +14,6 @@ from pipeline.store.entities import LinkedEntity
 from pipeline.times import utc_now
 from pipeline.write.state import state_tag
 from web.api import answers, bodies
-from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
 from web.api.caller_scope import list_readable, require_readable
 from web.call import DEFAULT_WORKSPACE, Call
 from web.endpoint import Api, Endpoint, note_state
@@ -60,13 +59,13 @@ class EraseQuery(bodies.QueryString):
     to: bodies.MemoryId
 
 
-class BatchAnswer(Answer):
+class BatchAnswer(answers.Answer):
     """The result of each write of a batch, in the same order."""
 
-    results: list[ReceiptAnswer]
+    results: list[answers.ReceiptAnswer]
 
 
-class ProvenanceAnswer(Answer):
+class ProvenanceAnswer(answers.Answer):
     """The origin of a memory."""
 
     source: Source = Field(validation_alias=AliasPath("memory", "source"))
@@ -79,7 +78,7 @@ class ProvenanceAnswer(Answer):
     admission: answers.AdmissionAnswer | None
 
 
-class EntityAnswer(Answer, of=LinkedEntity):
+class EntityAnswer(answers.Answer, of=LinkedEntity):
     """An entity as a memory mentions it."""
 
 
@@ -89,14 +88,14 @@ def _name_sessions(detail: dict[str, Any]) -> dict[str, Any]:
     return {**detail, "session_id": display_name(detail["session_id"])}
 
 
-class HistoryAnswer(Answer, of=HistoryEntry):
+class HistoryAnswer(answers.Answer, of=HistoryEntry):
     """An earlier state of a memory."""
 
     detail: Annotated[dict[str, Any], BeforeValidator(_name_sessions)]
     author: str | None = Field(default=None, exclude_if=answers.is_missing)
 
 
-class RecordAnswer(MemoryAnswer):
+class RecordAnswer(answers.MemoryAnswer):
     """A memory with its provenance, edges, entities, history and chain."""
 
     provenance: ProvenanceAnswer
@@ -106,17 +105,15 @@ class RecordAnswer(MemoryAnswer):
     chain: list[answers.ChainLink]
 
 
-class ForgottenAnswer(Answer):
+class ForgottenAnswer(answers.Answer, names_memory=True):
     """The result of a deletion."""
-
-    names_memory: ClassVar[bool] = True
 
     id: str
     purged: bool
     archived_at: str | None
 
 
-class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
+class EdgesAnswer(answers.PageAnswer[answers.EdgeAnswer]):
     """A memory's edges."""
 
 
@@ -126,7 +123,7 @@ def _with_tag(memory: Memory) -> Memory:
     return memory
 
 
-@api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, of_team=True))
+@api.route(Endpoint("POST", "/v1/memories", answer=answers.ReceiptAnswer, status=201, of_team=True))
 def remember(call: Call, body: bodies.RememberBody) -> Receipt:
     """Store a memory. After the answer, it is durable and can be found."""
     if body.expires_at is not None and body.expires_at <= utc_now():
@@ -139,7 +136,7 @@ def remember(call: Call, body: bodies.RememberBody) -> Receipt:
 def remember_batch(call: Call, body: BatchBody) -> BatchAnswer:
     """Store up to 1000 memories in one transaction: all or none."""
     receipts = memories.write_memories(call.workspace, [item.record(call.caller) for item in body.items])
-    return BatchAnswer(results=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])
+    return BatchAnswer(results=[answers.ReceiptAnswer.model_validate(receipt) for receipt in receipts])
 
 
 @api.route(Endpoint("GET", "/v1/memories", answer=answers.MemoryPage, problems=(404,)))
@@ -161,10 +158,10 @@ def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  
         "history": record.history,
         "chain": list_readable(record.chain, call.caller),
     }
-    return RecordAnswer.model_validate({**dict(MemoryAnswer.model_validate(record.memory)), **known})
+    return RecordAnswer.model_validate({**dict(answers.MemoryAnswer.model_validate(record.memory)), **known})
 
 
-@api.route(Endpoint("PATCH", "/v1/memories/{memory_id}", answer=MemoryAnswer, problems=(404, 409)))
+@api.route(Endpoint("PATCH", "/v1/memories/{memory_id}", answer=answers.MemoryAnswer, problems=(404, 409)))
 def edit_memory(call: Call, body: bodies.PatchBody, memory_id: str) -> Memory:
     """Change a memory. Old texts, tags and metadata stay in its history."""
     return _with_tag(memories.edit(call.workspace, memory_id, body.record(), call.expected))
@@ -181,13 +178,13 @@ def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAn
     return ForgottenAnswer(id=memory.id, purged=False, archived_at=memory.archived_at)
 
 
-@api.route(Endpoint("POST", "/v1/memories/{memory_id}/restore", answer=MemoryAnswer, problems=(404, 409)))
+@api.route(Endpoint("POST", "/v1/memories/{memory_id}/restore", answer=answers.MemoryAnswer, problems=(404, 409)))
 def restore_memory(call: Call, memory_id: str) -> Memory:
     """Restore an archived memory."""
     return _with_tag(memories.restore(call.workspace, memory_id, call.expected))
 
 
-@api.route(Endpoint("POST", "/v1/memories/{memory_id}/move", answer=ReceiptAnswer, problems=(404, 409)))
+@api.route(Endpoint("POST", "/v1/memories/{memory_id}/move", answer=answers.ReceiptAnswer, problems=(404, 409)))
 def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
     """Move a memory to another workspace. The original is archived here."""
     return memories.move(call.workspace, call.enter(body.workspace, Role.WRITER), memory_id)
@@ -197,7 +194,7 @@ def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
     Endpoint(
         "POST",
         "/v1/memories/{memory_id}/share",
-        answer=MemoryAnswer,
+        answer=answers.MemoryAnswer,
         body_required=False,
         problems=(404, 409),
     )
@@ -208,7 +205,7 @@ def share_memory(call: Call, body: ShareBody, memory_id: str) -> Memory:
     return sharing.share_memory(call.workspace, target, memory_id)
 
 
-@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/share", answer=MemoryAnswer, problems=(404, 409)))
+@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/share", answer=answers.MemoryAnswer, problems=(404, 409)))
 def withdraw_memory(call: Call, memory_id: str) -> Memory:
     """Stop sharing a memory; only its person can see it again."""
     is_owner = call.caller.may(call.workspace_id, Role.OWNER)

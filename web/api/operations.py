@@ -13,17 +13,10 @@ from pipeline.jobs.registry import JobStatus
 from pipeline.records import Kind, Page, Source, Stage
 from pipeline.records.people import Role
 from pipeline.services import maintenance, operations
-from pipeline.services.operations import (
-    IndexStatistics,
-    QueueCounts,
-    WorkspaceSize,
-    WorkspaceStatistics,
-    WorkspaceSummary,
-)
 from pipeline.services.workspace_changes import move_workspace
 from pipeline.store.entities import GraphCounts
 from pipeline.store.journal import MemoryCounts
-from pipeline.store.operations import LoggedError
+from pipeline.store.operations import LoggedError, Worker
 from pipeline.store.predictions import PredictionScore
 from pipeline.store.runs import Run
 from pipeline.times import utc_text
@@ -38,19 +31,7 @@ from web.metrics import registry_of
 api = Api("operations")
 
 
-class EncoderProgressAnswer(Answer):
-    """The embedding model in use, and the model that will replace it, with the number of memories it has embedded.
-
-    `languages` lists the evidence that the workspace has texts in other languages than English.
-    """
-
-    model: str = Field(validation_alias=AliasPath("progress", "model"))
-    languages: str | None = Field(validation_alias=AliasPath("progress", "languages"))
-    next_model: str | None = Field(validation_alias=AliasPath("progress", "next_model"))
-    embedded: int | None = Field(validation_alias=AliasPath("progress", "embedded"))
-
-
-class WorkspaceAnswer(EncoderProgressAnswer, of=WorkspaceSummary, without=("progress",)):
+class WorkspaceAnswer(Answer, of=operations.WorkspaceSummary, flat="progress"):
     """A workspace, its number of active memories and its encoder; or why it cannot be read."""
 
 
@@ -69,7 +50,7 @@ class GraphCountsAnswer(Answer, of=GraphCounts):
     """Entities and their links."""
 
 
-class IndexAnswer(EncoderProgressAnswer, of=IndexStatistics, without=("progress",)):
+class IndexAnswer(Answer, of=operations.IndexStatistics, flat="progress"):
     """The derived indexes."""
 
     encoder: EncoderState
@@ -84,20 +65,12 @@ class PredictionsAnswer(Answer, of=PredictionScore):
     hit_rate: Annotated[float | None, PlainSerializer(lambda rate: None if rate is None else round(rate, 4))]
 
 
-class SizeAnswer(Answer, of=WorkspaceSize):
+class SizeAnswer(Answer, of=operations.WorkspaceSize):
     """The size of each part of a workspace in bytes."""
 
 
-class StatsAnswer(Answer):
+class StatsAnswer(Answer, of=operations.WorkspaceStatistics):
     """The statistics of a workspace."""
-
-    workspace: str
-    generation: int
-    memories: MemoryCountsAnswer
-    graph: GraphCountsAnswer
-    index: IndexAnswer
-    predictions: PredictionsAnswer
-    bytes: SizeAnswer
 
 
 class SwitchesAnswer(Answer):
@@ -115,14 +88,11 @@ class SwitchesAnswer(Answer):
     imports_in_prompts: bool
 
 
-class ErrorAnswer(Answer):
+class ErrorAnswer(Answer, of=LoggedError, without=("seq",)):
     """A background error."""
 
     id: int = Field(validation_alias="seq")
     at: SecondsText
-    workspace: str | None
-    component: str
-    message: str
     repaired_at: SecondsText | None
 
 
@@ -137,7 +107,7 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
 
 
 @api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage, needs=Access.ANYBODY))
-def list_workspaces(call: Call) -> Page[WorkspaceSummary]:
+def list_workspaces(call: Call) -> Page[operations.WorkspaceSummary]:
     """List the workspaces of this data directory."""
     names = [name for name in call.container.databases.ids() if call.may_enter(name)]
     return Page([operations.summarize_workspace(call.enter(name)) for name in names])
@@ -166,7 +136,7 @@ def move_all(call: Call, body: MoveWorkspaceBody) -> MovedWorkspaceAnswer:
 
 
 @api.route(Endpoint("GET", "/v1/stats", answer=StatsAnswer, problems=(404,)))
-def measure_workspace(call: Call) -> WorkspaceStatistics:
+def measure_workspace(call: Call) -> operations.WorkspaceStatistics:
     """Count the contents of a workspace and measure its size."""
     return operations.measure_workspace(call.workspace, call.container.encoders.state)
 
@@ -198,23 +168,19 @@ class RetryBody(bodies.Body):
     stage: Annotated[Stage, Field(strict=False)] | None = None
 
 
-class WorkerAnswer(Answer):
+class WorkerAnswer(Answer, of=Worker):
     """A running worker process."""
 
-    owner: str
     started_at: SecondsText
     seen_at: SecondsText
 
 
-class QueueAnswer(Answer):
+class QueueAnswer(Answer, of=operations.QueueCounts, without=("oldest_by_stage",)):
     """Pending work, dead-lettered work (failed permanently), and running workers."""
 
-    pending: dict[Stage, int]
-    dead: dict[Stage, int]
     oldest_pending_s: Annotated[
         float | None, PlainSerializer(lambda waited: None if waited is None else round(waited, 3))
     ]
-    workers: list[WorkerAnswer]
 
 
 class RetriedAnswer(Answer):
@@ -230,7 +196,7 @@ class RebuildAnswer(Answer):
 
 
 @api.route(Endpoint("GET", "/v1/queue", answer=QueueAnswer, problems=(404,)))
-def count_queue(call: Call) -> QueueCounts:
+def count_queue(call: Call) -> operations.QueueCounts:
     """Count pending and failed work. If all pending counts are 0, every memory is fully processed."""
     return operations.count_queue(call.workspace, call.container.operations)
 

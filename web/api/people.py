@@ -9,7 +9,6 @@ from config.paths import WORKSPACE_ID
 from pipeline.records import Page
 from pipeline.records.people import Person, Role
 from pipeline.services import people
-from pipeline.services.people import MAX_NAME_CHARS, NewToken, PersonRecord
 from pipeline.store.people import AccessEntry, AccessQuery, Token
 from pipeline.write.fields import Moment
 from web.access import Access
@@ -70,31 +69,18 @@ class TokenQuery(bodies.Body):
     token: Annotated[str, StringConstraints(max_length=people.MAX_ID_CHARS)] | None = None
 
 
-class TokenAnswer(Answer):
+class TokenAnswer(Answer, of=Token, without=("person",)):
     """Information about a token, without the token; the time of its last use is rounded to the hour."""
-
-    id: str
-    device: str
-    created_at: str
-    expires_at: str | None
-    last_used_at: str | None
-    revoked_at: str | None
 
 
 class TokensAnswer(PageAnswer[TokenAnswer]):
     """Tokens of a person."""
 
 
-class PersonAnswer(Answer):
+class PersonAnswer(Answer, of=people.PersonRecord, flat="person", without=("is_admin",)):
     """A person with their roles and tokens."""
 
-    id: str = Field(validation_alias=AliasPath("person", "id"))
-    name: str = Field(validation_alias=AliasPath("person", "name"))
     admin: bool = Field(validation_alias=AliasPath("person", "is_admin"))
-    email: str | None
-    subject: str | None
-    grants: dict[str, Role]
-    tokens: list[TokenAnswer]
 
 
 class PeopleAnswer(PageAnswer[PersonAnswer]):
@@ -131,7 +117,7 @@ class CallerAnswer(Answer):
 
 
 @api.route(Endpoint("GET", "/v1/people", answer=PeopleAnswer, needs=Access.ADMIN))
-def list_people(call: Call) -> Page[PersonRecord]:
+def list_people(call: Call) -> Page[people.PersonRecord]:
     """List all people with their roles and tokens."""
     return Page(people.list_people(call.container.people))
 
@@ -155,7 +141,7 @@ def tell_caller(call: Call) -> CallerAnswer:
         problems=(409, 422),
     )
 )
-def add_person(call: Call, body: PersonBody) -> NewToken:
+def add_person(call: Call, body: PersonBody) -> people.NewToken:
     """Add a person, or create another token for a known person. Only this answer contains the token."""
     settings = call.container.settings
     return people.admit(
@@ -184,7 +170,7 @@ def add_person(call: Call, body: PersonBody) -> NewToken:
         problems=(404, 409, 422),
     )
 )
-def add_token(call: Call, body: TokenBody, person_id: str) -> NewToken:
+def add_token(call: Call, body: TokenBody, person_id: str) -> people.NewToken:
     """Create a token for another device of a person. Only this answer contains the token."""
     store = call.container.people
     return people.add_token(store, people.get_person(store, person_id), body.device, body.lifetime)
@@ -251,7 +237,7 @@ def remove_person(call: Call, person_id: str) -> CallerAnswer:
         problems=(404, 422),
     )
 )
-def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> PersonRecord:
+def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> people.PersonRecord:
     """Set the role of a person in a workspace."""
     store = call.container.people
     person = people.get_person(store, person_id)
@@ -270,7 +256,7 @@ def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> Pe
         problems=(404,),
     )
 )
-def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
+def take_role(call: Call, person_id: str, workspace: str) -> people.PersonRecord:
     """Remove the role of a person in a workspace."""
     store = call.container.people
     person = people.get_person(store, person_id)
@@ -279,7 +265,7 @@ def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
     return _read_person(call, person)
 
 
-def _read_person(call: Call, person: Person) -> PersonRecord:
+def _read_person(call: Call, person: Person) -> people.PersonRecord:
     return next(listed for listed in people.list_people(call.container.people) if listed.person.id == person.id)
 
 
@@ -289,7 +275,7 @@ access_log_api = Api("access_log")
 class AccessLogQuery(bodies.PageQuery):
     """Filters of the access log: person, workspace and time."""
 
-    person: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
+    person: Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_NAME_CHARS)] | None = None
     workspace: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     since: Moment | None = None
 

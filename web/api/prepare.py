@@ -14,7 +14,7 @@ from pipeline.records import Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.times import elapsed_ms
 from web.api import bodies
-from web.api.answers import Answer, HitAnswer, Name, is_missing
+from web.api.answers import Answer, ChainLink, HitAnswer, Name, is_missing
 from web.api.caller_scope import session_of, viewer_of
 from web.api.goals import GoalAnswer
 from web.api.graph import ArcAnswer
@@ -46,13 +46,9 @@ class LessonHitAnswer(HitAnswer):
     surface_id: str = Field(validation_alias="impression_id")
 
 
-class ActivityAnswer(Answer):
+class ActivityAnswer(ChainLink):
     """A recent action."""
 
-    id: str
-    kind: str
-    content: str
-    occurred_at: str
     session_id: Name | None
 
 
@@ -86,7 +82,7 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     began = time.perf_counter()
     workspace = workspace_of_folder(call, body.cwd)
     session_id = session_of(body.session_id, call.caller)
-    viewer = viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.record(call.caller)
+    viewer = viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.viewer(call.caller)
     if viewer.session is None:
         viewer = replace(viewer, session=session_id)
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer)

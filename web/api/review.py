@@ -7,14 +7,10 @@ from pydantic import AliasPath, Field
 from pipeline.records import Memory, Outcome, Page
 from pipeline.records.people import Role
 from pipeline.services import conflicts, review, turns
-from pipeline.services.conflicts import ConflictAction, MemoryConflict, Standing
-from pipeline.services.review import CandidateVerdict, DuplicatePair, PairVerdict, Settlement
-from pipeline.services.turns import UnsavedStatement
 from pipeline.store.audit import AuditEntry
-from pipeline.store.refusals import RefusedBy
 from pipeline.store.review import Decision
 from web.api import bodies
-from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, Name, PageAnswer
+from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, PageAnswer
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -24,19 +20,19 @@ api = Api("review")
 class PairBody(bodies.Body):
     """Whether to merge a pair or to keep both memories."""
 
-    action: Annotated[PairVerdict, Field(strict=False)]
+    action: Annotated[review.PairVerdict, Field(strict=False)]
 
 
 class CandidateBody(bodies.Body):
     """Whether to accept or to reject a candidate."""
 
-    action: Annotated[CandidateVerdict, Field(strict=False)]
+    action: Annotated[review.CandidateVerdict, Field(strict=False)]
 
 
 class ConflictBody(bodies.Body):
     """Whether to archive the second of two contradicting memories, or to keep both."""
 
-    action: Annotated[ConflictAction, Field(strict=False)]
+    action: Annotated[conflicts.ConflictAction, Field(strict=False)]
 
 
 class AdmissionsQuery(bodies.ViewerQuery):
@@ -45,37 +41,29 @@ class AdmissionsQuery(bodies.ViewerQuery):
     outcome: Outcome | None = None
 
 
-class PairAnswer(Answer, of=DuplicatePair):
+class PairAnswer(Answer, of=review.DuplicatePair):
     """Two possible duplicates, the older memory first, and why they were not merged automatically."""
-
-    older: MemoryAnswer
-    newer: MemoryAnswer
 
 
 class PairsAnswer(PageAnswer[PairAnswer]):
     """A page of pairs."""
 
 
-class ConflictSideAnswer(Answer):
+class ConflictSideAnswer(Answer, of=conflicts.ConflictSide):
     """A memory of a conflict, the tool or source that it is from, and its standing in the order of precedence."""
 
-    memory: MemoryAnswer
     origin: str
-    standing: Standing
 
 
-class ConflictAnswer(Answer, of=MemoryConflict, without=("denying_id",)):
+class ConflictAnswer(Answer, of=conflicts.MemoryConflict, without=("denying_id",)):
     """Two memories that contradict each other; the leading one comes first in the order of precedence."""
-
-    leading: ConflictSideAnswer
-    other: ConflictSideAnswer
 
 
 class ConflictsAnswer(PageAnswer[ConflictAnswer]):
     """A page of conflicts."""
 
 
-class SettlementAnswer(Answer, of=Settlement, without=("denial_by", "reverse_by")):
+class SettlementAnswer(Answer, of=conflicts.Settlement, without=("denial_by", "reverse_by")):
     """The archived memory, if any, and the entry of the audit trail that undoes it."""
 
 
@@ -92,7 +80,7 @@ class AdmissionPage(PageAnswer[AdmissionAnswer]):
 
 
 @api.route(Endpoint("GET", "/v1/duplicates", answer=PairsAnswer, problems=(404,)))
-def list_pairs(call: Call, query: bodies.ViewerQuery) -> Page[DuplicatePair]:
+def list_pairs(call: Call, query: bodies.ViewerQuery) -> Page[review.DuplicatePair]:
     """List the possible duplicates that wait for a decision, newest first."""
     return review.list_pairs(call.workspace, query.viewer(call.caller), query.limit, query.before)
 
@@ -104,7 +92,7 @@ def settle_pair(call: Call, body: PairBody, pair_id: str) -> Memory:
 
 
 @api.route(Endpoint("GET", "/v1/conflicts", answer=ConflictsAnswer, problems=(404,), needs=Role.OWNER))
-def list_conflicts(call: Call, query: bodies.PageQuery) -> Page[MemoryConflict]:
+def list_conflicts(call: Call, query: bodies.PageQuery) -> Page[conflicts.MemoryConflict]:
     """List memories that contradict each other, each with its origin and its precedence, latest first."""
     return conflicts.list_conflicts(call.workspace, query.limit, query.before)
 
@@ -118,7 +106,7 @@ def list_conflicts(call: Call, query: bodies.PageQuery) -> Page[MemoryConflict]:
         needs=Role.OWNER,
     )
 )
-def settle_conflict(call: Call, body: ConflictBody, kept_id: str, other_id: str) -> Settlement:
+def settle_conflict(call: Call, body: ConflictBody, kept_id: str, other_id: str) -> conflicts.Settlement:
     """Keep the first of two contradicting memories and archive the second, or keep both."""
     return conflicts.settle_conflict(call.workspace, kept_id, other_id, body.action)
 
@@ -149,15 +137,11 @@ def undo_act(call: Call, entry_id: str) -> Memory:
     return review.undo_act(call.workspace, entry_id)
 
 
-class RefusedAnswer(Answer):
+class RefusedAnswer(Answer, of=review.RefusedOffer, flat="refusal", without=("mark", "memory_id")):
     """A memory that was offered again although a person refused it; a purged one has no memory here."""
 
     id: str = Field(validation_alias=AliasPath("refusal", "memory_id"))
-    how: RefusedBy = Field(validation_alias=AliasPath("refusal", "how"))
-    at: str = Field(validation_alias=AliasPath("refusal", "at"))
-    offers: int = Field(validation_alias=AliasPath("refusal", "offers"))
     offered_at: str = Field(validation_alias=AliasPath("refusal", "offered_at"))
-    memory: MemoryAnswer | None
 
 
 class RefusedAnswers(Answer):
@@ -201,10 +185,8 @@ def list_admissions(call: Call, query: AdmissionsQuery) -> Page[Decision]:
     return review.list_admissions(call.workspace, query.viewer(call.caller), query.outcome, query.limit, query.before)
 
 
-class UnsavedStatementAnswer(Answer, of=UnsavedStatement):
+class UnsavedStatementAnswer(Answer, of=turns.UnsavedStatement):
     """A sentence of a prompt that capture considered and did not store: its class, its probability and the reason."""
-
-    session_id: Name
 
 
 class UnsavedStatementsAnswer(Answer):

@@ -9,27 +9,17 @@ from pipeline.records import Page, Receipt, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.people import Role, qualified_name
 from pipeline.services import agent_history, distill, incognito, session_search
-from pipeline.services.agent_history import SessionRecord
+from pipeline.services.history import StarterQuestion, find_questions
 from pipeline.services.import_progress import read_imported_sessions
-from pipeline.services.starter_questions import StarterQuestion, find_questions
 from pipeline.services.turns import obey
-from pipeline.store.agent_sessions import Action, ActionType, IncognitoSession, JournalRow, SessionSummary
-from pipeline.store.conclusions import ConclusionKind
+from pipeline.store.agent_sessions import Action, IncognitoSession, JournalRow, SessionSummary
+from pipeline.store.conclusions import NewConclusion
 from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.times import utc_now
 from pipeline.write.fields import Moment
 from web.access import Access
 from web.api import bodies
-from web.api.answers import (
-    Answer,
-    Cursor,
-    FoundSessionAnswer,
-    MemoryAnswer,
-    Name,
-    PageAnswer,
-    ReceiptAnswer,
-    is_missing,
-)
+from web.api.answers import Answer, Cursor, FoundSessionAnswer, Name, PageAnswer, ReceiptAnswer
 from web.api.caller_scope import session_of, viewer_of
 from web.api.hook_runs import RunAnswer
 from web.call import Call, workspace_of_folder
@@ -68,17 +58,6 @@ class NameBody(bodies.Body):
     name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS, strip_whitespace=True)]
 
 
-class TurnsQuery(bodies.QueryString):
-    """A page of a session's messages."""
-
-    cursor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")] | None = None
-
-    @property
-    def before(self) -> int | None:
-        """Return the row number before which the page starts."""
-        return None if self.cursor is None else int(self.cursor)
-
-
 class SearchQuery(bodies.QueryString):
     """The words to search for, and the maximum number of sessions."""
 
@@ -93,18 +72,10 @@ class QueuedAnswer(Answer):
     done: list[str]
 
 
-class SessionAnswer(Answer):
+class SessionAnswer(Answer, of=SessionSummary):
     """A session: its name, agent and branch, its start, its last activity, and its numbers of records."""
 
     id: Name
-    name: str | None
-    agent: str | None
-    branch: str | None
-    first_at: str
-    last_at: str
-    turns: int
-    actions: int
-    memories: int
 
 
 class SessionPage(PageAnswer[SessionAnswer]):
@@ -121,34 +92,28 @@ class TurnAnswer(Answer, of=Message, without=("session_id",)):
     """One message of a conversation."""
 
 
-class DeedAnswer(Answer, of=Action, without=("session_id", "agent_id", "error_signature", "replaced_hash")):
+class DeedAnswer(
+    Answer,
+    of=Action,
+    without=("session_id", "agent_id", "error_signature", "replaced_hash"),
+    optional=("exit_code", "error"),
+):
     """One action of an agent, on a file or by a command, and whether it succeeded; of a failure, what was printed."""
 
-    exit_code: int | None = Field(default=None, exclude_if=is_missing)
-    error: str | None = Field(default=None, exclude_if=is_missing)
 
-
-class ConclusionAnswer(Answer):
+class ConclusionAnswer(Answer, of=NewConclusion, without=("session_id", "turn_seq", "topic")):
     """What a session concluded, and whether a later session replaced it."""
 
-    kind: ConclusionKind
-    content: str
-    at: str
     is_current: bool
 
 
-class SessionRecordAnswer(Answer):
+class SessionRecordAnswer(Answer, of=agent_history.SessionRecord):
     """A session with its latest messages, injected memories, actions and new memories, each newest first.
 
     `concluded` lists its decisions, rules, rejected alternatives and open ends, the most important first.
     """
 
-    session: SessionAnswer
-    said: list[TurnAnswer]
     told: list[RunAnswer]
-    did: list[DeedAnswer]
-    learnt: list[MemoryAnswer]
-    concluded: list[ConclusionAnswer]
     next_cursor: Cursor
 
 
@@ -203,7 +168,7 @@ def search_sessions(call: Call, query: SearchQuery) -> FoundSessions:
 
 
 @api.route(Endpoint("GET", "/v1/sessions/{session_id}", answer=SessionRecordAnswer, problems=(404,)))
-def read_session(call: Call, query: TurnsQuery, session_id: str) -> SessionRecord:
+def read_session(call: Call, query: bodies.CursorQuery, session_id: str) -> agent_history.SessionRecord:
     """Read the messages, injected memories, actions, conclusions and new memories of a session."""
     return agent_history.read_session(call.workspace, call.container.agents.hook_runs, session_id, SHOWN, query.before)
 
@@ -230,17 +195,10 @@ class JournalQuery(bodies.PageQuery):
     session_id: bodies.SessionId | None = None
 
 
-class ActionAnswer(Answer):
+class ActionAnswer(Answer, of=JournalRow, without=("seq", "exit_code", "error", "error_signature", "replaced_hash")):
     """One action of an agent, on a file or by a command, and whether it succeeded."""
 
     id: int = Field(validation_alias="seq")
-    at: str
-    session_id: Name
-    agent_id: Name | None
-    tool: str
-    type: ActionType
-    target: str
-    ok: bool
 
 
 class JournalPage(PageAnswer[ActionAnswer]):
@@ -265,11 +223,8 @@ class IncognitoBody(bodies.Body):
     on: bool = True
 
 
-class IncognitoAnswer(Answer):
+class IncognitoAnswer(Answer, of=IncognitoSession):
     """A session and the time since which it is incognito; null if it is not."""
-
-    session_id: Name
-    since: str | None
 
 
 class IncognitoPage(PageAnswer[IncognitoAnswer]):

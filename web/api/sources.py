@@ -13,14 +13,9 @@ from pipeline.records import MAX_BATCH, Page, Source
 from pipeline.records.people import Caller
 from pipeline.services import sources
 from pipeline.services.ingestion import has_secret
-from pipeline.services.sources import (
-    ForgottenItems,
-    ItemOutcome,
-    SourceUpdate,
-)
 from pipeline.store.ingested import KnownItem, SourceSummary
 from web.api import bodies
-from web.api.answers import Answer, PageAnswer, ReceiptAnswer
+from web.api.answers import Answer, PageAnswer
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -83,11 +78,9 @@ class SourcesAnswer(PageAnswer[SourceAnswer]):
     """A page of sources."""
 
 
-class KnownItemAnswer(Answer):
+class KnownItemAnswer(Answer, of=KnownItem, without=("seq", "texts")):
     """An item with the digest at its last import, and its number of memories."""
 
-    key: str
-    digest: str
     memories: int = Field(validation_alias="texts")
 
 
@@ -95,15 +88,11 @@ class KnownItemsAnswer(PageAnswer[KnownItemAnswer]):
     """A page of the items of a source."""
 
 
-class TakenItemAnswer(Answer):
+class TakenItemAnswer(Answer, of=sources.TakenItem):
     """The result for an item, and for each of its memories in order; an unchanged item has none.
 
     A memory that stays unchanged has the outcome `merged`.
     """
-
-    key: str
-    outcome: ItemOutcome
-    receipts: list[ReceiptAnswer]
 
 
 class TakenAnswer(Answer):
@@ -135,13 +124,13 @@ def list_items(call: Call, query: ItemsQuery, source: str) -> Page[KnownItem]:
 
 
 @api.route(Endpoint("PUT", "/v1/sources/{source}/items", answer=TakenAnswer, problems=(422,)))
-def take_items(call: Call, body: ItemsBody, source: str) -> SourceUpdate:
+def take_items(call: Call, body: ItemsBody, source: str) -> sources.SourceUpdate:
     """Sync the memories of a source with up to 200 of its items, in one transaction: all or none."""
     return sources.take_items(call.workspace, _source(source), _read_offered(body, call.caller))
 
 
 @api.route(Endpoint("POST", "/v1/sources/{source}/forget", answer=ForgottenItemsAnswer, problems=(404, 422)))
-def forget_items(call: Call, body: KeysBody, source: str) -> ForgottenItems:
+def forget_items(call: Call, body: KeysBody, source: str) -> sources.ForgottenItems:
     """Forget items that a source no longer has, and archive the memories that only they contributed."""
     return sources.forget_items(call.workspace, _source(source), body.keys, body.created)
 

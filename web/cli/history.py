@@ -60,13 +60,13 @@ def how(state: State, task: str, limit: int) -> None:
 @pass_state
 def blame(state: State, path: str, limit: int) -> None:
     """Show the sessions and decisions behind the file PATH, or behind one LINE of it."""
-    from pipeline.services.file_lines import find_line_commit, locate_file
+    from pipeline.services.file_lines import locate_line
 
     match = None if Path(path).exists() else _LINE.fullmatch(path)
-    file, name = locate_file(Path.cwd(), path if match is None else match[1])
+    named, line = (path, None) if match is None else (match[1], int(match[2]))
+    name, changed = locate_line(Path.cwd(), named, line)
     commit: dict[str, str] = {}
     if match is not None:
-        changed = find_line_commit(file, int(match[2]))
         if changed is None:
             click.echo("This line is not committed; this is the history of the file.", err=True)
         else:

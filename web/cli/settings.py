@@ -290,7 +290,7 @@ def compile_now(state: State, *, shared: bool) -> None:
 @pass_state
 def embed_now(state: State) -> int:
     """Embed pending memories now, in all workspaces or with --workspace in one."""
-    from pipeline.services.bulk_embedding import embed_pending
+    from pipeline.services.maintenance import embed_pending
     from pipeline.services.workspace_listing import list_workspaces
     from web.cli.jobs import open_worker
 

@@ -16,7 +16,7 @@ from pipeline.errors import InvalidField, LimitReached, NotFound, ReverieError
 from pipeline.http.problems import STATUS_OF_ERROR
 from pipeline.records.people import Role
 from web.access import may_enter
-from web.dashboard.filters import FILTERS
+from web.dashboard.filters import FILTERS, zone_name
 from web.dashboard.pages import (
     administration,
     agents,
@@ -30,12 +30,10 @@ from web.dashboard.pages import (
     recall,
     settings,
     timeline,
-    workers,
 )
 from web.dashboard.provider_sign_in import begin_provider_sign_in, end_provider_sign_in
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
 from web.dashboard.view import Section, error_page, undos
-from web.dashboard.zone import zone_name
 from web.endpoint import container
 
 log = logging.getLogger(__name__)
@@ -52,7 +50,7 @@ SECTIONS: tuple[Section, ...] = (
     goals.section,
     lessons.section,
     inbox.section,
-    workers.section,
+    administration.workers_section,
     settings.section,
     administration.claims_section,
     agents.sessions_section,
@@ -193,7 +191,7 @@ def _layout_values() -> dict[str, Any]:
         "csrf_token": csrf_token,
         "asset": _asset,
         "here": _here,
-        "undo_fields": undos().fields,
+        "undo_fields": undos().peek,
         "zone_name": zone_name,
     }
 

@@ -8,7 +8,7 @@ e-mail address must be verified. A subject is compared with subjects of the same
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client import OAuthError
@@ -79,8 +79,7 @@ class Provider:
             del session[known]
         with self._typed_errors():
             self._discover()
-            redirected: AnyResponse = self._client.authorize_redirect(callback)
-            return redirected
+            return cast(AnyResponse, self._client.authorize_redirect(callback))
 
     def finish(self) -> ProviderUser:
         """Return the signed-in user; raise SignInFailed."""

@@ -1,7 +1,7 @@
 """Routes of the sign-in with OpenID Connect: redirect to the provider, and return from it."""
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
@@ -65,5 +65,4 @@ def _find_provider() -> "Provider":
         from web.dashboard.oidc import Provider
 
         current_app.extensions[EXTENSION] = Provider(current_app, settings)
-    provider: Provider = current_app.extensions[EXTENSION]
-    return provider
+    return cast("Provider", current_app.extensions[EXTENSION])

@@ -15,6 +15,7 @@ from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from typing import cast
 from urllib.parse import urljoin, urlsplit
 
 from flask import (
@@ -335,8 +336,7 @@ def sign_out() -> AnyResponse:
 
 
 def _sessions() -> Sessions | SharedSessions:
-    sessions: Sessions | SharedSessions = current_app.extensions[SESSIONS]
-    return sessions
+    return cast(Sessions | SharedSessions, current_app.extensions[SESSIONS])
 
 
 def _end_session() -> None:
@@ -357,8 +357,7 @@ def refusal(reason: str, status: int = 401, *, advice: str = "") -> Response:
 
 def csrf_token() -> str:
     """Return the CSRF token that all forms of this browser must send."""
-    token: str = session.get("csrf", "")
-    return token
+    return cast(str, session.get("csrf", ""))
 
 
 def is_forged(submitted: str) -> bool:

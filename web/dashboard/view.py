@@ -1,15 +1,12 @@
 """Declaration of pages and actions: path, query or form, and access."""
 
 import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from http import HTTPStatus
-from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, current_app, flash, g, redirect, render_template, request, session, url_for
@@ -21,6 +18,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from config.paths import is_workspace_id
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.lru import LruCache
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.records.people import Role, qualified_name
 from pipeline.services.import_progress import read_imported_sessions
@@ -213,7 +211,9 @@ def back(
     """
     flashed: dict[str, Any] = {"text": message, "undo": None}
     if undo is not None:
-        flashed["undo"] = {"path": undo[0], "key": undos().keep(undo[1])}
+        key = secrets.token_urlsafe(16)
+        undos().put(key, dict(undo[1]))
+        flashed["undo"] = {"path": undo[0], "key": key}
     # Flask accepts all serializable values, but its type annotation allows only text.
     flash(flashed)  # type: ignore[arg-type]
     return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace_id), 303)
@@ -265,30 +265,6 @@ def _came_from() -> str | None:
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
-class Undos:
-    """Store the fields of undo actions; drop the oldest above a limit."""
-
-    def __init__(self, most: int = MOST_UNDOS) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Mapping[str, str]] = OrderedDict()
-
-    def keep(self, fields: Mapping[str, str]) -> str:
-        """Store the fields of an action and return their key."""
-        key = secrets.token_urlsafe(16)
-        with self._lock:
-            self._kept[key] = MappingProxyType(dict(fields))
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return key
-
-    def fields(self, key: str) -> Mapping[str, str] | None:
-        """Return the fields of an action, None if they were dropped."""
-        with self._lock:
-            return self._kept.get(key)
-
-
-def undos() -> Undos:
-    """Return the undo fields of the running app."""
-    stored: Undos = current_app.extensions.setdefault(UNDOS, Undos())
-    return stored
+def undos() -> LruCache[str, Mapping[str, str]]:
+    """Return the fields of the undo actions of the running app by their keys."""
+    return cast(LruCache[str, Mapping[str, str]], current_app.extensions.setdefault(UNDOS, LruCache(MOST_UNDOS)))

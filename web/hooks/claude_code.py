@@ -12,9 +12,9 @@ from flask import Response, request
 from pipeline.errors import StoreUnavailable
 from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.records.people import personal_scope
+from pipeline.services.agent_history import FAILED, describe_run
 from pipeline.services.agent_sessions import identify_session
 from pipeline.services.hook_deliveries import BEFORE_TOOL
-from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.session_intake import SessionSource
 from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
 from pipeline.services.turns import describe_lost_orders

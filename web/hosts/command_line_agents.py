@@ -1,24 +1,27 @@
 """Agents at the command line: their files and the entries that setup writes into them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from web.hosts.claude_code import claude_folder, describe_for_claude
 from web.hosts.editors import INSTRUCTIONS, INSTRUCTIONS_HEAD
-from web.hosts.entries import HostEntry, JsonMember
-from web.hosts.environment import MAIN, HostEnvironment, Installation
-from web.hosts.hook_entries import CLINE, COPILOT, GEMINI, OPENCODE, PI, QWEN_CODE, list_hooks
+from web.hosts.entries import CannotEdit, HostEntry, JsonMember, TomlKey, TomlTable
+from web.hosts.environment import CODEX_NOTIFY_CLIENT, MAIN, HostEnvironment, Installation
+from web.hosts.hook_entries import CLAUDE_CODE, CLINE, CODEX, COPILOT, GEMINI, OPENCODE, PI, QWEN_CODE, list_hooks
 from web.hosts.host import (
     NAME,
     TOKEN_VARIABLE,
     Host,
     Target,
+    describe_for_codex,
     describe_with_headers,
     find_existing,
     is_our_server,
+    is_program,
+    is_remote,
     list_agents_rules,
     mcp_target,
     project_server,
@@ -27,7 +30,123 @@ from web.hosts.host import (
     server_of_project,
     stdio_server,
 )
+from web.hosts.installed_files import read
 from web.hosts.plugin_file import plugin_target
+
+CODEX_TRUST_REMARK = (
+    "Codex runs hooks only once you trust them: at its next start it says “Hooks need review”; choose “Trust all and"
+    " continue”, or look at each with /hooks. It asks again whenever their command changes"
+)
+# Codex reads the first of them in a folder.
+CODEX_RULES = ("AGENTS.override.md", "AGENTS.md")
+
+
+def _find_codex_folder(host_env: HostEnvironment) -> Path:
+    """Return the folder of its settings."""
+    return host_env.folder("CODEX_HOME", host_env.home / ".codex")
+
+
+def list_codex_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    """Return its files with the entries."""
+    path, team = ("mcp_servers", NAME), project_server(host_env, reverie)
+    server = TomlTable(path, stdio_server(host_env, reverie), is_our_server)
+    other = TomlTable(path, {}, is_remote)
+    if team is not None:
+        server, other = TomlTable(path, describe_for_codex(team), is_remote), TomlTable(path, {}, is_our_server)
+    root = _find_codex_folder(host_env) if host_env.project is None else host_env.project / ".codex"
+    folder = root if host_env.project is None else host_env.project
+    rules, remarks = list_agents_rules(host_env, reverie, folder, CODEX_RULES)
+    hooks = Target(
+        root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_TRUST_REMARK, *remarks)
+    )
+    # Codex appends its notification to these words.
+    program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
+    notify = TomlKey("notify", program, is_our_notify)
+    # Codex reads no notify program from a project.
+    entries: tuple[HostEntry, ...] = (server,) if host_env.project is not None else (notify, server)
+    return [hooks, Target(root / "config.toml", "toml", entries, obsolete=(other,)), *rules]
+
+
+def is_our_notify(value: Any) -> bool:
+    """Return whether Codex's notify program is Reverie's."""
+    return isinstance(value, list) and bool(value) and is_program(value[0], CODEX_NOTIFY_CLIENT)
+
+
+CODEX_HOST = Host("codex", "Codex", ("codex",), _find_codex_folder, list_codex_targets, package="@openai/codex")
+
+
+# Claude Code ignores a settings file completely if it contains an unknown event.
+EVENTS_SINCE = (2, 1, 63)
+
+
+def claude_folder(host_env: HostEnvironment) -> Path:
+    """Return the folder of its settings."""
+    return host_env.folder("CLAUDE_CONFIG_DIR", host_env.home / ".claude")
+
+
+def list_claude_code_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    """Return its files with the entries."""
+    folder = claude_folder(host_env)
+    if host_env.project is not None:
+        settings, server = host_env.project / ".claude" / "settings.json", host_env.project / ".mcp.json"
+        # A new CLAUDE.md would hide the project's AGENTS.md.
+        rules = host_env.project / ".claude" / "rules" / "reverie.md"
+    else:
+        # The file is next to the default folder, but inside a folder that the variable names.
+        server = host_env.folder("CLAUDE_CONFIG_DIR", host_env.home) / ".claude.json"
+        settings, rules = folder / "settings.json", folder / "CLAUDE.md"
+    hooks = _claude_hooks(host_env, reverie, settings)
+    return [
+        hooks,
+        _claude_server(host_env, reverie, server, (settings, folder / "settings.json")),
+        rules_target(reverie, rules),
+    ]
+
+
+def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path, settings: Sequence[Path]) -> Target:
+    target = mcp_target(path, "mcpServers", describe_for_claude(host_env, reverie))
+    if not any(has_plugin(file) for file in settings):
+        return target
+    # Claude Code recognizes two servers as the same only by an equal command; otherwise it lists every tool twice.
+    remark = "Reverie's plugin brings the MCP server"
+    return replace(target, entries=(), obsolete=target.all_entries, remarks=(remark,))
+
+
+def describe_for_claude(host_env: HostEnvironment, reverie: Installation) -> dict[str, Any]:
+    """Return the MCP entry for Claude Code."""
+    team, local = {"type": "http"}, {"type": "stdio"}
+    server = server_of_project(host_env, reverie, f"${{{TOKEN_VARIABLE}}}", team=team, local=local)
+    # Otherwise the model has to search for the tools.
+    return server | {"alwaysLoad": True}
+
+
+def has_plugin(settings: Path) -> bool:
+    """Return whether Claude Code's settings enable the plugin; unreadable settings are reported later."""
+    try:
+        enabled = json.loads(read(settings) or b"{}").get("enabledPlugins", {})
+        return any(value is True and name.partition("@")[0] == NAME for name, value in enabled.items())
+    except (CannotEdit, ValueError, RecursionError, AttributeError):
+        return False
+
+
+def _claude_hooks(host_env: HostEnvironment, reverie: Installation, settings: Path) -> Target:
+    version = host_env.version("claude")
+    if version is None or version >= EVENTS_SINCE:
+        return Target(settings, "json", list_hooks(CLAUDE_CODE, host_env, reverie))
+    installed, needed = (".".join(map(str, numbers)) for numbers in (version, EVENTS_SINCE))
+    remark = f"Claude Code {installed} does not know every event; after an update to {needed} run the setup again"
+    return Target(settings, "json", (), remarks=(remark,), obsolete=list_hooks(CLAUDE_CODE, host_env, reverie))
+
+
+CLAUDE_CODE_HOST = Host(
+    "claude-code",
+    "Claude Code",
+    ("claude",),
+    claude_folder,
+    list_claude_code_targets,
+    package="@anthropic-ai/claude-code",
+)
+
 
 AMP_APPROVAL = "Amp starts the server of a project only after `amp mcp approve reverie`"
 # Amp, opencode and pi read only the first of these files.

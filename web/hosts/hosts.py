@@ -2,11 +2,18 @@
 
 from collections.abc import Mapping
 
-from web.hosts import claude_code, codex, command_line_agents as agents, editors
+from web.hosts import command_line_agents as agents, editors
 from web.hosts.host import Host
 
 HOSTS: tuple[Host, ...] = (
-    *(claude_code.HOST, codex.HOST, editors.CURSOR_HOST, editors.VSCODE, editors.WINDSURF, agents.GEMINI_HOST),
+    *(
+        agents.CLAUDE_CODE_HOST,
+        agents.CODEX_HOST,
+        editors.CURSOR_HOST,
+        editors.VSCODE,
+        editors.WINDSURF,
+        agents.GEMINI_HOST,
+    ),
     *(editors.ZED, agents.OPENCODE_HOST, agents.QWEN_CODE_HOST, agents.COPILOT_HOST, agents.PI_HOST),
     *(agents.CLINE_HOST, editors.ANTIGRAVITY_HOST, agents.GOOSE, agents.AMP, editors.ROO_CODE, editors.KIRO),
 )

@@ -71,8 +71,11 @@ def _add_entry(
     document, undo = _add_containers(document, entry, undo)
     container = document.find(entry.place)
     assert container is not None
-    current = container.member(entry.key) if isinstance(entry, JsonMember) else _first_handler(container, entry)
-    value = entry.value if isinstance(entry, JsonMember) else entry.handler
+    if isinstance(entry, JsonMember):
+        current, value = container.member(entry.key), entry.value
+    else:
+        value, own = entry.handler, _own_handlers(container, entry)
+        current = next((handlers.children[index].node for _, handlers, index in own), None)
     if current is not None:
         # Keep the user's additions, such as a switch that turns the entry off.
         merged = {**current.value, **value}
@@ -114,10 +117,6 @@ def _own_handlers(groups: JsoncNode, entry: HookEntry) -> Iterator[tuple[int, Js
             for index, handler in enumerate(handlers.children):
                 if isinstance(handler.node.value, dict) and entry.is_ours(handler.node.value):
                     yield number, handlers, index
-
-
-def _first_handler(groups: JsoncNode, entry: HookEntry) -> JsoncNode | None:
-    return next((handlers.children[index].node for _, handlers, index in _own_handlers(groups, entry)), None)
 
 
 def _remove_entry(document: JsoncDocument, entry: JsonMember | HookEntry, undo: EntryUndo | None) -> JsoncDocument:

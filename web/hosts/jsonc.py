@@ -97,7 +97,10 @@ class JsoncDocument:
     def read(text: str) -> "JsoncDocument":
         """Parse a text; raise CannotEdit if it is not JSON, apart from comments and trailing commas."""
         plain = " " + text[1:] if text.startswith("\ufeff") else text
-        plain = _TEXT_OR_COMMENT.sub(_blank_comment, plain)
+        # Line breaks stay, so that line numbers stay the same.
+        plain = _TEXT_OR_COMMENT.sub(
+            lambda match: match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0]), plain
+        )
         plain = _TEXT_OR_TRAILING_COMMA.sub(lambda match: " " if match[0] == "," else match[0], plain)
         brackets = re.findall(r"[\[\]{}]", re.sub(_STRING, "", plain, flags=re.DOTALL))
         if max(accumulate(1 if sign in "[{" else -1 for sign in brackets), default=0) > _DEEPEST:
@@ -184,11 +187,6 @@ class JsoncDocument:
         base = _indentation(self.text, parent.start)
         lead = base + layout.unit
         return before + layout.newline + lead + layout.render(key, value, lead) + layout.newline + base
-
-
-def _blank_comment(match: re.Match[str]) -> str:
-    # Line breaks stay, so that line numbers stay the same.
-    return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
 
 
 def _skip_blank(plain: str, position: int) -> int:

@@ -201,7 +201,11 @@ def _plan_addition(
     before = installed_files.read(path)
     text = _decode(before)
     record = records.get(str(path))
-    if record is None or text is None or not _holds_entries(text, uses):
+    if (
+        record is None
+        or text is None
+        or all(REMOVE[target.format](text, target.all_entries, None).text == text for _, target in uses)
+    ):
         # The recorded file no longer exists.
         folders = _folders_of(path, records)
         record = InstalledFile(frozenset(), created=before is None, folders=folders, project=_project_name(host_env))
@@ -252,19 +256,15 @@ def _plan_removal(
         removed = REMOVE[target.format](text, target.all_entries, undo)
         text, bare = removed.text, bare or removed.bare
     made = record is not None and record.created
-    is_whole = any(_is_whole_file(entry) for _, target in uses for entry in target.entries)
+    is_whole = any(
+        isinstance(entry, PluginFile) or (isinstance(entry, RulesBlock | HookEntry) and entry.head)
+        for _, target in uses
+        for entry in target.entries
+    )
     if bare and (made or is_whole):
         folders = () if record is None else record.folders
         return FileChange(path, names, before, None, folders=folders)
     return FileChange(path, names, before, text.encode())
-
-
-def _is_whole_file(entry: HostEntry) -> bool:
-    return isinstance(entry, PluginFile) or (isinstance(entry, RulesBlock | HookEntry) and bool(entry.head))
-
-
-def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:
-    return any(REMOVE[target.format](text, target.all_entries, None).text != text for _, target in uses)
 
 
 def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:

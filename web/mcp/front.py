@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import unquote
 
 import anyio.to_thread
@@ -48,13 +48,11 @@ from web.mcp.catalog import PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import PROFILES, REVEALED, candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
-from web.mcp.http_sessions import Subscriber
+from web.mcp.http_sessions import Subscriber, find_memory_id
 from web.mcp.in_process import InProcessServer, Sender
 from web.mcp.offered_tools import IS_OFF, FindSwitches, ProfileTools, Switches, all_on
 from web.mcp.rendering import ShownIds
-from web.mcp.subscriptions import find_memory_id
-from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, find_thread
-from web.mcp.tool_runs import call_recorded
+from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, call_recorded, find_thread
 from web.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -74,16 +72,6 @@ class ToolCaller:
 FindCaller = Callable[[Any], ToolCaller]
 
 
-class Subscriptions(Protocol):
-    """Records what the sessions of requests subscribe to."""
-
-    async def subscribe(self, context: Any, uri: str) -> None:
-        """Notify a session of changes of a resource."""
-
-    async def unsubscribe(self, context: Any, uri: str) -> None:
-        """Stop notifying a session of changes of a resource."""
-
-
 class NotifyingServer(Server[Any]):
     """A server whose sessions are notified when its lists change."""
 
@@ -99,12 +87,11 @@ class NotifyingServer(Server[Any]):
 def build_server(
     find_caller: FindCaller,
     tools: tuple[Tool, ...],
-    subscriptions: Subscriptions,
     find_switches: FindSwitches = all_on,
     more: tuple[Tool, ...] = (),
 ) -> Server[Any]:
     """Return an MCP server with these tools; `more` are tools that can be called too, and that are not listed."""
-    handlers = Handlers(find_caller, ProfileTools(tools, more, find_switches), subscriptions)
+    handlers = Handlers(find_caller, ProfileTools(tools, more, find_switches))
     return NotifyingServer(
         NAME,
         version=VERSION,
@@ -124,10 +111,9 @@ def build_server(
 class Handlers:
     """The handlers of the MCP server. Tools run in threads."""
 
-    def __init__(self, find_caller: FindCaller, tools: ProfileTools, subscriptions: Subscriptions) -> None:
+    def __init__(self, find_caller: FindCaller, tools: ProfileTools) -> None:
         self._find_caller = find_caller
         self._tools = tools
-        self._subscriptions = subscriptions
         self._catalog = build_catalog(())
 
     async def list_tools(self, context: Any, _params: Any) -> ListToolsResult:
@@ -154,14 +140,15 @@ class Handlers:
 
     async def list_resources(self, context: Any, _params: Any) -> ListResourcesResult:
         """List the resources."""
-        is_enabled = await _in_thread(lambda: self._tools.is_enabled(context.request))
-        return ListResourcesResult.model_validate(build_catalog((), is_enabled=is_enabled)["resources/list"])
+        return ListResourcesResult.model_validate(await self._list(context, "resources/list"))
 
     async def list_templates(self, context: Any, _params: Any) -> ListResourceTemplatesResult:
         """List the kinds of resources."""
+        return ListResourceTemplatesResult.model_validate(await self._list(context, "resources/templates/list"))
+
+    async def _list(self, context: Any, method: str) -> dict[str, Any]:
         is_enabled = await _in_thread(lambda: self._tools.is_enabled(context.request))
-        catalog = build_catalog((), is_enabled=is_enabled)
-        return ListResourceTemplatesResult.model_validate(catalog["resources/templates/list"])
+        return build_catalog((), is_enabled=is_enabled)[method]
 
     async def read_resource(self, context: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Read a resource."""
@@ -170,9 +157,11 @@ class Handlers:
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=PLAIN, text=text)])
 
     async def subscribe(self, context: Any, params: SubscribeRequestParams) -> EmptyResult:
-        """Subscribe to a resource."""
+        """Subscribe to a resource; the session of the request gets its notifications on a separate stream."""
+        subscriber = _find_subscriber(context)
         try:
-            await self._subscriptions.subscribe(context, str(params.uri))
+            session = subscriber.require_session()
+            await anyio.to_thread.run_sync(lambda: session.subscribe(str(params.uri), subscriber.find_end))
         except (NotFound, InvalidField) as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error), data={"uri": str(params.uri)}) from error
         return EmptyResult()
@@ -180,7 +169,7 @@ class Handlers:
     async def unsubscribe(self, context: Any, params: UnsubscribeRequestParams) -> EmptyResult:
         """Unsubscribe from a resource."""
         try:
-            await self._subscriptions.unsubscribe(context, str(params.uri))
+            _find_subscriber(context).require_session().unsubscribe(str(params.uri))
         except NotFound as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         return EmptyResult()
@@ -270,23 +259,8 @@ SUBSCRIBER = "reverie.subscriber"
 logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
-class SessionSubscriptions:
-    """Records what the sessions of requests subscribe to. They get their notifications on a separate stream."""
-
-    async def subscribe(self, context: Any, uri: str) -> None:
-        """Add a resource to the session of a request; raise NotFound without one."""
-        subscriber = _find_subscriber(context)
-        session = subscriber.require_session()
-        await anyio.to_thread.run_sync(lambda: session.subscribe(uri, subscriber.find_end))
-
-    async def unsubscribe(self, context: Any, uri: str) -> None:
-        """Remove a resource from the session of a request; raise NotFound without one."""
-        _find_subscriber(context).require_session().unsubscribe(uri)
-
-
 def _find_subscriber(context: Any) -> Subscriber:
-    subscriber: Subscriber = context.request.scope["wsgi_environ"][SUBSCRIBER]
-    return subscriber
+    return cast(Subscriber, context.request.scope["wsgi_environ"][SUBSCRIBER])
 
 
 class FrontServer:
@@ -299,7 +273,6 @@ class FrontServer:
             build_server(
                 self._find_caller,
                 PROFILES[profile],
-                SessionSubscriptions(),
                 self._find_switches,
                 REVEALED if profile == "core" else (),
             ),
@@ -317,8 +290,7 @@ class FrontServer:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer one request."""
-        answer: Iterable[bytes] = self._answer(cast(Any, environ), start_response)
-        return answer
+        return self._answer(cast(Any, environ), start_response)
 
     async def _run(self) -> None:
         async with self._manager.run():
@@ -345,5 +317,4 @@ class FrontServer:
 
 
 def _find_sender(request: Any) -> Sender:
-    sender: Sender = request.scope["wsgi_environ"][SENDER]
-    return sender
+    return cast(Sender, request.scope["wsgi_environ"][SENDER])

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from pipeline.errors import AnswerLost, InvalidField, ServerUnreachable
 from web.mcp.connection import Connection
-from web.mcp.tool import Effect, Tool, ToolCall, ToolResult, call_tool, validate_arguments
-from web.mcp.tool_runs import call_recorded
+from web.mcp.tool import Effect, Tool, ToolCall, ToolResult, call_recorded, call_tool, validate_arguments
 from web.spool.writes import BATCH, add_client_ids, has_client_ids
 
 # Tools that store memories of a project, so that its own workspace is created.
@@ -83,5 +82,4 @@ def _identify_items(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, An
         return arguments
     if not all(isinstance(item, dict) for item in valid["items"]):
         return arguments
-    identified: Mapping[str, Any] = add_client_ids("POST", BATCH, valid)
-    return identified
+    return cast(Mapping[str, Any], add_client_ids("POST", BATCH, valid))

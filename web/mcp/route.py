@@ -179,7 +179,8 @@ def speak(call: Call, query: ProfileQuery) -> Response:
         SUBSCRIBER: Subscriber(_find_session(servers.sessions, call), lambda: find_end(call.workspace)),
     }
     response = cast(Response, Response.from_app(servers.get(query.profile), environ, buffered=True))
-    if response.status_code == HTTPStatus.OK and _is_handshake(message):
+    is_handshake = '"initialize"' in message and json.loads(message).get("method") == "initialize"
+    if response.status_code == HTTPStatus.OK and is_handshake:
         response.headers[HEADER] = servers.sessions.open(call.caller, call.workspace_id, _read_switches(call))
     return response
 
@@ -211,17 +212,12 @@ def _find_session(sessions: HttpSessions, call: Call) -> HttpSession | None:
 
 
 def _find_servers() -> FrontServers:
-    servers: FrontServers = current_app.extensions[EXTENSION]
-    return servers
+    return cast(FrontServers, current_app.extensions[EXTENSION])
 
 
 def _read_switches(call: Call) -> Switches:
     settings = call.workspace.settings
     return Switches(settings.enabled, may_write=settings.write_tools and not settings.read_only)
-
-
-def _is_handshake(message: str) -> bool:
-    return '"initialize"' in message and json.loads(message).get("method") == "initialize"
 
 
 def register_servers(app: Flask, apis: Sequence[Api]) -> None:

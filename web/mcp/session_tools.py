@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.context.quoting import ANYBODY, quote
 from pipeline.errors import FieldError, InvalidField
-from pipeline.services.file_lines import find_line_commit, locate_file
+from pipeline.services.file_lines import locate_line
 from pipeline.services.ingestion import open_reader, source_name
 from web.mcp.rendering import render_memory, render_session, shorten
 from web.mcp.tool import Effect, Server, Tool, ToolCall, ToolResult, limit, one_of, segment, text
@@ -116,8 +116,8 @@ def history(call: ToolCall) -> ToolResult:
 def _locate(folder: str, about: str) -> dict[str, str]:
     """Return a file's path in its checkout, and the commit of the line that `PATH:LINE` names."""
     match = _LINE.fullmatch(about)
-    file, path = locate_file(Path(folder), about if match is None else match[1])
-    commit = None if match is None else find_line_commit(file, int(match[2]))
+    named, line = (about, None) if match is None else (match[1], int(match[2]))
+    path, commit = locate_line(Path(folder), named, line)
     named = {"commit_at": commit.at, "commit_subject": commit.subject[:SUBJECT_CHARS]} if commit else {}
     return {"about": path} | named
 

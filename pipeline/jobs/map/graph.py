@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.jobs import communities
-from pipeline.jobs.communities import Network, move_nodes
 from pipeline.store.maps import NO_COMMUNITY
 
 Ids = NDArray[np.int64]
@@ -116,8 +115,7 @@ def _npmi(together: Ids, first: Ids, second: Ids, memories: int) -> Numbers:
     share = together / memories
     # A pair that occurs in every memory proves nothing.
     surprise = np.maximum(-np.log(share), 1e-9)
-    surplus: Numbers = np.log(share * memories / first * (memories / second)) / surprise
-    return surplus
+    return np.log(share * memories / first * (memories / second)) / surprise
 
 
 def _keep_strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Ids:
@@ -141,11 +139,11 @@ def find_communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | No
     `before` are the numbers of the last map, `NO_COMMUNITY` where there was none.
     """
     strength = graph.strength()
-    network = Network.build(strength, graph.low, graph.high, graph.weight)
+    network = communities.Network.build(strength, graph.low, graph.high, graph.weight)
     total = strength.sum() or 1.0
     # An entity without a community starts alone.
     start = np.where(before == NO_COMMUNITY, -2 - np.arange(graph.size), before)
-    continued = move_nodes(network, start, 1 / total, range(graph.size), pausing)
+    continued = communities.move_nodes(network, start, 1 / total, range(graph.size), pausing)
     fresh = None if continued is None else communities.find_communities(network, 1 / total, pausing)
     if continued is None or fresh is None:
         return None

@@ -15,7 +15,6 @@ from pipeline.jobs.map.placement import Before, entity_radii, place_entities
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind
 from pipeline.store import changes, maps
-from pipeline.store.maps import NO_COMMUNITY, MapPosition, MapTie
 
 MOST_ENTITIES = 5_000
 MOST_TIES = 50_000
@@ -32,7 +31,7 @@ UNMAPPED = (EntityKind.DATE,)
 class _Known:
     """The map that is shown."""
 
-    places: Sequence[MapPosition]
+    places: Sequence[maps.MapPosition]
     ties: Sequence[tuple[int, int]]
 
 
@@ -90,13 +89,13 @@ def _read_mentions(job: JobRun) -> tuple[Ids, Ids] | None:
     return whole[:, 0], whole[:, 1]
 
 
-def _draw(job: JobRun, graph: MapGraph, places: Sequence[MapPosition]) -> tuple[Ids, Numbers] | None:
+def _draw(job: JobRun, graph: MapGraph, places: Sequence[maps.MapPosition]) -> tuple[Ids, Numbers] | None:
     """Return the community and the position of every entity; None when asked to pause."""
     if not graph.size:
         return np.empty(0, np.int64), np.empty((0, 2))
     stood = {shown.entity_seq: shown for shown in places}
     spots = np.full((graph.size, 2), np.nan)
-    numbers = np.full(graph.size, NO_COMMUNITY, np.int64)
+    numbers = np.full(graph.size, maps.NO_COMMUNITY, np.int64)
     for at, seq in enumerate(graph.seqs.tolist()):
         if seq in stood:
             spots[at] = stood[seq].x, stood[seq].y
@@ -136,7 +135,7 @@ def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generat
     return True
 
 
-def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[MapPosition]:
+def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[maps.MapPosition]:
     """Return the rows. An entity is central if it is well known and most of its ties are within its community."""
     inside = np.where(community[graph.low] == community[graph.high], graph.weight, 0)
     ends = np.concatenate((graph.low, graph.high))
@@ -144,9 +143,9 @@ def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[MapPosition
     central = own**2 / np.maximum(graph.strength(), 1e-9) * np.log2(1 + graph.mentions)
     spot = np.round(np.column_stack((spots, entity_radii(graph.mentions))), 1)
     columns = (graph.seqs, *spot.T, community, np.round(central, 4), graph.mentions)
-    return [MapPosition(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return [maps.MapPosition(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _ties(graph: MapGraph) -> list[MapTie]:
+def _ties(graph: MapGraph) -> list[maps.MapTie]:
     columns = (np.arange(len(graph.low)), graph.seqs[graph.low], graph.seqs[graph.high], graph.memories)
-    return [MapTie(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return [maps.MapTie(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

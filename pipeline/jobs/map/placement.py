@@ -8,7 +8,7 @@ pixels of a map without zoom.
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,7 @@ class Ties:
 
     def totals(self) -> Numbers:
         """Return the weight of each point's ties; shape (size,)."""
-        totals: Numbers = np.bincount(self.first, self.weight, self.size).astype(np.float64)
-        return totals
+        return cast(Numbers, np.bincount(self.first, self.weight, self.size).astype(np.float64))
 
     def sum_over(self, spots: Numbers) -> Numbers:
         """Return the weighted sum of the coordinates of each point's neighbors; shape (size, 2)."""
@@ -146,8 +145,7 @@ def _sum_ties(graph: MapGraph, home: Ids, discs: Numbers) -> Numbers:
     np.add.at(ties, (home[graph.low], home[graph.high]), graph.weight)
     ties += ties.T
     np.fill_diagonal(ties, 0)
-    shared: Numbers = ties / np.sqrt(np.outer(discs, discs))
-    return shared
+    return ties / np.sqrt(np.outer(discs, discs))
 
 
 def _scatter(
@@ -167,8 +165,7 @@ def _scatter(
         [np.bincount(first, moved[second, axis], graph.size) / np.maximum(count, 1) for axis in (0, 1)]
     )
     anywhere = centre[home] + 0.8 * discs[home, None] * away
-    places: Numbers = np.where(count[:, None] > 0, guided + 2 * CELL * away, anywhere)
-    return places
+    return cast(Numbers, np.where(count[:, None] > 0, guided + 2 * CELL * away, anywhere))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +209,7 @@ class _Forces:
         beyond = np.maximum(0, 1 - edge / np.maximum(distance, 1e-6))
         hold = off * (GRAVITY * (0.5 + 0.5 * (distance / edge) ** 2) + WALL * beyond)[:, None]
         loyal = np.where(np.isnan(self.stood), 0, (self.stood - spots) * LOYALTY)
-        force: Numbers = push + pull - hold + self.lean + loyal
-        return force
+        return push + pull - hold + self.lean + loyal
 
 
 def _lean_outwards(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre: Numbers) -> Numbers:
@@ -223,8 +219,7 @@ def _lean_outwards(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre
     way *= (weight / np.maximum(np.hypot(way[:, 0], way[:, 1]), 1e-6))[:, None]
     ends = np.concatenate((low, high))
     both = np.concatenate((way, -way))
-    lean: Numbers = np.column_stack([np.bincount(ends, both[:, axis], graph.size) for axis in (0, 1)])
-    return lean
+    return cast(Numbers, np.column_stack([np.bincount(ends, both[:, axis], graph.size) for axis in (0, 1)]))
 
 
 def _run_rounds(forces: _Forces, spots: Numbers, radius: Numbers, rounds: int, pausing: Pausing) -> Numbers | None:
@@ -346,5 +341,4 @@ def _sunflower(count: int) -> Numbers:
     """Return points that fill a disc evenly, from the middle outwards."""
     number = np.arange(count)
     angle = number * GOLDEN_ANGLE
-    points: Numbers = np.sqrt(number + 0.5)[:, None] * np.column_stack((np.cos(angle), np.sin(angle)))
-    return points
+    return cast(Numbers, np.sqrt(number + 0.5)[:, None] * np.column_stack((np.cos(angle), np.sin(angle))))

@@ -8,6 +8,7 @@ memories always give the same graph.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,8 +268,7 @@ def measure_strengths(graph: Graph, clusters: Sequence[Sequence[int]]) -> list[f
         home[places] = number
     own = (home[graph.first] == home[graph.second]) & (home[graph.first] >= 0)
     ends = np.concatenate((graph.first[own], graph.second[own]))
-    strength: list[float] = np.bincount(ends, np.tile(graph.weight[own], 2), graph.size).tolist()
-    return strength
+    return cast(list[float], np.bincount(ends, np.tile(graph.weight[own], 2), graph.size).tolist())
 
 
 def drop_strays(clusters: Sequence[Sequence[int]], strength: Sequence[float]) -> list[list[int]]:

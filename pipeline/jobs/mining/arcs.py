@@ -24,7 +24,6 @@ from pipeline.jobs.mining.arc_graph import (
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Scope
 from pipeline.store import arcs as store, entities, meta
-from pipeline.store.arcs import CUT, TITLE_SEPARATOR, Arc, ArcStatus, StoredArc, Strand
 from pipeline.text.derived_tags import NAMED_KINDS, drop_derived_tags
 from pipeline.times import parse
 
@@ -46,7 +45,7 @@ class Change:
     """An arc to store in place of a row, to add (`row` None), or to delete (`arc` None)."""
 
     row: int | None
-    arc: Arc | None
+    arc: store.Arc | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,9 @@ class _View:
     Members below row number `since` are older than the examined memories.
     """
 
-    strands: Sequence[Strand]
+    strands: Sequence[store.Strand]
     mentions: Sequence[tuple[int, int]]
-    stored: Sequence[StoredArc]
+    stored: Sequence[store.StoredArc]
     moments: Mapping[int, str]
     since: int
 
@@ -68,7 +67,7 @@ class _View:
 class _Threads:
     """The threads of a view, in order of time; the strength of each member; the number of memories with each term."""
 
-    members: Sequence[Sequence[Strand]]
+    members: Sequence[Sequence[store.Strand]]
     strength: Mapping[int, float]
     spread: Mapping[str, int]
 
@@ -95,7 +94,7 @@ def arcs(job: JobRun, vectors: Vectors | None = None, newest: int = NEWEST) -> R
     return job.report(more=skipped)
 
 
-def is_thread(members: Sequence[Strand]) -> bool:
+def is_thread(members: Sequence[store.Strand]) -> bool:
     """Tell whether related memories, in order of time, make a thread that a person would follow."""
     if len(members) < LEAST_MEMBERS:
         return False
@@ -129,7 +128,7 @@ def _refresh(job: JobRun, scope: Scope, vectors: Vectors | None, newest: int) ->
 
 
 def _read_view(job: JobRun, scope: Scope, newest: int) -> _View | None:
-    strands: list[Strand] = []
+    strands: list[store.Strand] = []
     mentions: list[tuple[int, int]] = []
     seen, before = 0, 2**62
     while seen < newest:
@@ -143,7 +142,11 @@ def _read_view(job: JobRun, scope: Scope, newest: int) -> _View | None:
         if not page:
             break
         seen, before = seen + len(page), page[-1].seq
-        strands += (_drop_derived(strand, names) for strand in page if not _is_chatter(strand))
+        strands += (
+            _drop_derived(strand, names)
+            for strand in page
+            if strand.kind is not Kind.EPISODE or strand.importance >= CHATTER_IMPORTANCE
+        )
     with job.database.read() as db:
         stored = store.of_scope(db, scope)
         moments = store.moments(db, (seq for arc in stored for seq in arc.arc.members), job.at)
@@ -151,14 +154,10 @@ def _read_view(job: JobRun, scope: Scope, newest: int) -> _View | None:
     return _View(strands, mentions, stored, moments, before if seen >= newest else 0)
 
 
-def _drop_derived(strand: Strand, names: Mapping[int, Sequence[str]]) -> Strand:
+def _drop_derived(strand: store.Strand, names: Mapping[int, Sequence[str]]) -> store.Strand:
     """Return a strand without derived tags, because its entities already tie it to the same memories."""
     tags = drop_derived_tags(strand.tags, strand.kind, names.get(strand.seq, ()))
     return strand if tags == strand.tags else replace(strand, tags=tags)
-
-
-def _is_chatter(strand: Strand) -> bool:
-    return strand.kind is Kind.EPISODE and strand.importance < CHATTER_IMPORTANCE
 
 
 def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | None:
@@ -206,7 +205,7 @@ def _changes(job: JobRun, scope: Scope, view: _View, threads: _Threads) -> Itera
     yield from ended
 
 
-def _rest(arc: Arc, view: _View, claimed: AbstractSet[int]) -> list[int]:
+def _rest(arc: store.Arc, view: _View, claimed: AbstractSet[int]) -> list[int]:
     """List the members that stay with an arc in any case, because the arc is only partly examined."""
     if all(seq >= view.since for seq in arc.members):
         return []
@@ -216,21 +215,21 @@ def _rest(arc: Arc, view: _View, claimed: AbstractSet[int]) -> list[int]:
 def _arc(
     job: JobRun,
     scope: Scope,
-    members: Sequence[Strand],
+    members: Sequence[store.Strand],
     inherited: Sequence[int],
     view: _View,
     threads: _Threads,
-    before: StoredArc | None,
-) -> Arc:
+    before: store.StoredArc | None,
+) -> store.Arc:
     at = {member.seq: member.occurred_at for member in members} | {seq: view.moments[seq] for seq in inherited}
     ordered = tuple(sorted(at, key=lambda seq: (at[seq], seq)))
-    arc = Arc("", "", arc_text.status(members, job.now), scope, at[ordered[0]], at[ordered[-1]], ordered)
+    arc = store.Arc("", "", arc_text.status(members, job.now), scope, at[ordered[0]], at[ordered[-1]], ordered)
     if before is not None and before.arc.members == ordered and _still_says(before.arc, members[-TOLD_MEMBERS:]):
         return replace(arc, title=before.arc.title, summary=before.arc.summary)
     return _describe(arc, members[-TOLD_MEMBERS:], view, threads)
 
 
-def _at_rest(job: JobRun, stored: StoredArc, seqs: Sequence[int], view: _View, threads: _Threads) -> Arc:
+def _at_rest(job: JobRun, stored: store.StoredArc, seqs: Sequence[int], view: _View, threads: _Threads) -> store.Arc:
     """Return an arc with older members and no new ones: it becomes dormant, or loses members."""
     arc = stored.arc
     if len(seqs) < len(arc.members) or not arc.title:
@@ -240,10 +239,10 @@ def _at_rest(job: JobRun, stored: StoredArc, seqs: Sequence[int], view: _View, t
         left = replace(arc, first_at=first_at, last_at=last_at, members=tuple(seqs))
         arc = _describe(left, members, view, threads)
     old = job.now - parse(arc.last_at) >= arc_text.STILL_ACTIVE
-    return replace(arc, status=ArcStatus.DORMANT) if old and arc.status is ArcStatus.ACTIVE else arc
+    return replace(arc, status=store.ArcStatus.DORMANT) if old and arc.status is store.ArcStatus.ACTIVE else arc
 
 
-def _describe(arc: Arc, members: Sequence[Strand], view: _View, threads: _Threads) -> Arc:
+def _describe(arc: store.Arc, members: Sequence[store.Strand], view: _View, threads: _Threads) -> store.Arc:
     return replace(
         arc,
         title=arc_text.title(members, threads.spread, len(view.strands)),
@@ -251,7 +250,7 @@ def _describe(arc: Arc, members: Sequence[Strand], view: _View, threads: _Thread
     )
 
 
-def _still_says(arc: Arc, members: Sequence[Strand]) -> bool:
+def _still_says(arc: store.Arc, members: Sequence[store.Strand]) -> bool:
     """Tell whether the members still contain every part of an arc's title and summary."""
 
     def stands(text: str, *, tags: bool) -> bool:
@@ -259,8 +258,8 @@ def _still_says(arc: Arc, members: Sequence[Strand]) -> bool:
 
     return (
         bool(arc.title)
-        and all(stands(part.removesuffix(CUT), tags=True) for part in arc.title.split(TITLE_SEPARATOR))
-        and all(stands(line.removesuffix(CUT), tags=False) for line in arc.summary.split("\n"))
+        and all(stands(part.removesuffix(store.CUT), tags=True) for part in arc.title.split(store.TITLE_SEPARATOR))
+        and all(stands(line.removesuffix(store.CUT), tags=False) for line in arc.summary.split("\n"))
     )
 
 
@@ -285,11 +284,11 @@ LEAST_OVERLAP = 2
 class Succession:
     """For each thread the arc that it continues, and for each arc, by row, the thread that takes its older members."""
 
-    arcs: tuple[StoredArc | None, ...]
+    arcs: tuple[store.StoredArc | None, ...]
     heirs: Mapping[int, int]
 
 
-def succession(threads: Sequence[Sequence[int]], stored: Sequence[StoredArc]) -> Succession:
+def succession(threads: Sequence[Sequence[int]], stored: Sequence[store.StoredArc]) -> Succession:
     """Match threads (row numbers of memories) to arcs by their shared members, the largest share first.
 
     After a merge the id of the arc with the largest share continues; after a split the largest part keeps the id.
@@ -297,7 +296,7 @@ def succession(threads: Sequence[Sequence[int]], stored: Sequence[StoredArc]) ->
     home = {seq: arc for arc in stored for seq in arc.arc.members}
     shares = Counter((number, home[seq].seq) for number, seqs in enumerate(threads) for seq in seqs if seq in home)
     rows = {arc.seq: arc for arc in stored}
-    arcs: list[StoredArc | None] = [None] * len(threads)
+    arcs: list[store.StoredArc | None] = [None] * len(threads)
     heirs: dict[int, int] = {}
     ranked = sorted(shares, key=lambda pair: (-shares[pair], pair[1], pair[0]))
     for number, arc_seq in ranked:

@@ -13,8 +13,6 @@ from functools import partial
 from pipeline.index.encoder import rarity
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import bridges as store, changes, entity_aliases
-from pipeline.store.bridges import BridgeSource, MinedBridge
-from pipeline.store.entity_aliases import Alias
 from pipeline.text.definitions import Definition, choose_name, find_definitions
 from pipeline.text.tokens import search_tokens
 
@@ -78,10 +76,10 @@ class WorkspaceWords:
         return bool(self.find_phrase(search_tokens(" ".join(name))) - {seq})
 
 
-def choose_bridges(words: WorkspaceWords, found: Iterable[MinedBridge]) -> list[MinedBridge]:
+def choose_bridges(words: WorkspaceWords, found: Iterable[store.MinedBridge]) -> list[store.MinedBridge]:
     """Return each useful bridge once, merges first; a name with many partners connects nothing."""
-    chosen: dict[frozenset[str], MinedBridge] = {}
-    partners: defaultdict[tuple[str, ...], list[MinedBridge]] = defaultdict(list)
+    chosen: dict[frozenset[str], store.MinedBridge] = {}
+    partners: defaultdict[tuple[str, ...], list[store.MinedBridge]] = defaultdict(list)
     for bridge in found:
         names = [tuple(search_tokens(name)) for name in (bridge.first, bridge.second)]
         key = frozenset({bridge.first.casefold(), bridge.second.casefold()})
@@ -106,22 +104,24 @@ def _read_pages(job: JobRun) -> Iterator[list[tuple[int, str]]]:
         before, count = page[-1][0], count + len(page)
 
 
-def _connect_merged(words: WorkspaceWords, merged: Iterable[Alias]) -> Iterator[MinedBridge]:
+def _connect_merged(words: WorkspaceWords, merged: Iterable[entity_aliases.Alias]) -> Iterator[store.MinedBridge]:
     for alias in merged:
         first, second = alias.name[1], alias.target[1]
         if holders := words.find_phrase(search_tokens(first)) or words.find_phrase(search_tokens(second)):
-            yield MinedBridge(first, second, BridgeSource.MERGE, max(holders))
+            yield store.MinedBridge(first, second, store.BridgeSource.MERGE, max(holders))
 
 
-def _name_definitions(words: WorkspaceWords, definitions: Sequence[tuple[int, Definition]]) -> Iterator[MinedBridge]:
+def _name_definitions(
+    words: WorkspaceWords, definitions: Sequence[tuple[int, Definition]]
+) -> Iterator[store.MinedBridge]:
     for seq, definition in definitions:
         is_used = partial(words.is_used, seq)
         first, second = choose_name(definition.first, is_used), choose_name(definition.second, is_used)
         if first and second:
-            yield MinedBridge(" ".join(first), " ".join(second), BridgeSource.DEFINITION, seq)
+            yield store.MinedBridge(" ".join(first), " ".join(second), store.BridgeSource.DEFINITION, seq)
 
 
-def _connects(words: WorkspaceWords, bridge: MinedBridge, first: Sequence[str], second: Sequence[str]) -> bool:
+def _connects(words: WorkspaceWords, bridge: store.MinedBridge, first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether two names are different, telling, and rare enough."""
     if not (first and second) or set(first) == set(second):
         return False

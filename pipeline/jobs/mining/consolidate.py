@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from pipeline.jobs.model import JobModel, as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind, Kind, Memory
 from pipeline.store import derivations, memories, meta
-from pipeline.store.derivations import CONSOLIDATE, Bucket, Subject
 from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import search_tokens
 from pipeline.times import utc_text
@@ -106,7 +105,7 @@ def consolidate(job: JobRun, tables: Tables | None = None, model: JobModel | Non
     return job.report(more=False)
 
 
-def _subjects(job: JobRun) -> Iterator[tuple[str, Subject]]:
+def _subjects(job: JobRun) -> Iterator[tuple[str, derivations.Subject]]:
     """Yield subjects with their positions, starting at the position that the last run reached."""
     with job.database.read() as db:
         first, _, after = (meta.get(db, CURSOR) or "0:0").partition(":")
@@ -127,7 +126,7 @@ def _note(job: JobRun, cursor: str) -> None:
         meta.put(db, CURSOR, cursor)
 
 
-def _tell(run: _Consolidation, subject: Subject, known: dict[str, list[int]]) -> bool:
+def _tell(run: _Consolidation, subject: derivations.Subject, known: dict[str, list[int]]) -> bool:
     """Write the summaries of a subject; return whether all are written."""
     database = run.job.database
     with database.read() as db:
@@ -145,7 +144,9 @@ def _tell(run: _Consolidation, subject: Subject, known: dict[str, list[int]]) ->
     return True
 
 
-def _begin(run: _Consolidation, bucket: Bucket, free: Sequence[Memory], known: dict[str, list[int]]) -> bool:
+def _begin(
+    run: _Consolidation, bucket: derivations.Bucket, free: Sequence[Memory], known: dict[str, list[int]]
+) -> bool:
     """Create a summary of memories that belong together; return whether there is one now."""
     if len(free) < SMALLEST:
         return False
@@ -164,7 +165,7 @@ def _begin(run: _Consolidation, bucket: Bucket, free: Sequence[Memory], known: d
     return True
 
 
-def _lengthen(run: _Consolidation, bucket: Bucket, free: Sequence[Memory], known: Sequence[int]) -> bool:
+def _lengthen(run: _Consolidation, bucket: derivations.Bucket, free: Sequence[Memory], known: Sequence[int]) -> bool:
     """Add memories that belong to a summary; return whether a summary grew."""
     for seq in known if free else ():
         summary, sources = _read(run, seq)
@@ -217,7 +218,7 @@ def _derivation(run: _Consolidation, subject: str, bucket: str, members: Sequenc
         "written_by": "extraction" if worded is None else "model",
     }
     mean = sum(memory.importance for memory in members) / len(members)
-    return Derivation(CONSOLIDATE, content, Kind.FACT, members, metadata, {}, round(max(0.5, mean), 3))
+    return Derivation(derivations.CONSOLIDATE, content, Kind.FACT, members, metadata, {}, round(max(0.5, mean), 3))
 
 
 def _extract_text(head: str, members: Sequence[Memory]) -> str:
@@ -236,7 +237,9 @@ def _ask_wording(run: _Consolidation, subject: str, members: Sequence[Memory]) -
         for memory in members[-30:]
     ]
     prompt = as_data(subject=subject, notes=notes)
-    answer = run.model.ask(CONSOLIDATE, SYSTEM, prompt, Summary, lambda reply: is_grounded(reply.summary, prompt))
+    answer = run.model.ask(
+        derivations.CONSOLIDATE, SYSTEM, prompt, Summary, lambda reply: is_grounded(reply.summary, prompt)
+    )
     run.job.counts["by_model" if answer else "without_model"] += 1
     return None if answer is None else answer.summary
 
@@ -245,7 +248,7 @@ def _subject(summary: Memory) -> str:
     return str(summary.metadata.get("subject", ""))
 
 
-def _key(bucket: Bucket) -> str:
+def _key(bucket: derivations.Bucket) -> str:
     own = (bucket.subject.key, bucket.scope_kind, bucket.scope_id, bucket.trust, bucket.branch, bucket.month)
     return _digest("\n".join(own))
 
@@ -320,8 +323,7 @@ def _by_vectors(memories: Sequence[Memory], table: VectorTable) -> Likeness:
             means[index] = passages.mean(axis=0)
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     units = np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 0)
-    alike: Likeness = units @ units.T
-    return alike
+    return cast(Likeness, units @ units.T)
 
 
 def _by_words(memories: Sequence[Memory], about: str) -> Likeness:

@@ -17,7 +17,6 @@ from pipeline.jobs.model import as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Memory, Trust
 from pipeline.store import changes, duplicates, edges, ingested, memories
-from pipeline.store.duplicates import ASKED, DEDUP_JOB, KEPT_APART_BY_RULES, Pair, PairState
 from pipeline.text.similarity.comparable_text import normalize_pair
 from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Judgement, Relation, classify_pair
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
@@ -78,19 +77,29 @@ def dedup(job: JobRun, ask: Ask | None = None) -> Report:
         after = page[-1].seq
 
 
-def _look_at_pair(job: JobRun, ask: Ask | None, pair: Pair) -> None:
+def _look_at_pair(job: JobRun, ask: Ask | None, pair: duplicates.Pair) -> None:
     database = job.database
     with database.read() as db:
         both = _both(db, pair)
     if both is None:
         return
     verdict = judge_pair(*both, pair.cosine)
-    if verdict.open and ask is not None and ASKED not in pair.reasons and not any(memory.instructs for memory in both):
+    if (
+        verdict.open
+        and ask is not None
+        and duplicates.ASKED not in pair.reasons
+        and not any(memory.instructs for memory in both)
+    ):
         verdict = _ask_model(job, ask, verdict, *both)
     with database.write() as db:
         current = duplicates.get(db, pair.id)
         now = _both(db, pair)
-        if current is None or current.state is not PairState.WAITING or now is None or _has_changed(both, now):
+        if (
+            current is None
+            or current.state is not duplicates.PairState.WAITING
+            or now is None
+            or _has_changed(both, now)
+        ):
             # A pair that changed during the run is due again.
             return
         job.counts[_apply_verdict(db, current, verdict, now, job.at)] += 1
@@ -100,7 +109,7 @@ def judge_pair(older: Memory, newer: Memory, cosine: float) -> Verdict:
     """Return the judgement of two memories by rules alone."""
     judgement = relate_by_key(older, newer) or classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
     if judgement.relation in (Relation.DIFFERENT, Relation.CONTRADICTS, Relation.SUPERSEDES):
-        return Verdict(judgement.relation, reasons=(*judgement.reasons, KEPT_APART_BY_RULES))
+        return Verdict(judgement.relation, reasons=(*judgement.reasons, duplicates.KEPT_APART_BY_RULES))
     survivor = older
     if judgement.relation is Relation.BORDERLINE:
         richer = next(
@@ -146,31 +155,33 @@ def _ask_model(job: JobRun, ask: Ask, verdict: Verdict, older: Memory, newer: Me
     return Verdict(relation, verdict.survivor, verdict.reasons, same)
 
 
-def _apply_verdict(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Memory, Memory], at: str) -> str:
+def _apply_verdict(
+    db: Connection, pair: duplicates.Pair, verdict: Verdict, both: tuple[Memory, Memory], at: str
+) -> str:
     older, newer = both
     earlier, later = sorted(both, key=lambda memory: (memory.occurred_at, memory.seq))
     kind = choose_edge(verdict.relation, earlier, later)
-    if kind is not None and edges.find(db, later.seq, kind, earlier.seq, DEDUP_JOB, at):
+    if kind is not None and edges.find(db, later.seq, kind, earlier.seq, duplicates.DEDUP_JOB, at):
         changes.append_link(db, kind, later.id, [earlier.id])
     if kind is not None or verdict.relation is Relation.DIFFERENT:
         duplicates.note(db, pair.id, verdict.reasons, at)
-        duplicates.settle(db, pair.id, PairState.KEPT, at)
+        duplicates.settle(db, pair.id, duplicates.PairState.KEPT, at)
         return "kept"
     parted = duplicates.is_marked_different(db, older.seq, newer.seq)
     if verdict.relation is Relation.SAME and verdict.survivor is not None and not parted:
         survivor, absorbed = both if verdict.survivor.seq == older.seq else (newer, older)
         detail = {"cosine": pair.cosine} | ({"by_model": True} if verdict.same else {})
-        duplicates.merge(db, survivor, absorbed, DEDUP_JOB, at, detail)
+        duplicates.merge(db, survivor, absorbed, duplicates.DEDUP_JOB, at, detail)
         reindex(db, survivor)
-        duplicates.settle(db, pair.id, PairState.MERGED, at)
+        duplicates.settle(db, pair.id, duplicates.PairState.MERGED, at)
         return "merged"
-    asked = (ASKED,) if verdict.same is False or ASKED in pair.reasons else ()
+    asked = (duplicates.ASKED,) if verdict.same is False or duplicates.ASKED in pair.reasons else ()
     reasons = (*verdict.reasons, *((PARTED,) if parted else ()), *asked)
     duplicates.note(db, pair.id, reasons, at)
     return "waiting"
 
 
-def _both(db: Connection, pair: Pair) -> tuple[Memory, Memory] | None:
+def _both(db: Connection, pair: duplicates.Pair) -> tuple[Memory, Memory] | None:
     """Return a pair's memories while both may be compared and one may replace the other."""
     pair_memories = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
     if len(pair_memories) < 2:
@@ -209,6 +220,7 @@ _RESTRICTS = re.compile(
     r"|obsolete|cancel\w*|revert\w*|undone|same|different)\b|n't\b|\?",
     re.IGNORECASE,
 )
+_LEAD = re.compile(r"\A\(?(?:because|so that|since|so|as|and)\s")
 _NEGATES = re.compile(r"\b(?:not?|never|none|nobody|nothing|neither|without|either|between)\b|n't\b", re.IGNORECASE)
 
 
@@ -227,11 +239,7 @@ def _heads(text: str) -> Iterator[str]:
         # A negation before "and" may also apply to the words after it.
         if not begins_anew and _NEGATES.search(head):
             continue
-        if len(extra.split()) > MAX_EXTRA_WORDS or _RESTRICTS.search(_without_lead(extra)):
+        if len(extra.split()) > MAX_EXTRA_WORDS or _RESTRICTS.search(_LEAD.sub("", extra)):
             continue
         if normalize_pair(head, extra)[0].english:
             yield head
-
-
-def _without_lead(extra: str) -> str:
-    return re.sub(r"\A\(?(?:because|so that|since|so|as|and)\s", "", extra)

@@ -16,7 +16,6 @@ from pipeline.records import Draft, EdgeKind, Kind, Memory, Outcome, Source, Tie
 from pipeline.records.digestion import DIGESTION
 from pipeline.store import changes, derivations, edges, history, index_state, memories, review, work
 from pipeline.store.database import Database
-from pipeline.store.review import Decision
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.redaction import redact
@@ -94,7 +93,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
         work.add(db, [seq], DIGESTION, time.time())
         outcome = Outcome.CANDIDATE if memory.candidate else Outcome.CREATED
         reasons = ("derived by a nightly job",)
-        review.add_decisions(db, [Decision(memory.id, at, outcome, 1.0, reasons, Source.AGENT, memory.kind)])
+        review.add_decisions(db, [review.Decision(memory.id, at, outcome, 1.0, reasons, Source.AGENT, memory.kind)])
     return seq
 
 
@@ -109,7 +108,8 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
         duplicate = memories.find_active_text(db, memory.scope, memory.content_hash)
         if memory.instructs or (duplicate is not None and duplicate.seq != known.seq):
             return False
-        joined = [source for source in added if source.seq not in _known_sources(db, known.seq)]
+        sources = {source.seq for source in derivations.sources(db, known.seq)}
+        joined = [source for source in added if source.seq not in sources]
         if not derivations.are_unused_sources(db, joined, derivation.job):
             return False
         values = {
@@ -124,10 +124,6 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
             history.add(db, known.seq, at, "edited", known.content, {"by": derivation.job})
         reindex(db, current)
     return True
-
-
-def _known_sources(db: Connection, seq: int) -> set[int]:
-    return {source.seq for source in derivations.sources(db, seq)}
 
 
 def _add_edges(db: Connection, seq: int, derivation: Derivation, at: str) -> None:

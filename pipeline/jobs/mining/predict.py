@@ -8,16 +8,20 @@
 Only memories of the whole workspace are used: no question quotes a personal memory.
 """
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
 from sqlite3 import Connection
+from threading import Event
 
 from pipeline.jobs.runner import JobRun, Report
+from pipeline.recall.stored_answers import StoreState, list_queries, read_state, write_answers
 from pipeline.records import EntityKind, Viewer
+from pipeline.records.recall import Answer, Query
 from pipeline.store import arcs, changes, goals, predictions as store
-from pipeline.store.arcs import ArcStatus
-from pipeline.store.predictions import MAX_QUESTION_CHARS, Prediction, Reason, RepeatedQuery
+from pipeline.store.database import Database
 from pipeline.times import parse, utc_text
 
 MOST = 32
@@ -38,7 +42,7 @@ def predict(job: JobRun) -> Report:
     """Replace the likely questions of a workspace."""
     with job.database.read() as db:
         generation = changes.generation(db)
-    by_source: dict[Callable[[JobRun, Connection], list[Prediction]], list[Prediction]] = {}
+    by_source: dict[Callable[[JobRun, Connection], list[store.Prediction]], list[store.Prediction]] = {}
     for source in (_habits, _goals, _arcs, _names):
         if job.pausing():
             return Report(more=True)
@@ -56,10 +60,10 @@ def predict(job: JobRun) -> Report:
             store.replace(db, likely, job.at)
             store.forget_days(db, utc_text(job.now - SCORES_KEPT)[:10])
     counts = Counter(str(question.reason) for question in likely)
-    return Report({"predictions": len(likely)} | {str(reason): counts[str(reason)] for reason in Reason})
+    return Report({"predictions": len(likely)} | {str(reason): counts[str(reason)] for reason in store.Reason})
 
 
-def choose_questions(habits: Sequence[Prediction], others: Sequence[Prediction]) -> list[Prediction]:
+def choose_questions(habits: Sequence[store.Prediction], others: Sequence[store.Prediction]) -> list[store.Prediction]:
     """Return each question once, habits first; habits get the places that the others leave, and at least half."""
     room = max(MOST - len(others), MOST // 2)
     distinct = {question.query: question for question in habits}
@@ -69,30 +73,93 @@ def choose_questions(habits: Sequence[Prediction], others: Sequence[Prediction])
     return list(chosen.values())[:MOST]
 
 
-def likelihood(habit: RepeatedQuery, now: datetime) -> float:
+def likelihood(habit: store.RepeatedQuery, now: datetime) -> float:
     """Return the weight of a repeated question: its number of uses, reduced by the days since the last one."""
     days = (now - parse(habit.last_at)).total_seconds() / DAY_S
     return float(habit.times * 2 ** (-max(0.0, days) / HABIT_DAYS))
 
 
-def _habits(job: JobRun, db: Connection) -> list[Prediction]:
+def _habits(job: JobRun, db: Connection) -> list[store.Prediction]:
     habits = store.list_repeated_queries(db, utc_text(job.now - HABIT_LASTS))
     habits.sort(key=lambda habit: (-likelihood(habit, job.now), habit.text))
-    return [Prediction(habit.text, Reason.REPEATED) for habit in habits[:MOST]]
+    return [store.Prediction(habit.text, store.Reason.REPEATED) for habit in habits[:MOST]]
 
 
-def _goals(_job: JobRun, db: Connection) -> list[Prediction]:
-    return _lines((goal.content for goal in goals.list_unfinished(db, Viewer(), GOALS)), Reason.GOAL)
+def _goals(_job: JobRun, db: Connection) -> list[store.Prediction]:
+    return _lines((goal.content for goal in goals.list_unfinished(db, Viewer(), GOALS)), store.Reason.GOAL)
 
 
-def _arcs(_job: JobRun, db: Connection) -> list[Prediction]:
-    return _lines((arc.title for arc in arcs.page(db, Viewer(), ArcStatus.ACTIVE, ARCS, None)), Reason.ARC)
+def _arcs(_job: JobRun, db: Connection) -> list[store.Prediction]:
+    return _lines((arc.title for arc in arcs.page(db, Viewer(), arcs.ArcStatus.ACTIVE, ARCS, None)), store.Reason.ARC)
 
 
-def _names(job: JobRun, db: Connection) -> list[Prediction]:
-    return _lines(store.recent_names(db, utc_text(job.now - LATELY), UNASKED, LEAST_MENTIONS, NAMES), Reason.ENTITY)
+def _names(job: JobRun, db: Connection) -> list[store.Prediction]:
+    return _lines(
+        store.recent_names(db, utc_text(job.now - LATELY), UNASKED, LEAST_MENTIONS, NAMES), store.Reason.ENTITY
+    )
 
 
-def _lines(texts: Iterable[str], reason: Reason) -> list[Prediction]:
+def _lines(texts: Iterable[str], reason: store.Reason) -> list[store.Prediction]:
     lines = (text.strip().partition("\n")[0].strip() for text in texts)
-    return [Prediction(line, reason) for line in lines if line and len(line) <= MAX_QUESTION_CHARS]
+    return [store.Prediction(line, reason) for line in lines if line and len(line) <= store.MAX_QUESTION_CHARS]
+
+
+Search = Callable[[Query], Answer]
+# Opens a search whose indexes are read anew.
+OpenSearch = Callable[[], AbstractContextManager[Search]]
+
+# Nobody waits for these answers.
+BUDGET_MS = 10_000
+# How long to wait for vectors that were written a moment ago.
+SETTLED_WITHIN_S = 3.0
+POLL_S = 0.05
+
+
+def list_unanswered(database: Database) -> list[str]:
+    """List the predicted questions without an answer in the present state of the store, the likeliest first."""
+    with database.read() as db:
+        states = store.list_states(db)
+        present = read_state(db, datetime.now(UTC)) if states else None
+        return [text for text, state in states.items() if present is None or state != present.fingerprint(text)]
+
+
+def answer_questions(job: JobRun, open_search: OpenSearch) -> bool:
+    """Answer the predicted questions whose answers are missing or outdated; return whether some remain to be done.
+
+    Questions that cannot be answered completely, such as without an encoder, are left to the next run.
+    """
+    unanswered, answers = list_unanswered(job.database), dict[str, store.StoredAnswers]()
+    with job.database.read() as db:
+        state = read_state(db, datetime.now(UTC))
+    if not unanswered:
+        return False
+    more = False
+    with open_search() as search:
+        for text in unanswered:
+            if more := job.pausing():
+                break
+            found = {query: _search_settled(search, query) for query in list_queries(text, BUDGET_MS)}
+            if any(answer.degraded or not answer.settled for answer in found.values()):
+                break
+            answers[text] = store.StoredAnswers(state.fingerprint(text), write_answers(found))
+    is_current = _store(job.database, state, answers)
+    return more or not is_current
+
+
+def _search_settled(search: Search, query: Query) -> Answer:
+    end = time.monotonic() + SETTLED_WITHIN_S
+    while not (answer := search(query)).settled and time.monotonic() < end:
+        Event().wait(POLL_S)
+    return answer
+
+
+def _store(database: Database, state: StoreState, answers: Mapping[str, store.StoredAnswers]) -> bool:
+    """Store answers unless the store was written to while they were computed; return whether it was not."""
+    if not answers:
+        return True
+    with database.write() as db:
+        if read_state(db, datetime.now(UTC)) != state:
+            return False
+        for text, stored in answers.items():
+            store.put_answers(db, text, stored)
+    return True

@@ -10,8 +10,7 @@ from web.contract import MCP
 from web.mcp.core_tools import CORE
 from web.mcp.rendering import ShownIds
 from web.mcp.session_tools import index, sessions
-from web.mcp.tool import ToolCall, ToolFailed, find_tool
-from web.mcp.tool_runs import call_recorded
+from web.mcp.tool import ToolCall, ToolFailed, call_recorded, find_tool
 
 FACT = "The billing service uses port 8123"
 

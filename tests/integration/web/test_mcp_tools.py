@@ -30,7 +30,7 @@ from tests.support.stack import free_port
 from web.contract import CALLER_HEADER, MCP
 from web.mcp.connection import Connection, MessageClient
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED, NOTHING, NOTHING_RECALLED
-from web.mcp.front import SessionSubscriptions, ToolCaller, build_server
+from web.mcp.front import ToolCaller, build_server
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES, REVEALED
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, SUBSCRIPTION_ID, VERSIONS
 from web.mcp.offered_tools import MORE_TOOLS, Switches
@@ -790,7 +790,7 @@ def wrap_request(method, request_id=0, **changes):
 
 def ask_sdk(*requests, tools=CORE):
     """Return what the SDK's server answers to these requests."""
-    server = build_server(lambda _request: ToolCaller(None), tools, SessionSubscriptions())
+    server = build_server(lambda _request: ToolCaller(None), tools)
 
     async def talk():
         to_server, from_host = anyio.create_memory_object_stream(10)

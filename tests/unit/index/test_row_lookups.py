@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given, strategies as st
 
+from pipeline.index.encoders import QueryVectors
 from pipeline.index.row_arrays import flag_members, look_up, merge_rows, values_at
-from pipeline.index.vector_caches import QueryVectors
 from tests.fakes.encoder import HashEncoder
 
 ROWS = st.sets(st.integers(1, 40), max_size=12).map(sorted)

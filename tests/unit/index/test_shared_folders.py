@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.index.shared_folders import fetch_folder, send_folder
+from pipeline.index.storage import fetch_folder, send_folder
 from pipeline.store.objects import ObjectStorage
 
 MANIFEST = "a-manifest.json"

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, strategies as st
 
-from pipeline.index.vector_caches import MAX_CHARS, DocumentVectors
+from pipeline.index.encoders import MAX_CHARS, DocumentVectors
 from tests.fakes.encoder import HashEncoder
 
 TEXTS = st.lists(

@@ -51,7 +51,7 @@ def found_by(table):
 
 
 def codes_of(table):
-    return table._folder / "model.codes"
+    return table._place._folder / "model.codes"
 
 
 def test_many_appends_leave_few_fragments(table, monkeypatch):
@@ -82,7 +82,7 @@ def test_no_byte_of_a_removed_vector_is_left(table):
         assert codes_of(table).read_bytes().count(old) == codes_of(table).read_bytes().count(new) == 1
         codes_of(table).with_name(".model.codes.partial").write_bytes(old)
         table.remove([2])
-    [left] = [file.read_bytes()[HEADER.size :] for file in table._folder.iterdir() if file.is_file()]
+    [left] = [file.read_bytes()[HEADER.size :] for file in table._place._folder.iterdir() if file.is_file()]
     assert left
     assert not any(trace in left for trace in (old, new, (2).to_bytes(8, "little")))
     again = table.read_codes(first.position, 100)
@@ -178,16 +178,16 @@ def test_compaction_drops_what_was_written_anew(table):
 
 def test_exact_search_never_loads_lancedb(table, monkeypatch):
     monkeypatch.setattr("pipeline.index.table_storage.preload_vectors", lambda: pytest.fail("LanceDB was loaded"))
-    fresh = VectorTable(table._folder, "model", 4)
+    fresh = VectorTable(table._place._folder, "model", 4)
     assert found_by(fresh) == [1, 2, 3]
-    assert found_by(VectorTable(table._folder, "of another model", 4)) == []
+    assert found_by(VectorTable(table._place._folder, "of another model", 4)) == []
 
 
 def test_one_writer_at_a_time(table):
     inside = []
 
     def write(number):
-        with VectorTable(table._folder, "model", 4).exclusive():
+        with VectorTable(table._place._folder, "model", 4).exclusive():
             inside.append(number)
             assert len(inside) == 1
             table.count()

@@ -3,9 +3,9 @@
 import pytest
 
 from pipeline.jobs.check import check
-from pipeline.jobs.new_head import note_checkout
 from pipeline.recall.annotations import find_annotations
 from pipeline.records import Kind, Revision
+from pipeline.services.ended_turns import note_checkout
 from pipeline.store import broken_citations, memories, meta, runs
 from pipeline.write.revise import edit
 from tests.fakes.cited_repository import Repository

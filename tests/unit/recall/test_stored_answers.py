@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from pipeline.errors import ReverieError
-from pipeline.jobs.mining.likely_answers import answer_questions, list_unanswered
+from pipeline.jobs.mining.predict import answer_questions, list_unanswered
 from pipeline.jobs.runner import JobRun
 from pipeline.prompt.briefing import message_query
 from pipeline.recall.answer_cache import AnswerCache

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.services.overview import midnight_before, nightly_before
+from pipeline.jobs.registry import NIGHTLY
+from pipeline.times import local_day_start
 
 
 def at(day: str, hour: int) -> datetime:
@@ -25,5 +26,5 @@ def at(day: str, hour: int) -> datetime:
     ],
 )
 def test_a_day_begins_at_midnight_and_nightly_jobs_at_three_whatever_the_clocks_do(now, midnight, nightly):
-    assert midnight_before(now) == datetime.fromisoformat(f"{midnight}+00:00")
-    assert nightly_before(now) == datetime.fromisoformat(f"{nightly}+00:00")
+    assert local_day_start(now.astimezone().date()) == datetime.fromisoformat(f"{midnight}+00:00")
+    assert NIGHTLY.last_before(now) == datetime.fromisoformat(f"{nightly}+00:00")

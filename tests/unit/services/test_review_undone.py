@@ -5,16 +5,13 @@ import pytest
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, EdgeKind, FactKey, Outcome, Source
 from pipeline.records.write_policy import WritePolicy
+from pipeline.services.conflicts import ConflictAction, Settlement, reopen_conflict, settle_conflict
 from pipeline.services.review import (
     CandidateVerdict,
-    ContradictionVerdict,
     PairVerdict,
-    Settlement,
     reopen_candidate,
-    reopen_contradiction,
     reopen_pair,
     settle_candidate,
-    settle_contradiction,
     settle_pair,
     undo_act,
 )
@@ -228,9 +225,10 @@ def list_contradictions(database):
         return [(one.from_seq, one.to_seq, one.made_by) for one in review.list_contradictions(db, 5, None)]
 
 
-@pytest.mark.parametrize(("verdict", "loser"), [(ContradictionVerdict.DENYING, 1), (ContradictionVerdict.DENIED, 0)])
-def test_what_does_not_hold_is_archived_and_brought_back(database, denial, verdict, loser):
-    settlement = settle_contradiction(workspace_over(database), denial[0].id, denial[1].id, verdict)
+@pytest.mark.parametrize("loser", [1, 0])
+def test_what_does_not_hold_is_archived_and_brought_back(database, denial, loser):
+    kept_and_other = denial[1 - loser].id, denial[loser].id
+    settlement = settle_conflict(workspace_over(database), *kept_and_other, ConflictAction.KEEP)
     assert settlement == Settlement(archived=denial[loser].id, audit_id=settlement.audit_id)
     with database.read() as db:
         entry = audit.get(db, settlement.audit_id)
@@ -238,8 +236,8 @@ def test_what_does_not_hold_is_archived_and_brought_back(database, denial, verdi
     assert [read(database, one.id).archived_at is not None for one in denial] == [loser == 0, loser == 1]
     assert list_contradictions(database) == []
     with pytest.raises(Conflict):
-        settle_contradiction(workspace_over(database), denial[0].id, denial[1].id, verdict)
-    reopen_contradiction(workspace_over(database), denial[0].id, denial[1].id, settlement)
+        settle_conflict(workspace_over(database), *kept_and_other, ConflictAction.KEEP)
+    reopen_conflict(workspace_over(database), denial[0].id, denial[1].id, settlement)
     assert list_contradictions(database) == [(denial[0].seq, denial[1].seq, "edges-job")]
 
 
@@ -251,19 +249,19 @@ def test_both_are_kept_and_contradict_each_other_again(database, denial, mutual)
             edges.add(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, "caller", utc_now())
     with database.read() as db:
         before = [edge_of(db, denying, denied), edge_of(db, denied, denying)]
-    settlement = settle_contradiction(workspace_over(database), denying.id, denied.id, ContradictionVerdict.BOTH)
+    settlement = settle_conflict(workspace_over(database), denying.id, denied.id, ConflictAction.BOTH)
     assert settlement == Settlement(denial_by="edges-job", reverse_by="caller" if mutual else None)
     assert list_contradictions(database) == []
     with database.write() as db:
         # A job does not find again what a person took away.
         assert not edges.find(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, "edges-job", utc_now())
-    reopen_contradiction(workspace_over(database), denying.id, denied.id, settlement)
+    reopen_conflict(workspace_over(database), denying.id, denied.id, settlement)
     assert list_contradictions(database) == [(denying.seq, denied.seq, "edges-job")]
     with database.read() as db:
         assert [edge_of(db, denying, denied), edge_of(db, denied, denying)] == before
         assert history.of(db, denying.seq) + history.of(db, denied.seq) == []
     with pytest.raises(Conflict):
-        reopen_contradiction(workspace_over(database), denying.id, denied.id, settlement)
+        reopen_conflict(workspace_over(database), denying.id, denied.id, settlement)
 
 
 def edge_of(db, one, other):
@@ -275,15 +273,15 @@ def test_a_denial_that_a_person_took_away_before_stays_away(database, denial):
     with database.write() as db:
         edges.add(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, "caller", utc_now())
         edges.erase(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, utc_now())
-    settlement = settle_contradiction(workspace_over(database), denying.id, denied.id, ContradictionVerdict.BOTH)
-    reopen_contradiction(workspace_over(database), denying.id, denied.id, settlement)
+    settlement = settle_conflict(workspace_over(database), denying.id, denied.id, ConflictAction.BOTH)
+    reopen_conflict(workspace_over(database), denying.id, denied.id, settlement)
     with database.read() as db:
         assert edge_of(db, denied, denying) is None
         assert [entry.event for entry in history.of(db, denied.seq)] == [edges.ERASED]
 
 
 def test_two_that_agree_are_no_contradiction(database, denial):
-    with pytest.raises(NotFound):
-        settle_contradiction(workspace_over(database), denial[1].id, denial[0].id, ContradictionVerdict.BOTH)
-    with pytest.raises(NotFound):
-        settle_contradiction(workspace_over(database), denial[0].id, "nobody", ContradictionVerdict.BOTH)
+    other = keep(database, "Tests run in parallel")
+    for unrelated in (other.id, "nobody"):
+        with pytest.raises(NotFound):
+            settle_conflict(workspace_over(database), denial[0].id, unrelated, ConflictAction.BOTH)

@@ -6,9 +6,8 @@ from hypothesis import given, strategies as st
 from pipeline.errors import InvalidField, NotFound
 from pipeline.records.people import HOME_OWNER, Caller
 from pipeline.services.events import Cursor
-from web.mcp.http_sessions import HttpSessions
+from web.mcp.http_sessions import HttpSessions, Subscriptions
 from web.mcp.offered_tools import Switches
-from web.mcp.subscriptions import Subscriptions
 
 BRIEF = "reverie://brief"
 IDS = [f"01ARZ3NDEKTSV4RRFFQ69G5F{end}" for end in ("AA", "AB", "BA", "BB")]

@@ -1,5 +1,9 @@
-"""Pages for the owner: workspace requests of projects, other machines, and the access log of a workspace."""
+"""Pages for the owner: workspace requests of projects, other machines, access log, workers, queue and jobs."""
 
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -7,12 +11,23 @@ from flask import url_for
 from pydantic import BaseModel, StringConstraints
 from werkzeug.wrappers import Response
 
+from config.process import Role as ProcessRole
 from pipeline.errors import NotFound
+from pipeline.jobs.registry import JobState, JobStatus
+from pipeline.records import Stage
 from pipeline.records.people import Role
+from pipeline.services import maintenance, operations
 from pipeline.services.workspaces import agree_to_claim, list_claims, withdraw_claim
+from pipeline.store.operations import Worker
 from pipeline.store.people import AccessQuery
+from pipeline.store.runs import Run
+from pipeline.times import utc_text
 from web.access import Access
-from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, next_page, show
+from web.dashboard.filters import ago, milliseconds, number, preview, words
+from web.dashboard.view import PAGE_SIZE, Cursor, Paged, Query, Section, View, back, next_page, show
+from web.endpoint import json_response
+from web.metrics import measure_endpoints, measure_tools
+from web.version import VERSION
 
 claims_section = Section("claims", Access.HOME)
 sync_section = Section("sync", Access.HOME)
@@ -106,3 +121,158 @@ def log(view: View) -> str:
     """List the requests to the workspace, newest first."""
     page = view.container.access_log.page(AccessQuery(workspace=view.workspace_id), PAGE_SIZE, view.query.before)
     return show("access_log.html", view, title="Access log", entries=page.items, next_url=next_page(page.next_cursor))
+
+
+workers_section = Section("workers", Access.ADMIN)
+
+# Length of the two lists on the page.
+LISTED = 20
+# Errors are shortened in lists; `GET /v1/errors` returns the full text.
+ERROR_CHARS = 400
+SCHEDULER = "scheduler"
+# Jobs that the web server runs.
+HERE = frozenset({"touches"})
+STAGES: Mapping[Stage, str] = {
+    Stage.EMBED: "computes embeddings for search by meaning",
+    Stage.ENTITIES: "extracts entities",
+    Stage.DEDUP: "detects duplicates",
+    Stage.SCREEN: "flags text that instructs the agent",
+    Stage.CAPTURE: "extracts memories from messages",
+    Stage.CONCLUDE: "extracts decisions from sessions",
+    Stage.EMBED_TURNS: "makes messages findable by meaning",
+    Stage.PURGE: "removes purged memories from every index",
+}
+
+
+class WorkersQuery(Query):
+    """Cursors of the lists of errors and of dead letters."""
+
+    before: Cursor | None = None
+    dead_before: Cursor | None = None
+
+
+class RetryForm(BaseModel):
+    """Stage whose dead letters are retried (default: all)."""
+
+    stage: Stage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Running processes: start of the server (seconds since the epoch), encoder state, workers, scheduler."""
+
+    server_since: float
+    encoder: str
+    workers: tuple[Worker, ...]
+    scheduler: bool
+
+
+@workers_section.page("/workers", WorkersQuery)
+def state(view: View) -> str:
+    """Show the state of workers, queue and jobs."""
+    queue, jobs = _read(view)
+    dead = operations.list_dead_letters(view.workspace, LISTED, view.query.dead_before)
+    errors = operations.list_errors(view.container.operations, view.workspace_id, LISTED, view.query.before)
+    return show(
+        "workers.html",
+        view,
+        title="Workers",
+        jobs=jobs,
+        stages=STAGES,
+        cells=_cells(queue, jobs, view.now),
+        dead=queue.dead,
+        written=operations.count_digested(view.workspace, view.now),
+        dead_letters=dead.items,
+        dead_url=next_page(dead.next_cursor, name="dead_before", anchor="dead"),
+        errors=[(utc_text(datetime.fromtimestamp(error.at, UTC)), error) for error in errors.items],
+        errors_url=next_page(errors.next_cursor, anchor="errors"),
+        latencies=measure_endpoints(),
+        tools=measure_tools(),
+        processes=_processes(view, queue.workers),
+        version=VERSION,
+    )
+
+
+@workers_section.page("/workers/now")
+def now(view: View) -> Response:
+    """Return the changing texts of the page."""
+    queue, jobs = _read(view)
+    job_states = {status.job.name: status.state for status in jobs}
+    busy = queue.total > 0 or not {JobState.ASKED, JobState.RUNNING}.isdisjoint(job_states.values())
+    cells = _cells(queue, jobs, view.now)
+    return json_response({"cells": cells, "job_states": job_states, "pending": queue.total, "busy": busy})
+
+
+@workers_section.action("/workers/retry", RetryForm)
+def retry(view: View) -> Response:
+    """Retry dead letters."""
+    retried = operations.retry_dead_letters(view.workspace, view.form.stage)
+    return back(view, f"{number(retried)} queue entr{'y' if retried == 1 else 'ies'} will be retried.")
+
+
+@workers_section.action("/workers/jobs/<name>")
+def run(view: View, name: str) -> Response:
+    """Run a job now."""
+    maintenance.request_job(view.workspace, view.container.feedback, name)
+    outcome = "has run" if name in HERE else "is queued. A worker runs it as soon as possible"
+    return back(view, f"The job {name} {outcome}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
+
+
+def _read(view: View) -> tuple[operations.QueueCounts, list[JobStatus]]:
+    queue = operations.count_queue(view.workspace, view.container.operations)
+    return queue, maintenance.list_jobs(view.workspace, view.container.settings, view.now)
+
+
+def _cells(queue: operations.QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
+    """Return the texts of the page that change while it is open, by name."""
+    pending, oldest, total = queue.pending, queue.oldest_by_stage, queue.total
+    cells = {"pending": f"{number(total)} pending" if total else "empty"}
+    for stage in STAGES:
+        cells[f"pending-{stage}"] = number(pending[stage])
+        cells[f"oldest-{stage}"] = ago(oldest[stage], now) if stage in oldest else "–"
+    for status in jobs:
+        cells |= {f"{part}-{status.job.name}": text for part, text in _describe(status, now).items()}
+    return cells
+
+
+def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
+    last, state = status.last, str(status.state)
+    if status.state is JobState.ASKED:
+        state = "queued"
+    elif status.state is JobState.RUNNING and last is not None and last.total:
+        state = f"running, {number(last.done)} of {number(last.total)}"
+    cells = {"state": state, "last": "", "did": "", "error": "", "next": f"next {_until(status.next_at, now)}"}
+    if last is not None:
+        took = "" if last.took_s is None else f", took {milliseconds(last.took_s)}"
+        cells["last"] = f"{ago(last.started_at, now)}{took}"
+        cells["did"] = _did(last)
+        cells["error"] = preview(last.error or "", ERROR_CHARS)
+    elif status.state is JobState.NEVER and status.job.elsewhere:
+        # The scheduled runs of this job are not recorded.
+        cells |= {"state": "automatic", "next": ""}
+    return cells
+
+
+def _did(run: Run) -> str:
+    if run.ended_at is None or run.error is not None:
+        return ""
+    done = [
+        f"{number(count)} {'memory' if (name, count) == ('memories', 1) else words(name)}"
+        for name, count in run.counts.items()
+        if count
+    ]
+    return ", ".join(done) or "nothing to do"
+
+
+def _until(due: datetime, now: datetime) -> str:
+    seconds = (due - now).total_seconds()
+    if seconds <= 0:
+        return "due"
+    return f"in {seconds:.0f} s" if seconds < 60 else ago(due.timestamp(), now)
+
+
+def _processes(view: View, workers: tuple[Worker, ...]) -> Processes:
+    container = view.container
+    scheduler = ProcessRole(container.settings.paths.root, SCHEDULER)
+    started = view.now - timedelta(seconds=time.monotonic() - container.started)
+    return Processes(started.timestamp(), container.encoders.state, workers, scheduler.is_held())

@@ -16,7 +16,6 @@ from pipeline.errors import NotFound
 from pipeline.kinds import render_text
 from pipeline.records import EntityKind
 from pipeline.services import entities, maintenance
-from pipeline.services.entities import MAP_JOB
 from pipeline.store.maps import NO_COMMUNITY, Community, MapEntity
 from web.access import Access
 from web.dashboard.filters import preview, words
@@ -171,7 +170,7 @@ def community(view: View, number: str) -> str:
 @map_section.action("/map/draw")
 def draw(view: View) -> AnyResponse:
     """Queue the job that draws the map."""
-    maintenance.request_job(view.workspace, view.container.feedback, MAP_JOB)
+    maintenance.request_job(view.workspace, view.container.feedback, entities.MAP_JOB)
     return back(view, "The map is being redrawn. This takes a few seconds.", to=url_for("dashboard.map_whole"))
 
 

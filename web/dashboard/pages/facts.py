@@ -12,7 +12,6 @@ from werkzeug.wrappers import Response
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import Draft, FactKey, Memory, Outcome, Scope
 from pipeline.services import facts
-from pipeline.services.facts import FactSetting, KeyView, Remaining
 from pipeline.store.facts import ScopedKey
 from pipeline.times import parse, utc_text
 from pipeline.write.fact_placement import fact_key
@@ -111,7 +110,7 @@ class Stretch:
 class Lane:
     """A key of a subject with its latest values on a time axis."""
 
-    view: KeyView
+    view: facts.KeyView
     stretches: Sequence[Stretch]
 
 
@@ -212,9 +211,9 @@ def take_back(view: View) -> Response:
     taken, remaining = facts.take_back_fact(view.workspace, view.form.fact_id)
     assert taken.key is not None
     where = {
-        Remaining.FACT: None,
-        Remaining.SUBJECT: url_for("dashboard.facts_subject", subject=taken.key.subject),
-        Remaining.NOTHING: url_for("dashboard.facts_subjects"),
+        facts.Remaining.FACT: None,
+        facts.Remaining.SUBJECT: url_for("dashboard.facts_subject", subject=taken.key.subject),
+        facts.Remaining.NOTHING: url_for("dashboard.facts_subjects"),
     }
     return back(view, f"The value of {_name(taken.key)} was removed.", to=where[remaining])
 
@@ -291,7 +290,7 @@ def _number(typed: str) -> float:
         raise InvalidField(FieldError("value", "must be a number")) from error
 
 
-def _format_setting(setting: FactSetting, valid_from: str | None) -> str:
+def _format_setting(setting: facts.FactSetting, valid_from: str | None) -> str:
     outcome, name = setting.receipt.outcome, _name(setting.key)
     if outcome is Outcome.REJECTED:
         return f"Not stored: {setting.receipt.reason}."

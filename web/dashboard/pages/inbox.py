@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from flask import redirect, url_for
 from pydantic import BaseModel, StringConstraints
@@ -14,16 +14,6 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import Memory, Page
 from pipeline.records.people import Role
 from pipeline.services import conflicts, guard_offers, review
-from pipeline.services.conflicts import MemoryConflict
-from pipeline.services.guard_offers import GuardVerdict
-from pipeline.services.review import (
-    CandidateVerdict,
-    ContradictionVerdict,
-    DuplicatePair,
-    PairVerdict,
-    RefusedOffer,
-    Settlement,
-)
 from pipeline.store.audit import AuditEntry
 from pipeline.store.review import MOST_COUNTED, Decision
 from pipeline.workspace import Workspace
@@ -69,13 +59,13 @@ class InboxForm(BaseModel):
 class CandidateForm(InboxForm):
     """Decision about a candidate."""
 
-    action: CandidateVerdict
+    action: review.CandidateVerdict
 
 
 class RuleForm(InboxForm):
     """Decision about a rule that could block calls."""
 
-    action: GuardVerdict
+    action: guard_offers.GuardVerdict
 
 
 class RuleUndoForm(InboxForm):
@@ -87,13 +77,13 @@ class RuleUndoForm(InboxForm):
 class PairForm(InboxForm):
     """Decision about a possible duplicate."""
 
-    action: PairVerdict
+    action: review.PairVerdict
 
 
 class ContradictionForm(InboxForm):
-    """Decision about two contradicting memories."""
+    """The valid one of two contradicting memories, or both."""
 
-    action: ContradictionVerdict
+    action: Literal["denying", "denied", "both"]
 
 
 class SettlementForm(InboxForm):
@@ -117,7 +107,7 @@ class InboxEntry:
     """An inbox entry: `about` is the pending or completed decision; `sides` are its memories, older first."""
 
     anchor: str
-    about: DuplicatePair | MemoryConflict | AuditEntry | Decision | RefusedOffer | None
+    about: review.DuplicatePair | conflicts.MemoryConflict | AuditEntry | Decision | review.RefusedOffer | None
     sides: tuple[ComparedMemory, ...]
 
 
@@ -170,8 +160,8 @@ def review_entries(view: View) -> str | Response:
 @_if_still_waiting
 def judge_candidate(view: View, memory_id: str) -> Response:
     """Accept a candidate or archive it."""
-    verdict: CandidateVerdict = view.form.action
-    accepted = verdict is CandidateVerdict.ACCEPT
+    verdict: review.CandidateVerdict = view.form.action
+    accepted = verdict is review.CandidateVerdict.ACCEPT
     review.settle_candidate(view.workspace, memory_id, verdict)
     message = "Candidate accepted." if accepted else "Candidate rejected and archived."
     return _go_on(
@@ -191,10 +181,10 @@ def undo_candidate(view: View, memory_id: str) -> Response:
 @_if_still_waiting
 def judge_rule(view: View, memory_id: str) -> Response:
     """Let a rule block the calls that it forbids, or keep it as a reminder."""
-    verdict: GuardVerdict = view.form.action
+    verdict: guard_offers.GuardVerdict = view.form.action
     severity = guard_offers.settle_guard_offer(view.workspace, memory_id, verdict)
     message = "The rule stays a reminder."
-    if verdict is GuardVerdict.BLOCK:
+    if verdict is guard_offers.GuardVerdict.BLOCK:
         message = "Reverie now stops calls that the rule forbids."
     return _go_on(view, message, Undo("undo_rule", {"memory_id": memory_id}, f"e-{memory_id}", {"severity": severity}))
 
@@ -211,9 +201,9 @@ def undo_rule(view: View, memory_id: str) -> Response:
 @_if_still_waiting
 def judge_pair(view: View, pair_id: str) -> Response:
     """Merge a pair into the memory that was stated last, or keep both memories."""
-    verdict: PairVerdict = view.form.action
+    verdict: review.PairVerdict = view.form.action
     review.settle_pair(view.workspace, pair_id, verdict)
-    merged = verdict is PairVerdict.MERGE
+    merged = verdict is review.PairVerdict.MERGE
     message = (
         "The earlier memory was merged into the one that was stated last." if merged else "Both memories were kept."
     )
@@ -232,7 +222,9 @@ def undo_pair(view: View, pair_id: str) -> Response:
 @_if_still_waiting
 def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
     """Archive one of two contradicting memories, or remove the contradiction."""
-    settlement = review.settle_contradiction(view.workspace, denying_id, denied_id, view.form.action)
+    kept = (denied_id, denying_id) if view.form.action == "denied" else (denying_id, denied_id)
+    action = conflicts.ConflictAction.BOTH if view.form.action == "both" else conflicts.ConflictAction.KEEP
+    settlement = conflicts.settle_conflict(view.workspace, *kept, action)
     message = "Both memories were kept, and the contradiction was removed."
     if settlement.archived is not None:
         message = "The other memory was archived."
@@ -247,8 +239,8 @@ def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response
 def undo_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
     """Return a contradiction to review."""
     form: SettlementForm = view.form
-    settlement = Settlement(form.archived, form.denial_by, form.reverse_by)
-    review.reopen_contradiction(view.workspace, denying_id, denied_id, settlement)
+    settlement = conflicts.Settlement(form.archived, form.denial_by, form.reverse_by)
+    conflicts.reopen_conflict(view.workspace, denying_id, denied_id, settlement)
     return _go_on(view, UNDONE)
 
 

@@ -10,7 +10,6 @@ from werkzeug.wrappers import Response
 from pipeline.context.lesson_records import ENOUGH, Usefulness
 from pipeline.services import lessons, memories
 from pipeline.services.feedback import answer_impression, withdraw_answer
-from pipeline.services.lessons import LessonOrder
 from pipeline.store.impressions import Impression
 from web.dashboard.view import PAGE_SIZE, Paged, Search, Section, View, back, next_page, show
 
@@ -30,7 +29,7 @@ class LessonsPageQuery(Paged):
     """Search words and order of the list of lessons."""
 
     q: Search = ""
-    order: LessonOrder = LessonOrder.NEWEST
+    order: lessons.LessonOrder = lessons.LessonOrder.NEWEST
 
 
 class OutcomeForm(BaseModel):
@@ -55,7 +54,7 @@ def list_all(view: View) -> str:
         lessons=page.items,
         shown=shown,
         next_url=next_page(page.next_cursor),
-        orders=list(LessonOrder),
+        orders=list(lessons.LessonOrder),
         verdicts=VERDICTS,
     )
 

@@ -7,14 +7,14 @@ from functools import partial
 from flask import g, url_for
 
 from pipeline.records.people import Role
-from pipeline.services.overview import Overview, read_overview
+from pipeline.services.operations import Overview, read_overview
 from pipeline.services.recording_check import HostRecording, describe_problem
 from pipeline.services.today import WorkspaceDay, list_day, list_written_since
 from pipeline.write.revise import text_mark
 from web.access import may_enter
 from web.call import workspace_of_caller
+from web.dashboard.filters import find_day
 from web.dashboard.view import Section, View, describe_imported, show
-from web.dashboard.zone import find_day
 from web.hosts import installed_files
 from web.recording import check_hosts
 

@@ -20,9 +20,8 @@ from pipeline.services.memories import get_memory
 from pipeline.services.recall import explain_memory, list_likely_questions, measure_recall
 from web.api.bodies import SessionId
 from web.dashboard import score_bars, view as page
-from web.dashboard.view import Moment, Section, View, show
 
-section = Section("recall")
+section = page.Section("recall")
 
 MAX_K = 20
 MAX_BUDGET_MS = 10_000
@@ -47,17 +46,17 @@ class LabQuery(page.Query):
     compare: bool = False
     k: Results = 10
     kinds: tuple[Kind, ...] = ()
-    since: Moment | None = None
-    until: Moment | None = None
-    as_of: Moment | None = None
+    since: page.Moment | None = None
+    until: page.Moment | None = None
+    as_of: page.Moment | None = None
     session: SessionId | None = None
     budget: Budget | None = None
     only: Channel | None = None
     b_k: Results = 10
     b_kinds: tuple[Kind, ...] = ()
-    b_since: Moment | None = None
-    b_until: Moment | None = None
-    b_as_of: Moment | None = None
+    b_since: page.Moment | None = None
+    b_until: page.Moment | None = None
+    b_as_of: page.Moment | None = None
     b_session: SessionId | None = None
     b_budget: Budget | None = None
     b_only: Channel | None = None
@@ -75,14 +74,14 @@ class Trial:
 
 
 @section.page("/recall", LabQuery)
-def lab(view: View) -> str:
+def lab(view: page.View) -> str:
     """Show the results of a query and their explanation."""
     asked: LabQuery = view.query
     missed = _find_missed(view, asked.why) if asked.q and asked.why else None
     trials = _trials(view, missed) if asked.q else []
     explained = [hit.signals for trial in trials for hit in trial.answer.hits if hit.signals is not None]
     explained += [t.verdict.signals for t in trials if t.verdict is not None and t.verdict.signals is not None]
-    return show(
+    return page.show(
         "recall.html",
         view,
         title="Recall lab",
@@ -105,19 +104,19 @@ def lab(view: View) -> str:
     )
 
 
-def _trials(view: View, missed: Memory | None) -> list[Trial]:
+def _trials(view: page.View, missed: Memory | None) -> list[Trial]:
     prefixes = {"A": "", "B": "b_"} if view.query.compare else {"A": ""}
     return [_trial(view, name, prefix, missed) for name, prefix in prefixes.items()]
 
 
-def _trial(view: View, name: str, prefix: str, missed: Memory | None) -> Trial:
+def _trial(view: page.View, name: str, prefix: str, missed: Memory | None) -> Trial:
     query, contexts = _query(view, prefix), view.container.contexts
     answer = measure_recall(view.workspace, contexts, query)
     explanation = None if missed is None else explain_memory(view.workspace, contexts, query, missed.id)
     return Trial(name, prefix, query, answer, explanation)
 
 
-def _query(view: View, prefix: str) -> Query:
+def _query(view: page.View, prefix: str) -> Query:
     options = {name: getattr(view.query, prefix + name) for name in SETTINGS}
     return Query(
         text=view.query.q,
@@ -136,14 +135,14 @@ def _query(view: View, prefix: str) -> Query:
     )
 
 
-def _find_missed(view: View, named: str) -> Memory | None:
+def _find_missed(view: page.View, named: str) -> Memory | None:
     """Return the memory with this id, None if the text is not an id."""
     if not _ID.fullmatch(named):
         return None
     return get_memory(view.workspace, named.upper())
 
 
-def _matches(view: View, words: str) -> Sequence[Memory]:
+def _matches(view: page.View, words: str) -> Sequence[Memory]:
     query = Query(words, k=MATCHES, filter=Filter(viewer=view.workspace.onlooker))
     answer = measure_recall(view.workspace, view.container.contexts, query)
     return [hit.memory for hit in answer.hits]

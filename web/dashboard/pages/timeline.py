@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 from flask import Response, current_app, request, url_for
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -26,10 +26,10 @@ from pipeline.store.work import Undigested
 from pipeline.text.normalize import normalize_id as normalize_name
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
+from web.dashboard.filters import local_day, reader_zone
 from web.dashboard.sign_in import watch_caller
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Search, Section, View, next_page, show
-from web.dashboard.zone import local_day, reader_zone
 from web.streams import RETRY_MS, Step, Streams, format_event, format_retry
 
 section = Section("timeline")
@@ -267,10 +267,12 @@ MOST_HELD = 2
 
 def streams_of(container: WebContainer) -> Streams:
     """Return the stream limits of the running app, which leave most threads free."""
-    known: Streams = current_app.extensions.setdefault(
-        EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 3), container.stopping)
+    return cast(
+        Streams,
+        current_app.extensions.setdefault(
+            EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 3), container.stopping)
+        ),
     )
-    return known
 
 
 class Watch:

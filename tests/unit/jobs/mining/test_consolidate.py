@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.jobs.mining import consolidate as job
 from pipeline.jobs.mining.consolidate import consolidate, extend_group, find_coherent_group
 from pipeline.jobs.mining.derived import MAX_SENTENCE_CHARS, find_central_sentences, is_grounded
 from pipeline.jobs.model import Failure, JobModel
@@ -431,4 +430,4 @@ def test_the_edges_of_the_job_carry_its_name(database):
     consolidate(job_run_on(database, 20))
     with database.read() as db:
         [edge] = edges.of(db, read(database, told[0]).seq)
-    assert (edge.kind, edge.outgoing, edge.made_by) == ("derived_from", False, job.CONSOLIDATE)
+    assert (edge.kind, edge.outgoing, edge.made_by) == ("derived_from", False, derivations.CONSOLIDATE)

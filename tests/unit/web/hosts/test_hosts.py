@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from web.hooks import client
 from web.hosts import rules_block
-from web.hosts.codex import is_our_notify
+from web.hosts.command_line_agents import is_our_notify
 from web.hosts.editors import ZED_RULES
 from web.hosts.hook_entries import EVENTS, is_our_hook, read_client_words
 from web.hosts.host import compose_rules, is_our_server
