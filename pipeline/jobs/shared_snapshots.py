@@ -244,8 +244,9 @@ def drop_indexes(paths: WorkspacePaths, objects: ObjectStorage | None) -> None:
     """Delete the indexes of a workspace on this machine and on object storage."""
     for copies in paths.indexes:
         shutil.rmtree(copies, ignore_errors=True)
-    for kind in () if objects is None else ("vectors", "segments"):
-        objects.below(f"{kind}/{paths.root.name}").clear()
+    if objects is not None:
+        for kind in ("vectors", "segments"):
+            objects.below(f"{kind}/{paths.root.name}").clear()
 
 
 @contextmanager
