@@ -1,16 +1,17 @@
 """Commands that answer from past sessions: what fixed an error, which command works, who changed a file."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pipeline.services.file_lines import find_line_commit, locate_file
 from pipeline.times import local_date
 from web.cli import options
 from web.cli.command import Command, pass_state
-from web.cli.render import count_of, headline, one_line, plain, print_if_none, print_items
+from web.cli.render import Record, View, count_of, fill, headline, one_line, plain, print_items
 from web.cli.state import State
 
 # The answer of a workspace to which nothing was ever written.
@@ -25,7 +26,6 @@ NO_HISTORY: dict[str, Any] = {
 # The server reads no more of an error text.
 MAX_ERROR_CHARS = 8000
 SIMILAR = 0.999
-INDENT = "     "
 _LINE = re.compile(r"(.+?):(\d+)(?::\d+)?")
 
 
@@ -38,7 +38,10 @@ def fix(state: State, error: str, limit: int) -> None:
     text = options.read_text(error, is_log=True)
     half = MAX_ERROR_CHARS // 2
     short = text if len(text) <= MAX_ERROR_CHARS else f"{text[: half - 1]}\n{text[-half:]}"
-    _answer(state, _print_fixes, ask="fix", about=short, limit=limit)
+    answer = _ask(state, ask="fix", about=short, limit=limit)
+    times = answer["occurrences"]
+    problem = f"occurred {count_of(times, 'time')}, but no remedy is known" if times else "did not occur before"
+    state.show(answer, lambda _: print_items(answer["remedies"], REMEDY, f"This error {problem}."))
 
 
 @click.command(cls=Command)
@@ -47,11 +50,15 @@ def fix(state: State, error: str, limit: int) -> None:
 @pass_state
 def how(state: State, task: str, limit: int) -> None:
     """Show the commands that work here for TASK, such as tests, deploy or docker compose."""
-
-    def show(answer: Mapping[str, Any]) -> None:
-        print_items(answer["commands"], _print_command, "No command for this succeeded in past sessions.")
-
-    _answer(state, show, ask="how", about=task, limit=limit)
+    _answer(
+        state,
+        "commands",
+        COMMAND,
+        "No command for this succeeded in past sessions.",
+        ask="how",
+        about=task,
+        limit=limit,
+    )
 
 
 @click.command(cls=Command)
@@ -60,8 +67,6 @@ def how(state: State, task: str, limit: int) -> None:
 @pass_state
 def blame(state: State, path: str, limit: int) -> None:
     """Show the sessions and decisions behind the file PATH, or behind one LINE of it."""
-    from pipeline.services.file_lines import find_line_commit, locate_file
-
     match = None if Path(path).exists() else _LINE.fullmatch(path)
     file, name = locate_file(Path.cwd(), path if match is None else match[1])
     commit: dict[str, str] = {}
@@ -72,7 +77,13 @@ def blame(state: State, path: str, limit: int) -> None:
         else:
             click.echo(f"commit {changed.id[:10]}  {local_date(changed.at)}  {one_line(changed.subject)}", err=True)
             commit = {"commit_at": changed.at, "commit_subject": changed.subject[:500]}
-    _answer(state, _print_file, ask="blame", about=name, limit=limit, **commit)
+    state.show(_ask(state, ask="blame", about=name, limit=limit, **commit), _print_file)
+
+
+def _print_file(answer: Mapping[str, Any]) -> None:
+    empty = None if answer["memories"] else "No session edited this file or decided about it."
+    print_items(answer["sessions"], SESSION, empty)
+    print_items(answer["memories"], MEMORY)
 
 
 @click.command(cls=Command)
@@ -80,65 +91,60 @@ def blame(state: State, path: str, limit: int) -> None:
 @pass_state
 def friction(state: State, limit: int) -> None:
     """List the errors that occurred in three or more sessions, with what fixed them."""
-    empty = "No error occurred in three or more sessions."
-    _answer(state, lambda answer: print_items(answer["errors"], _print_error, empty), ask="friction", limit=limit)
+    _answer(state, "errors", ERROR, "No error occurred in three or more sessions.", ask="friction", limit=limit)
 
 
-def _answer(state: State, show: Callable[[Mapping[str, Any]], None], **query: Any) -> None:
-    answer: dict[str, Any] = state.ask_about_content(
-        lambda client: client.call("GET", "/v1/history", query=query), NO_HISTORY
-    )
-    state.show(answer, lambda: show(answer))
+def _ask(state: State, **query: Any) -> dict[str, Any]:
+    return state.ask_about_content(lambda client: client.call("GET", "/v1/history", query=query), NO_HISTORY)
 
 
-def _print_fixes(answer: Mapping[str, Any]) -> None:
-    times = answer["occurrences"]
-    problem = f"occurred {count_of(times, 'time')}, but no remedy is known" if times else "did not occur before"
-    print_items(answer["remedies"], _print_remedy, f"This error {problem}.")
-
-
-def _print_remedy(remedy: Mapping[str, Any]) -> None:
-    click.echo(_describe_steps(remedy))
-    worked = "worked" if remedy["confirmed"] else "the error did not come back"
-    name = one_line(remedy["session_name"] or remedy["session_id"], 60)
-    click.echo(
-        f"{INDENT}{worked} in {count_of(remedy['sessions'], 'session')}, last {local_date(remedy['at'])} in {name}"
-    )
-    if remedy["likeness"] < SIMILAR:
-        click.echo(f"{INDENT}for a similar error: {one_line(remedy['error'] or '')}")
-    click.echo(f"{INDENT}after: {one_line(remedy['command'])}")
-    if remedy["explanation"]:
-        click.echo(f"{INDENT}“{plain(remedy['explanation'])}”")
+def _answer(state: State, part: str, view: View, empty: str, **query: Any) -> None:
+    state.show(_ask(state, **query), lambda answer: print_items(answer[part], view, empty))
 
 
 def _describe_steps(remedy: Mapping[str, Any]) -> str:
-    if not remedy["steps"]:
-        return "run it again: it succeeded without a change"
     steps = (f"{'edit ' if step['type'] == 'edit' else ''}{plain(step['target'])}" for step in remedy["steps"])
-    return ", then ".join(steps)
+    return ", then ".join(steps) or "run it again: it succeeded without a change"
 
 
-def _print_command(found: Mapping[str, Any]) -> None:
-    click.echo(plain(found["command"]))
-    times, session = count_of(found["successes"], "time"), plain(found["session_id"])
-    click.echo(f"{INDENT}succeeded {times}, last {local_date(found['last_at'])} in {session}")
+def _describe_success(remedy: Mapping[str, Any]) -> str:
+    worked = "worked" if remedy["confirmed"] else "the error did not come back"
+    name = one_line(remedy["session_name"] or remedy["session_id"], 60)
+    return f"{worked} in {count_of(remedy['sessions'], 'session')}, last {local_date(remedy['at'])} in {name}"
 
 
-def _print_file(answer: Mapping[str, Any]) -> None:
-    print_if_none([*answer["sessions"], *answer["memories"]], "No session edited this file or decided about it.")
-    for session in answer["sessions"]:
-        name = one_line(session["session_name"] or session["session_id"], 60)
-        wrote = ", made the commit of this line" if session["wrote_line"] else ""
-        click.echo(f"{local_date(session['last_at'])}  {name}  ({count_of(session['edits'], 'edit')}{wrote})")
-        for decision in session["decisions"]:
-            click.echo(f"{INDENT}{decision['kind']}: {one_line(decision['text'])}")
-    for memory in answer["memories"]:
-        click.echo(f"{headline(memory)}\n{INDENT}{one_line(memory['content'])}")
+def _describe_session(session: Mapping[str, Any]) -> str:
+    name = one_line(session["session_name"] or session["session_id"], 60)
+    wrote = ", made the commit of this line" if session["wrote_line"] else ""
+    return f"{local_date(session['last_at'])}  {name}  ({count_of(session['edits'], 'edit')}{wrote})"
 
 
-def _print_error(error: Mapping[str, Any]) -> None:
-    click.echo(one_line(error["error"]))
-    counts = f"{count_of(error['occurrences'], 'time')} in {count_of(error['sessions'], 'session')}"
-    click.echo(f"{INDENT}{counts}, {local_date(error['first_at'])} to {local_date(error['last_at'])}")
-    remedy = error["remedy"]
-    click.echo(f"{INDENT}{'no remedy is known' if remedy is None else f'fixed by: {_describe_steps(remedy)}'}")
+REMEDY = Record(
+    _describe_steps,
+    {
+        "result": _describe_success,
+        "for a similar error": lambda remedy: remedy["error"] if remedy["likeness"] < SIMILAR else None,
+        "after": "command",
+        "why": lambda remedy: remedy["explanation"] and f"“{remedy['explanation']}”",
+    },
+)
+COMMAND = Record(
+    "command",
+    {"succeeded": lambda found: count_of(found["successes"], "time"), "last": "last_at", "session": "session_id"},
+)
+SESSION = Record(
+    _describe_session,
+    {"decisions": lambda session: [fill("{kind}: {text}", decision) for decision in session["decisions"]]},
+)
+MEMORY = Record(headline, {"text": "content"})
+ERROR = Record(
+    lambda error: one_line(error["error"]),
+    {
+        "occurred": lambda error: (
+            f"{count_of(error['occurrences'], 'time')} in {count_of(error['sessions'], 'session')}"
+        ),
+        "first": "first_at",
+        "last": "last_at",
+        "fixed by": lambda error: "no remedy is known" if error["remedy"] is None else _describe_steps(error["remedy"]),
+    },
+)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
@@ -11,7 +10,7 @@ from pipeline.errors import NotFound
 from pipeline.times import local_minute
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import count_of, format_minute, one_line, plain, terminal_width
+from web.cli.render import Fields, fill, format_minute, one_line, plain, terminal_width
 from web.cli.state import State, empty_page
 
 if TYPE_CHECKING:
@@ -20,6 +19,14 @@ if TYPE_CHECKING:
 # The newest sessions, among which a prefix is looked up.
 SEARCHED_SESSIONS = 1000
 NO_SESSIONS = "There are no sessions here yet. They appear once a connected agent works in this workspace."
+SESSION: Fields = {
+    "last active": "last_at",
+    "session": "id",
+    "name": "name",
+    "messages": "turns",
+    "actions": "actions",
+    "memories": "memories",
+}
 
 
 @click.group(cls=Group, bare_command="list", default_command="show")
@@ -32,18 +39,10 @@ def sessions() -> None:
 @pass_state
 def list_sessions(state: State, limit: int) -> None:
     """List sessions, the most recently active first."""
-    page = state.list_items("/v1/sessions", limit)
-    state.show_items(page, _print_counted_session, NO_SESSIONS)
+    state.show_list("/v1/sessions", limit, SESSION, NO_SESSIONS)
 
 
-def _print_counted_session(session: Mapping[str, Any]) -> None:
-    counts = f"{count_of(session['turns'], 'message')}, {count_of(session['actions'], 'action')}"
-    memories = count_of(session["memories"], "memory", "memories")
-    name = one_line(session["name"] or "–", 60)
-    click.echo(f"{format_minute(session['last_at'])}  {plain(session['id'])}  {name}  ({counts}, {memories})")
-
-
-def find_session_path(client: "Client", prefix: str) -> str:
+def find_session_path(client: "Client", prefix: str) -> tuple[str, str]:
     """Return the path of the only session whose ID starts with a prefix, else of the prefix itself.
 
     Raises NotFound if several sessions match.
@@ -52,8 +51,7 @@ def find_session_path(client: "Client", prefix: str) -> str:
     if prefix not in ids and len(ids) > 1:
         shown = ", ".join(plain(session_id) for session_id in ids[:5])
         raise NotFound(f'{len(ids)} sessions start with "{prefix}": {shown}. Type more of the ID.')
-    session_id = prefix if prefix in ids or not ids else ids[0]
-    return f"/v1/sessions/{quote(session_id, safe='')}"
+    return "sessions", prefix if prefix in ids or not ids else ids[0]
 
 
 @sessions.command("search")
@@ -66,7 +64,7 @@ def search_sessions(state: State, query: str, limit: int) -> None:
     answer: dict[str, Any] = state.ask_about_content(
         lambda client: client.call("GET", "/v1/sessions/search", query=question), {"items": []}
     )
-    state.show_items(answer, print_found_session, "No session contains these words.")
+    state.show_page(answer, print_found_session, "No session contains these words.")
 
 
 def print_found_session(session: Mapping[str, Any], *, with_relevance: bool = False) -> None:
@@ -84,8 +82,8 @@ def print_found_session(session: Mapping[str, Any], *, with_relevance: bool = Fa
 @pass_state
 def show_session(state: State, session: str) -> None:
     """Show the messages, injected texts, actions and memories of SESSION. The start of its ID is enough."""
-    record = state.ask(lambda client: client.call("GET", find_session_path(client, session)))
-    state.show(record, lambda: _print_session(record))
+    record = state.ask(lambda client: client.request("GET", find_session_path(client, session)))
+    state.show(record, _print_session)
 
 
 def _print_session(record: dict[str, Any]) -> None:
@@ -93,26 +91,20 @@ def _print_session(record: dict[str, Any]) -> None:
     times = f"{local_minute(session['first_at'])} to {local_minute(session['last_at'])}"
     origin = [plain(session[name]) for name in ("agent", "branch") if session[name]]
     click.echo("  ".join([one_line(session["name"] or session["id"]), times, *origin]))
-    width = terminal_width()
-    for title, rows in (
-        ("messages", [f"{turn['role']}: {turn['content']}" for turn in record["said"]]),
-        ("injected", [f"{run['event']}: {run['chars']} characters, {run['outcome']}" for run in record["told"]]),
-        (
-            "actions",
-            [f"{action['type']} {action['target']}{describe_failure(action)}" for action in record["did"]],
-        ),
-        (
-            "conclusions",
-            [
-                f"{item['kind']} {item['content']}{'' if item['is_current'] else ' (replaced later)'}"
-                for item in reversed(record["concluded"])
-            ],
-        ),
-        ("memories", [f"{memory['kind']} {memory['content']}" for memory in record["learnt"]]),
-    ):
+    replaced = {True: "", False: " (replaced later)"}
+    parts = {
+        "messages": [f"{turn['role']}: {turn['content']}" for turn in record["said"]],
+        "injected": [f"{run['event']}: {run['chars']} characters, {run['outcome']}" for run in record["told"]],
+        "actions": [f"{action['type']} {action['target']}{describe_failure(action)}" for action in record["did"]],
+        "conclusions": [
+            f"{item['kind']} {item['content']}{replaced[item['is_current']]}" for item in reversed(record["concluded"])
+        ],
+        "memories": [f"{memory['kind']} {memory['content']}" for memory in record["learnt"]],
+    }
+    for title, rows in parts.items():
         click.echo(f"\n{title}:" if rows else f"\n{title}: none")
         for row in reversed(rows):
-            click.echo(f"  {one_line(row, max(20, width - 2))}")
+            click.echo(f"  {one_line(row, max(20, terminal_width() - 2))}")
 
 
 def describe_failure(action: Mapping[str, Any]) -> str:
@@ -130,9 +122,9 @@ def describe_failure(action: Mapping[str, Any]) -> str:
 def rename_session(state: State, session: str, name: str) -> None:
     """Rename SESSION to NAME. The start of its ID is enough."""
     answer = state.ask(
-        lambda client: client.call("PATCH", find_session_path(client, session), {"name": name}), to_write=True
+        lambda client: client.request("PATCH", find_session_path(client, session), {"name": name}), to_write=True
     )
-    state.show(answer, f"renamed {plain(answer['id'])} to {plain(answer['name'])}")
+    state.show(answer, fill("renamed {id} to {name}", answer))
 
 
 @sessions.group(cls=Group)
@@ -161,8 +153,11 @@ def off(state: State, session_id: str | None) -> None:
 def list_incognito(state: State) -> None:
     """List the incognito sessions."""
     answer = state.ask_about_content(lambda client: client.request("GET", "/v1/incognito"), empty_page())
-    empty = "No session is incognito. Turn it on with `reverie sessions incognito on`."
-    state.show_table(answer, {"session": "session_id", "since": "since"}, empty=empty)
+    state.show_page(
+        answer,
+        {"session": "session_id", "since": "since"},
+        "No session is incognito. Turn it on with `reverie sessions incognito on`.",
+    )
 
 
 def _set_incognito(state: State, session_id: str | None, *, on: bool) -> None:
@@ -171,8 +166,8 @@ def _set_incognito(state: State, session_id: str | None, *, on: bool) -> None:
             "POST", "/v1/incognito", {"session_id": session_id or _find_newest(client), "on": on}
         )
     )
-    is_now = "is no longer incognito" if answer["since"] is None else f"is incognito since {answer['since']}"
-    state.show(answer, f"session {plain(answer['session_id'])} {is_now}")
+    is_now = "is no longer incognito" if answer["since"] is None else "is incognito since {since}"
+    state.show(answer, fill(f"session {{session_id}} {is_now}", answer))
 
 
 def _find_newest(client: "Client") -> str:

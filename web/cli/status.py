@@ -14,8 +14,8 @@ from pipeline.services.workspace_config import read_switches
 from pipeline.services.workspaces import describe_earlier, list_earlier
 from pipeline.times import format_duration, local_second, utc_text
 from web.cli.command import Command, pass_state
-from web.cli.errors import BROKEN_HOME
-from web.cli.render import count_of, describe_encoder, plain, print_pairs, table
+from web.cli.output import BROKEN_HOME
+from web.cli.render import Fields, count_of, describe_encoder, fill, plain, print_fields, print_table
 from web.cli.state import State, choose_for_folder
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def status(state: State) -> int:
         report["here"]["switches"] = _find_switches(state, client, report)
     report["here"]["earlier"] = _describe_earlier(state, report["workspaces"])
     report["problems"] = list_problems(state.settings.paths.root) + report["problems"]
-    state.show(report, lambda: _print_status(report))
+    state.show(report, _print_status)
     return BROKEN_HOME if report["problems"] else 0
 
 
@@ -101,28 +101,6 @@ def _format_seconds(at: float | None) -> str | None:
     return None if at is None else utc_text(datetime.fromtimestamp(at, UTC))
 
 
-def _print_problems(report: Mapping[str, Any]) -> None:
-    for problem in report["problems"]:
-        click.echo(f"problem  {plain(problem)}")
-    for host in report["hosts"]:
-        if host["problem"] is not None:
-            click.echo(f"problem  {host['problem']}; {host['remedy']}")
-    for earlier in report["here"]["earlier"]:
-        click.echo(describe_earlier(**earlier, current=report["here"]["workspace"]))
-
-
-def _print_spool(spool: Mapping[str, Any]) -> None:
-    parts = []
-    if spool["waiting"]:
-        parts.append(
-            f"{count_of(spool['waiting'], 'request', 'requests')}, the oldest from {local_second(spool['oldest'])}"
-        )
-    if spool["refused"]:
-        parts.append(f"{spool['refused']} refused")
-    if parts:
-        click.echo(f"spool    {'; '.join(parts)}")
-
-
 def _find_switches(state: State, client: "Client", report: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the switches of this workspace on the server, or after a start; None if the server reports none."""
     workspace = report["here"]["workspace"]
@@ -166,50 +144,75 @@ def _ask_server(client: "Client", settings: Settings) -> dict[str, Any]:
 
 
 def _print_status(report: dict[str, Any]) -> None:
-    _print_problems(report)
-    _print_spool(report["spool"])
+    for problem in [
+        *report["problems"],
+        *(f"{host['problem']}; {host['remedy']}" for host in report["hosts"] if host["problem"]),
+    ]:
+        click.echo(f"problem  {plain(problem)}")
+    for earlier in report["here"]["earlier"]:
+        click.echo(describe_earlier(**earlier, current=report["here"]["workspace"]))
     if not report["processes"] and not report["answers"]:
+        print_fields(report, {"spool": _describe_waiting})
         click.echo(f"nothing runs on {report['home']}; start Reverie with `reverie up`")
         return
-    answer = f"answers (version {report['version']})" if report["answers"] else "does not answer"
-    here = f"{report['here']['workspace']}: {report['here']['detail']}"
-    switches = ", ".join(f"{name} {str(value).lower()}" for name, value in (report["here"]["switches"] or {}).items())
-    pairs = [
-        ("server", f"{report['url']} {answer}"),
-        ("encoder", report["encoder"]),
-        ("data", f"{report['home']}{', encrypted' if report['encrypted'] else ''}"),
-        ("here", here),
-    ]
-    print_pairs([*pairs, ("switches", switches or None)])
-    click.echo()
-    table(
-        ["process", "pid", "uptime", "children"],
-        [[p["name"], p["pid"], format_duration(p["uptime_s"]), p["children"] or ""] for p in report["processes"]],
-        right=["pid", "uptime", "children"],
-    )
-    if report["workspaces"]:
-        click.echo()
-        table(
-            ["workspace", "memories", "pending", "failed", "encoder"],
-            [
-                [w["id"], w["memories"], sum(w["pending"].values()), sum(w["dead"].values()), describe_encoder(w)]
-                for w in report["workspaces"]
-            ],
-            right=["memories", "pending", "failed"],
-        )
-    _print_waiting_turns(report)
-    if report["sessions"] is not None and report["sessions"]["text"]:
-        click.echo(f"\n{plain(report['sessions']['text'])}")
-    if report["errors"]:
-        click.echo("\nrecent errors")
-        for error in report["errors"]:
-            click.echo(f"  {local_second(error['at'])}  {error['component']}: {plain(error['message'])}")
-
-
-def _print_waiting_turns(report: Mapping[str, Any]) -> None:
+    print_fields(report, STATUS)
+    for items, columns in (
+        (report["processes"], PROCESS),
+        (report["workspaces"], WORKSPACE),
+        (report["errors"], ERROR),
+    ):
+        if items:
+            click.echo()
+            print_table(items, columns)
     for workspace in report["workspaces"]:
         if workspace["waiting"]:
             click.echo(f"{workspace['id']}: {plain(workspace['waiting'])}")
+    if report["sessions"] is not None and report["sessions"]["text"]:
+        click.echo(f"\n{plain(report['sessions']['text'])}")
+
+
+def _describe_waiting(report: Mapping[str, Any]) -> str:
+    spool = report["spool"]
+    parts = [f"{spool['refused']} refused"] if spool["refused"] else []
+    if spool["waiting"]:
+        parts.insert(0, f"{count_of(spool['waiting'], 'request')}, the oldest from {local_second(spool['oldest'])}")
+    return "; ".join(parts)
+
+
+def _list_switches(report: Mapping[str, Any]) -> str:
+    switches = report["here"]["switches"] or {}
+    return ", ".join(f"{name} {str(value).lower()}" for name, value in switches.items())
+
+
+STATUS: Fields = {
+    "spool": _describe_waiting,
+    "server": lambda report: (
+        f"{report['url']} answers (version {report['version']})"
+        if report["answers"]
+        else f"{report['url']} does not answer"
+    ),
+    "encoder": "encoder",
+    "data": lambda report: f"{report['home']}{', encrypted' if report['encrypted'] else ''}",
+    "here": lambda report: fill("{workspace}: {detail}", report["here"]),
+    "switches": _list_switches,
+}
+PROCESS: Fields = {
+    "process": "name",
+    "pid": "pid",
+    "uptime": lambda process: format_duration(process["uptime_s"]),
+    "children": lambda process: process["children"] or "",
+}
+WORKSPACE: Fields = {
+    "workspace": "id",
+    "memories": "memories",
+    "pending": lambda workspace: sum(workspace["pending"].values()),
+    "failed": lambda workspace: sum(workspace["dead"].values()),
+    "encoder": describe_encoder,
+}
+ERROR: Fields = {
+    "recent errors": lambda error: local_second(error["at"]),
+    "": lambda error: fill("{component}: {message}", error),
+}
 
 
 @click.command(cls=Command)
@@ -218,9 +221,5 @@ def _print_waiting_turns(report: Mapping[str, Any]) -> None:
 def dashboard(state: State, *, print_url: bool) -> None:
     """Open the dashboard in your browser with a link that works once and expires after two minutes."""
     link = state.ask(lambda client: client.request("POST", "/v1/dashboard/links"))
-    if state.json:
-        state.print_json(link)
-    elif print_url or click.launch(link["url"]) != 0:
-        click.echo(link["url"])
-    else:
-        click.echo("opening the dashboard in your browser")
+    is_opened = not (state.json or print_url) and click.launch(link["url"]) == 0
+    state.show(link, "opening the dashboard in your browser" if is_opened else link["url"])
