@@ -41,10 +41,10 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "mcp": Entry("mcp", "Serve an agent over MCP"),
     },
     "Past sessions": {
-        "fix": Entry("history", "What fixed an error"),
-        "how": Entry("history", "Which command works here"),
-        "blame": Entry("history", "What is behind a file"),
-        "friction": Entry("history", "Errors that return"),
+        "fix": Entry("sessions", "What fixed an error"),
+        "how": Entry("sessions", "Which command works here"),
+        "blame": Entry("sessions", "What is behind a file"),
+        "friction": Entry("sessions", "Errors that return"),
     },
     "Topics (groups of commands)": {
         "facts": Entry("topics", "Values that change"),

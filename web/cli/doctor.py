@@ -73,10 +73,8 @@ def _list_checks(state: State, *, probes: bool) -> Iterator[Check]:
         yield "settings", lambda: [CheckResult("settings", "fail", says, hint)]
         return
     context = server.context()
-    file = context.paths.config
-    where = str(file) if file.exists() else "all at their defaults, or from the environment"
     yield from (
-        ("settings", lambda: [CheckResult("settings", "ok", where)]),
+        ("settings", partial(checks.check_settings, context)),
         ("home", partial(diagnostics.check_home, context)),
         ("project file", partial(diagnostics.check_project_file, Path())),
         ("project memory", partial(checks.check_project_memory, server, Path())),

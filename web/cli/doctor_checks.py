@@ -138,6 +138,14 @@ def _is_cuda(name: str) -> bool:
     return name == "torch" or name.startswith(CUDA_PACKAGES)
 
 
+def check_settings(context: "CheckContext") -> Iterator[CheckResult]:
+    """Report where the settings, which are valid, come from."""
+    file = context.paths.config
+    yield CheckResult(
+        "settings", "ok", str(file) if file.exists() else "all at their defaults, or from the environment"
+    )
+
+
 def check_server(server: ServerProbe) -> Iterator[CheckResult]:
     """Check that our server answers at its address, or could start there."""
     url, health = server.settings.url, server.health

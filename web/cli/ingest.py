@@ -34,12 +34,13 @@ dry_run = click.option("--dry-run", is_flag=True, help="Count what would be impo
 
 
 def import_source(
-    state: State, workspace: str, name: str, path: Path, *, dry_run: bool, sweeps: bool = False, **choices: object
+    state: State, folder: Path, name: str, path: Path, *, dry_run: bool, sweeps: bool = False, **choices: object
 ) -> None:
-    """Import everything from a path and print the counts; exit with 1 if an import stored nothing.
+    """Import everything from a path into the workspace of a folder; exit with 1 if an import stored nothing.
 
     `sweeps` archives memories of items that no longer exist.
     """
+    workspace = state.choice(folder, to_write=not dry_run).workspace
     source = source_name(name, path)
     with show_progress(f"reading {source}", quiet=state.json) as progress:
         read = open_reader(name, path, progress, **choices)
@@ -113,8 +114,7 @@ def index() -> None:
 @pass_state
 def project(state: State, path: Path, *, dry_run: bool) -> None:
     """Index the files of the project in PATH; memories of deleted files are archived."""
-    workspace = state.choice(path, to_write=not dry_run).workspace
-    import_source(state, workspace, "project", path, dry_run=dry_run, sweeps=True)
+    import_source(state, path, "project", path, dry_run=dry_run, sweeps=True)
 
 
 @index.command("git")
@@ -136,8 +136,7 @@ def project(state: State, path: Path, *, dry_run: bool) -> None:
 @pass_state
 def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: bool) -> None:
     """Index the commit history of the repository that contains PATH."""
-    workspace = state.choice(path, to_write=not dry_run).workspace
-    import_source(state, workspace, "git", path, dry_run=dry_run, limit=limit, since=since)
+    import_source(state, path, "git", path, dry_run=dry_run, limit=limit, since=since)
 
 
 @index.command("pdf")
@@ -146,8 +145,7 @@ def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: boo
 @pass_state
 def pdf(state: State, path: Path, *, dry_run: bool) -> None:
     """Index the PDF file PATH, or all PDF files in the folder PATH."""
-    workspace = state.choice(Path(), to_write=not dry_run).workspace
-    import_source(state, workspace, "pdf", path, dry_run=dry_run)
+    import_source(state, Path(), "pdf", path, dry_run=dry_run)
 
 
 @index.command("list")
@@ -190,10 +188,9 @@ def _make_importer(name: str) -> click.Command:
             return
         if trusted:
             raise click.UsageError(f"--trusted does not apply: {path} is not an export of Reverie.")
-        workspace = state.choice(Path(), to_write=not dry_run).workspace
         # A folder of notes is complete: memories of deleted notes are archived.
         sweeps = name == "markdown" and path.is_dir()
-        import_source(state, workspace, name, path, dry_run=dry_run, sweeps=sweeps)
+        import_source(state, Path(), name, path, dry_run=dry_run, sweeps=sweeps)
 
     if name in EXPORTED:
         run = click.option("--trusted", is_flag=True, help="Keep the source and the trust of memories you exported.")(

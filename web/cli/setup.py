@@ -118,13 +118,11 @@ def setup(
     """
     if state.json and not (yes or dry_run):
         raise click.UsageError("Cannot ask for confirmation with --json. Add --yes or --dry-run.")
-    environment = {name.upper(): value for name, value in moved.items() if value}
-    host_env = _host_environment(environment, project=project)
+    host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
     team = _find_server(state, server, token_file, host_env)
-    reverie = Installation(programs_folder(), list_moving_variables(state.settings), team)
     # Files of a project, and of a team's server, do not concern the sessions of this machine.
     imports = not (no_import or remove or project or server)
-    planned = _plan(state, hosts, host_env, reverie, remove=remove, imports=imports)
+    planned = _plan(state, hosts, host_env, team, remove=remove, imports=imports)
     if not state.json:
         _show(planned, diff=diff)
     if not (dry_run or yes) and planned.question and not click.confirm(planned.question, err=True):
@@ -161,7 +159,7 @@ def _plan(
     state: State,
     names: Sequence[str],
     host_env: HostEnvironment,
-    reverie: Installation,
+    team: RemoteServer | None,
     *,
     remove: bool,
     imports: bool,
@@ -170,6 +168,7 @@ def _plan(
     found = [host for host in KNOWN if remove or host.is_found(host_env)]
     hosts = [BY_NAME[name] for name in dict.fromkeys(names)] if names else found
     records = read_state(state.settings.paths.root)
+    reverie = Installation(programs_folder(), list_moving_variables(state.settings), team)
     changes = (plan_removal if remove else plan_setup)(hosts, host_env, reverie, records)
     offer = find_offer(state, host_env, hosts if names else None) if imports else ImportOffer()
     return _Planned(hosts, host_env, reverie, changes, offer, remove)

@@ -1,7 +1,6 @@
 """Commands that show the processes, the server, queues and recent errors, and open the dashboard."""
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from config.settings import SWITCHES, Settings
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.services.workspace_config import read_switches
 from pipeline.services.workspaces import describe_earlier, list_earlier
-from pipeline.times import format_duration, local_second, utc_text
+from pipeline.times import format_duration, local_second, utc_text_at
 from web.cli.command import Command, pass_state
 from web.cli.output import BROKEN_HOME
 from web.cli.render import Fields, count_of, describe_encoder, fill, plain, print_fields, print_table
@@ -33,11 +32,13 @@ def status(state: State) -> int:
     from web.client import Client
     from web.stack.processes import list_running
 
+    choice = choose_for_folder(Path(), state.settings, state.named_workspace)
+    rule = None if choice.identity is None else choice.identity.rule
     report: dict[str, Any] = {
         "url": state.settings.url,
         "home": str(state.settings.paths.root),
         "encrypted": state.settings.paths.store_key.exists(),
-        "here": _describe_here(state),
+        "here": {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": None},
         "spool": _describe_spool(state.settings),
         "hosts": _describe_hosts(state.settings),
         "processes": [
@@ -48,25 +49,15 @@ def status(state: State) -> int:
     with Client.from_settings(state.settings) as client:
         report |= _ask_server(client, state.settings)
         report["here"]["switches"] = _find_switches(state, client, report)
-    report["here"]["earlier"] = _describe_earlier(state, report["workspaces"])
+    counts = {item["id"]: item["memories"] for item in report["workspaces"]}
+    report["here"]["earlier"] = [
+        {"workspace": name, "memories": counts.get(name)}
+        for name in list_earlier(state.settings, choice)
+        if counts.get(name) != 0
+    ]
     report["problems"] = list_problems(state.settings.paths.root) + report["problems"]
     state.show(report, _print_status)
     return BROKEN_HOME if report["problems"] else 0
-
-
-def _describe_here(state: State) -> dict[str, Any]:
-    """Describe which workspace this folder uses, and why."""
-    choice = choose_for_folder(Path(), state.settings, state.named_workspace)
-    rule = None if choice.identity is None else choice.identity.rule
-    return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": None}
-
-
-def _describe_earlier(state: State, workspaces: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Describe the other workspaces that may contain earlier memories of this folder's project."""
-    choice = choose_for_folder(Path(), state.settings, state.named_workspace)
-    counts = {item["id"]: item["memories"] for item in workspaces}
-    names = list_earlier(state.settings, choice)
-    return [{"workspace": name, "memories": counts.get(name)} for name in names if counts.get(name) != 0]
 
 
 def _describe_spool(settings: Settings) -> dict[str, Any]:
@@ -74,7 +65,7 @@ def _describe_spool(settings: Settings) -> dict[str, Any]:
     from web.spool.files import describe_spool
 
     spool = describe_spool(str(settings.paths.root))
-    oldest = None if spool.oldest_ns is None else utc_text(datetime.fromtimestamp(spool.oldest_ns / 1e9, UTC))
+    oldest = None if spool.oldest_ns is None else utc_text_at(spool.oldest_ns / 1e9)
     return {"waiting": spool.files, "bytes": spool.bytes, "oldest": oldest, "refused": spool.refused}
 
 
@@ -98,7 +89,7 @@ def _describe_hosts(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _format_seconds(at: float | None) -> str | None:
-    return None if at is None else utc_text(datetime.fromtimestamp(at, UTC))
+    return None if at is None else utc_text_at(at)
 
 
 def _find_switches(state: State, client: "Client", report: Mapping[str, Any]) -> dict[str, Any] | None:
