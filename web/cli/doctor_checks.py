@@ -122,7 +122,7 @@ def check_torch() -> Iterator[CheckResult]:
     sizes = {
         package.name: sum(file.size or 0 for file in package.files or ())
         for package in distributions()
-        if _is_cuda(package.name)
+        if package.name == "torch" or package.name.startswith(CUDA_PACKAGES)
     }
     spare = sorted(name for name in sizes if name != "torch")
     size_gb = sum(sizes.values()) / 1e9
@@ -132,10 +132,6 @@ def check_torch() -> Iterator[CheckResult]:
     if spare:
         hint += f", `{pip} uninstall -y {' '.join(spare)}` removes the rest"
     yield CheckResult("torch", "warn", says, hint)
-
-
-def _is_cuda(name: str) -> bool:
-    return name == "torch" or name.startswith(CUDA_PACKAGES)
 
 
 def check_settings(context: "CheckContext") -> Iterator[CheckResult]:

@@ -57,7 +57,10 @@ FACT: Fields = {"attribute": "attribute", "value": "value", "since": "valid_from
 def audit(context: click.Context) -> None:
     """Show what Reverie stores about you and your work, and undo automatic changes. Without a command, summarize."""
     if context.invoked_subcommand is None:
-        _show_summary(context.ensure_object(State))
+        state = context.ensure_object(State)
+        nothing: dict[str, Any] = {"workspace": state.workspace, "memories": None}
+        summary = state.ask_about_content(lambda client: _collect(client) | {"places": _list_files(state)}, nothing)
+        state.show(summary, state.empty_text if summary is nothing else _print_summary)
 
 
 @audit.command("list")
@@ -96,12 +99,6 @@ def list_accesses(state: State, person: str | None, since: str | None, limit: in
         "No request by a person is recorded. Add people with `reverie user add NAME`.",
         **filters,
     )
-
-
-def _show_summary(state: State) -> None:
-    nothing: dict[str, Any] = {"workspace": state.workspace, "memories": None}
-    summary = state.ask_about_content(lambda client: _collect(client) | {"places": _list_files(state)}, nothing)
-    state.show(summary, state.empty_text if summary is nothing else _print_summary)
 
 
 def _print_summary(summary: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from web.cli.render import (
     terminal_width,
 )
 from web.cli.state import State
-from web.client import EVERYTHING, Client
+from web.client import EVERYTHING
 from web.receipt_text import describe_kept
 from web.spool.writes import MEMORIES, add_client_ids, spool_write
 
@@ -161,17 +161,12 @@ def forget(
         state.show({"forgotten": [memory_id], "purged": True}, f"purged {memory_id}")
         return
     with state.client() as client:
-        ids = _list_ambient(client, session_id) if memory_id is None else [memory_id]
+        memories = client.items("/v1/memories", EVERYTHING, session_id=session_id)
+        ids = [memory_id] if memory_id else [memory["id"] for memory in memories if memory["source"] == "ambient"]
         for ambient_id in ids:
             client.call("DELETE", ("memories", ambient_id))
     text = f"archived {memory_id or count_of(len(ids), 'ambient memory', 'ambient memories')}"
     state.show({"forgotten": ids, "purged": False}, text)
-
-
-def _list_ambient(client: Client, session_id: str | None) -> list[str]:
-    """List the IDs of active memories that capture stored automatically."""
-    memories = client.items("/v1/memories", EVERYTHING, session_id=session_id)
-    return [memory["id"] for memory in memories if memory["source"] == "ambient"]
 
 
 ANCHOR = re.compile(r"(?P<path>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
@@ -288,7 +283,7 @@ def edit(state: State, /, memory_id: str, *, no_tags: bool, **fields: Any) -> No
                 click.echo("nothing was changed", err=True)
                 return
             changes = {"content": text}
-        memory = client.edit(memory_id, changes)
+        memory = client.request("PATCH", ("memories", memory_id), changes)
     renamed = {tag: stored for tag in fields["tags"] if (stored := normalize_tag(tag)) != tag}
     state.show(memory, f"changed {memory['id']}: {', '.join(changes)}{_describe_renamed(renamed)}")
 

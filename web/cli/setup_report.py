@@ -5,7 +5,7 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -214,7 +214,8 @@ def find_questions(state: State) -> list[str]:
             # The current folder first, then the workspaces with most sessions.
             names = sorted(progress["workspaces"], key=lambda name: -progress["workspaces"][name])
             names = sorted(names, key=lambda name: name != client.workspace)[:WORKSPACES_ASKED]
-            questions = [(name, item) for name in names for item in client.starter_questions(name)][:QUESTIONS]
+            answers = [(name, client.request("GET", "/v1/sessions/questions", workspace=name)) for name in names]
+            questions = [(name, item) for name, answer in answers for item in answer["questions"]][:QUESTIONS]
             is_over = (
                 bool(names)
                 and not progress["running"]
@@ -229,12 +230,8 @@ def find_questions(state: State) -> list[str]:
             pause.wait(POLL_S)
     if progress["text"]:
         click.echo(plain(progress["text"]))
-    return [_write_command(state, name, item) for name, item in questions]
-
-
-def _write_command(state: State, workspace: str, question: Mapping[str, str]) -> str:
-    chosen = "" if workspace == state.workspace else f"-w {workspace} "
-    return f"reverie {question['ask']} {chosen}{_quote_argument(question['text'])}"
+    chosen = {name: "" if name == state.workspace else f"-w {name} " for name in names}
+    return [f"reverie {item['ask']} {chosen[name]}{_quote_argument(item['text'])}" for name, item in questions]
 
 
 def _quote_argument(text: str) -> str:

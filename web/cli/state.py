@@ -34,6 +34,7 @@ HOW_TO_FIND = "`reverie list` shows the IDs of its memories; choose another work
 
 # After this time without an answer, a command says that it waits.
 PATIENCE_S = 5.0
+WAITS = "The server at {} has not answered yet. Waiting for up to a minute; Ctrl-C stops."
 
 
 @dataclass
@@ -119,7 +120,7 @@ class State:
     def ask(self, question: Callable[["Client"], T], *, to_write: bool = False) -> T:
         """Return the server's answer to one request."""
         with self.client(to_write=to_write) as client:
-            notice = threading.Timer(PATIENCE_S, _say_that_it_waits, (client.url,))
+            notice = threading.Timer(PATIENCE_S, click.echo, (WAITS.format(client.url),), {"err": True})
             notice.daemon = True
             notice.start()
             try:
@@ -297,7 +298,3 @@ def find_user_home() -> Path:
         raise ReverieError(
             "Cannot find your home folder: neither HOME nor the system's user database names it. Set HOME."
         ) from error
-
-
-def _say_that_it_waits(url: str) -> None:
-    click.echo(f"The server at {url} has not answered yet. Waiting for up to a minute; Ctrl-C stops.", err=True)

@@ -297,7 +297,8 @@ def add_personal(state: State, text: str) -> None:
 @pass_state
 def edit_personal(state: State, memory_id: str, text: str) -> None:
     """Replace the text of the memory ID about you; `-` reads it from standard input."""
-    memory = state.ask(lambda client: client.edit(memory_id, {"content": options.read_text(text)}))
+    body = {"content": options.read_text(text)}
+    memory = state.ask(lambda client: client.request("PATCH", ("memories", memory_id), body))
     state.show(memory, print_memory)
 
 

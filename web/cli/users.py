@@ -129,10 +129,6 @@ def _path(name: str, *parts: str) -> str:
     return build_path("people", name.replace("/", "-") or "-", *parts)
 
 
-def _list_roles(row: Mapping[str, Any]) -> list[str]:
-    return [*(["admin"] if row["admin"] else []), *(f"{role} of {name}" for name, role in row["grants"].items())]
-
-
 def _state_of(row: Mapping[str, Any]) -> str | None:
     token = row["token"]
     if token is None or token["revoked_at"] is not None:
@@ -145,7 +141,9 @@ def _state_of(row: Mapping[str, Any]) -> str | None:
 TOKEN: Fields = {
     "id": "id",
     "name": "name",
-    "roles": lambda row: ", ".join(_list_roles(row)),
+    "roles": lambda row: ", ".join(
+        [*(["admin"] if row["admin"] else []), *(f"{role} of {name}" for name, role in row["grants"].items())]
+    ),
     "device": "token.device",
     "token": "token.id",
     "last used": lambda row: row["token"] and (row["token"]["last_used_at"] or "never"),

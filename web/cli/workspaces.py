@@ -143,7 +143,7 @@ def move(state: State, source: str, target: str, *, yes: bool) -> None:
     """
     if not any(name.startswith(source) for name in list_existing(state.settings)):
         with state.client() as client:
-            receipt = client.move(source, target)
+            receipt = client.request("POST", ("memories", source, "move"), {"workspace": target})
         known = ", which already contained it" if receipt["outcome"] == Outcome.MERGED else ""
         state.show(receipt, f"moved to {target}: {receipt['id']}{known}")
         return
