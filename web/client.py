@@ -178,11 +178,6 @@ class Client:
         """Return the results of a recall."""
         return self.request("POST", "/v1/recall", question)
 
-    def starter_questions(self, workspace: str) -> list[dict[str, str]]:
-        """Return questions that the imported sessions of a workspace answer."""
-        answer: dict[str, Any] = self.call("GET", "/v1/sessions/questions", workspace=workspace)
-        return list(answer["questions"])
-
     def stats(self) -> dict[str, Any]:
         """Return the statistics of the workspace."""
         return self.request("GET", "/v1/stats")
@@ -225,14 +220,6 @@ class Client:
     def memory(self, memory_id: str, team: str | None = None) -> dict[str, Any]:
         """Return one memory of this machine or of a team, with provenance, edges, entities and history."""
         return self.request("GET", ("memories", memory_id), query={"from": team})
-
-    def edit(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change some fields of a memory."""
-        return self.request("PATCH", ("memories", memory_id), changes)
-
-    def move(self, memory_id: str, workspace: str) -> dict[str, Any]:
-        """Move a memory to another workspace."""
-        return self.request("POST", ("memories", memory_id, "move"), {"workspace": workspace})
 
     def purge(self, memory_id: str) -> dict[str, Any]:
         """Remove every trace of a memory."""

@@ -11,7 +11,7 @@ import pytest
 from config.paths import CurrentToken, HomePaths
 from pipeline.errors import AnswerLost, ReverieError
 from tests.support.stack import Stack, wait_until
-from web.cli.tail import Feed
+from web.cli.live import EventFeed as Feed
 from web.client import Client
 
 pytestmark = pytest.mark.timeout(300)

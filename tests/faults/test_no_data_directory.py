@@ -15,8 +15,8 @@ import pytest
 from config.settings import load_settings
 from config.toml_files import SettingsError
 from tests.support.played_host import PlayedHost, bare, hello
-from web.cli.errors import BROKEN_HOME
 from web.cli.mcp import _connect, _find_switches
+from web.cli.output import BROKEN_HOME
 from web.cli.state import State
 from web.mcp.relay import Relay
 from web.mcp.session import Session

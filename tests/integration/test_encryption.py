@@ -20,7 +20,7 @@ def filled(home):
 
 
 def test_there_and_back(filled, key_file):
-    said = run("store", "encrypt", "--key-file", str(key_file)).stdout
+    said = run("store", "encrypt", "--key-file", str(key_file)).output
     assert f"created the key {key_file}. Keep a copy" in said
     assert "encrypted 1 file of default" in said
     assert f"not encrypted: {NOT_ENCRYPTED}" in said

@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from pipeline.errors import ServerUnreachable
+from pipeline.services.tree_check import CheckedText, check_files, check_memories, find_root, list_gone_branches
 from web.cli.command import Command, pass_state
-from web.cli.errors import BROKEN_HOME, report_error
+from web.cli.output import BROKEN_HOME, report_error
 from web.cli.render import one_line
 from web.cli.state import State
-
-if TYPE_CHECKING:
-    from pipeline.services.tree_check import CheckedText
 
 MOST_MEMORIES = 5000
 
@@ -29,8 +27,6 @@ def check(state: State, paths: tuple[Path, ...], *, only_files: bool, only_memor
     Without PATH, check all memories and rule files, and list the memories of git branches that no longer exist. The
     exit code is 1 if a citation is no longer true.
     """
-    from pipeline.services.tree_check import check_files, check_memories, find_root, list_gone_branches
-
     if only_memories and (paths or only_files):
         raise click.UsageError("--memories excludes PATH and --files.")
     root = find_root(paths[0].absolute().parent if paths else Path())
@@ -44,7 +40,7 @@ def check(state: State, paths: tuple[Path, ...], *, only_files: bool, only_memor
         "items": [_describe(text) for text in checked],
         "gone_branches": [{"id": memory_id, "branch": branch} for memory_id, branch in gone.items()],
     }
-    state.show(shown, lambda: _print(checked, gone))
+    state.show(shown, lambda _: _print(checked, gone))
     if any(text.broken for text in checked):
         click.get_current_context().exit(1)
 
@@ -59,7 +55,7 @@ def _list_memories(state: State) -> list[dict[str, Any]]:
     return items
 
 
-def _describe(checked: "CheckedText") -> dict[str, Any]:
+def _describe(checked: CheckedText) -> dict[str, Any]:
     return {
         "source": checked.source,
         "holding": len(checked.holding),
@@ -87,7 +83,7 @@ def _describe(checked: "CheckedText") -> dict[str, Any]:
     }
 
 
-def _print(checked: Sequence["CheckedText"], gone: Mapping[str, str]) -> None:
+def _print(checked: Sequence[CheckedText], gone: Mapping[str, str]) -> None:
     for text in checked:
         for finding in text.broken:
             line = _find_line(text.text, finding.citation.start)
@@ -101,7 +97,7 @@ def _print(checked: Sequence["CheckedText"], gone: Mapping[str, str]) -> None:
     click.echo(f"{len(checked)} texts checked: {broken} broken, {holding} valid, {unknown} unknown citations")
 
 
-def _describe_verified(text: "CheckedText", changed: tuple[str, ...] | None) -> str:
+def _describe_verified(text: CheckedText, changed: tuple[str, ...] | None) -> str:
     if changed is None:
         return "the repository does not have this commit"
     cited = ", ".join(one_line(finding.citation.text) for finding in text.findings) or "no citations"

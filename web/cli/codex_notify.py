@@ -7,18 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from config.paths import WORKSPACE_HEADER
+from config.settings import ENVIRONMENT_PREFIX, Settings, environment_with, environment_workspace, load_settings
+from config.toml_files import SettingsError
 from pipeline.errors import ReverieError
+from pipeline.services.session_events import SessionTurn, read_turn
+from pipeline.services.team_servers import find_team
 from web.cli.command import Command, pass_state
 from web.cli.state import State, find_user_home
+from web.client import Client
+from web.hooks.event_fields import shorten_event
+from web.hooks.event_size import LONGEST_EVENT
+from web.hooks.team_client import headers_for
 from web.hosts.installed_files import PRIVATE, write_atomically
-
-if TYPE_CHECKING:
-    from config.settings import Settings
-    from web.client import Client
 
 TURN_COMPLETE = "agent-turn-complete"
 HOOK = "/hooks/codex"
@@ -50,13 +55,10 @@ def codex_notify(
     if not isinstance(notice, dict) or notice.get("type") != TURN_COMPLETE:
         click.echo("nothing to record", err=True)
         return
-    from config.toml_files import SettingsError
-
     try:
         settings = _settings(state, moved)
         folder = Path(codex_home).expanduser() if codex_home else find_user_home() / ".codex"
-        address = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
-        client, headers = address
+        client, headers = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
         with client:
             send_turn(notice, folder, settings.paths.codex_turns, partial(_send, client, headers))
     except (OSError, Refused, ReverieError, SettingsError) as error:
@@ -68,40 +70,27 @@ class Refused(Exception):
     """Report that the server rejected an event; the next turn sends it again."""
 
 
-def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
-    from config.settings import ENVIRONMENT_PREFIX, environment_with, load_settings
-
+def _settings(state: State, moved: Mapping[str, str | None]) -> Settings:
     variables = {f"{ENVIRONMENT_PREFIX}{name.upper()}": value for name, value in moved.items() if value}
     return load_settings(environment_with(variables)) if variables else state.settings
 
 
-def _own_server(settings: "Settings", state: State) -> tuple["Client", Mapping[str, str]]:
+def _own_server(settings: Settings, state: State) -> tuple[Client, Mapping[str, str]]:
     """Return a client of the server on this machine, and the headers of its requests."""
-    from config.paths import WORKSPACE_HEADER
-    from config.settings import environment_workspace
-    from web.client import Client
-
     client = Client.from_settings(settings, timeout_s=TIMEOUT_S)
     # Without this header the server chooses the workspace by the folder, as for every host.
     named = state.named_workspace or environment_workspace()
     return client, client.headers if named is None else {**client.headers, WORKSPACE_HEADER: named}
 
 
-def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> tuple["Client", Mapping[str, str]]:
+def _team_server(settings: Settings, name: str, notice: Mapping[str, Any]) -> tuple[Client, Mapping[str, str]]:
     """Return a client of a team's server, and headers that name the workspace: it knows no folder of ours."""
-    from pipeline.services.team_servers import find_team
-    from web.client import Client
-    from web.hooks.team_client import headers_for
-
     team = find_team(settings.paths.servers, name)
     headers = headers_for(settings, team, Path(str(notice.get("cwd") or Path.cwd())))
     return Client(team.url, team.token, timeout_s=TIMEOUT_S), headers
 
 
-def _send(client: "Client", headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
-    from web.hooks.event_fields import shorten_event
-    from web.hooks.event_size import LONGEST_EVENT
-
+def _send(client: Client, headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
     for event in events:
         body = shorten_event(json.dumps(event).encode(), LONGEST_EVENT)
         answer = client.exchange("POST", HOOK, body, {**headers, "Content-Type": "application/json"})
@@ -119,8 +108,6 @@ def send_turn(
     session = str(notification.get("thread-id") or "")
     common = {"session_id": session, "cwd": str(notification.get("cwd") or "")}
     rollout = find_rollout(folder, session)
-    from pipeline.services.session_events import SessionTurn, read_turn
-
     before = None if rollout is None else _read_mark(offsets / session)
     turn = SessionTurn() if rollout is None else read_turn("codex", rollout, before)
     calls = _name_calls(turn.calls, before or "")[-MOST_EVENTS:]

@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from web.cli.errors import INTERRUPTED, explain_error, report_error
-from web.cli.output import dump_json
+from web.cli.output import INTERRUPTED, dump_json, explain_error, report_error
 from web.cli.state import State
 
 # Words that mean the same as a command.

@@ -1,9 +1,9 @@
 """Command that checks the installation and the data directory, and repairs problems."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,18 +11,15 @@ from config.settings import UnknownDataDirectory
 from config.toml_files import SettingsError
 from pipeline.errors import ExtraMissing, ReverieError
 from pipeline.records import CheckResult
+from pipeline.services import diagnostics
+from web.cli import doctor_checks as checks
 from web.cli.command import Command, pass_state
-from web.cli.errors import explain_file_error
+from web.cli.doctor_probe import Check, list_probes
+from web.cli.doctor_report import render_report
 from web.cli.local_store import refuse_read_only
-from web.cli.render import plain
+from web.cli.output import explain_file_error
+from web.cli.render import one_line, pick
 from web.cli.state import State
-
-if TYPE_CHECKING:
-    from pipeline.services.diagnostics import CheckContext
-    from web.cli.doctor_checks import ServerProbe
-
-# A check and its name, which is also used to report an error of the check itself.
-Check = tuple[str, Callable[[], Iterable[CheckResult]]]
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -39,48 +36,34 @@ def doctor(state: State, *, fix: bool, probe: bool, report: bool) -> int:
     results: list[dict[str, Any]] = []
     for check in _list_checks(state, probes=probe):
         for outcome, done in _run_check(check, fix=fix):
-            results.append(
-                {
-                    "check": outcome.check,
-                    "state": outcome.state,
-                    "says": outcome.says,
-                    "hint": None if outcome.state == "ok" else outcome.hint,
-                    "fixable": outcome.repair is not None,
-                    "done": done,
-                }
-            )
+            hint = None if outcome.state == "ok" else outcome.hint
+            remedy = {"hint": hint, "fixable": outcome.repair is not None, "done": done}
+            results.append(pick(outcome, "check", "state", "says") | remedy)
             if not state.json and not report:
                 _print(results[-1])
     failed = sum(result["state"] == "fail" for result in results)
+    warned = sum(result["state"] == "warn" for result in results)
+    fixable = not fix and any(result["fixable"] for result in results)
     if report:
-        from web.cli.doctor_report import render_report
-
         text = render_report(state, results)
         state.show({"report": text}, text)
     else:
-        _summarize(state, results, failed, fix=fix)
+        more = "; `reverie doctor --fix` repairs some of them" if fixable else ""
+        counts = f"{len(results) - warned - failed} ok, {warned} warn, {failed} fail{more}"
+        answer = {"ok": not failed, "failed": failed, "warned": warned, "checks": results}
+        state.show(answer, lambda _: state.note(counts))
     return 1 if failed else 0
-
-
-def _summarize(state: State, results: Sequence[Mapping[str, Any]], failed: int, *, fix: bool) -> None:
-    warned = sum(result["state"] == "warn" for result in results)
-    if state.json:
-        state.print_json({"ok": not failed, "failed": failed, "warned": warned, "checks": results})
-        return
-    fixable = not fix and any(result["fixable"] for result in results)
-    more = "; `reverie doctor --fix` repairs some of them" if fixable else ""
-    click.echo(f"{len(results) - warned - failed} ok, {warned} warn, {failed} fail{more}", err=True)
 
 
 def _list_checks(state: State, *, probes: bool) -> Iterator[Check]:
     """Yield the checks; each may rely on the ones before it."""
-    from web.cli import doctor_checks as checks
-
-    yield "installation", checks.check_installation
-    yield "extras", checks.check_extras
-    yield "torch", checks.check_torch
+    yield from (
+        ("installation", checks.check_installation),
+        ("extras", checks.check_extras),
+        ("torch", checks.check_torch),
+    )
     try:
-        probe = checks.ServerProbe(state.settings)
+        server = checks.ServerProbe(state.settings)
     except UnknownDataDirectory:
         raise
     except SettingsError as error:
@@ -89,39 +72,29 @@ def _list_checks(state: State, *, probes: bool) -> Iterator[Check]:
             says, _, hint = str(explain_file_error(error.__cause__)).partition("; ")
         yield "settings", lambda: [CheckResult("settings", "fail", says, hint)]
         return
-    context = probe.context()
-    file = context.paths.config
-    where = str(file) if file.exists() else "all at their defaults, or from the environment"
-    yield "settings", lambda: [CheckResult("settings", "ok", where)]
-    yield from _list_checks_of(state, context, probe)
-    if probes:
-        from web.cli.doctor_probe import list_probes
-
-        yield from list_probes(state, probe)
-
-
-def _list_checks_of(state: State, context: "CheckContext", probe: "ServerProbe") -> Iterator[Check]:
-    """Yield the checks of a data directory whose settings are valid."""
-    from pipeline.services import diagnostics
-    from web.cli import doctor_checks as checks
-
-    yield "home", lambda: diagnostics.check_home(context)
-    yield "project file", lambda: diagnostics.check_project_file(Path())
-    yield "project memory", lambda: checks.check_project_memory(probe, Path())
-    yield "permissions", lambda: diagnostics.check_permissions(context)
-    yield "encryption", lambda: diagnostics.check_encryption(context)
-    yield "server", lambda: checks.check_server(probe)
-    yield "token", lambda: checks.check_token(probe)
-    yield "processes", lambda: checks.check_processes(probe)
-    yield "model", lambda: diagnostics.check_model(context)
-    yield "hosts", lambda: checks.check_hosts(context)
-    yield "recording", lambda: checks.check_recording(context)
-    yield "teams", lambda: checks.check_teams(context)
-    yield "store", lambda: diagnostics.check_store(context)
+    context = server.context()
+    yield from (
+        ("settings", partial(checks.check_settings, context)),
+        ("home", partial(diagnostics.check_home, context)),
+        ("project file", partial(diagnostics.check_project_file, Path())),
+        ("project memory", partial(checks.check_project_memory, server, Path())),
+        ("permissions", partial(diagnostics.check_permissions, context)),
+        ("encryption", partial(diagnostics.check_encryption, context)),
+        ("server", partial(checks.check_server, server)),
+        ("token", partial(checks.check_token, server)),
+        ("processes", partial(checks.check_processes, server)),
+        ("model", partial(diagnostics.check_model, context)),
+        ("hosts", partial(checks.check_hosts, context)),
+        ("recording", partial(checks.check_recording, context)),
+        ("teams", partial(checks.check_teams, context)),
+        ("store", partial(diagnostics.check_store, context)),
+    )
     # With --workspace, only that workspace is checked.
     for name in diagnostics.list_checked_workspaces(context):
         if state.named_workspace in (None, name):
             yield "workspace", partial(diagnostics.check_workspace, context, name)
+    if probes:
+        yield from list_probes(state, server)
 
 
 def _run_check(check: Check, *, fix: bool) -> Iterator[tuple[CheckResult, str | None]]:
@@ -161,12 +134,7 @@ def _repair(repair: Callable[[], str]) -> str:
 
 def _print(result: dict[str, Any]) -> None:
     state = click.style(f"{result['state']:4}", fg=COLOURS[result["state"]])
-    click.echo(f"{state}  {result['check']}: {_one_line(result['says'])}")
-    if result["done"]:
-        click.echo(f"        done: {_one_line(result['done'])}")
-    if result["hint"]:
-        click.echo(f"        {_one_line(result['hint'])}")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(plain(text).split())
+    click.echo(f"{state}  {result['check']}: {one_line(result['says'], None)}")
+    for note in (f"done: {result['done']}" if result["done"] else None, result["hint"]):
+        if note:
+            click.echo(f"        {one_line(note, None)}")

@@ -3,7 +3,7 @@
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from importlib.metadata import distributions
 from pathlib import Path
@@ -44,34 +44,35 @@ HEALTH_TIMEOUT_S = 5.0
 
 
 class ServerProbe:
-    """Query the health of the server once."""
+    """Query the server once for its health and its workspaces."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
+    def _ask(self, question: Callable[[Client], dict[str, Any]]) -> dict[str, Any] | ReverieError:
+        try:
+            with Client.from_settings(self.settings, timeout_s=HEALTH_TIMEOUT_S) as client:
+                return question(client)
+        except ReverieError as error:
+            return error
+
     @cached_property
     def health(self) -> dict[str, Any] | ReverieError:
         """Return version and encoder state of the server, or the error of the request."""
-        try:
-            with Client.from_settings(self.settings, timeout_s=HEALTH_TIMEOUT_S) as client:
-                health = client.health()
-                return {name: health.get(name) for name in ("version", "encoder", "build")}
-        except ReverieError as error:
-            return error
+        health = self._ask(lambda client: client.health())
+        return (
+            {name: health.get(name) for name in ("version", "encoder", "build")} if isinstance(health, dict) else health
+        )
 
     @property
     def is_up(self) -> bool:
         """Tell whether a Reverie server answers at the configured address."""
         return isinstance(self.health, dict)
 
-    def count_memories(self, workspace: str) -> int | None:
-        """Return the number of memories of a workspace; None if the server does not answer."""
-        try:
-            with Client.from_settings(self.settings, timeout_s=HEALTH_TIMEOUT_S) as client:
-                counts = {item["id"]: item["memories"] for item in client.workspaces()["items"]}
-        except ReverieError:
-            return None
-        return counts.get(workspace)
+    @cached_property
+    def workspaces(self) -> dict[str, Any] | ReverieError:
+        """Return the number of memories by workspace, or the error of the request."""
+        return self._ask(lambda client: {item["id"]: item["memories"] for item in client.workspaces()["items"]})
 
     def context(self) -> "CheckContext":
         """Return the context for the checks of the data directory and workspaces."""
@@ -81,23 +82,20 @@ class ServerProbe:
         return CheckContext(self.settings, self.is_up, encoder, partial(_run_job, self.settings))
 
 
+def _judge(check: str, ok: str, problem: str | None, hint: str, state: Literal["warn", "fail"] = "fail") -> CheckResult:
+    """Return the result of a check that has at most one problem."""
+    return CheckResult(check, "ok", ok) if not problem else CheckResult(check, state, problem, hint)
+
+
 def check_installation() -> Iterator[CheckResult]:
     """Check that this Python has everything that Reverie needs."""
     from web.version import VERSION
 
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < PYTHON:
-        needed = ".".join(map(str, PYTHON))
-        yield CheckResult(
-            "python", "fail", f"Python {version} is too old", f"install Reverie with Python {needed} or newer"
-        )
-    else:
-        yield CheckResult("python", "ok", f"{version}, {sys.executable}")
-    missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
-    if missing:
-        yield CheckResult("packages", "fail", f"missing: {', '.join(missing)}", "install Reverie again")
-    else:
-        yield CheckResult("packages", "ok", f"reverie {VERSION}")
+    version, needed = (".".join(map(str, numbers)) for numbers in (sys.version_info[:3], PYTHON))
+    too_old = f"Python {version} is too old" if sys.version_info < PYTHON else None
+    yield _judge("python", f"{version}, {sys.executable}", too_old, f"install Reverie with Python {needed} or newer")
+    missing = ", ".join(name for name in MODULES if importlib.util.find_spec(name) is None)
+    yield _judge("packages", f"reverie {VERSION}", missing and f"missing: {missing}", "install Reverie again")
 
 
 def check_extras() -> Iterator[CheckResult]:
@@ -124,7 +122,7 @@ def check_torch() -> Iterator[CheckResult]:
     sizes = {
         package.name: sum(file.size or 0 for file in package.files or ())
         for package in distributions()
-        if _is_cuda(package.name)
+        if package.name == "torch" or package.name.startswith(CUDA_PACKAGES)
     }
     spare = sorted(name for name in sizes if name != "torch")
     size_gb = sum(sizes.values()) / 1e9
@@ -136,21 +134,21 @@ def check_torch() -> Iterator[CheckResult]:
     yield CheckResult("torch", "warn", says, hint)
 
 
-def _is_cuda(name: str) -> bool:
-    return name == "torch" or name.startswith(CUDA_PACKAGES)
+def check_settings(context: "CheckContext") -> Iterator[CheckResult]:
+    """Report where the settings, which are valid, come from."""
+    file = context.paths.config
+    yield CheckResult(
+        "settings", "ok", str(file) if file.exists() else "all at their defaults, or from the environment"
+    )
 
 
 def check_server(server: ServerProbe) -> Iterator[CheckResult]:
     """Check that our server answers at its address, or could start there."""
     url, health = server.settings.url, server.health
     if isinstance(health, dict):
-        problem = find_skew(health)
+        skew = find_skew(health)
         hint = "restart it: `reverie down`, `reverie up`"
-        yield (
-            CheckResult("server", "warn", f"{url} {problem}", hint)
-            if problem
-            else CheckResult("server", "ok", f"{url} answers")
-        )
+        yield _judge("server", f"{url} answers", skew and f"{url} {skew}", hint, "warn")
         for says in describe_skews(str(server.settings.paths.root), str(health["build"])):
             yield CheckResult("versions", "warn", says)
     elif isinstance(health, ServerUnreachable) and _can_listen(server.settings):
@@ -227,40 +225,21 @@ def check_token(server: ServerProbe) -> Iterator[CheckResult]:
     file = server.settings.paths.token_file
     if not file.exists():
         state: Literal["warn", "fail"] = "fail" if server.is_up else "warn"
-        yield CheckResult(
-            "token", state, f"{file} does not exist", "the next start creates it: `reverie down`, `reverie up`"
-        )
+        hint = "the next start creates it: `reverie down`, `reverie up`"
+        yield CheckResult("token", state, f"{file} does not exist", hint)
         return
     try:
-        empty = not file.read_text(encoding="ascii").strip()
+        problem = None if file.read_text(encoding="ascii").strip() else f"{file} is empty"
     except (OSError, UnicodeDecodeError) as error:
-        yield CheckResult(
-            "token", "fail", f"cannot read {file}: {error}", "delete it; the next start creates a new one"
-        )
-        return
-    refusal = _find_refusal(server.settings) if server.is_up and not empty else None
-    if empty:
-        yield CheckResult("token", "fail", f"{file} is empty", "delete it; the next start creates a new one")
-    elif refusal is not None:
+        problem = f"cannot read {file}: {error}"
+    hint = "delete it; the next start creates a new one"
+    # Other checks report any other error.
+    if problem is None and server.is_up and isinstance(server.workspaces, TokenRefused):
+        problem = str(server.workspaces)
         hint = (
             "the server of another data directory may use the port: run `reverie down` there, or set REVERIE_PORT here"
         )
-        yield CheckResult("token", "fail", str(refusal), hint)
-    else:
-        yield CheckResult("token", "ok", str(file))
-
-
-def _find_refusal(settings: Settings) -> TokenRefused | None:
-    """Send a request to the server; return the error if it rejects the token."""
-    try:
-        with Client.from_settings(settings, timeout_s=HEALTH_TIMEOUT_S) as client:
-            client.workspaces()
-    except TokenRefused as error:
-        return error
-    except ReverieError:
-        # The token was accepted; other checks report this error.
-        return None
-    return None
+    yield _judge("token", str(file), problem, hint)
 
 
 def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
@@ -269,14 +248,11 @@ def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
 
     running = {process.name for process in list_running(server.settings)}
     missing = [name for name in PROCESSES if name not in running]
-    if not missing:
-        yield CheckResult("processes", "ok", ", ".join(sorted(running)))
-    elif len(missing) == len(PROCESSES) and not server.is_up:
+    if len(missing) == len(PROCESSES) and not server.is_up:
         yield CheckResult("processes", "warn", "nothing is running", "start Reverie with `reverie up`")
-    else:
-        yield CheckResult(
-            "processes", "fail", f"not running: {', '.join(missing)}", "run `reverie down`, then `reverie up`"
-        )
+        return
+    problem = missing and f"not running: {', '.join(missing)}"
+    yield _judge("processes", ", ".join(sorted(running)), problem or None, "run `reverie down`, then `reverie up`")
 
 
 def check_project_memory(server: ServerProbe, folder: Path) -> Iterator[CheckResult]:
@@ -292,7 +268,7 @@ def check_project_memory(server: ServerProbe, folder: Path) -> Iterator[CheckRes
         # The check of the store reports it.
         return
     for name in earlier:
-        count = server.count_memories(name)
+        count = server.workspaces.get(name) if isinstance(server.workspaces, dict) else None
         if count != 0:
             says, _, hint = describe_earlier(name, count, choice.workspace).partition(" If so, ")
             yield CheckResult("project memory", state, says, hint)
@@ -304,14 +280,11 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
 
     records = installed_files.read_state(context.paths.root)
     lost = [file for file in records if "reverie" not in read_lowered(Path(file))]
-    if lost:
-        says = f"these files no longer mention Reverie: {', '.join(lost)}"
-        yield CheckResult("hosts", "warn", says, "`reverie setup` shows the missing lines and asks before it writes")
-    else:
-        names = sorted({host for record in records.values() for host in record.hosts})
-        yield CheckResult(
-            "hosts", "ok", ", ".join(names) or "no agent is connected; connect yours with `reverie setup`"
-        )
+    names = ", ".join(sorted({host for record in records.values() for host in record.hosts}))
+    problem = f"these files no longer mention Reverie: {', '.join(lost)}" if lost else None
+    hint = "`reverie setup` shows the missing lines and asks before it writes"
+    ok = names or "no agent is connected; connect yours with `reverie setup`"
+    yield _judge("hosts", ok, problem, hint, "warn")
 
 
 def check_recording(context: "CheckContext") -> Iterator[CheckResult]:

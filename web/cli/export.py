@@ -1,13 +1,15 @@
 """Commands that export memories to files, and import a bundle or edited notes."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from web.cli.command import Command, pass_state
 from web.cli.local_store import open_home
-from web.cli.render import count_of, plain, print_pairs, show_progress, show_waiting
+from web.cli.render import count_of, fill, pick, plain, show_progress, show_waiting
 from web.cli.state import State
 
 FORMATS = ("bundle", "markdown", "jsonl")
@@ -72,15 +74,13 @@ def export(state: State, file: Path, form: str | None, passphrase_file: Path | N
         workspaces = home.databases.ids() if everything else [state.workspace]
         if form == "bundle":
             counts = exporting.export_bundle(paths, home.stores, target, workspaces, phrase).memories
-        elif form == "markdown":
-            counts = exporting.export_notes(paths, home.databases, target, workspaces)
         else:
-            counts = exporting.export_lines(paths, home.databases, target, workspaces)
+            write = exporting.export_notes if form == "markdown" else exporting.export_lines
+            counts = write(paths, home.databases, target, workspaces)
     answer = {"file": str(target), "format": form, "encrypted": phrase is not None, "memories": counts}
     kind = "the folder of notes" if form == "markdown" else form
     memories, sources = count_of(sum(counts.values()), "memory", "memories"), count_of(len(counts), "workspace")
-    text = f"exported {memories} of {sources} to {kind} {plain(str(target))}"
-    state.show(answer, text)
+    state.show(answer, f"exported {memories} of {sources} to {kind} {plain(str(target))}")
 
 
 @click.command("bundle", cls=Command)
@@ -94,20 +94,11 @@ def import_bundle(state: State, file: Path, passphrase_file: Path | None) -> Non
     phrase = read_passphrase(passphrase_file)
     with open_home(state) as home, show_waiting("reading", quiet=state.json):
         merged = exporting.import_bundle(state.settings.paths, home.stores, file, phrase)
-    answer = {"applied": merged.applied, "known": merged.known, "put_aside": merged.put_aside}
-
-    def show() -> None:
-        rows: list[tuple[str, object]] = [
-            (workspace, f"{count} changes imported, {merged.known[workspace]} already known")
-            for workspace, count in merged.applied.items()
-        ]
-        print_pairs(rows)
-        for reason in merged.put_aside:
-            click.echo(f"not imported: {plain(reason)}", err=True)
-
-    state.show(answer, show)
-    if merged.put_aside:
-        raise SystemExit(1)
+    lines = [
+        f"{workspace}  {count} changes imported, {merged.known[workspace]} already known"
+        for workspace, count in merged.applied.items()
+    ]
+    _show_merged(state, pick(merged, "applied", "known", "put_aside"), "\n".join(lines), merged.put_aside)
 
 
 def is_export(name: str, path: Path) -> bool:
@@ -119,43 +110,24 @@ def is_export(name: str, path: Path) -> bool:
 
 def import_export(state: State, name: str, path: Path, *, is_own: bool) -> None:
     """Restore exported lines, or import the changes that were made in exported notes."""
-    if name == "markdown":
-        _import_notes(state, path, is_own=is_own)
-    else:
-        _import_lines(state, path, is_own=is_own)
-
-
-def _import_lines(state: State, file: Path, *, is_own: bool) -> None:
     from pipeline.services import export as exporting
 
-    with open_home(state) as home, show_progress(f"reading {file.name}", quiet=state.json) as progress:
-        workspace = home.workspace(state.workspace)
-        counts = exporting.import_lines(workspace, file, progress, target=state.named_workspace, is_own=is_own)
-    answer = {"restored": counts.restored, "known": counts.known, "refused": counts.refused}
-    text = f"{count_of(counts.restored, 'memory', 'memories')} restored, {counts.known} already stored"
-    _show_merged(state, answer, text, counts.refused)
-
-
-def _import_notes(state: State, folder: Path, *, is_own: bool) -> None:
-    from pipeline.services import export as exporting
-
-    with open_home(state) as home, show_waiting("reading", quiet=state.json):
-        workspace = home.workspace(state.workspace)
-        merged = exporting.import_notes(workspace, folder, target=state.named_workspace, is_own=is_own)
-    answer = {
-        "edited": merged.edited,
-        "created": merged.created,
-        "same": merged.same,
-        "refused": merged.refused,
-    }
-    text = f"{merged.edited} edited, {merged.created} new, {merged.same} unchanged"
-    _show_merged(state, answer, text, merged.refused)
+    with open_home(state) as home, show_progress(f"reading {path.name}", quiet=state.json) as progress:
+        workspace, target = home.workspace(state.workspace), state.named_workspace
+        if name == "markdown":
+            done: Any = exporting.import_notes(workspace, path, target=target, is_own=is_own)
+            text = "{edited} edited, {created} new, {same} unchanged"
+        else:
+            done = exporting.import_lines(workspace, path, progress, target=target, is_own=is_own)
+            text = "{restored} memories restored, {known} already stored"
+    answer = asdict(done)
+    _show_merged(state, answer, fill(text, answer), done.refused)
 
 
 def _show_merged(state: State, answer: dict[str, object], text: str, refused: Sequence[str]) -> None:
     """Print what was imported, then each rejected memory; exit with 1 if there is one."""
 
-    def show() -> None:
+    def show(_answer: object) -> None:
         click.echo(text)
         for reason in refused[:SHOWN_REASONS]:
             click.echo(f"not imported: {plain(reason)}", err=True)

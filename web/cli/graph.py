@@ -7,7 +7,7 @@ import click
 from pipeline.enums import EntityKind
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import format_minute, one_line, print_memory, table, text_of
+from web.cli.render import Fields, Record, fill, one_line, print_memory, print_table
 from web.cli.state import State
 
 ARC_STATUSES = ("active", "dormant", "closed")
@@ -15,6 +15,22 @@ NO_ENTITIES = (
     'No memory mentions an entity by this name. Workers find entities in new memories: `reverie remember "…"`.'
 )
 NO_ARCS = "There are no threads here yet. An hourly job detects them; `reverie jobs run arcs` runs it now."
+ARC = Record(
+    lambda arc: fill("{id}  {status}  {first_at} to {last_at}  {size}", arc),
+    {
+        "title": lambda arc: one_line(arc["title"], 400),
+        "memories": lambda arc: [fill("{id}  {kind}  {preview}", member) for member in arc["members"]],
+    },
+)
+ENTITY: Fields = {"entity": "id", "kind": "kind", "mentions": "mentions", "name": "name"}
+SHOWN_ENTITY = Record(
+    lambda entity: fill("{id}  {kind}  {name}, mentioned {mentions} times", entity),
+    {
+        "also called": "aliases",
+        "related": lambda entity: ", ".join(fill("{name} {memories}", other) for other in entity["related"]),
+    },
+    {"memories": print_memory},
+)
 
 
 @click.group(cls=Group, default_command="show")
@@ -29,16 +45,7 @@ def graph() -> None:
 @pass_state
 def arcs(state: State, /, limit: int, **filters: Any) -> None:
     """List threads: memories that belong to one story, the most recently continued first."""
-    page = state.list_items("/v1/arcs", limit, **filters)
-    state.show_items(page, _print_arc, NO_ARCS)
-
-
-def _print_arc(arc: dict[str, Any]) -> None:
-    span = f"{format_minute(arc['first_at'])} to {format_minute(arc['last_at'])}"
-    click.echo(f"{arc['id']}  {arc['status']}  {span}  {arc['size']}")
-    click.echo(f"     {one_line(arc['title'], 400)}")
-    for member in arc["members"]:
-        click.echo(f"     - {member['id']}  {member['kind']}  {one_line(member['preview'])}")
+    state.show_list("/v1/arcs", limit, ARC, NO_ARCS, **filters)
 
 
 @graph.group(bare_command="list")
@@ -54,9 +61,7 @@ def entities() -> None:
 @pass_state
 def list_entities(state: State, /, name: str, limit: int, **filters: Any) -> None:
     """List entities, most frequent first; with NAME, those whose name contains it."""
-    page = state.list_items("/v1/entities", limit, q=name, **filters)
-    columns = {"entity": "id", "kind": "kind", "mentions": "mentions", "name": text_of("name")}
-    state.show_table(page, columns, right=["mentions"], empty=NO_ENTITIES)
+    state.show_list("/v1/entities", limit, ENTITY, NO_ENTITIES, q=name, **filters)
 
 
 @entities.command("show")
@@ -69,17 +74,7 @@ def show_entity(state: State, /, name: str, limit: int, **viewer: Any) -> None:
     with state.client() as client:
         center = client.graph(name, 1, 1, **viewer)["nodes"][0]
         entity = client.request("GET", ("entities", center["id"]), query=viewer | {"limit": limit})
-    if state.json:
-        state.print_json(entity)
-        return
-    click.echo(f"{entity['id']}  {entity['kind']}  {one_line(entity['name'])}, mentioned {entity['mentions']} times")
-    if entity["aliases"]:
-        click.echo(f"also called: {', '.join(map(one_line, entity['aliases']))}")
-    if entity["related"]:
-        related = ", ".join(f"{one_line(other['name'])} {other['memories']}" for other in entity["related"])
-        click.echo(f"related: {related}")
-    for memory in entity["memories"]:
-        print_memory(memory)
+    state.show(entity, SHOWN_ENTITY)
 
 
 @entities.command("merge")
@@ -91,8 +86,7 @@ def merge_entity(state: State, /, name: str, into: str) -> None:
     with state.client() as client:
         center = client.graph(name, 1, 1)["nodes"][0]
         answer = client.request("POST", ("entities", center["id"], "merge"), {"into": into})
-    line = f"{one_line(center['name'])} is now another name of {one_line(answer['name'])}."
-    state.show(answer, lambda: click.echo(line))
+    state.show(answer, f"{one_line(center['name'])} is now another name of {one_line(answer['name'])}.")
 
 
 @entities.command("split")
@@ -104,8 +98,7 @@ def split_entity(state: State, /, name: str, alias: str) -> None:
     with state.client() as client:
         center = client.graph(name, 1, 1)["nodes"][0]
         answer = client.request("POST", ("entities", center["id"], "split"), {"alias": alias})
-    line = f"{one_line(alias)} is no longer another name of {one_line(center['name'])}."
-    state.show(answer, lambda: click.echo(line))
+    state.show(answer, f"{one_line(alias)} is no longer another name of {one_line(center['name'])}.")
 
 
 @graph.command("show")
@@ -119,5 +112,9 @@ def show(state: State, /, around: str, depth: int, limit: int, **viewer: Any) ->
     answer = state.ask(lambda client: client.graph(around, depth, limit, **viewer))
     names = {node["id"]: one_line(node["name"]) for node in answer["nodes"]}
     edges = sorted(answer["edges"], key=lambda edge: -edge["memories"])
-    rows = [[names[edge["from"]], names[edge["to"]], edge["memories"]] for edge in edges]
-    state.show(answer, lambda: table(["entity", "related", "memories"], rows, right=["memories"]))
+    columns: Fields = {
+        "entity": lambda edge: names[edge["from"]],
+        "related": lambda edge: names[edge["to"]],
+        "memories": "memories",
+    }
+    state.show(answer, lambda _: print_table(edges, columns))

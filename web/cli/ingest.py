@@ -1,36 +1,106 @@
 """Commands that index projects, Git histories and PDF files, and import sessions and the memories of other tools."""
 
 import sys
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from config.paths import PERSONAL_WORKSPACE
 from config.places import Places
 from config.settings import environment_with
+from pipeline.errors import NotFound
 from pipeline.ingest.fields import COMMITS
-from pipeline.services.ingestion import IMPORTS, SOURCES, source_name
-from pipeline.services.native_memories import find_stores, list_tools, open_store
+from pipeline.services.ingestion import IMPORTS, SOURCES, open_reader, source_name
+from pipeline.services.native_memories import FoundStores, find_stores, list_tools, open_store
 from pipeline.services.workspaces import project_of_folder
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
 from web.cli.export import EXPORTED, import_bundle, import_export, is_export
-from web.cli.render import Column, count_of, minute_of, plain, print_table
+from web.cli.render import Fields, count_of, pick, plain, print_table, show_progress
 from web.cli.session_import import sessions
-from web.cli.source_import import SourceImport
 from web.cli.state import State, choose_for_folder, find_user_home
+from web.source_import import Intake, IntakeCounts
 
-if TYPE_CHECKING:
-    from pipeline.ingest.native.memory_stores import MemoryStore
-    from pipeline.services.native_memories import FoundStores
-    from web.source_import import IntakeCounts
-
+# The most frequent reasons are printed; --json lists all.
+SHOWN_REASONS = 10
 any_path = click.argument("path", type=click.Path(exists=True, path_type=Path))
 any_folder = click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path())
 dry_run = click.option("--dry-run", is_flag=True, help="Count what would be imported without writing it.")
+
+
+def import_source(
+    state: State, folder: Path, name: str, path: Path, *, dry_run: bool, sweeps: bool = False, **choices: object
+) -> None:
+    """Import everything from a path into the workspace of a folder; exit with 1 if an import stored nothing.
+
+    `sweeps` archives memories of items that no longer exist.
+    """
+    workspace = state.choice(folder, to_write=not dry_run).workspace
+    source = source_name(name, path)
+    with show_progress(f"reading {source}", quiet=state.json) as progress:
+        read = open_reader(name, path, progress, **choices)
+        answer, are_any_taken = _run_intake(
+            state, workspace, source, lambda intake: intake.take(read), dry_run=dry_run, sweeps=sweeps
+        )
+    state.show(answer, IMPORTED)
+    if name in IMPORTS and not are_any_taken:
+        why = "; ".join([*_list_reasons(answer["rejected"]), *_list_reasons(answer["skipped"])])
+        click.echo(
+            f"Nothing was imported from {plain(path)}: {plain(why or 'it contains nothing to import')}", err=True
+        )
+        raise SystemExit(1)
+
+
+def _run_intake(
+    state: State,
+    workspace: str,
+    source: str,
+    act: Callable[[Intake], IntakeCounts],
+    *,
+    dry_run: bool,
+    sweeps: bool = False,
+) -> tuple[dict[str, Any], bool]:
+    """Import or forget a source; return the counts as a JSON object, and whether anything was stored."""
+    started = time.monotonic()
+    with state.client_of(workspace) as client:
+        try:
+            counts = act(Intake(client, source, sweeps=sweeps, dry=dry_run))
+        except KeyboardInterrupt:
+            click.echo("imported memories are kept; run the same command again to continue", err=True)
+            raise
+    reasons = {
+        name: {reason: asdict(entry) for reason, entry in sorted(entries.items(), key=lambda item: -item[1].count)}
+        for name, entries in (("rejected", counts.rejected), ("skipped", counts.skipped))
+    }
+    head = {"workspace": workspace, "source": source, "dry_run": dry_run}
+    outcomes = {"items": dict(counts.items), "memories": dict(counts.memories)}
+    return {**head, **outcomes, **reasons, "took_s": round(time.monotonic() - started, 1)}, counts.are_any_taken
+
+
+def _list_reasons(reasons: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the most frequent reasons with their counts and first examples."""
+    lines = [
+        f"{entry['count']} {reason}: {', '.join(entry['first'])}{', …' if entry['count'] > len(entry['first']) else ''}"
+        for reason, entry in list(reasons.items())[:SHOWN_REASONS]
+    ]
+    others = [entry["count"] for entry in list(reasons.values())[SHOWN_REASONS:]]
+    return [*lines, *([f"{sum(others)} for {len(others)} other reasons"] if others else [])]
+
+
+IMPORTED: Fields = {
+    "workspace": "workspace",
+    "source": "source",
+    "items": lambda answer: _format_counts(answer["items"]),
+    "memories": lambda answer: _format_counts(answer["memories"]),
+    "rejected": lambda answer: _list_reasons(answer["rejected"]),
+    "skipped": lambda answer: _list_reasons(answer["skipped"]),
+    "took": lambda answer: f"{answer['took_s']} s{', nothing was written' if answer['dry_run'] else ''}",
+}
 
 
 @click.group(cls=Group)
@@ -44,9 +114,7 @@ def index() -> None:
 @pass_state
 def project(state: State, path: Path, *, dry_run: bool) -> None:
     """Index the files of the project in PATH; memories of deleted files are archived."""
-    workspace = state.choice(path, to_write=not dry_run).workspace
-    source = source_name("project", path)
-    SourceImport(state, workspace, source, dry_run=dry_run, sweeps=True).run("project", path)
+    import_source(state, path, "project", path, dry_run=dry_run, sweeps=True)
 
 
 @index.command("git")
@@ -68,9 +136,7 @@ def project(state: State, path: Path, *, dry_run: bool) -> None:
 @pass_state
 def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: bool) -> None:
     """Index the commit history of the repository that contains PATH."""
-    workspace = state.choice(path, to_write=not dry_run).workspace
-    source = SourceImport(state, workspace, source_name("git", path), dry_run=dry_run)
-    source.run("git", path, limit=limit, since=since)
+    import_source(state, path, "git", path, dry_run=dry_run, limit=limit, since=since)
 
 
 @index.command("pdf")
@@ -79,8 +145,7 @@ def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: boo
 @pass_state
 def pdf(state: State, path: Path, *, dry_run: bool) -> None:
     """Index the PDF file PATH, or all PDF files in the folder PATH."""
-    workspace = state.choice(Path(), to_write=not dry_run).workspace
-    SourceImport(state, workspace, source_name("pdf", path), dry_run=dry_run).run("pdf", path)
+    import_source(state, Path(), "pdf", path, dry_run=dry_run)
 
 
 @index.command("list")
@@ -88,10 +153,10 @@ def pdf(state: State, path: Path, *, dry_run: bool) -> None:
 @pass_state
 def list_sources(state: State, limit: int) -> None:
     """List the indexed and imported sources."""
-    page = state.list_items("/v1/sources", limit)
-    columns = {"source": "source", "items": "items", "memories": "memories", "updated": minute_of("at")}
-    empty = "Nothing is indexed here yet. Index a project with `reverie index project`."
-    state.show_table(page, columns, right=["items", "memories"], empty=empty)
+    columns = {"source": "source", "items": "items", "memories": "memories", "updated": "at"}
+    state.show_list(
+        "/v1/sources", limit, columns, "Nothing is indexed here yet. Index a project with `reverie index project`."
+    )
 
 
 @index.command("forget")
@@ -100,7 +165,10 @@ def list_sources(state: State, limit: int) -> None:
 @pass_state
 def forget(state: State, source: str, *, dry_run: bool) -> None:
     """Archive all memories of SOURCE; indexing it again restores them."""
-    SourceImport(state, state.workspace, source, dry_run=dry_run).forget()
+    answer, _ = _run_intake(state, state.workspace, source, lambda intake: intake.forget(), dry_run=dry_run)
+    if not answer["items"]:
+        raise NotFound(f'Workspace {state.workspace} has no source "{source}". `reverie index list` lists the sources.')
+    state.show(answer, IMPORTED)
 
 
 @click.group("import", cls=Group)
@@ -120,10 +188,9 @@ def _make_importer(name: str) -> click.Command:
             return
         if trusted:
             raise click.UsageError(f"--trusted does not apply: {path} is not an export of Reverie.")
-        workspace = state.choice(Path(), to_write=not dry_run).workspace
         # A folder of notes is complete: memories of deleted notes are archived.
         sweeps = name == "markdown" and path.is_dir()
-        SourceImport(state, workspace, source_name(name, path), dry_run=dry_run, sweeps=sweeps).run(name, path)
+        import_source(state, Path(), name, path, dry_run=dry_run, sweeps=sweeps)
 
     if name in EXPORTED:
         run = click.option("--trusted", is_flag=True, help="Keep the source and the trust of memories you exported.")(
@@ -166,75 +233,60 @@ def import_memories(state: State, tools: tuple[str, ...], *, dry_run: bool) -> N
     unchanged.
     """
     places = Places(find_user_home(), environment_with({}), sys.platform)
-    here = project_of_folder(Path())
-    importer = MemoriesImport(state, here, dry_run=dry_run)
-    summaries = [importer.import_tool(found) for found in find_stores(places, here, tools)]
-    answer = {"dry_run": dry_run, "tools": summaries}
-    state.show(answer, lambda: _print_tools(summaries, dry_run=dry_run))
+    summaries = [
+        _import_tool(state, found, dry_run=dry_run) for found in find_stores(places, project_of_folder(Path()), tools)
+    ]
+    state.show({"dry_run": dry_run, "tools": summaries}, _print_tools)
 
 
-class MemoriesImport:
-    """Import the stores of tools, each into the workspace of its project."""
-
-    def __init__(self, state: State, here: Path, *, dry_run: bool) -> None:
-        self._state = state
-        self._here = here
-        self._dry_run = dry_run
-
-    def import_tool(self, found: "FoundStores") -> dict[str, Any]:
-        """Import all stores of a tool; return its counts, and what was left out by reason."""
-        items: Counter[str] = Counter()
-        memories: Counter[str] = Counter()
-        left_out: Counter[str] = Counter(skipped.reason for skipped in found.skipped)
-        sources = []
-        for store in found.stores:
-            workspace = self._workspace_of(store)
-            if workspace is None:
-                left_out["personal memory is turned off"] += 1
-                continue
-            counts = self._import_store(store, workspace)
-            items += counts.items
-            memories += counts.memories
-            for reasons in (counts.skipped, counts.rejected):
-                left_out.update({reason: entry.count for reason, entry in reasons.items()})
-            if counts.items:
-                sources.append({"workspace": workspace, "source": store.source, "path": store.origin})
-        return {
-            "tool": found.tool,
-            "label": found.label,
-            "items": dict(items),
-            "memories": dict(memories),
-            "left_out": dict(left_out.most_common()),
-            "sources": sources,
-        }
-
-    def _import_store(self, store: "MemoryStore", workspace: str) -> "IntakeCounts":
-        from web.source_import import Intake
-
-        with self._state.client_of(workspace) as client:
-            return Intake(client, store.source, sweeps=True, dry=self._dry_run).take(open_store(store))
-
-    def _workspace_of(self, store: "MemoryStore") -> str | None:
-        """Return the workspace of a store's project; None for memories about the user that are not stored."""
-        if store.project is None:
-            return PERSONAL_WORKSPACE if self._state.settings.personal else None
-        # `-w` names the workspace of the current project only.
-        named = self._state.named_workspace if store.project == self._here else None
-        return choose_for_folder(store.project, self._state.settings, named, to_write=not self._dry_run).workspace
+def _import_tool(state: State, found: FoundStores, *, dry_run: bool) -> dict[str, Any]:
+    """Import all stores of a tool; return its counts, and what was left out by reason."""
+    items: Counter[str] = Counter()
+    memories: Counter[str] = Counter()
+    left_out: Counter[str] = Counter(skipped.reason for skipped in found.skipped)
+    sources = []
+    for store in found.stores:
+        workspace = _choose_workspace(state, store.project, dry_run=dry_run)
+        if workspace is None:
+            left_out["personal memory is turned off"] += 1
+            continue
+        with state.client_of(workspace) as client:
+            counts = Intake(client, store.source, sweeps=True, dry=dry_run).take(open_store(store))
+        items += counts.items
+        memories += counts.memories
+        for reasons in (counts.skipped, counts.rejected):
+            left_out.update({reason: entry.count for reason, entry in reasons.items()})
+        if counts.items:
+            sources.append({"workspace": workspace, "source": store.source, "path": store.origin})
+    return pick(found, "tool", "label") | {
+        "items": dict(items),
+        "memories": dict(memories),
+        "left_out": dict(left_out.most_common()),
+        "sources": sources,
+    }
 
 
-def _print_tools(summaries: Sequence[Mapping[str, Any]], *, dry_run: bool) -> None:
-    columns: dict[str, Column] = {
+def _choose_workspace(state: State, project: Path | None, *, dry_run: bool) -> str | None:
+    """Return the workspace of a store's project; None for memories about the user that are not stored."""
+    if project is None:
+        return PERSONAL_WORKSPACE if state.settings.personal else None
+    # `-w` names the workspace of the current project only.
+    named = state.named_workspace if project == project_of_folder(Path()) else None
+    return choose_for_folder(project, state.settings, named, to_write=not dry_run).workspace
+
+
+def _print_tools(answer: Mapping[str, Any]) -> None:
+    columns: Fields = {
         "from": "label",
         "items": lambda summary: _format_counts(summary["items"]),
         "memories": lambda summary: _format_counts(summary["memories"]),
         "stores": lambda summary: len(summary["sources"]),
     }
-    print_table(summaries, columns, right=["stores"], empty="No memories of other tools were found on this machine.")
-    for summary in summaries:
+    print_table(answer["tools"], columns, empty="No memories of other tools were found on this machine.")
+    for summary in answer["tools"]:
         for reason, count in summary["left_out"].items():
             click.echo(f"left out: {summary['label']}: {count_of(count, 'item')}: {plain(reason)}")
-    if dry_run and summaries:
+    if answer["dry_run"] and answer["tools"]:
         click.echo("nothing was written")
 
 

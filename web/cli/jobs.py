@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,10 @@ import click
 
 from pipeline.enums import Stage
 from pipeline.times import format_duration
+from web.cli import options
 from web.cli.command import Command, Group, pass_state
 from web.cli.local_store import refuse_read_only
-from web.cli.render import Column, format_minute, minute_of, plain, print_table, table
+from web.cli.render import Fields, plain, print_table, show_progress, table
 from web.cli.state import HOW_TO_FILL, State, empty_page
 
 if TYPE_CHECKING:
@@ -82,36 +83,10 @@ def run_job(
     return result
 
 
-def run_jobs(
-    settings: "Settings", names: Sequence[str], workspace_ids: Sequence[str], *, is_default: bool, quiet: bool
-) -> list[dict[str, Any]]:
-    """Run jobs in workspaces and print a line per job; return the results.
-
-    With `is_default`, the workspace is the one of the command, and the results do not name it.
-    """
-    results = []
-    with open_worker(settings) as worker:
-        for workspace_id in workspace_ids:
-            if not (is_default or quiet):
-                click.echo(f"{workspace_id}:")
-            worker.databases.get(workspace_id)
-            for name in names:
-                record = _run_and_print(worker, workspace_id, name, quiet=quiet)
-                results.append(record if is_default else {"workspace": workspace_id} | record)
-    return results
-
-
 def _run_and_print(worker: "WorkerContainer", workspace_id: str, name: str, *, quiet: bool) -> dict[str, Any]:
     started = time.monotonic()
-    is_hidden = quiet or not sys.stderr.isatty()
-    with click.progressbar(length=1, label=f"{name:12}", file=sys.stderr, hidden=is_hidden) as bar:
-
-        def set_progress(done: int, total: int) -> None:
-            bar.length = max(total, 1)
-            bar.update(done - bar.pos)
-
-        result = run_job(worker, workspace_id, name, set_progress)
-        bar.update(bar.length or 1)
+    with show_progress(name, quiet=quiet or not sys.stderr.isatty()) as progress:
+        result = run_job(worker, workspace_id, name, progress)
     took_s = round(time.monotonic() - started, 1)
     if not quiet:
         click.echo(f"{name:12} {'failed' if result.error else 'ok':6} {took_s:>6.1f} s  {result.describe()}")
@@ -141,21 +116,24 @@ def jobs() -> None:
 def list_jobs(state: State) -> None:
     """List the jobs with schedule, last run and next run."""
     page = state.ask_about_content(lambda client: client.request("GET", "/v1/jobs"), empty_page())
-    columns: dict[str, Column] = {
-        "job": "name",
-        "schedule": "schedule",
-        "last run": lambda job: job["last_run"] and format_minute(job["last_run"]["started_at"]),
-        "outcome": lambda job: job["last_run"] and _format_outcome(job["last_run"]),
-        "next run": minute_of("next_run_at"),
-    }
-    state.show_table(page, columns, empty=NO_JOBS)
+    state.show_page(page, JOB, NO_JOBS)
 
 
-def _format_outcome(run: dict[str, Any]) -> str:
-    if run["ok"] is None:
-        return f"running, {run['done']} of {run['total']}"
+def _format_outcome(job: dict[str, Any]) -> str | None:
+    run = job["last_run"]
+    if run is None or run["ok"] is None:
+        return run and f"running, {run['done']} of {run['total']}"
     counts = ", ".join(f"{name} {count}" for name, count in run["counts"].items())
     return counts or "ok" if run["ok"] else f"failed: {run['error']}"
+
+
+JOB: Fields = {
+    "job": "name",
+    "schedule": "schedule",
+    "last run": "last_run.started_at",
+    "outcome": _format_outcome,
+    "next run": "next_run_at",
+}
 
 
 @jobs.command("run")
@@ -172,7 +150,7 @@ def run(state: State, names: tuple[str, ...], *, every_job: bool, every_workspac
     `reverie sleep` is an alias, for example for cron: `reverie sleep --all --every-workspace`. The exit code is 1 if a
     job fails.
     """
-    from pipeline.jobs.registry import BY_NAME
+    from pipeline.jobs.registry import BY_NAME, JOBS
 
     unknown = [name for name in names if name not in BY_NAME]
     if unknown:
@@ -184,9 +162,14 @@ def run(state: State, names: tuple[str, ...], *, every_job: bool, every_workspac
     if background and every_workspace:
         raise click.UsageError("--background and --every-workspace exclude each other.")
     if not names:
-        _list_known(state)
+        items = [{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS]
+        columns = {"job": "name", "schedule": "schedule", "description": "summary"}
+        state.show(items, lambda _: print_table(items, columns))
     elif background:
-        _run_in_background(state, names)
+        with state.client() as client:
+            runs = [{"job": name} | client.request("POST", ("jobs", name)) for name in names]
+        lines = [f"started {run['job']}, run {run['run_id']}; `reverie jobs` shows its progress" for run in runs]
+        state.show(runs, "\n".join(lines))
     else:
         _run_here(state, names, every_workspace=every_workspace)
 
@@ -201,32 +184,21 @@ def consolidate(context: click.Context) -> None:
     context.invoke(run, names=("consolidate",))
 
 
-def _list_known(state: State) -> None:
-    from pipeline.jobs.registry import JOBS
-
-    items = [{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS]
-    columns = {"job": "name", "schedule": "schedule", "description": "summary"}
-    state.show(items, lambda: print_table(items, columns))
-
-
-def _run_in_background(state: State, names: tuple[str, ...]) -> None:
-    with state.client() as client:
-        runs = [{"job": name} | client.request("POST", ("jobs", name)) for name in names]
-    lines = [f"started {run['job']}, run {run['run_id']}; `reverie jobs` shows its progress" for run in runs]
-    state.show(runs, "\n".join(lines))
-
-
 def _run_here(state: State, names: tuple[str, ...], *, every_workspace: bool) -> None:
+    from pipeline.services.workspace_listing import list_workspaces
 
-    workspace_ids = [state.workspace]
-    if every_workspace:
-        from pipeline.services.workspace_listing import list_workspaces
-
-        workspace_ids = list_workspaces(state.settings)
+    workspace_ids = list_workspaces(state.settings) if every_workspace else [state.workspace]
     is_default = workspace_ids == [state.workspace]
-    results = run_jobs(state.settings, names, workspace_ids, is_default=is_default, quiet=state.json)
-    if state.json:
-        state.print_json(results)
+    results = []
+    with open_worker(state.settings) as worker:
+        for workspace_id in workspace_ids:
+            if not (is_default or state.json):
+                click.echo(f"{workspace_id}:")
+            worker.databases.get(workspace_id)
+            for name in names:
+                record = _run_and_print(worker, workspace_id, name, quiet=state.json)
+                results.append(record if is_default else {"workspace": workspace_id} | record)
+    state.show(results, lambda _: None)
     if any(result["error"] for result in results):
         sys.exit(1)
 
@@ -236,21 +208,17 @@ def _run_here(state: State, names: tuple[str, ...], *, every_workspace: bool) ->
 def queue(context: click.Context) -> None:
     """Show pending and failed work. Without a command, show the counts by stage."""
     if context.invoked_subcommand is None:
-        _show_queue(context.ensure_object(State))
+        state = context.ensure_object(State)
+        state.show(state.ask_about_content(lambda client: client.queue(), NO_WORK), _print_queue)
 
 
-def _show_queue(state: State) -> None:
-    answer = state.ask_about_content(lambda client: client.queue(), NO_WORK)
-    if state.json:
-        state.print_json(answer)
-        return
-    rows = [[stage, count, answer["dead"].get(stage, 0)] for stage, count in answer["pending"].items()]
-    table(["stage", "pending", "failed"], rows, right=["pending", "failed"], empty=NO_MEMORIES)
-    oldest_s = answer["oldest_pending_s"]
-    if oldest_s is not None:
-        click.echo(f"oldest pending item: {format_duration(oldest_s)}")
-    click.echo(f"worker processes: {len(answer['workers'])}")
-    if any(answer["dead"].values()):
+def _print_queue(queue: dict[str, Any]) -> None:
+    rows = [[stage, count, queue["dead"].get(stage, 0)] for stage, count in queue["pending"].items()]
+    table(["stage", "pending", "failed"], rows, empty=NO_MEMORIES)
+    if queue["oldest_pending_s"] is not None:
+        click.echo(f"oldest pending item: {format_duration(queue['oldest_pending_s'])}")
+    click.echo(f"worker processes: {len(queue['workers'])}")
+    if any(queue["dead"].values()):
         click.echo("`reverie jobs queue retry` tries the failed items again")
 
 
@@ -261,7 +229,5 @@ def _show_queue(state: State) -> None:
 @pass_state
 def retry(state: State, stage: str | None) -> None:
     """Retry work that failed permanently."""
-    answer = state.ask(
-        lambda client: client.request("POST", "/v1/queue/retry", {} if stage is None else {"stage": stage})
-    )
-    state.show(answer, f"{answer['retried']} queued again")
+    body = options.select_given_options({"stage": stage})
+    state.act("POST", "/v1/queue/retry", body, says="{retried} queued again")

@@ -1,11 +1,13 @@
-"""Start and stop the stack: the web server, the workers and the scheduler."""
+"""Start and stop the stack: the web server, the workers and the scheduler, also at every login."""
 
 import os
+import shlex
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -13,16 +15,18 @@ from config.paths import list_encoder_caches
 from config.program_variables import list_workspace_variables
 from config.settings import AUTO, ENVIRONMENT_PREFIX, Settings, environment_with, load_settings
 from pipeline.errors import ReverieError
-from web.cli.command import Command, pass_state
+from web.cli.command import Command, Group, pass_state
 from web.cli.render import plain, show_waiting
 from web.cli.state import State, find_user_home
 from web.stack.claim import claim, listens
 from web.stack.procfile import read_procfile
+from web.stack.service_manager import ManagerOutcome, run_manager, service_of
 from web.stack.stack import Stack, check_data_directory
 from web.stack.supervisor import OWN_NAME, Supervisor, watch_idleness
 
 if TYPE_CHECKING:
     from config.process import Role
+    from web.stack.processes import Running
 
 LOG_TAIL_LINES = 25
 LOG_TIME = "%Y-%m-%d %H:%M:%S"
@@ -196,29 +200,77 @@ def down(state: State) -> None:
     """Stop all processes of Reverie that run on this data directory."""
     from web.stack.processes import list_running, stop_all
 
-    if not list_running(state.settings):
-        _report_incomplete(state)
-        if state.json:
-            state.print_json({"stopped": []})
-        else:
-            click.echo(f"nothing runs on {state.settings.paths.root}")
-        return
-    with show_waiting("stopping", quiet=state.json):
-        stopped = stop_all(state.settings)
-    left = list_running(state.settings)
-    if left:
-        raise ReverieError(
-            "Some processes did not stop: "
-            + ", ".join(f"{p.name} (pid {p.pid})" for p in left)
-            + ". Run `reverie down` again."
-        )
-    _report_incomplete(state)
-    state.show(
-        {"stopped": [{"name": p.name, "pid": p.pid} for p in stopped]},
-        "stopped " + ", ".join(f"{p.name} (pid {p.pid})" for p in stopped),
-    )
-
-
-def _report_incomplete(state: State) -> None:
+    stopped: list[Running] = []
+    if list_running(state.settings):
+        with show_waiting("stopping", quiet=state.json):
+            stopped = stop_all(state.settings)
+        if left := _list_processes(list_running(state.settings)):
+            raise ReverieError(f"Some processes did not stop: {left}. Run `reverie down` again.")
     for problem in _complete_files(state.settings):
         click.echo(problem, err=True)
+    nothing = f"nothing runs on {state.settings.paths.root}"
+    answer = {"stopped": [{"name": p.name, "pid": p.pid} for p in stopped]}
+    state.show(answer, f"stopped {_list_processes(stopped)}" if stopped else nothing)
+
+
+def _list_processes(running: "Sequence[Running]") -> str:
+    return ", ".join(f"{process.name} (pid {process.pid})" for process in running)
+
+
+# A parameter, because commands do not read the environment.
+configuration_folder = click.option("--xdg_config_home", envvar="XDG_CONFIG_HOME", hidden=True)
+
+
+@click.group(cls=Group)
+def service() -> None:
+    """Start Reverie at every login, or stop doing so."""
+
+
+@service.command()
+@configuration_folder
+@click.option("--dry-run", is_flag=True, help="Show the file and the commands without running them.")
+@pass_state
+def install(state: State, xdg_config_home: str | None, *, dry_run: bool) -> int:
+    """Install the user service: start Reverie now and at every login."""
+    from web.stack.processes import stop_all
+
+    target = service_of(sys.platform, find_user_home(), xdg_config_home, state.settings)
+    if dry_run:
+        text = target.text.decode()
+        commands = [shlex.join([target.manager, *arguments]) for arguments in target.install]
+        answer = {"file": str(target.file), "text": text, "left_to_do": commands}
+        _report(state, answer, f"would write {target.file}:\n\n{text}", ManagerOutcome(commands))
+        return 0
+    state.settings.paths.ensure()
+    target.file.parent.mkdir(parents=True, exist_ok=True)
+    target.file.write_bytes(target.text)
+    if shutil.which(target.manager) is not None:
+        # A stack that is already running would keep the service from starting.
+        stop_all(state.settings)
+    outcome = run_manager(target.manager, target.install)
+    answer = {"file": str(target.file), "left_to_do": outcome.left, "problem": outcome.problem or ""}
+    _report(state, answer, f"written {target.file}", outcome)
+    return 0 if outcome.problem is None else 1
+
+
+@service.command()
+@configuration_folder
+@pass_state
+def remove(state: State, xdg_config_home: str | None) -> None:
+    """Stop Reverie and remove the user service; memories are kept."""
+    target = service_of(sys.platform, find_user_home(), xdg_config_home, state.settings)
+    if not target.file.exists():
+        _report(state, {"file": None, "left_to_do": []}, f"there is no {target.file}", ManagerOutcome([]))
+        return
+    before = run_manager(target.manager, target.remove)
+    target.file.unlink()
+    after = run_manager(target.manager, target.forget)
+    outcome = ManagerOutcome(before.left + after.left, before.problem or after.problem)
+    _report(state, {"file": str(target.file), "left_to_do": outcome.left}, f"deleted {target.file}", outcome)
+
+
+def _report(state: State, answer: dict[str, Any], line: str, outcome: ManagerOutcome) -> None:
+    state.show(answer, line)
+    for remark in (outcome.problem, *(f"run by hand: {command}" for command in outcome.left)):
+        if remark is not None:
+            state.note(remark)

@@ -1,7 +1,7 @@
 """Open the files of the data directory for commands that need no server, and keep the stack from starting."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from config.settings import Settings, environment_read_only
@@ -68,12 +68,8 @@ def nothing_runs(settings: Settings, action: str) -> Iterator[None]:
     if running:
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in running)
         raise Conflict(f"Cannot {action} while Reverie is running. Stop it with `reverie down`: {names}.")
-    taken = []
-    try:
+    with ExitStack() as stack:
         for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in ("web", "scheduler"))):
             role.take()
-            taken.append(role)
+            stack.callback(role.release)
         yield
-    finally:
-        for role in taken:
-            role.release()

@@ -1,9 +1,7 @@
 """Commands for logs: background errors, actions of agents, runs of hooks, and the audit."""
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import Any
 
 import click
 
@@ -11,24 +9,20 @@ from pipeline.times import local_second
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import (
-    SCORE,
-    Column,
+    Fields,
+    fill,
+    format_field,
     format_minute,
-    format_size,
-    format_value,
-    minute_of,
-    one_line,
+    format_sizes,
     plain,
+    print_fields,
+    print_items,
     print_pairs,
     print_table,
     scope_name,
-    text_of,
 )
 from web.cli.state import State
-
-if TYPE_CHECKING:
-    from web.client import Client
-
+from web.client import Client
 
 # Scopes and trust are counted over this many memories, the newest.
 COUNTED = 10_000
@@ -39,18 +33,23 @@ PERSON = "user"
 PERSONAL_SCOPES = ("workspace", "user")
 
 
-def _format_act(act: dict[str, Any]) -> str:
-    into = f" into {act['other_id']}" if act["other_id"] else ""
-    return f"{act['action']} {act['memory_id']}{into}"
-
-
-ACT_COLUMNS: dict[str, Column] = {
+ACT: Fields = {
     "change": "id",
-    "at": minute_of("at"),
+    "at": "at",
     "by": "actor",
-    "what": _format_act,
+    "what": lambda act: fill(f"{{action}} {{memory_id}}{' into {other_id}' if act['other_id'] else ''}", act),
     "undone": lambda act: format_minute(act["undone_at"]) or "no",
 }
+ACCESS: Fields = {
+    "at": "at",
+    "person": "person",
+    "workspace": "workspace",
+    "what": "action",
+    "status": "status",
+    "memories": "memories",
+    "request": "request_id",
+}
+FACT: Fields = {"attribute": "attribute", "value": "value", "since": "valid_from", "source": "source"}
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -58,7 +57,10 @@ ACT_COLUMNS: dict[str, Column] = {
 def audit(context: click.Context) -> None:
     """Show what Reverie stores about you and your work, and undo automatic changes. Without a command, summarize."""
     if context.invoked_subcommand is None:
-        _show_summary(context.ensure_object(State))
+        state = context.ensure_object(State)
+        nothing: dict[str, Any] = {"workspace": state.workspace, "memories": None}
+        summary = state.ask_about_content(lambda client: _collect(client) | {"places": _list_files(state)}, nothing)
+        state.show(summary, state.empty_text if summary is nothing else _print_summary)
 
 
 @audit.command("list")
@@ -66,9 +68,12 @@ def audit(context: click.Context) -> None:
 @pass_state
 def list_acts(state: State, limit: int) -> None:
     """List automatic merges and archivings, newest first."""
-    page = state.list_items("/v1/audit", limit)
-    empty = "There are no automatic changes yet. Jobs merge and archive memories; `reverie jobs` lists them."
-    state.show_table(page, ACT_COLUMNS, empty=empty)
+    state.show_list(
+        "/v1/audit",
+        limit,
+        ACT,
+        "There are no automatic changes yet. Jobs merge and archive memories; `reverie jobs` lists them.",
+    )
 
 
 @audit.command("undo")
@@ -76,8 +81,7 @@ def list_acts(state: State, limit: int) -> None:
 @pass_state
 def undo(state: State, entry_id: str) -> None:
     """Undo the automatic change ID: restore the memory that was merged or archived."""
-    memory = state.ask(lambda client: client.request("POST", ("audit", entry_id, "undo")))
-    state.show(memory, f"restored {memory['id']}: {one_line(memory['content'])}")
+    state.act("POST", ("audit", entry_id, "undo"), says="restored {id}: {content}")
 
 
 @audit.command("access")
@@ -87,52 +91,30 @@ def undo(state: State, entry_id: str) -> None:
 @pass_state
 def list_accesses(state: State, person: str | None, since: str | None, limit: int) -> None:
     """List what people read and wrote, newest first; with --workspace, in that workspace only."""
-    filters = options.select_given_options({"person": person, "since": since, "workspace": state.named_workspace})
-    page = state.list_items("/v1/access-log", limit, **filters)
-    columns: dict[str, Column] = {
-        "at": minute_of("at"),
-        "person": "person",
-        "workspace": lambda entry: entry["workspace"] or "",
-        "what": "action",
-        "status": "status",
-        "memories": lambda entry: entry["memories"] or "",
-        "request": "request_id",
-    }
-    empty = "No request by a person is recorded. Add people with `reverie user add NAME`."
-    state.show_table(page, columns, empty=empty)
-
-
-def _show_summary(state: State) -> None:
-    nothing: dict[str, Any] = {}
-    summary = state.ask_about_content(lambda client: _collect(client) | {"places": _list_files(state)}, nothing)
-    if not summary:
-        state.show({"workspace": state.workspace, "memories": None}, state.empty_text)
-        return
-    state.show(summary, lambda: _print_summary(summary))
+    filters = {"person": person, "since": since, "workspace": state.named_workspace}
+    state.show_list(
+        "/v1/access-log",
+        limit,
+        ACCESS,
+        "No request by a person is recorded. Add people with `reverie user add NAME`.",
+        **filters,
+    )
 
 
 def _print_summary(summary: dict[str, Any]) -> None:
-    _print_counts(summary)
+    print_fields(summary, SUMMARY)
     if summary["personal"]:
         click.echo("\nabout you")
-        columns: dict[str, Column] = {
-            "  attribute": lambda fact: f"  {one_line(fact['attribute'])}",
-            "value": lambda fact: one_line(format_value(fact["value"])),
-            "since": minute_of("valid_from"),
-            "source": "source",
-        }
-        print_table(summary["personal"], columns)
+        print_table(summary["personal"], FACT)
     click.echo("\nfiles")
-    print_pairs([(f"  {name}", file) for name, file in summary["places"].items()])
+    print_pairs(list(summary["places"].items()))
     click.echo("\nmerged or archived automatically")
+    print_items(summary["acts"], ACT, "none")
     if summary["acts"]:
-        print_table(summary["acts"], ACT_COLUMNS)
         click.echo("`reverie logs audit undo ID` undoes one; `reverie logs audit list -n 1000` lists more")
-    else:
-        click.echo("  none")
 
 
-def _collect(client: "Client") -> dict[str, Any]:
+def _collect(client: Client) -> dict[str, Any]:
     stats = client.stats()
     counted = 0
     scopes: Counter[str] = Counter()
@@ -178,36 +160,55 @@ def _list_files(state: State) -> dict[str, str]:
     }
 
 
-def _print_counts(summary: dict[str, Any]) -> None:
-    memories, waiting = summary["memories"], summary["waiting"]
+def _describe_scopes(summary: dict[str, Any]) -> str:
     newest = f" (of the newest {COUNTED})" if summary["counted"] == COUNTED else ""
-    review = ", ".join(f"{_at_least(count)} {name}" for name, count in waiting.items() if count)
-    scopes = _format_counts(summary["scopes"].items()) or "none"
-    print_pairs(
-        [
-            ("workspace", summary["workspace"]),
-            ("memories", f"{memories['active']} active, {memories['archived']} archived"),
-            ("sessions", f"{memories['sessions']}, {summary['incognito']} incognito"),
-            ("kinds", _format_counts(memories["by_kind"].items())),
-            ("sources", _format_counts(memories["by_source"].items())),
-            ("scopes", f"{scopes}{newest}; memories of a single session are not counted"),
-            ("trust", _format_counts(summary["trust"].items())),
-            ("entities", summary["entities"]),
-            ("to review", review or "nothing"),
-            ("sizes", ", ".join(f"{name} {format_size(count)}" for name, count in summary["bytes"].items())),
-        ]
+    return (
+        f"{format_field('scopes', summary['scopes']) or 'none'}{newest}; memories of a single session are not counted"
     )
 
 
-def _at_least(count: int) -> str:
-    return f"{count} or more" if count == ACTS else str(count)
+def _list_waiting(summary: dict[str, Any]) -> str:
+    counts = {name: f"{count} or more" if count == ACTS else count for name, count in summary["waiting"].items()}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing"
 
 
-def _format_counts(counts: Iterable[tuple[str, int]]) -> str | None:
-    return ", ".join(f"{one_line(name)} {count}" for name, count in counts) or None
-
-
+SUMMARY: Fields = {
+    "workspace": "workspace",
+    "memories": lambda summary: fill("{active} active, {archived} archived", summary["memories"]),
+    "sessions": lambda summary: f"{summary['memories']['sessions']}, {summary['incognito']} incognito",
+    "kinds": "memories.by_kind",
+    "sources": "memories.by_source",
+    "scopes": _describe_scopes,
+    "trust": "trust",
+    "entities": "entities",
+    "to review": _list_waiting,
+    "sizes": lambda summary: format_sizes(summary["bytes"]),
+}
 NO_RUNS = "No hook has run in the last two weeks. Connect your agents with `reverie setup`."
+ERROR: Fields = {
+    "at": lambda error: local_second(error["at"]),
+    "component": "component",
+    "workspace": "workspace",
+    "message": "message",
+    "repaired": "repaired_at",
+}
+ACTION: Fields = {
+    "at": lambda action: local_second(action["at"]),
+    "type": "type",
+    "target": "target",
+    "": lambda action: "" if action["ok"] else "(failed)",
+}
+HOOK_RUN: Fields = {
+    "run": "id",
+    "at": lambda run: local_second(run["at"]),
+    "host": "host",
+    "event": "event",
+    "took": lambda run: f"{run['took_ms']:.1f} ms",
+    "outcome": "outcome",
+    "characters": "chars",
+    "memories": lambda run: len(run["memory_ids"]),
+    "reason": "reason",
+}
 
 
 @click.group(cls=Group)
@@ -220,16 +221,7 @@ def logs() -> None:
 @pass_state
 def errors(state: State, limit: int) -> None:
     """List background errors, newest first."""
-    page = state.list_items("/v1/errors", limit)
-    state.show_items(page, _print_error, "No background errors.")
-
-
-def _print_error(error: dict[str, Any]) -> None:
-    workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
-    repaired = f"  (repaired at {format_minute(error['repaired_at'])})" if error["repaired_at"] else ""
-    click.echo(
-        f"{local_second(error['at'])}  {plain(error['component'])}{workspace}: {plain(error['message'])}{repaired}"
-    )
+    state.show_list("/v1/errors", limit, ERROR, "No background errors.")
 
 
 @logs.command()
@@ -238,14 +230,12 @@ def _print_error(error: dict[str, Any]) -> None:
 @pass_state
 def journal(state: State, limit: int, session: str | None) -> None:
     """List what agents did, newest first: edits, tests, commits, deployments, commands."""
-    page = state.list_items("/v1/journal", limit, session_id=session)
-    state.show_items(
-        page,
-        lambda action: click.echo(
-            f"{local_second(action['at'])}  {action['type']:<7} {plain(action['target'])}"
-            f"{'' if action['ok'] else '  (failed)'}"
-        ),
+    state.show_list(
+        "/v1/journal",
+        limit,
+        ACTION,
         "No actions are recorded yet. Connect your agents with `reverie setup`.",
+        session_id=session,
     )
 
 
@@ -265,11 +255,10 @@ def log(state: State, run: str | None, limit: int, session: str | None) -> None:
     All workspaces are listed, with -w only one.
     """
     if run is not None:
-        record = state.ask(lambda client: client.call("GET", f"/v1/hook-runs/{quote(run, safe='')}"))
-        state.show(record, lambda: _print_run(record))
+        state.show(state.ask(lambda client: client.request("GET", ("hook-runs", run))), _print_run)
         return
-    page = state.list_items("/v1/hook-runs", limit, session_id=session, workspace=state.named_workspace)
-    state.show_items(page, _print_hook_run, NO_RUNS)
+    filters = {"session_id": session, "workspace": state.named_workspace}
+    state.show_list("/v1/hook-runs", limit, HOOK_RUN, NO_RUNS, **filters)
 
 
 def _print_run(run: dict[str, Any]) -> None:
@@ -278,16 +267,7 @@ def _print_run(run: dict[str, Any]) -> None:
     click.echo(plain(run["text"]) or f"Nothing was shown: {plain(run['reason'])}")
     if run["left_out"]:
         click.echo("\nleft out:")
-        columns = {**SCORE, "source": "source", "text": text_of("text"), "reason": "reason"}
-        print_table(run["left_out"], columns, right=["score"])
-
-
-def _print_hook_run(run: dict[str, Any]) -> None:
-    outcome = f"{run['chars']} characters, {len(run['memory_ids'])} memories" if run["chars"] else run["reason"]
-    click.echo(
-        f"{run['id']:>6}  {local_second(run['at'])}  {run['host']:<12} {run['event']:<18} "
-        f"{run['took_ms']:7.1f} ms  {run['outcome']:<6} {plain(outcome or '')}"
-    )
+        print_table(run["left_out"], {"score": "score", "source": "source", "text": "text", "reason": "reason"})
 
 
 logs.add_command(audit)

@@ -4,40 +4,36 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import Any
 
 import click
 
 from pipeline.enums import Kind, Sensitivity, Trust
 from pipeline.errors import ServerUnreachable
 from pipeline.records import SHORT_ID
-from web.cli import options
+from web.cli import live, options
 from web.cli.command import Command, pass_state
 from web.cli.render import (
+    Fields,
     count_of,
+    fill,
     format_minute,
     format_value,
     name_source,
     one_line,
     plain,
-    print_if_none,
+    print_fields,
     print_memory,
-    print_pairs,
     print_text,
-    scope_name,
     terminal_width,
 )
 from web.cli.state import State
+from web.client import EVERYTHING
 from web.receipt_text import describe_kept
-
-if TYPE_CHECKING:
-    from web.client import Client
+from web.spool.writes import MEMORIES, add_client_ids, spool_write
 
 # The least width of a text, however narrow the terminal is.
 SHORTEST_TEXT = 20
-# The length of each memory in the chain of reasons.
-CHAIN_CHARS = 100
 FOLLOWED_LINES = 10
 NO_MEMORIES = 'There are no memories here yet. Store one with `reverie remember "…"`.'
 
@@ -81,29 +77,20 @@ def remember(state: State, /, text: str, severity: str | None, **fields: Any) ->
         raise click.UsageError("--severity applies to lessons only. Add --kind lesson.")
     details = {} if severity is None else {"details": {"severity": severity}}
     body = {"content": options.read_text(text)} | options.select_given_options(fields) | details
-    receipt = _send(state, body, fields["to"])
-    if receipt is None:
-        return
-    duplicate = f" (same as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
-    reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
-    renamed = _describe_renamed(receipt.get("renamed_tags") or {})
-    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}{describe_kept(receipt)}{renamed}")
-
-
-def _send(state: State, body: dict[str, Any], team: str | None) -> dict[str, Any] | None:
-    """Store a memory and return its receipt; None if it waits in the spool because no server answers."""
-    from web.spool.writes import MEMORIES, add_client_ids, spool_write
-
     body = add_client_ids("POST", MEMORIES, body)
     try:
-        return state.store(lambda client: client.remember(body), team)
+        receipt = state.store(lambda client: client.remember(body), fields["to"])
     except ServerUnreachable:
         workspace = state.choice(Path(), to_write=True).workspace
         spooled = spool_write(state.settings, "POST", MEMORIES, body, workspace)
         if spooled is None:
             raise
-    state.show({"outcome": "spooled", "id": body["id"]}, f"spooled {body['id']}: {spooled}")
-    return None
+        state.show({"outcome": "spooled", "id": body["id"]}, f"spooled {body['id']}: {spooled}")
+        return
+    duplicate = f" (same as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
+    reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
+    renamed = _describe_renamed(receipt.get("renamed_tags") or {})
+    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}{describe_kept(receipt)}{renamed}")
 
 
 def _describe_renamed(renamed: Mapping[str, str]) -> str:
@@ -137,28 +124,19 @@ def list_(
     """List memories, newest first, one per line. `reverie get ID` shows a complete memory."""
     query = options.select_given_options(filters) | ({"archived": "true"} if archived else {})
     if follow:
-        _follow(state, FOLLOWED_LINES if limit is None else limit, query)
+        with state.client() as client:
+            feed = live.MemoryFeed(client, **query)
+            for memory in feed.read(FOLLOWED_LINES if limit is None else limit):
+                live.print_new(state, memory, print_memory)
+            live.follow(state, feed, print_memory)
         return
-    page = state.list_items("/v1/memories", 20 if limit is None else limit, **query)
     empty = "No memories match." if query else NO_MEMORIES
-    state.show(page, lambda: _print_list(page["items"], empty))
+    state.show_list("/v1/memories", 20 if limit is None else limit, _print_line, empty, **query)
 
 
-def _follow(state: State, lines: int, query: dict[str, Any]) -> None:
-    from web.cli.follow import Feed, follow, print_memories
-
-    with state.client() as client:
-        feed = Feed(client, **query)
-        print_memories(state, feed.poll(lines))
-        follow(state, feed)
-
-
-def _print_list(memories: list[dict[str, Any]], empty: str) -> None:
-    print_if_none(memories, empty)
-    width = terminal_width()
-    for memory in memories:
-        head = f"{memory['id'][-SHORT_ID:]}  {memory['kind']:<10}  {format_minute(memory['occurred_at'])}  "
-        click.echo(head + one_line(memory["content"], max(SHORTEST_TEXT, width - len(head))))
+def _print_line(memory: dict[str, Any]) -> None:
+    head = f"{memory['id'][-SHORT_ID:]}  {memory['kind']:<10}  {format_minute(memory['occurred_at'])}  "
+    click.echo(head + one_line(memory["content"], max(SHORTEST_TEXT, terminal_width() - len(head))))
 
 
 @click.command(cls=Command)
@@ -168,7 +146,9 @@ def _print_list(memories: list[dict[str, Any]], empty: str) -> None:
 @click.option("--session", "session_id", metavar="ID", help="With --ambient, only archive those of this session.")
 @options.yes
 @pass_state
-def forget(state: State, memory_id: str | None, *, hard: bool, ambient: bool, session_id: str | None, yes: bool) -> int:
+def forget(
+    state: State, memory_id: str | None, *, hard: bool, ambient: bool, session_id: str | None, yes: bool
+) -> None:
     """Archive the memory ID. `reverie restore ID` restores it."""
     if (memory_id is None) != ambient:
         raise click.UsageError("Name one memory by its ID, or use --ambient.")
@@ -176,25 +156,17 @@ def forget(state: State, memory_id: str | None, *, hard: bool, ambient: bool, se
         raise click.UsageError("--hard needs the ID of a single memory.")
     if session_id is not None and not ambient:
         raise click.UsageError("--session requires --ambient.")
+    if hard and memory_id is not None:
+        _purge(state, memory_id, yes=yes)
+        state.show({"forgotten": [memory_id], "purged": True}, f"purged {memory_id}")
+        return
     with state.client() as client:
-        if hard and memory_id is not None:
-            return (
-                0 if _purge(state, client, memory_id, yes=yes, answer={"forgotten": [memory_id], "purged": True}) else 1
-            )
-        ids = _list_ambient(client, session_id) if memory_id is None else [memory_id]
+        memories = client.items("/v1/memories", EVERYTHING, session_id=session_id)
+        ids = [memory_id] if memory_id else [memory["id"] for memory in memories if memory["source"] == "ambient"]
         for ambient_id in ids:
-            client.call("DELETE", f"/v1/memories/{quote(ambient_id, safe='')}")
+            client.call("DELETE", ("memories", ambient_id))
     text = f"archived {memory_id or count_of(len(ids), 'ambient memory', 'ambient memories')}"
     state.show({"forgotten": ids, "purged": False}, text)
-    return 0
-
-
-def _list_ambient(client: "Client", session_id: str | None) -> list[str]:
-    """List the IDs of active memories that capture stored automatically."""
-    from web.client import EVERYTHING
-
-    memories = client.items("/v1/memories", EVERYTHING, session_id=session_id)
-    return [memory["id"] for memory in memories if memory["source"] == "ambient"]
 
 
 ANCHOR = re.compile(r"(?P<path>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
@@ -217,75 +189,61 @@ def _parse_anchor(_context: click.Context, _parameter: click.Parameter, text: st
 @pass_state
 def get(state: State, memory_id: str, team: str | None) -> None:
     """Show the memory ID with its origin, entities, links and history."""
-    memory = state.ask(lambda client: client.memory(memory_id, team))
-    if state.json:
-        state.print_json(memory)
-        return
+    state.show(state.ask(lambda client: client.memory(memory_id, team)), _print_memory)
+
+
+def _print_memory(memory: dict[str, Any]) -> None:
     print_memory(memory)
     click.echo()
-    print_pairs([(name, value) for name, value in _describe(memory) if value is not None])
-    _print_links(memory)
+    print_fields(memory, MEMORY)
+    for edge in memory["edges"]:
+        click.echo(fill(f"{'→' if edge['direction'] == 'out' else '←'} {{kind}} {{id}} (by {{made_by}})", edge))
+    if memory["history"]:
+        click.echo("\nhistory")
+    for entry in memory["history"]:
+        click.echo(fill("  {at}  {event}", entry))
+        print_text(entry["content"] or "")
 
 
-def _describe(memory: dict[str, Any]) -> list[tuple[str, object]]:
-    provenance = memory["provenance"]
-    admission = provenance["admission"]
-    states = [name for name in ("pinned", "candidate", "instructs") if memory[name]]
-    details = ", ".join(f"{name} {one_line(format_value(value))}" for name, value in memory["details"].items())
-    is_private = memory["sensitivity"] != "normal"
-    return [
-        ("scope", one_line(scope_name(memory["scope"]))),
-        ("trust", f"{memory['trust']}, from {name_source(memory)}"),
-        ("importance", f"{memory['importance']:.2f}, {memory['tier']}"),
-        ("state", ", ".join(states) or None),
-        ("tags", ", ".join(memory["tags"]) or None),
-        ("details", details or None),
-        ("metadata", one_line(format_value(memory["metadata"])) if memory["metadata"] else None),
-        ("branch", memory["branch"]),
-        ("code", _format_anchor(memory["anchor"])),
-        ("valid", _format_validity(memory)),
-        ("expires", format_minute(memory["expires_at"])),
-        ("visible", f"only when you search for it ({memory['sensitivity']})" if is_private else None),
-        ("written", format_minute(provenance["written_at"])),
-        ("admitted", None if admission is None else _format_decision(admission)),
-        ("archived", format_minute(memory["archived_at"])),
-        ("author", memory.get("author")),
-        ("shared", "with everyone in the workspace" if memory.get("shared") else None),
-        ("recalled", f"{memory['recall_count']} times" if memory["recall_count"] else None),
-        ("merged", f"{memory['merge_count']} times" if memory["merge_count"] else None),
-        ("because", " → ".join(one_line(cause["content"], CHAIN_CHARS) for cause in memory["chain"]) or None),
-        ("mentions", ", ".join(dict.fromkeys(one_line(entity["name"]) for entity in memory["entities"])) or None),
-    ]
+def _describe_validity(memory: dict[str, Any]) -> str | None:
+    until = " until {valid_to}" if memory["valid_to"] else ""
+    return memory["valid_from"] and fill(f"from {{valid_from}}{until}", memory)
 
 
-def _format_validity(memory: dict[str, Any]) -> str | None:
-    if memory["valid_from"] is None:
-        return None
-    until = f" until {format_minute(memory['valid_to'])}" if memory["valid_to"] else ""
-    return f"from {format_minute(memory['valid_from'])}{until}"
-
-
-def _format_decision(admission: dict[str, Any]) -> str:
-    return f"{admission['outcome']}{': ' if admission['reasons'] else ''}{'; '.join(admission['reasons'])}"
-
-
-def _format_anchor(anchor: dict[str, Any] | None) -> str | None:
+def _describe_anchor(memory: dict[str, Any]) -> str | None:
+    anchor = memory["anchor"]
     if anchor is None:
         return None
     lines = f":{anchor['lines'][0]}-{anchor['lines'][1]}" if anchor["lines"] else ""
     return f"{one_line(anchor['path'])}{lines}{' (changed since)' if anchor['stale'] else ''}"
 
 
-def _print_links(memory: dict[str, Any]) -> None:
-    for edge in memory["edges"]:
-        arrow = "→" if edge["direction"] == "out" else "←"
-        click.echo(f"{arrow} {edge['kind']} {edge['id']} (by {plain(edge['made_by'])})")
-    if memory["history"]:
-        click.echo("\nhistory")
-    for entry in memory["history"]:
-        click.echo(f"  {format_minute(entry['at'])}  {plain(entry['event'])}")
-        if entry["content"] is not None:
-            print_text(entry["content"])
+MEMORY: Fields = {
+    "scope": "scope",
+    "trust": lambda memory: f"{memory['trust']}, from {name_source(memory)}",
+    "importance": lambda memory: fill("{importance}, {tier}", memory),
+    "state": lambda memory: ", ".join(name for name in ("pinned", "candidate", "instructs") if memory[name]),
+    "tags": "tags",
+    "details": "details",
+    "metadata": lambda memory: one_line(format_value(memory["metadata"] or "")),
+    "branch": "branch",
+    "code": _describe_anchor,
+    "valid": _describe_validity,
+    "expires": "expires_at",
+    "visible": lambda memory: (
+        fill("only when you search for it ({sensitivity})", memory) if memory["sensitivity"] != "normal" else None
+    ),
+    "written": "provenance.written_at",
+    "admitted": "provenance.admission.outcome",
+    "reasons": lambda memory: "; ".join((memory["provenance"]["admission"] or {"reasons": ()})["reasons"]),
+    "archived": "archived_at",
+    "author": lambda memory: memory.get("author"),
+    "shared": lambda memory: "with everyone in the workspace" if memory.get("shared") else None,
+    "recalled": lambda memory: memory["recall_count"] or None,
+    "merged": lambda memory: memory["merge_count"] or None,
+    "because": lambda memory: " → ".join(one_line(cause["content"]) for cause in memory["chain"]),
+    "mentions": lambda memory: ", ".join(dict.fromkeys(one_line(entity["name"]) for entity in memory["entities"])),
+}
 
 
 @click.command(cls=Command)
@@ -325,7 +283,7 @@ def edit(state: State, /, memory_id: str, *, no_tags: bool, **fields: Any) -> No
                 click.echo("nothing was changed", err=True)
                 return
             changes = {"content": text}
-        memory = client.edit(memory_id, changes)
+        memory = client.request("PATCH", ("memories", memory_id), changes)
     renamed = {tag: stored for tag in fields["tags"] if (stored := normalize_tag(tag)) != tag}
     state.show(memory, f"changed {memory['id']}: {', '.join(changes)}{_describe_renamed(renamed)}")
 
@@ -343,26 +301,23 @@ def _edit_text(text: str) -> str | None:
 @pass_state
 def restore(state: State, memory_id: str) -> None:
     """Restore the archived memory ID."""
-    memory = state.ask(lambda client: client.request("POST", ("memories", memory_id, "restore")))
-    state.show(memory, f"restored {memory['id']}: {one_line(memory['content'])}")
+    state.act("POST", ("memories", memory_id, "restore"), says="restored {id}: {content}")
 
 
 @click.command(cls=Command)
 @click.argument("memory_id", metavar="ID", callback=options.check_name)
 @options.yes
 @pass_state
-def purge(state: State, memory_id: str, *, yes: bool) -> int:
+def purge(state: State, memory_id: str, *, yes: bool) -> None:
     """Delete the memory ID permanently, also from indexes and snapshots. This cannot be undone."""
+    receipt = _purge(state, memory_id, yes=yes)
+    state.show(receipt, f"purged {receipt['id']}")
+
+
+def _purge(state: State, memory_id: str, *, yes: bool) -> dict[str, Any]:
+    """Purge a memory after a confirmation and return the receipt."""
     with state.client() as client:
-        return 0 if _purge(state, client, memory_id, yes=yes) else 1
-
-
-def _purge(state: State, client: "Client", memory_id: str, *, yes: bool, answer: dict[str, Any] | None = None) -> bool:
-    """Purge a memory after a confirmation and print the receipt, or an answer; return whether it was purged."""
-    if not (yes or state.json):
-        print_memory(client.memory(memory_id))
-    if not options.confirm(state, "Delete this memory permanently?", yes=yes, refusal="nothing was purged"):
-        return False
-    receipt = client.purge(memory_id)
-    state.show(receipt if answer is None else answer, f"purged {memory_id if answer else receipt['id']}")
-    return True
+        if not (yes or state.json):
+            print_memory(client.memory(memory_id))
+        options.confirm(state, "Delete this memory permanently?", yes=yes, refusal="nothing was purged")
+        return client.purge(memory_id)

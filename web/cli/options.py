@@ -61,14 +61,11 @@ class Time(click.ParamType[str]):
             return utc_text(now)
         if (span := _SPAN.fullmatch(word)) is not None:
             return utc_text(now + self._sign * int(span[1]) * _UNITS[span[2]])
-        day = now.astimezone().date() + timedelta(days=_DAYS[word]) if word in _DAYS else _find_date(word)
-        if day is not None:
-            return utc_text(local_day_end(day) if self._is_end else local_day_start(day))
-        return normalize_local_time(text)
-
-
-def _find_date(text: str) -> date | None:
-    return date.fromisoformat(text) if _DATE.fullmatch(text) else None
+        if word not in _DAYS and not _DATE.fullmatch(word):
+            return normalize_local_time(text)
+        today = now.astimezone().date()
+        day = today + timedelta(days=_DAYS[word]) if word in _DAYS else date.fromisoformat(word)
+        return utc_text(local_day_end(day) if self._is_end else local_day_start(day))
 
 
 PAST = Time()
@@ -176,19 +173,16 @@ folder = click.option(
 )
 
 
-def confirm(state: State, question: str, *, yes: bool, refusal: str) -> bool:
-    """Ask before something that cannot be undone; print the refusal after a no.
+def confirm(state: State, question: str, *, yes: bool, refusal: str) -> None:
+    """Ask before something that cannot be undone; after a no, print the refusal and exit with 1.
 
     Raises UsageError with --json, which cannot ask.
     """
-    if yes:
-        return True
-    if state.json:
+    if state.json and not yes:
         raise click.UsageError("Cannot ask for confirmation with --json. Add --yes to confirm.")
-    if click.confirm(question, err=True):
-        return True
-    click.echo(refusal, err=True)
-    return False
+    if not (yes or click.confirm(question, err=True)):
+        click.echo(refusal, err=True)
+        raise click.exceptions.Exit(1)
 
 
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -4,8 +4,9 @@ import re
 import textwrap
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import click
 
@@ -13,16 +14,13 @@ from pipeline.enums import Kind
 from pipeline.times import local_minute
 from web.cli import options
 from web.cli.command import Command, pass_state
-from web.cli.errors import STILL_LOADING
-from web.cli.render import count_of, one_line, plain, table, terminal_width
+from web.cli.output import STILL_LOADING
+from web.cli.render import INDENT, Fields, count_of, one_line, plain, print_table, terminal_width
 from web.cli.sessions import print_found_session
 from web.cli.state import State
-
-if TYPE_CHECKING:
-    from web.client import Client
+from web.client import Client
 
 CHANNELS = ("lexical", "dense")
-INDENT = "     "
 # The origin of a result from this machine, where results of teams are included.
 OWN = "local"
 # How long the command waits for the encoder, and for a server that has just started and has no lexical index yet.
@@ -86,31 +84,42 @@ def recall(
     state.require_named_workspace()
     question = {"query": query} | options.select_given_options(filters)
     if memory_id is not None:
-        _explain_memory(state, question | {"id": memory_id})
+        why = question | {"id": memory_id}
+        state.show(state.ask(lambda client: client.request("POST", "/v1/recall/why", why)), _print_explanation)
         return 0
     if explain:
         question["explain"] = True
     has_encoder = any(state.settings.paths.models.glob("*/manifest.json"))
     answer = state.ask_about_content(lambda client: ask_until_loaded(client, question, has_encoder=has_encoder), None)
     if answer is None:
-        state.show(NO_RESULTS, lambda: click.echo(state.empty_text, err=True))
+        state.show(NO_RESULTS, lambda _: click.echo(state.empty_text, err=True))
         return 0
-    is_loading = answer["degraded"] and not answer["results"]
-    if state.json:
-        state.print_json(answer)
-        return STILL_LOADING if is_loading else 0
-    hits = _print_results(answer["results"], None if full else query)
-    _print_sessions(answer.get("sessions", ()), with_relevance=explain)
-    if explain and hits:
+    state.show(answer, lambda _: _print_answer(state, answer, None if full else query, with_signals=explain))
+    return STILL_LOADING if answer["degraded"] and not answer["results"] else 0
+
+
+def _print_answer(state: State, answer: dict[str, Any], query: str | None, *, with_signals: bool) -> None:
+    hits = _print_results(answer["results"], query)
+    sessions = answer.get("sessions", ())
+    if sessions:
+        click.echo("Said in past sessions:")
+    for session in sessions:
+        print_found_session(session, with_relevance=with_signals)
+    if with_signals and hits:
         click.echo()
         _print_signals(hits)
-    _print_summary(answer)
-    if not (hits or is_loading) and state.workspace != state.settings.workspace:
+    states = ", ".join(f"{name} {channel['state']}" for name, channel in answer["channels"].items())
+    if answer["degraded"] and not hits:
+        click.echo(f"memory is still loading ({states}); try again in a moment", err=True)
+        return
+    more = "; the search was incomplete, there may be more results" if answer["degraded"] else ""
+    count = count_of(len(answer["results"]), "result")
+    click.echo(f"{count} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
+    if not hits and state.workspace != state.settings.workspace:
         _print_other_workspace(state)
-    return STILL_LOADING if is_loading else 0
 
 
-def ask_until_loaded(client: "Client", question: Mapping[str, Any], *, has_encoder: bool) -> dict[str, Any]:
+def ask_until_loaded(client: Client, question: Mapping[str, Any], *, has_encoder: bool) -> dict[str, Any]:
     """Return the answer to a search. Repeat the search for a limited time while a channel is not ready."""
     pause, began = threading.Event(), time.monotonic()
     answer = client.recall(question)
@@ -132,16 +141,6 @@ def _find_patience_s(answer: Mapping[str, Any], question: Mapping[str, Any], *, 
     if lexical in LOADING or (is_dense_soon and "budget_ms" not in question):
         return START_PATIENCE_S
     return 0.0 if answer["results"] else PATIENCE_S
-
-
-def _print_summary(answer: Mapping[str, Any]) -> None:
-    states = ", ".join(f"{name} {channel['state']}" for name, channel in answer["channels"].items())
-    count = len(answer["results"])
-    if answer["degraded"] and not count:
-        click.echo(f"memory is still loading ({states}); try again in a moment", err=True)
-        return
-    more = "; the search was incomplete, there may be more results" if answer["degraded"] else ""
-    click.echo(f"{count_of(count, 'result')} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
 
 
 def _print_other_workspace(state: State) -> None:
@@ -170,13 +169,6 @@ def _print_results(results: list[dict[str, Any]], query: str | None) -> list[dic
     return hits
 
 
-def _print_sessions(sessions: Sequence[Mapping[str, Any]], *, with_relevance: bool) -> None:
-    if sessions:
-        click.echo("Said in past sessions:")
-    for session in sessions:
-        print_found_session(session, with_relevance=with_relevance)
-
-
 def _print_hit(hit: Mapping[str, Any], number: int, query: str | None, width: int, *, in_session: bool) -> None:
     team = f"  team {plain(hit['from'])}" if hit.get("from", OWN) != OWN else ""
     session = f"  session {plain(hit['session_id'])}" if hit["session_id"] and not in_session else ""
@@ -191,11 +183,7 @@ def _print_hit(hit: Mapping[str, Any], number: int, query: str | None, width: in
         click.echo(f"{INDENT}superseded by {hit['superseded_by']}")
 
 
-def _explain_memory(state: State, question: dict[str, Any]) -> None:
-    answer = state.ask(lambda client: client.request("POST", "/v1/recall/why", question))
-    if state.json:
-        state.print_json(answer)
-        return
+def _print_explanation(answer: dict[str, Any]) -> None:
     for reason in answer["reasons"]:
         click.echo(plain(reason))
     for memory in answer.get("chain", ()):
@@ -205,13 +193,14 @@ def _explain_memory(state: State, question: dict[str, Any]) -> None:
 
 
 def _print_signals(hits: list[dict[str, Any]]) -> None:
-    columns = ["#", *CHANNELS, "relevance", "score"]
-    rows = []
-    for number, hit in enumerate(hits, 1):
-        signals = hit["signals"]
-        cells = [_format_signal(signals["channels"].get(channel)) for channel in CHANNELS]
-        rows.append([number, *cells, f"{signals['relevance']:.2f}", f"{hit['score']:.3f}"])
-    table(columns, rows, right=[column for column in columns if column not in CHANNELS])
+    numbers = {hit["id"]: number for number, hit in enumerate(hits, 1)}
+    columns: Fields = {
+        "#": lambda hit: numbers[hit["id"]],
+        **{name: partial(_format_signal, name) for name in CHANNELS},
+        "relevance": "signals.relevance",
+        "score": lambda hit: f"{hit['score']:.3f}",
+    }
+    print_table(hits, columns)
     click.echo("Format of a channel: rank / raw score / contribution.")
     for number, hit in enumerate(hits, 1):
         parts = ", ".join(f"{name} {value:+.3f}" for name, value in hit["signals"]["parts"].items())
@@ -223,11 +212,10 @@ def _print_signals(hits: list[dict[str, Any]]) -> None:
             click.echo(f"{INDENT}other name: {names}, from {bridge['memory_id'] or 'the list of short forms'}")
 
 
-def _format_signal(signal: dict[str, Any] | None) -> str | None:
-    if signal is None:
-        return None
-    rank = "-" if signal["rank"] is None else signal["rank"]
-    return f"{rank} / {signal['score']:.3f} / {signal['contribution']:+.3f}"
+def _format_signal(channel: str, hit: dict[str, Any]) -> str | None:
+    signal = hit["signals"]["channels"].get(channel)
+    rank = "-" if signal is None or signal["rank"] is None else signal["rank"]
+    return signal and f"{rank} / {signal['score']:.3f} / {signal['contribution']:+.3f}"
 
 
 LINES = 2

@@ -1,12 +1,14 @@
 """Format answers: tables and progress at a terminal, plain lines in a pipe, memories as lines."""
 
 import json
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +17,11 @@ from pipeline.times import local_minute
 if TYPE_CHECKING:
     from rich.console import Console
 
-T = TypeVar("T")
-
 # In a pipe no terminal sets a width: nothing shall be wrapped or cut.
 PIPE_WIDTH = 4000
 READABLE_WIDTH = 100
+# The indent of the rows below a title.
+INDENT = "     "
 _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 
 
@@ -41,10 +43,12 @@ def open_console(*, stderr: bool = False) -> "Console":
     return Console(file=stream, highlight=False, width=None if stream.isatty() else PIPE_WIDTH)
 
 
-def table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = (), empty: str | None = None
-) -> None:
-    """Print rows under a header; align the columns in `right` to the right.
+# A cell with a number, a share, a size or a duration.
+_NUMBER = re.compile(r"[-+]?[\d,.]+(?:%| ?[KMG]?i?B| m?s)?")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str | None = None) -> None:
+    """Print rows under a header; align columns of numbers to the right.
 
     Without rows, print the message `empty` on standard error instead, if there is one.
     """
@@ -55,52 +59,98 @@ def table(
     from rich.text import Text
 
     rows_table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        rows_table.add_column(column, justify="right" if column in right else "left")
-    for row in rows:
-        rows_table.add_row(*(Text("-" if value is None else plain(value)) for value in row))
+    cells = [["-" if value is None else plain(value) for value in row] for row in rows]
+    for number, column in enumerate(columns):
+        values = [row[number] for row in cells if row[number] not in ("-", "")]
+        numeric = values and all(map(_NUMBER.fullmatch, values))
+        rows_table.add_column(column, justify="right" if numeric else "left")
+    for row in cells:
+        rows_table.add_row(*map(Text, row))
     target = open_console()
     with target.capture() as captured:
         target.print(rows_table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-Column = str | Callable[[Any], object]
+# A field of a record: its path, such as `memory.id`, or a function that returns what to print.
+Field = str | Callable[[Any], object]
+Fields = Mapping[str, Field]
 
 
-def print_table(
-    items: Sequence[Any], columns: Mapping[str, Column], *, right: Sequence[str] = (), empty: str | None = None
-) -> None:
-    """Print a row for each item; a column is a field of the items, or a function that returns the cell."""
-    rows = [[column(item) if callable(column) else item[column] for column in columns.values()] for item in items]
-    table(list(columns), rows, right=right, empty=empty)
+def read_field(item: Any, field: Field) -> object:
+    """Return a field of a record in the form for a reader; None if it has no value."""
+    if callable(field):
+        return field(item)
+    for name in field.split("."):
+        item = None if item is None else item[name]
+    return format_field(name, item)
 
 
-def print_items(items: Sequence[T], print_item: Callable[[T], object], empty: str) -> None:
-    """Print each item by a function; without items, print the message `empty` on standard error."""
+def format_field(name: str, value: Any) -> object:
+    """Return a value in the form for a reader. The name of its field decides between the forms of a type."""
+    form = _FORMS.get("at" if name.endswith("_at") else name)
+    if form is not None and value is not None:
+        return form(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{one_line(key)} {format_value(part)}" for key, part in value.items())
+    return ", ".join(map(format_value, value)) if isinstance(value, list) else value
+
+
+def pick(record: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a record as a JSON object."""
+    return {name: getattr(record, name) for name in names}
+
+
+def print_table(items: Sequence[Any], columns: Fields, *, empty: str | None = None) -> None:
+    """Print a row for each record, with a column for each field."""
+    rows = [[read_field(item, field) for field in columns.values()] for item in items]
+    table(list(columns), rows, empty=empty)
+
+
+def print_fields(item: Any, fields: Fields, indent: str = "") -> None:
+    """Print a row for each field of a record that has a value."""
+    pairs = [(name, read_field(item, field)) for name, field in fields.items()]
+    print_pairs([(f"{indent}{name}", value) for name, value in pairs if value not in (None, "", [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The view of a record: its title, then an indented row for each field that has a value, then its lists."""
+
+    title: Field
+    fields: Fields = field(default_factory=dict)
+    lists: "Mapping[str, View]" = field(default_factory=dict)
+
+    def __call__(self, item: Any) -> None:
+        """Print a record."""
+        click.echo(plain(read_field(item, self.title)))
+        print_fields(item, self.fields, INDENT)
+        for name, view in self.lists.items():
+            if item[name]:
+                click.echo(f"\n{name}")
+                print_items(item[name], view)
+
+
+# How a list is printed: the columns of a table, or a function that prints an item.
+View = Fields | Callable[[Any], object]
+
+
+def print_items(items: Sequence[Any], view: View, empty: str | None = None) -> None:
+    """Print the items of a list; without items, print the message `empty` on standard error, if there is one."""
+    if isinstance(view, Mapping):
+        print_table(items, view, empty=empty)
+        return
     for item in items:
-        print_item(item)
-    if not items:
+        view(item)
+    if not items and empty is not None:
         click.echo(empty, err=True)
 
 
-def text_of(name: str) -> Column:
-    """Return the column with the text in a field of the items, as one line."""
-    return lambda item: one_line(item[name])
-
-
-def minute_of(name: str) -> Column:
-    """Return the column with the time in a field of the items, to the minute."""
-    return lambda item: format_minute(item[name])
-
-
-def size_of(name: str) -> Column:
-    """Return the column with the number of bytes in a field of the items."""
-    return lambda item: format_size(item[name])
-
-
-# The column with the score of the items.
-SCORE: Mapping[str, Column] = {"score": lambda item: f"{item['score']:.2f}"}
+def fill(text: str, answer: Mapping[str, Any]) -> str:
+    """Return a text with fields of an answer in the places that name them, such as `{id}`."""
+    return text.format_map({name: plain(format_field(name, value)) for name, value in answer.items()})
 
 
 def print_wrapped(text: str) -> None:
@@ -110,10 +160,11 @@ def print_wrapped(text: str) -> None:
 
 
 def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
-    """Print names and their values."""
-    width = max(len(name) for name, _ in pairs)
+    """Print names and their values; of a list, a row for each value."""
+    width = max((len(name) for name, _ in pairs), default=0)
     for name, value in pairs:
-        click.echo(f"{name:<{width}}  {plain('-' if value is None else value)}")
+        for number, line in enumerate(value if isinstance(value, list) else [value]):
+            click.echo(f"{'' if number else name:<{width}}  {plain('-' if line is None else line)}")
 
 
 def format_size(count: float) -> str:
@@ -123,6 +174,11 @@ def format_size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} GiB"
+
+
+def format_sizes(sizes: Mapping[str, int]) -> str:
+    """Format numbers of bytes by name."""
+    return ", ".join(f"{name} {format_size(count)}" for name, count in sizes.items())
 
 
 @contextmanager
@@ -140,7 +196,7 @@ def show_waiting(text: str, *, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def show_progress(text: str, total: int | None = None, *, quiet: bool) -> Iterator[Callable[..., Any]]:
-    """Show progress towards a total on standard error; yield the function that sets the part done, and the total."""
+    """Show progress towards a total on standard error; yield the function that sets part, total and text."""
     if quiet or not sys.stderr.isatty():
         if not quiet:
             click.echo(f"{text} …" if total is None else f"{text}: {total} …", err=True)
@@ -159,16 +215,16 @@ def show_progress(text: str, total: int | None = None, *, quiet: bool) -> Iterat
     columns = (TextColumn("{task.description}"), BarColumn(), part_done, TimeRemainingColumn())
     with Progress(*columns, console=open_console(stderr=True)) as bar:
         task = bar.add_task(text, total=total)
-        yield lambda done, total=total: bar.update(task, completed=done, total=total)
+        yield lambda done, total=total, text=text: bar.update(task, completed=done, total=total, description=text)
 
 
 PREVIEW = 100
 
 
-def one_line(text: object, width: int = PREVIEW) -> str:
-    """Return a text as one line of at most `width` characters."""
+def one_line(text: object, width: int | None = PREVIEW) -> str:
+    """Return a text as one line, of at most `width` characters."""
     line = " ".join(plain(text).split())
-    return line if len(line) <= width else f"{line[: width - 1]}…"
+    return line if width is None or len(line) <= width else f"{line[: width - 1]}…"
 
 
 def format_value(value: Any) -> str:
@@ -202,16 +258,10 @@ def print_memory(memory: Mapping[str, Any]) -> None:
     print_text(memory["content"])
 
 
-def print_text(text: str, indent: str = "     ") -> None:
+def print_text(text: str, indent: str = INDENT) -> None:
     """Print a text below its headline."""
     for line in plain(text).splitlines():
         click.echo(f"{indent}{line}")
-
-
-def print_if_none(items: Sequence[object], message: str = "Nothing found.") -> None:
-    """Print a message on standard error if a list is empty."""
-    if not items:
-        click.echo(message, err=True)
 
 
 def scope_name(scope: Mapping[str, Any]) -> str:
@@ -230,3 +280,17 @@ def describe_encoder(progress: Mapping[str, Any]) -> str:
     if progress["next_model"]:
         text += f"; {progress['next_model']} has embedded {progress['embedded']}"
     return f"{text}; {progress['languages']} not in English" if progress["languages"] else text
+
+
+# The forms of fields, by name.
+_FORMS: Mapping[str, Callable[[Any], object]] = {
+    **dict.fromkeys(("at", "since", "valid_from", "valid_to"), format_minute),
+    "scope": scope_name,
+    "bytes": format_size,
+    "progress": "{:.0%}".format,
+    **dict.fromkeys(("score", "lasts", "importance", "relevance"), "{:.2f}".format),
+    **dict.fromkeys(
+        ("content", "text", "title", "name", "subject", "attribute", "value", "sentence", "preview"),
+        lambda value: one_line(format_value(value)),
+    ),
+}

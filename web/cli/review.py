@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
@@ -13,27 +13,28 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.times import local_date
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import (
-    SCORE,
-    Column,
-    count_of,
-    headline,
-    minute_of,
-    one_line,
-    plain,
-    print_memory,
-    print_table,
-    text_of,
-)
-from web.cli.state import State
-
-if TYPE_CHECKING:
-    from web.client import Client
+from web.cli.render import Fields, count_of, headline, one_line, plain, print_memory, print_table
+from web.cli.state import State, empty_page
+from web.client import Client
 
 # The time to compare two texts grows with the square of their words.
 COMPARED_WORDS = 1000
-KEYS = {"m": "merge", "k": "keep", "s": "skip", "q": "quit"}
 NOT_STORED = (Outcome.REJECTED, Outcome.MERGED, Outcome.CANDIDATE)
+REFUSAL: Fields = {
+    "id": "id",
+    "how": "how",
+    "offered": "offers",
+    "memory": lambda refusal: one_line(refusal["memory"]["content"]) if refusal["memory"] else "(purged)",
+}
+STATEMENT: Fields = {"at": "at", "type": "label", "score": "lasts", "sentence": "sentence", "reason": "reason"}
+DECISION: Fields = {
+    "at": "at",
+    "outcome": "outcome",
+    "kind": "kind",
+    "source": "source",
+    "score": "score",
+    "reasons": lambda decision: "; ".join(decision["reasons"]),
+}
 
 
 @click.group(cls=Group)
@@ -48,22 +49,14 @@ def review() -> None:
 def refused(state: State, memory_id: str | None, limit: int) -> None:
     """List memories that were offered again after you refused them; with ID, accept one after all."""
     if memory_id is not None:
-        path = f"/v1/refused/{quote(memory_id, safe='')}/accept"
-        answer = state.ask(lambda client: client.call("POST", path), to_write=True)
+        answer = state.ask(lambda client: client.request("POST", ("refused", memory_id, "accept")), to_write=True)
         state.show(answer, "the memory is active again" if answer["memory"] else "the memory may be offered again")
         return
     # This list has no further pages.
     page: dict[str, Any] = state.ask_about_content(
-        lambda client: client.call("GET", "/v1/refused", query={"limit": limit}), {"items": []}
+        lambda client: client.request("GET", "/v1/refused", query={"limit": limit}), {"items": []}
     )
-    state.show_items(
-        page,
-        lambda refusal: click.echo(
-            f"{refusal['id']}  {refusal['how']}, offered {refusal['offers']} times since  "
-            f"{one_line(refusal['memory']['content']) if refusal['memory'] else '(purged)'}"
-        ),
-        "No memory was offered again after you refused it.",
-    )
+    state.show_page(page, REFUSAL, "No memory was offered again after you refused it.")
 
 
 @review.command()
@@ -73,33 +66,50 @@ def refused(state: State, memory_id: str | None, limit: int) -> None:
 @pass_state
 def duplicates(state: State, /, limit: int, *, only_list: bool, **filters: Any) -> None:
     """Review pairs of similar memories: merge them, keep both, or skip. With --json, list them."""
+    question = "[m]erge, [k]eep both, [s]kip, [q]uit"
+    empty = "No pair of similar memories waits for review."
     page = state.list_items("/v1/duplicates", limit, **filters)
-    if state.json or only_list or not page["items"]:
-        state.show_items(page, _print_pair, "No pair of similar memories waits for review.")
-        return
+    settled = _settle(state, page, _print_pair, empty, None if only_list else question, _settle_duplicate)
+    if settled is not None:
+        summary = ", ".join(f"{count} {name}" for name, count in settled.items())
+        click.echo(summary or "no pair was changed", err=True)
+
+
+def _settle_duplicate(client: Client, pair: dict[str, Any], key: str) -> str:
+    client.request("POST", ("duplicates", pair["id"]), {"action": "merge" if key == "m" else "keep"})
+    return "merged" if key == "m" else "kept"
+
+
+def _settle(
+    state: State,
+    page: dict[str, Any],
+    print_item: Callable[[Any], object],
+    empty: str,
+    question: str | None,
+    act: Callable[[Client, dict[str, Any], str], str],
+) -> Counter[str] | None:
+    """Ask about each item of a page and act on the answer; return the counts of outcomes.
+
+    With --json, without a question or without items, print the list instead and return None.
+    """
+    if state.json or question is None or not page["items"]:
+        state.show_page(page, print_item, empty)
+        return None
+    settled: Counter[str] = Counter()
     with state.client() as client:
-        settled = _review(client, page["items"])
-    summary = ", ".join(f"{count} {name}" for name, count in settled.items() if count)
-    click.echo(summary or "no pair was changed", err=True)
-
-
-def _review(client: "Client", pairs: Any) -> dict[str, int]:
-    settled = {"merged": 0, "kept": 0}
-    for pair in pairs:
-        _print_pair(pair)
-        key = click.prompt("[m]erge, [k]eep both, [s]kip, [q]uit", type=click.Choice(list(KEYS)), show_choices=False)
-        click.echo()
-        if key == "q":
-            break
-        if key == "s":
-            continue
-        try:
-            client.request("POST", ("duplicates", pair["id"]), {"action": KEYS[key]})
-        except (Conflict, NotFound) as error:
-            # Another client was faster, or one of the two was deleted: go on with the other pairs.
-            click.echo(f"not changed: {plain(error)}", err=True)
-        else:
-            settled["merged" if key == "m" else "kept"] += 1
+        for item in page["items"]:
+            print_item(item)
+            key = click.prompt(question, type=click.Choice(re.findall(r"\[(\w)\]", question)), show_choices=False)
+            click.echo()
+            if key == "q":
+                break
+            if key == "s":
+                continue
+            try:
+                settled[act(client, item, key)] += 1
+            except (Conflict, NotFound) as error:
+                # Another client was faster, or one of the two was deleted: go on with the other items.
+                click.echo(f"not changed: {plain(error)}", err=True)
     return settled
 
 
@@ -109,8 +119,7 @@ def _print_pair(pair: dict[str, Any]) -> None:
     older, newer = differences(plain(pair["older"]["content"]), plain(pair["newer"]["content"]))
     for name, text in (("older", older), ("newer", newer)):
         click.echo(f"  {name}  {headline(pair[name])}")
-        for line in text.splitlines():
-            click.echo(f"         {line}")
+        click.echo("\n".join(f"         {line}" for line in text.splitlines()))
 
 
 def differences(older: str, newer: str) -> tuple[str, str]:
@@ -151,8 +160,7 @@ def candidates() -> None:
 @pass_state
 def list_candidates(state: State, /, limit: int, **filters: Any) -> None:
     """List the memories that wait for your review, newest first."""
-    page = state.list_items("/v1/candidates", limit, **filters)
-    state.show_items(page, print_memory, "No memory waits for review.")
+    state.show_list("/v1/candidates", limit, print_memory, "No memory waits for review.", **filters)
 
 
 @candidates.command("accept")
@@ -160,7 +168,7 @@ def list_candidates(state: State, /, limit: int, **filters: Any) -> None:
 @pass_state
 def accept(state: State, memory_id: str) -> None:
     """Accept the candidate ID as a memory."""
-    _settle(state, memory_id, "accept")
+    state.act("POST", ("candidates", memory_id), {"action": "accept"}, says="accepted {id}: {content}")
 
 
 @candidates.command("reject")
@@ -168,12 +176,7 @@ def accept(state: State, memory_id: str) -> None:
 @pass_state
 def reject(state: State, memory_id: str) -> None:
     """Reject the candidate ID and archive it."""
-    _settle(state, memory_id, "reject")
-
-
-def _settle(state: State, memory_id: str, action: str) -> None:
-    memory = state.ask(lambda client: client.request("POST", ("candidates", memory_id), {"action": action}))
-    state.show(memory, f"{action}ed {memory['id']}: {one_line(memory['content'])}")
+    state.act("POST", ("candidates", memory_id), {"action": "reject"}, says="rejected {id}: {content}")
 
 
 @review.command()
@@ -192,41 +195,28 @@ def decisions(state: State, limit: int, outcome: str | None, kind: str | None) -
 
     The newest entries are first. The texts of writes are not recorded.
     """
+    outcomes = NOT_STORED if outcome is None else (outcome,)
 
-    def collect(client: "Client") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        outcomes = NOT_STORED if outcome is None else (outcome,)
-        pages = [client.list_items("/v1/admissions", limit, outcome=listed) for listed in outcomes]
-        entries = [entry for page in pages for entry in page["items"] if kind is None or entry["kind"] == kind]
-        if outcome is not None or kind is not None:
-            return entries, []
-        return entries, client.call("GET", "/v1/unsaved-statements", query={"limit": limit})["items"]
+    def collect(client: Client) -> dict[str, Any]:
+        items = [item for name in outcomes for item in client.items("/v1/admissions", limit, outcome=name)]
+        chosen = [item for item in items if kind in (None, item["kind"])]
+        newest = sorted(chosen, key=lambda item: item["at"], reverse=True)[:limit]
+        answer = {"items": newest, "next_cursor": None, "statements": []}
+        if outcome is None and kind is None:
+            unsaved = client.request("GET", "/v1/unsaved-statements", query={"limit": limit})
+            answer["statements"] = unsaved["items"]
+        return answer
 
-    nothing: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
-    entries, statements = state.ask_about_content(collect, nothing)
-    entries = sorted(entries, key=lambda entry: entry["at"], reverse=True)[:limit]
-    answer = {"items": entries, "next_cursor": None, "statements": statements}
-    state.show(answer, lambda: _print_not_saved(statements, entries))
+    nothing: dict[str, Any] = empty_page() | {"statements": []}
+    state.show(state.ask_about_content(collect, nothing), _print_not_saved)
 
 
-def _print_not_saved(statements: list[dict[str, Any]], entries: list[dict[str, Any]]) -> None:
-    if statements:
+def _print_not_saved(answer: dict[str, Any]) -> None:
+    if answer["statements"]:
         click.echo('Considered in your prompts and not saved (to save one, run `reverie remember "…"`):')
-        columns: dict[str, Column] = {
-            "at": minute_of("at"),
-            "type": "label",
-            "score": lambda statement: f"{statement['lasts']:.2f}",
-            "sentence": text_of("sentence"),
-            "reason": "reason",
-        }
-        print_table(statements, columns, right=["score"])
-    if entries or not statements:
-        reasons: dict[str, Column] = {"reasons": lambda entry: "; ".join(entry["reasons"])}
-        columns = {"at": minute_of("at"), "outcome": "outcome", "kind": "kind", "source": "source", **SCORE, **reasons}
-        print_table(entries, columns, right=["score"], empty="Everything that was offered was stored.")
-
-
-CONFLICT_KEYS = ("p", "o", "k", "s", "q")
-CONFLICT_QUESTION = "keep [p]referred, keep [o]ther, [k]eep both, [s]kip, [q]uit"
+        print_table(answer["statements"], STATEMENT)
+    if answer["items"] or not answer["statements"]:
+        print_table(answer["items"], DECISION, empty="Everything that was offered was stored.")
 
 
 @review.command("conflicts")
@@ -239,40 +229,20 @@ def review_conflicts(state: State, limit: int, *, only_list: bool) -> None:
     The preferred memory comes first: a rule file, then your own statement, then a memory that matches its code, then
     the newer memory. With --json, list the conflicts.
     """
+    question = "keep [p]referred, keep [o]ther, [k]eep both, [s]kip, [q]uit"
+    empty = "No memories contradict each other."
     page = state.list_items("/v1/conflicts", limit)
-    if state.json or only_list or not page["items"]:
-        state.show_items(page, _print_conflict, "No memories contradict each other.")
-        return
-    with state.client() as client:
-        archived, kept = _settle_conflicts(client, page["items"])
-    click.echo(f"{count_of(archived, 'memory', 'memories')} archived, {count_of(kept, 'conflict')} removed", err=True)
+    settled = _settle(state, page, _print_conflict, empty, None if only_list else question, _settle_conflict)
+    if settled is not None:
+        archived = count_of(settled["archived"], "memory", "memories")
+        click.echo(f"{archived} archived, {count_of(settled['kept'], 'conflict')} removed", err=True)
 
 
-def _settle_conflicts(client: "Client", conflicts: list[dict[str, Any]]) -> tuple[int, int]:
-    """Ask about each conflict; return the numbers of archived memories and of conflicts whose memories are kept."""
-    archived = kept = 0
-    for conflict in conflicts:
-        _print_conflict(conflict)
-        key = click.prompt(CONFLICT_QUESTION, type=click.Choice(CONFLICT_KEYS), show_choices=False)
-        click.echo()
-        if key == "q":
-            break
-        if key == "s":
-            continue
-        kept_id, other_id = (conflict[side]["memory"]["id"] for side in ("leading", "other"))
-        if key == "o":
-            kept_id, other_id = other_id, kept_id
-        try:
-            answer = client.request(
-                "POST", ("conflicts", kept_id, other_id), {"action": "both" if key == "k" else "keep"}
-            )
-        except (Conflict, NotFound) as error:
-            # Another client was faster, or one of the two was deleted: go on with the other conflicts.
-            click.echo(f"not changed: {plain(error)}", err=True)
-            continue
-        archived += answer["archived"] is not None
-        kept += answer["archived"] is None
-    return archived, kept
+def _settle_conflict(client: Client, conflict: dict[str, Any], key: str) -> str:
+    sides = ("other", "leading") if key == "o" else ("leading", "other")
+    ids = [conflict[side]["memory"]["id"] for side in sides]
+    answer = client.request("POST", ("conflicts", *ids), {"action": "both" if key == "k" else "keep"})
+    return "kept" if answer["archived"] is None else "archived"
 
 
 def _print_conflict(conflict: dict[str, Any]) -> None:

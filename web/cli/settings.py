@@ -7,6 +7,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from config.declared import Secret
+from config.paths import HomePaths
 from config.settings import (
     ENVIRONMENT_ONLY,
     SETTINGS,
@@ -23,33 +24,10 @@ from pipeline.errors import Conflict, EncoderUnavailable, NotFound, ReverieError
 from pipeline.services.workspace_config import edit_config, explain_workspace, opened_configs
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
-from web.cli.render import plain, print_pairs, show_waiting, table
+from web.cli.render import Fields, pick, plain, print_table, show_waiting
 from web.cli.state import State
 
 HEADER = "# Settings of {target}. Remove the # in front of a setting to change it; the value shown is the default.\n"
-
-
-def edit_settings(settings: Settings, workspace_id: str | None) -> tuple[str, bool]:
-    """Let the user edit the settings of a workspace, or of all with None; return the file and whether it changed.
-
-    Raises SettingsError for invalid settings: the file is not changed then.
-    """
-    if workspace_id is not None:
-        names = [name for name in SETTINGS if name in WORKSPACE_SETTINGS]
-        target = f'workspace "{workspace_id}"'
-        return edit_config(settings, workspace_id, lambda text: _edit_text(text, target, names))
-    file = settings.paths.config
-    text = read_text(file)
-    names = [name for name in SETTINGS if name not in ENVIRONMENT_ONLY]
-    edited = _edit_text(text, "all workspaces", names)
-    if edited is None or edited == text:
-        return str(file), False
-    values = parse_toml(edited, str(file))
-    refuse_environment_only(values, file)
-    validate(values, dict.fromkeys(values, str(file)))
-    settings.paths.ensure()
-    write_config(file, edited)
-    return str(file), True
 
 
 def _edit_text(text: str, target: str, names: list[str]) -> str | None:
@@ -146,17 +124,39 @@ def config(context: click.Context, *, edit: bool, here: bool) -> None:
 
 
 def _show_settings(state: State) -> None:
-    settings = explain_workspace(state.settings, state.workspace)
-    state.show(
-        {"settings": [{"name": s.name, "value": s.value, "origin": s.origin, "help": s.help} for s in settings]},
-        lambda: table(["setting", "value", "origin", "help"], [[s.name, s.value, s.origin, s.help] for s in settings]),
-    )
+    names = ("name", "value", "origin", "help")
+    settings = [pick(setting, *names) for setting in explain_workspace(state.settings, state.workspace)]
+    columns: Fields = {"setting": "name", "value": lambda setting: setting["value"], "origin": "origin", "help": "help"}
+    state.show({"settings": settings}, lambda _: print_table(settings, columns))
 
 
 def _edit_settings(state: State, workspace_id: str | None) -> None:
-    file, is_changed = edit_settings(state.settings, workspace_id)
+    """Let the user edit the settings of a workspace, or of all with None.
+
+    Raises SettingsError for invalid settings: the file is not changed then.
+    """
+    if workspace_id is not None:
+        names = [name for name in SETTINGS if name in WORKSPACE_SETTINGS]
+        target = f'workspace "{workspace_id}"'
+        file, is_changed = edit_config(state.settings, workspace_id, lambda text: _edit_text(text, target, names))
+    else:
+        file, is_changed = _edit_shared_settings(state.settings.paths)
     note = f"; {RESTART}" if is_changed and workspace_id is None else ""
     state.show({"place": file, "changed": is_changed}, f"{file}: {'saved' if is_changed else 'unchanged'}{note}")
+
+
+def _edit_shared_settings(paths: HomePaths) -> tuple[str, bool]:
+    file = paths.config
+    text = read_text(file)
+    edited = _edit_text(text, "all workspaces", [name for name in SETTINGS if name not in ENVIRONMENT_ONLY])
+    if edited is None or edited == text:
+        return str(file), False
+    values = parse_toml(edited, str(file))
+    refuse_environment_only(values, file)
+    validate(values, dict.fromkeys(values, str(file)))
+    paths.ensure()
+    write_config(file, edited)
+    return str(file), True
 
 
 @config.command("set")
@@ -168,14 +168,12 @@ def set_value(state: State, name: str, value: str, *, here: bool) -> None:
     """Set the setting NAME to VALUE for all workspaces, or with --workspace or --here for one workspace."""
     workspace_id = _target_workspace(state, here=here)
     file, saved, effective = save_value(state.settings, workspace_id, name, value)
-    if state.json:
-        state.print_json({"name": name, "value": effective, "saved": saved, "place": file})
-        return
-    click.echo(f"{file}: {name} = {saved}")
+    answer = {"name": name, "value": effective, "saved": saved, "place": file}
+    state.show(answer, f"{file}: {name} = {saved}")
     if effective != saved:
-        click.echo(f"a stronger setting takes precedence: {name} = {effective}; `reverie config` shows it", err=True)
+        state.note(f"a stronger setting takes precedence: {name} = {effective}; `reverie config` shows it")
     elif workspace_id is None:
-        click.echo(RESTART, err=True)
+        state.note(RESTART)
 
 
 SHELLS = ("bash", "zsh", "fish")
@@ -199,22 +197,17 @@ def completion(state: State, shell: str) -> None:
 @click.option("--renew", is_flag=True, help="Create a new token; the server rejects the old one from then on.")
 @options.yes
 @pass_state
-def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
+def token(state: State, *, show: bool, renew: bool, yes: bool) -> None:
     """Show the file that contains the server's token, or create a new token."""
     file = state.settings.paths.token_file
     if not file.exists():
         raise NotFound(f"There is no token yet. The first `reverie up` creates {file}.")
     if renew:
         question = "A new token signs out every browser and disconnects every client of the old one. Create it?"
-        if not options.confirm(state, question, yes=yes, refusal="the token was not changed"):
-            return 1
+        options.confirm(state, question, yes=yes, refusal="the token was not changed")
         state.settings.paths.renew_token()
-    secret = file.read_text(encoding="ascii").strip() if show else None
-    state.show(
-        {"path": str(file)} | ({"token": secret} if secret is not None else {}),
-        secret if secret is not None else str(file),
-    )
-    return 0
+    answer = {"path": str(file)} | ({"token": file.read_text(encoding="ascii").strip()} if show else {})
+    state.show(answer, answer.get("token", answer["path"]))
 
 
 NO_SERVER = "no server is running"
@@ -230,14 +223,9 @@ def model(context: click.Context) -> None:
 
 def _show_model(state: State) -> None:
     status = _describe_model(state) | {"loaded": _find_loaded_model(state)}
-    if state.json:
-        state.print_json(status)
-        return
-    print_pairs(
-        [(name, "no" if value is False else "yes" if value is True else value) for name, value in status.items()]
-    )
+    state.show(status, {name: name for name in status})
     if not status["compiled"]:
-        click.echo("a worker compiles the model when it needs it; `reverie model compile` does it now")
+        state.note("a worker compiles the model when it needs it; `reverie model compile` does it now")
 
 
 def _describe_model(state: State) -> dict[str, Any]:
@@ -245,13 +233,10 @@ def _describe_model(state: State) -> dict[str, Any]:
 
     status = get_encoder_status(state.settings)
     answer = {"model": status.model, "compiled": status.compiled is not None, "directory": str(status.directory)}
-    if status.compiled is None:
+    compiled = status.compiled
+    if compiled is None:
         return answer
-    return answer | {
-        "dimension": status.compiled.dimension,
-        "precision": status.compiled.precision,
-        "window": status.compiled.max_tokens,
-    }
+    return answer | {"dimension": compiled.dimension, "precision": compiled.precision, "window": compiled.max_tokens}
 
 
 def _find_loaded_model(state: State) -> str:
@@ -319,14 +304,12 @@ def use(state: State, name: str) -> None:
     paths = state.settings.paths
     save_setting(paths, "embedding_model", chosen)
     effective = load_settings().embedding_model
-    if state.json:
-        state.print_json({"embedding_model": effective, "saved": chosen, "directory": str(directory)})
-        return
-    click.echo(f"{paths.config}: embedding_model = {chosen}")
+    answer = {"embedding_model": effective, "saved": chosen, "directory": str(directory)}
+    state.show(answer, f"{paths.config}: embedding_model = {chosen}")
     if effective != chosen:
-        click.echo(f"REVERIE_EMBEDDING_MODEL={effective} in the environment takes precedence", err=True)
+        state.note(f"REVERIE_EMBEDDING_MODEL={effective} in the environment takes precedence")
     elif chosen != state.settings.embedding_model:
-        click.echo(f"{RESTART}. Reverie then embeds every memory again")
+        state.note(f"{RESTART}. Reverie then embeds every memory again")
 
 
 def _compile(state: State, name: str | None = None) -> Path:

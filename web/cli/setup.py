@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,19 +13,36 @@ from typing import Any
 
 import click
 
-from config.settings import Settings
+from config.program_variables import list_moving_variables
 from pipeline.services.team_servers import add_team, list_teams, remove_team
+from pipeline.team.servers import name_of
+from pipeline.text.addresses import check_server_url
 from web.cli import options
 from web.cli.command import Command, pass_state
-from web.cli.render import plain
-from web.cli.setup_import import ImportOffer, find_offer, list_connections, start_import, suggest_questions
-from web.cli.setup_summary import describe, list_titles, show_agents, show_diffs, show_kept, show_next_steps, show_plan
-from web.cli.state import State, find_user_home
+from web.cli.doctor_checks import check_torch
+from web.cli.render import show_waiting
+from web.cli.settings import fill_encoder_cache
+from web.cli.setup_report import (
+    ImportOffer,
+    describe,
+    find_offer,
+    list_connections,
+    list_titles,
+    show_agents,
+    show_diffs,
+    show_kept,
+    show_next_steps,
+    show_plan,
+    start_import,
+    suggest_questions,
+)
+from web.cli.state import State, find_user_home, find_working_folder
 from web.hosts.environment import HOST_VARIABLES, HostEnvironment, Installation, RemoteServer, programs_folder
 from web.hosts.host import Host
 from web.hosts.hosts import BY_NAME, HOSTS as KNOWN
 from web.hosts.installed_files import read_state
 from web.hosts.setup_plan import FileChange, apply, plan_removal, plan_setup
+from web.stack.stack import Stack
 
 HOSTS = (
     *(
@@ -99,19 +118,19 @@ def setup(
     """
     if state.json and not (yes or dry_run):
         raise click.UsageError("Cannot ask for confirmation with --json. Add --yes or --dry-run.")
-    settings = state.settings
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
-    reverie = _installation(settings, _find_server(state, server, token_file, host_env))
+    team = _find_server(state, server, token_file, host_env)
     # Files of a project, and of a team's server, do not concern the sessions of this machine.
     imports = not (no_import or remove or project or server)
-    planned = _plan(state, hosts, host_env, reverie, remove=remove, imports=imports)
+    planned = _plan(state, hosts, host_env, team, remove=remove, imports=imports)
     if not state.json:
         _show(planned, diff=diff)
     if not (dry_run or yes) and planned.question and not click.confirm(planned.question, err=True):
         click.echo("nothing was written", err=True)
         return 0
     if not dry_run:
-        planned = _write(state, planned, token_file)
+        _save_or_forget(state, team, token_file, forget=remove)
+        planned = replace(planned, changes=apply(planned.changes, state.settings.paths.root))
     _report(state, planned, dry_run=dry_run)
     if not dry_run:
         _finish(state, planned, hosts)
@@ -122,10 +141,10 @@ def setup(
 class _Planned:
     """A planned setup: the hosts and how to connect them, the changes of files, and the sessions to import."""
 
-    hosts: "Sequence[Host]"
+    hosts: Sequence[Host]
     host_env: HostEnvironment
     reverie: Installation
-    changes: "Sequence[FileChange]"
+    changes: Sequence[FileChange]
     offer: ImportOffer
     removes: bool
 
@@ -140,27 +159,23 @@ def _plan(
     state: State,
     names: Sequence[str],
     host_env: HostEnvironment,
-    reverie: Installation,
+    team: RemoteServer | None,
     *,
     remove: bool,
     imports: bool,
 ) -> _Planned:
-    hosts = _choose_hosts(names, host_env, remove=remove)
+    # Entries may remain after a host was uninstalled.
+    found = [host for host in KNOWN if remove or host.is_found(host_env)]
+    hosts = [BY_NAME[name] for name in dict.fromkeys(names)] if names else found
     records = read_state(state.settings.paths.root)
+    reverie = Installation(programs_folder(), list_moving_variables(state.settings), team)
     changes = (plan_removal if remove else plan_setup)(hosts, host_env, reverie, records)
     offer = find_offer(state, host_env, hosts if names else None) if imports else ImportOffer()
     return _Planned(hosts, host_env, reverie, changes, offer, remove)
 
 
-def _write(state: State, planned: _Planned, token_file: Path | None) -> _Planned:
-    _save_or_forget(state, planned.reverie.server, token_file, forget=planned.removes)
-    return replace(planned, changes=apply(planned.changes, state.settings.paths.root))
-
-
 def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
     """Start the import and the server, and print what was done and what undoes it."""
-    from web.cli.settings import fill_encoder_cache
-
     titles = list_titles(planned.hosts, planned.changes)
     if not titles and not planned.offer.waiting:
         return
@@ -186,9 +201,6 @@ def _finish(state: State, planned: _Planned, names: Sequence[str]) -> None:
 
 def _start_server(state: State) -> str | None:
     """Start the server of this machine unless it runs; return its address, None if it did not start."""
-    from web.cli.render import show_waiting
-    from web.stack.stack import Stack
-
     with show_waiting("starting Reverie", quiet=state.json):
         failure = Stack(state.settings).start_if_stopped()
     if failure is None:
@@ -197,58 +209,23 @@ def _start_server(state: State) -> str | None:
     return None
 
 
-def _warn_of_cuda() -> None:
-    """Warn about torch with CUDA, as doctor does: few users run doctor right after the installation."""
-    from web.cli.doctor_checks import check_torch
-
-    for result in check_torch():
-        if result.state != "ok":
-            click.echo(f"torch: {result.says}\n{result.hint}", err=True)
-
-
-def _choose_hosts(names: Sequence[str], host_env: HostEnvironment, *, remove: bool) -> list[Host]:
-    if names:
-        return [BY_NAME[name] for name in dict.fromkeys(names)]
-    # Entries may remain after a host was uninstalled.
-    return [host for host in KNOWN if remove or host.is_found(host_env)]
-
-
 def _host_environment(environment: Mapping[str, str], *, project: bool) -> HostEnvironment:
-    import shutil
-
     home = find_user_home()
-    project_folder = _current_folder() if project else None
-    if project_folder == home:
-        raise click.UsageError("--project needs a project folder, but this is your home folder. Change to a project.")
-    return HostEnvironment(home, sys.platform, shutil.which, cache(_find_version), environment, project_folder)
-
-
-def _current_folder() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError as error:
-        raise click.UsageError(
-            "--project needs a project folder, but this folder was deleted. Change to a project."
-        ) from error
-
-
-def _installation(settings: Settings, server: "RemoteServer | None") -> Installation:
-    from config.program_variables import list_moving_variables
-
-    return Installation(programs_folder(), list_moving_variables(settings), server)
+    folder = find_working_folder() if project else None
+    if project and folder in (None, home):
+        problem = "this folder was deleted" if folder is None else "this is your home folder"
+        raise click.UsageError(f"--project needs a project folder, but {problem}. Change to a project.")
+    return HostEnvironment(home, sys.platform, shutil.which, cache(_find_version), environment, folder)
 
 
 def _find_server(
     state: State, url: str | None, token_file: Path | None, host_env: HostEnvironment
-) -> "RemoteServer | None":
+) -> RemoteServer | None:
     """Return the team server at an address with its known or a new name; None without an address."""
     if url is None and token_file is not None:
         raise click.UsageError("--token-file requires --server.")
     if url is None:
         return None
-    from pipeline.team.servers import name_of
-    from pipeline.text.addresses import check_server_url
-
     url = check_server_url(url)
     known = list_teams(state.settings.paths.servers, state.warn_skipped)
     name = next((team.name for team in known if team.url == url), name_of(url))
@@ -256,11 +233,10 @@ def _find_server(
     return RemoteServer(name, url, workspace)
 
 
-def _save_or_forget(state: State, server: "RemoteServer | None", token_file: Path | None, *, forget: bool) -> None:
+def _save_or_forget(state: State, server: RemoteServer | None, token_file: Path | None, *, forget: bool) -> None:
     """Save the team server after it accepted the token, unless it is already known; or forget it."""
     if server is None:
         return
-
     folder = state.settings.paths.servers
     known = list_teams(folder, state.warn_skipped)
     is_known = server.name in [team.name for team in known if team.url == server.url]
@@ -272,9 +248,6 @@ def _save_or_forget(state: State, server: "RemoteServer | None", token_file: Pat
 
 def _find_version(program: str) -> tuple[int, ...] | None:
     """Return the version of a program, None if it is missing or prints none."""
-    import shutil
-    import subprocess
-
     path = shutil.which(program)
     if path is None:
         return None
@@ -295,7 +268,10 @@ def _find_version(program: str) -> tuple[int, ...] | None:
 
 
 def _show(planned: _Planned, *, diff: bool) -> None:
-    _warn_of_cuda()
+    # As doctor does: few users run doctor right after the installation.
+    for result in check_torch():
+        if result.state != "ok":
+            click.echo(f"torch: {result.says}\n{result.hint}", err=True)
     hosts, offer = planned.hosts, planned.offer
     if not hosts and not offer.sessions:
         click.echo(f"no coding agent was found on this machine; name one: {', '.join(HOSTS)}")
@@ -311,15 +287,13 @@ def _show(planned: _Planned, *, diff: bool) -> None:
 
 
 def _report(state: State, planned: _Planned, *, dry_run: bool) -> None:
-    if state.json:
-        files = [describe(change) for change in planned.changes]
-        answer = {"hosts": [host.name for host in planned.hosts], "dry_run": dry_run, "files": files}
-        state.print_json(answer | {"sessions": planned.offer.describe()})
-        return
+    files = [describe(change) for change in planned.changes]
+    answer = {"hosts": [host.name for host in planned.hosts], "dry_run": dry_run, "files": files}
+    state.show(answer | {"sessions": planned.offer.describe()}, lambda _: None)
     for change in planned.changes:
         if change.error is not None:
-            click.echo(f"Error: {plain(change.path)} was not changed: {plain(change.error)}", err=True)
+            state.note(f"Error: {change.path} was not changed: {change.error}")
         for remark in change.remarks:
-            click.echo(f"{plain(change.path)}: {plain(remark)}", err=True)
+            state.note(f"{change.path}: {remark}")
     if dry_run:
-        click.echo("nothing was written", err=True)
+        state.note("nothing was written")

@@ -1,7 +1,7 @@
 """The global options of a command line, and the settings, workspace and client that follow from them."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from pipeline.errors import (
     WrongServer,
 )
 from web.cli.output import dump_json
-from web.cli.render import Column, print_items, print_table
+from web.cli.render import Fields, View, fill, plain, print_fields, print_items
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -34,6 +34,7 @@ HOW_TO_FIND = "`reverie list` shows the IDs of its memories; choose another work
 
 # After this time without an answer, a command says that it waits.
 PATIENCE_S = 5.0
+WAITS = "The server at {} has not answered yet. Waiting for up to a minute; Ctrl-C stops."
 
 
 @dataclass
@@ -119,7 +120,7 @@ class State:
     def ask(self, question: Callable[["Client"], T], *, to_write: bool = False) -> T:
         """Return the server's answer to one request."""
         with self.client(to_write=to_write) as client:
-            notice = threading.Timer(PATIENCE_S, _say_that_it_waits, (client.url,))
+            notice = threading.Timer(PATIENCE_S, click.echo, (WAITS.format(client.url),), {"err": True})
             notice.daemon = True
             notice.start()
             try:
@@ -157,7 +158,7 @@ class State:
         try:
             return self.ask(question)
         except NotFound as error:
-            others = self._other_workspaces(error)
+            others = self._other_workspaces() if _names_no_workspace(error) else None
             if others is None or (self.named_workspace and others):
                 raise
         if others:
@@ -169,14 +170,8 @@ class State:
 
         A search there would answer from the personal memories alone.
         """
-        if self.named_workspace is None:
-            return
-        from pipeline.services.workspace_listing import has_workspace, list_workspaces
-
-        if not has_workspace(self.settings, self.named_workspace):
-            others = list_workspaces(self.settings)
-            if others:
-                raise NotFound(f"{self.empty_text} {_choose_of(others)}")
+        if self.named_workspace is not None and (others := self._other_workspaces()):
+            raise NotFound(f"{self.empty_text} {_choose_of(others)}")
 
     def list_items(self, path: str, limit: int, **filters: Any) -> dict[str, Any]:
         """Return at most `limit` items of a list as one page; it is empty if nothing was ever written here."""
@@ -198,7 +193,7 @@ class State:
         """Return a helpful error if a command found no memory, or no workspace yet, else None."""
         if isinstance(error, NotFound) and str(error) == NO_SUCH_MEMORY:
             return NotFound(f'{NO_SUCH_MEMORY} in workspace "{self.workspace}". {HOW_TO_FIND}')
-        others = self._other_workspaces(error)
+        others = self._other_workspaces() if _names_no_workspace(error) else None
         if others is None:
             return None
         return NotFound(f"{self.empty_text} {_choose_of(others)}" if others else self.empty_text)
@@ -208,41 +203,58 @@ class State:
         """Return what to say about a workspace to which nothing was ever written."""
         return f'There are no memories in workspace "{self.workspace}" yet. {HOW_TO_FILL}'
 
-    def _other_workspaces(self, error: Exception) -> list[str] | None:
-        """List the other workspaces if a command failed because its workspace does not exist yet, else None."""
-        if not isinstance(error, NotFound) or NO_WORKSPACE not in str(error):
-            return None
+    def _other_workspaces(self) -> list[str] | None:
+        """List the other workspaces if the one of the command does not exist yet, else None."""
         from pipeline.services.workspace_listing import has_workspace, list_workspaces
 
         return None if has_workspace(self.settings, self.workspace) else list_workspaces(self.settings)
 
-    def print_json(self, value: Any) -> None:
-        """Print an answer as JSON."""
-        click.echo(dump_json(value, indent=2))
-
-    def show(self, answer: Any, text: str | Callable[[], object]) -> None:
-        """Print an answer: with --json the answer itself, else the text, or call the function that prints it."""
+    def show(self, answer: Any, view: str | Fields | Callable[[Any], object]) -> None:
+        """Print an answer: with --json as it is, else as a text, as rows of fields, or by a function."""
         if self.json:
-            self.print_json(answer)
-        elif isinstance(text, str):
-            click.echo(text)
+            click.echo(dump_json(answer, indent=2))
+        elif isinstance(view, str):
+            click.echo(view)
+        elif isinstance(view, Mapping):
+            print_fields(answer, view)
         else:
-            text()
+            view(answer)
 
-    def show_table(
-        self, page: Mapping[str, Any], columns: Mapping[str, Column], *, right: Sequence[str] = (), empty: str
+    def note(self, text: str) -> None:
+        """Print a remark on the answer on standard error; none with --json."""
+        if not self.json:
+            click.echo(plain(text), err=True)
+
+    def show_page(self, page: Mapping[str, Any], view: View, empty: str) -> None:
+        """Print the items of a page in a view, or with --json the page as it is."""
+        self.show(page, lambda _: print_items(page["items"], view, empty))
+
+    def show_list(self, path: str, limit: int, view: View, empty: str, **filters: Any) -> None:
+        """Print at most `limit` items of a list in a view."""
+        self.show_page(self.list_items(path, limit, **filters), view, empty)
+
+    def act(
+        self,
+        method: str,
+        path: str | tuple[str, ...],
+        body: Any = None,
+        *,
+        says: str,
+        to_write: bool = False,
+        **query: Any,
     ) -> None:
-        """Print a page of a list as a table, or with --json as it is."""
-        self.show(page, lambda: print_table(page["items"], columns, right=right, empty=empty))
-
-    def show_items(self, page: Mapping[str, Any], print_item: Callable[[Any], object], empty: str) -> None:
-        """Print the items of a page by a function, or with --json the page as it is."""
-        self.show(page, lambda: print_items(page["items"], print_item, empty))
+        """Send one request and print a text with fields of the answer, or with --json the answer."""
+        answer = self.ask(lambda client: client.request(method, path, body, query), to_write=to_write)
+        self.show(answer, fill(says, answer))
 
 
 def empty_page() -> dict[str, Any]:
     """Return a list's page without items."""
     return {"items": [], "next_cursor": None}
+
+
+def _names_no_workspace(error: Exception) -> bool:
+    return isinstance(error, NotFound) and NO_WORKSPACE in str(error)
 
 
 def _choose_of(others: list[str]) -> str:
@@ -286,7 +298,3 @@ def find_user_home() -> Path:
         raise ReverieError(
             "Cannot find your home folder: neither HOME nor the system's user database names it. Set HOME."
         ) from error
-
-
-def _say_that_it_waits(url: str) -> None:
-    click.echo(f"The server at {url} has not answered yet. Waiting for up to a minute; Ctrl-C stops.", err=True)

@@ -1,7 +1,6 @@
 """Commands that show the processes, the server, queues and recent errors, and open the dashboard."""
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,10 @@ from config.settings import SWITCHES, Settings
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.services.workspace_config import read_switches
 from pipeline.services.workspaces import describe_earlier, list_earlier
-from pipeline.times import format_duration, local_second, utc_text
+from pipeline.times import format_duration, local_second, utc_text_at
 from web.cli.command import Command, pass_state
-from web.cli.errors import BROKEN_HOME
-from web.cli.render import count_of, describe_encoder, plain, print_pairs, table
+from web.cli.output import BROKEN_HOME
+from web.cli.render import Fields, count_of, describe_encoder, fill, plain, print_fields, print_table
 from web.cli.state import State, choose_for_folder
 
 if TYPE_CHECKING:
@@ -33,11 +32,13 @@ def status(state: State) -> int:
     from web.client import Client
     from web.stack.processes import list_running
 
+    choice = choose_for_folder(Path(), state.settings, state.named_workspace)
+    rule = None if choice.identity is None else choice.identity.rule
     report: dict[str, Any] = {
         "url": state.settings.url,
         "home": str(state.settings.paths.root),
         "encrypted": state.settings.paths.store_key.exists(),
-        "here": _describe_here(state),
+        "here": {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": None},
         "spool": _describe_spool(state.settings),
         "hosts": _describe_hosts(state.settings),
         "processes": [
@@ -48,25 +49,15 @@ def status(state: State) -> int:
     with Client.from_settings(state.settings) as client:
         report |= _ask_server(client, state.settings)
         report["here"]["switches"] = _find_switches(state, client, report)
-    report["here"]["earlier"] = _describe_earlier(state, report["workspaces"])
+    counts = {item["id"]: item["memories"] for item in report["workspaces"]}
+    report["here"]["earlier"] = [
+        {"workspace": name, "memories": counts.get(name)}
+        for name in list_earlier(state.settings, choice)
+        if counts.get(name) != 0
+    ]
     report["problems"] = list_problems(state.settings.paths.root) + report["problems"]
-    state.show(report, lambda: _print_status(report))
+    state.show(report, _print_status)
     return BROKEN_HOME if report["problems"] else 0
-
-
-def _describe_here(state: State) -> dict[str, Any]:
-    """Describe which workspace this folder uses, and why."""
-    choice = choose_for_folder(Path(), state.settings, state.named_workspace)
-    rule = None if choice.identity is None else choice.identity.rule
-    return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": None}
-
-
-def _describe_earlier(state: State, workspaces: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Describe the other workspaces that may contain earlier memories of this folder's project."""
-    choice = choose_for_folder(Path(), state.settings, state.named_workspace)
-    counts = {item["id"]: item["memories"] for item in workspaces}
-    names = list_earlier(state.settings, choice)
-    return [{"workspace": name, "memories": counts.get(name)} for name in names if counts.get(name) != 0]
 
 
 def _describe_spool(settings: Settings) -> dict[str, Any]:
@@ -74,7 +65,7 @@ def _describe_spool(settings: Settings) -> dict[str, Any]:
     from web.spool.files import describe_spool
 
     spool = describe_spool(str(settings.paths.root))
-    oldest = None if spool.oldest_ns is None else utc_text(datetime.fromtimestamp(spool.oldest_ns / 1e9, UTC))
+    oldest = None if spool.oldest_ns is None else utc_text_at(spool.oldest_ns / 1e9)
     return {"waiting": spool.files, "bytes": spool.bytes, "oldest": oldest, "refused": spool.refused}
 
 
@@ -98,29 +89,7 @@ def _describe_hosts(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _format_seconds(at: float | None) -> str | None:
-    return None if at is None else utc_text(datetime.fromtimestamp(at, UTC))
-
-
-def _print_problems(report: Mapping[str, Any]) -> None:
-    for problem in report["problems"]:
-        click.echo(f"problem  {plain(problem)}")
-    for host in report["hosts"]:
-        if host["problem"] is not None:
-            click.echo(f"problem  {host['problem']}; {host['remedy']}")
-    for earlier in report["here"]["earlier"]:
-        click.echo(describe_earlier(**earlier, current=report["here"]["workspace"]))
-
-
-def _print_spool(spool: Mapping[str, Any]) -> None:
-    parts = []
-    if spool["waiting"]:
-        parts.append(
-            f"{count_of(spool['waiting'], 'request', 'requests')}, the oldest from {local_second(spool['oldest'])}"
-        )
-    if spool["refused"]:
-        parts.append(f"{spool['refused']} refused")
-    if parts:
-        click.echo(f"spool    {'; '.join(parts)}")
+    return None if at is None else utc_text_at(at)
 
 
 def _find_switches(state: State, client: "Client", report: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -166,50 +135,75 @@ def _ask_server(client: "Client", settings: Settings) -> dict[str, Any]:
 
 
 def _print_status(report: dict[str, Any]) -> None:
-    _print_problems(report)
-    _print_spool(report["spool"])
+    for problem in [
+        *report["problems"],
+        *(f"{host['problem']}; {host['remedy']}" for host in report["hosts"] if host["problem"]),
+    ]:
+        click.echo(f"problem  {plain(problem)}")
+    for earlier in report["here"]["earlier"]:
+        click.echo(describe_earlier(**earlier, current=report["here"]["workspace"]))
     if not report["processes"] and not report["answers"]:
+        print_fields(report, {"spool": _describe_waiting})
         click.echo(f"nothing runs on {report['home']}; start Reverie with `reverie up`")
         return
-    answer = f"answers (version {report['version']})" if report["answers"] else "does not answer"
-    here = f"{report['here']['workspace']}: {report['here']['detail']}"
-    switches = ", ".join(f"{name} {str(value).lower()}" for name, value in (report["here"]["switches"] or {}).items())
-    pairs = [
-        ("server", f"{report['url']} {answer}"),
-        ("encoder", report["encoder"]),
-        ("data", f"{report['home']}{', encrypted' if report['encrypted'] else ''}"),
-        ("here", here),
-    ]
-    print_pairs([*pairs, ("switches", switches or None)])
-    click.echo()
-    table(
-        ["process", "pid", "uptime", "children"],
-        [[p["name"], p["pid"], format_duration(p["uptime_s"]), p["children"] or ""] for p in report["processes"]],
-        right=["pid", "uptime", "children"],
-    )
-    if report["workspaces"]:
-        click.echo()
-        table(
-            ["workspace", "memories", "pending", "failed", "encoder"],
-            [
-                [w["id"], w["memories"], sum(w["pending"].values()), sum(w["dead"].values()), describe_encoder(w)]
-                for w in report["workspaces"]
-            ],
-            right=["memories", "pending", "failed"],
-        )
-    _print_waiting_turns(report)
-    if report["sessions"] is not None and report["sessions"]["text"]:
-        click.echo(f"\n{plain(report['sessions']['text'])}")
-    if report["errors"]:
-        click.echo("\nrecent errors")
-        for error in report["errors"]:
-            click.echo(f"  {local_second(error['at'])}  {error['component']}: {plain(error['message'])}")
-
-
-def _print_waiting_turns(report: Mapping[str, Any]) -> None:
+    print_fields(report, STATUS)
+    for items, columns in (
+        (report["processes"], PROCESS),
+        (report["workspaces"], WORKSPACE),
+        (report["errors"], ERROR),
+    ):
+        if items:
+            click.echo()
+            print_table(items, columns)
     for workspace in report["workspaces"]:
         if workspace["waiting"]:
             click.echo(f"{workspace['id']}: {plain(workspace['waiting'])}")
+    if report["sessions"] is not None and report["sessions"]["text"]:
+        click.echo(f"\n{plain(report['sessions']['text'])}")
+
+
+def _describe_waiting(report: Mapping[str, Any]) -> str:
+    spool = report["spool"]
+    parts = [f"{spool['refused']} refused"] if spool["refused"] else []
+    if spool["waiting"]:
+        parts.insert(0, f"{count_of(spool['waiting'], 'request')}, the oldest from {local_second(spool['oldest'])}")
+    return "; ".join(parts)
+
+
+def _list_switches(report: Mapping[str, Any]) -> str:
+    switches = report["here"]["switches"] or {}
+    return ", ".join(f"{name} {str(value).lower()}" for name, value in switches.items())
+
+
+STATUS: Fields = {
+    "spool": _describe_waiting,
+    "server": lambda report: (
+        f"{report['url']} answers (version {report['version']})"
+        if report["answers"]
+        else f"{report['url']} does not answer"
+    ),
+    "encoder": "encoder",
+    "data": lambda report: f"{report['home']}{', encrypted' if report['encrypted'] else ''}",
+    "here": lambda report: fill("{workspace}: {detail}", report["here"]),
+    "switches": _list_switches,
+}
+PROCESS: Fields = {
+    "process": "name",
+    "pid": "pid",
+    "uptime": lambda process: format_duration(process["uptime_s"]),
+    "children": lambda process: process["children"] or "",
+}
+WORKSPACE: Fields = {
+    "workspace": "id",
+    "memories": "memories",
+    "pending": lambda workspace: sum(workspace["pending"].values()),
+    "failed": lambda workspace: sum(workspace["dead"].values()),
+    "encoder": describe_encoder,
+}
+ERROR: Fields = {
+    "recent errors": lambda error: local_second(error["at"]),
+    "": lambda error: fill("{component}: {message}", error),
+}
 
 
 @click.command(cls=Command)
@@ -218,9 +212,5 @@ def _print_waiting_turns(report: Mapping[str, Any]) -> None:
 def dashboard(state: State, *, print_url: bool) -> None:
     """Open the dashboard in your browser with a link that works once and expires after two minutes."""
     link = state.ask(lambda client: client.request("POST", "/v1/dashboard/links"))
-    if state.json:
-        state.print_json(link)
-    elif print_url or click.launch(link["url"]) != 0:
-        click.echo(link["url"])
-    else:
-        click.echo("opening the dashboard in your browser")
+    is_opened = not (state.json or print_url) and click.launch(link["url"]) == 0
+    state.show(link, "opening the dashboard in your browser" if is_opened else link["url"])

@@ -11,22 +11,11 @@ from pipeline.errors import NotFound, ReverieError
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.local_store import open_home
-from web.cli.render import (
-    Column,
-    format_minute,
-    minute_of,
-    one_line,
-    plain,
-    print_if_none,
-    print_table,
-    show_waiting,
-    size_of,
-)
+from web.cli.render import Fields, Record, fill, format_minute, pick, plain, print_table, show_waiting
 from web.cli.state import State
 
 if TYPE_CHECKING:
     from pipeline.services.sync import RemoteStatus
-    from pipeline.sync.exchange import Exchanged
 
 
 # What `repair` counts, by the start of the name of a count.
@@ -105,49 +94,44 @@ def now(state: State, name: str | None) -> None:
     with open_home(state) as home, show_waiting("syncing", quiet=state.json):
         results = home.sync.now([name] if name else [])
     answer = {
-        remote: {"error": str(result)} if isinstance(result, ReverieError) else _count(result)
+        remote: {"error": str(result)}
+        if isinstance(result, ReverieError)
+        else pick(result, "applied", "known", "sent", "bytes")
+        | {"put_aside": len(result.put_aside), "refused": list(result.refused)}
         for remote, result in results.items()
     }
-    state.show(answer, lambda: _print_exchanges(answer))
+    state.show(answer, _print_exchanges)
     if any("error" in counts or counts.get("refused") for counts in answer.values()):
         sys.exit(1)
 
 
 def _print_exchanges(answer: dict[str, dict[str, Any]]) -> None:
-    print_if_none(list(answer), NO_REMOTES)
+    if not answer:
+        click.echo(NO_REMOTES, err=True)
     for remote, counts in answer.items():
-        if "error" in counts:
-            click.echo(f"{remote}: {plain(counts['error'])}", err=True)
-            continue
-        quarantined = f", {counts['put_aside']} quarantined" if counts["put_aside"] else ""
-        click.echo(f"{remote}: {counts['applied']} received, {counts['sent']} sent{quarantined}")
-        for refused in counts["refused"]:
-            click.echo(f"{remote}: {plain(refused)}", err=True)
-
-
-def _count(done: "Exchanged") -> dict[str, Any]:
-    return {
-        "applied": done.applied,
-        "known": done.known,
-        "sent": done.sent,
-        "bytes": done.bytes,
-        "put_aside": len(done.put_aside),
-        "refused": list(done.refused),
-    }
+        if "error" not in counts:
+            quarantined = ", {put_aside} quarantined" if counts["put_aside"] else ""
+            click.echo(f"{remote}: {fill('{applied} received, {sent} sent' + quarantined, counts)}")
+        for problem in [counts["error"]] if "error" in counts else counts["refused"]:
+            click.echo(f"{remote}: {plain(problem)}", err=True)
 
 
 def _describe(status: "RemoteStatus") -> dict[str, Any]:
-    return {
-        "name": status.name,
-        "url": status.url,
-        "ahead": status.ahead,
-        "behind": status.behind,
-        "last_ok_at": status.last_ok_at,
-        "error": status.error,
-        "bytes": status.bytes,
+    return pick(status, "name", "url", "ahead", "behind", "last_ok_at", "error", "bytes") | {
         "workspaces": list(status.workspaces),
         "encrypted": status.sealed,
     }
+
+
+REMOTE: Fields = {
+    "remote": "name",
+    "address": "url",
+    "to send": "ahead",
+    "to receive": "behind",
+    "last sync": lambda remote: format_minute(remote["last_ok_at"]) or "never",
+    "size": "bytes",
+    "problem": "error",
+}
 
 
 @sync.command("status")
@@ -156,18 +140,7 @@ def status(state: State) -> None:
     """Show each remote: changes to send and to receive, time of the last sync, size and problems."""
     with open_home(state, only_reads=True) as home:
         remotes = [_describe(remote) for remote in home.sync.look()]
-    columns: dict[str, Column] = {
-        "remote": "name",
-        "address": "url",
-        "to send": "ahead",
-        "to receive": "behind",
-        "last sync": lambda remote: format_minute(remote["last_ok_at"]) or "never",
-        "size": size_of("bytes"),
-        "problem": lambda remote: one_line(remote["error"] or "", 60),
-    }
-    state.show(
-        remotes, lambda: print_table(remotes, columns, right=["to send", "to receive", "size"], empty=NO_REMOTES)
-    )
+    state.show(remotes, lambda _: print_table(remotes, REMOTE, empty=NO_REMOTES))
 
 
 @sync.command("log")
@@ -176,29 +149,18 @@ def status(state: State) -> None:
 def log(state: State, limit: int) -> None:
     """List the exchanges with other machines, newest first, and the changes that were quarantined."""
     with open_home(state, only_reads=True) as home:
-        events = [{"at": event.at, "remote": event.remote, "says": event.says} for event in home.sync.events(limit)]
-        quarantined = [
-            {
-                "at": change.at,
-                "remote": change.remote,
-                "workspace": change.workspace,
-                "operation": change.id,
-                "reason": change.reason,
-            }
+        events = [pick(event, "at", "remote", "says") for event in home.sync.events(limit)]
+        changes = [
+            pick(change, "at", "remote", "workspace") | {"operation": change.id, "reason": change.reason}
             for change in home.sync.put_aside()
         ]
 
-    def show() -> None:
-        print_if_none([*events, *quarantined], NO_REMOTES)
-        for event in events:
-            click.echo(f"{format_minute(event['at'])}  {event['remote']:12}  {one_line(event['says'], 200)}")
-        for change in quarantined:
-            click.echo(
-                f"quarantined: {change['operation']} of {change['workspace']} from {change['remote']}: "
-                f"{change['reason']}"
-            )
+    def show(_answer: object) -> None:
+        print_table(events, {"at": "at", "remote": "remote", "event": "says"}, empty=None if changes else NO_REMOTES)
+        for change in changes:
+            click.echo(fill("quarantined: {operation} of {workspace} from {remote}: {reason}", change))
 
-    state.show({"items": events, "put_aside": quarantined}, show)
+    state.show({"items": events, "put_aside": changes}, show)
 
 
 @sync.command("conflicts")
@@ -216,25 +178,13 @@ def conflicts(state: State, number: int | None) -> None:
             answer = {"restored": lost.memory_id, "field": lost.field}
             state.show(answer, f"restored {lost.field} of {lost.memory_id}")
             return
-    items = [
-        {
-            "memory_id": record.memory_id,
-            "field": record.field,
-            "won": record.won,
-            "lost": record.lost,
-            "by": record.by,
-        }
-        for record in records
-    ]
-    state.show({"items": items}, lambda: _print_conflicts(items))
-
-
-def _print_conflicts(items: list[dict[str, Any]]) -> None:
-    print_if_none(items, "There are no conflicts.")
-    for number, conflict in enumerate(items, 1):
-        click.echo(f"{number}. {conflict['memory_id']} {conflict['field']}")
-        click.echo(f"   current:     {one_line(str(conflict['won']), 200)}")
-        click.echo(f"   overwritten: {one_line(str(conflict['lost']), 200)} (by {plain(conflict['by'])})")
+    items = [pick(record, "memory_id", "field", "won", "lost", "by") for record in records]
+    numbers = iter(range(1, len(items) + 1))
+    conflict = Record(
+        lambda item: fill(f"{next(numbers)}. {{memory_id}} {{field}}", item),
+        {"current": "won", "overwritten": "lost", "by": "by"},
+    )
+    state.show_page({"items": items}, conflict, "There are no conflicts.")
 
 
 @sync.command("repair")
@@ -245,7 +195,7 @@ def repair(state: State, name: str | None) -> None:
     with open_home(state) as home, show_waiting("repairing", quiet=state.json):
         counts = dict(home.sync.repair([name] if name else []))
 
-    def show() -> None:
+    def show(_answer: object) -> None:
         for target, count in counts.items():
             changes = next((text for start, text in REPAIRED.items() if target.startswith(start)), "rows repaired")
             click.echo(f"{target}: {count} {changes}")
@@ -259,19 +209,12 @@ def devices(state: State) -> None:
     """List the devices that share this memory."""
     with open_home(state, only_reads=True) as home:
         items = [
-            {
-                "name": device.name,
-                "node": device.node,
-                "added_at": device.added_at,
-                "revoked_at": device.revoked_at,
-                "this": is_here,
-            }
+            pick(device, "name", "node", "added_at", "revoked_at") | {"this": is_here}
             for device, is_here in home.sync.devices()
         ]
-
     empty = "No other device is paired. Show a pairing code with `reverie sync invite`."
-    columns: dict[str, Column] = {"device": "name", "number": "node", "since": minute_of("added_at"), "": _format_state}
-    state.show(items, lambda: print_table(items, columns, empty=empty))
+    columns: Fields = {"device": "name", "number": "node", "since": "added_at", "": _format_state}
+    state.show(items, lambda _: print_table(items, columns, empty=empty))
 
 
 def _format_state(device: dict[str, Any]) -> str:

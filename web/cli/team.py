@@ -8,7 +8,7 @@ from pipeline.services.team_servers import add_team, list_teams, remove_team
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.lifecycle import serve
-from web.cli.render import one_line, plain
+from web.cli.render import plain
 from web.cli.state import State
 
 NO_TEAMS = "No team is connected. Connect one with `reverie team add NAME URL`."
@@ -40,7 +40,7 @@ def list_(state: State) -> None:
     """List the connected teams, without their tokens."""
     servers = list_teams(state.settings.paths.servers, state.warn_skipped)
     items = [{"name": server.name, "url": server.url} for server in servers]
-    state.show_table({"items": items}, {"team": "name", "address": "url"}, empty=NO_TEAMS)
+    state.show_page({"items": items}, {"team": "name", "address": "url"}, NO_TEAMS)
 
 
 @team.command("remove")
@@ -58,11 +58,8 @@ def remove(state: State, name: str) -> None:
 @pass_state
 def share(state: State, memory_id: str, *, withdraw: bool) -> None:
     """Share the memory ID, which only you, an agent or a session could see, with everyone in the workspace."""
-    memory = state.ask(
-        lambda client: client.request("DELETE" if withdraw else "POST", ("memories", memory_id, "share"))
-    )
-    verb = "withdrew" if withdraw else "shared"
-    state.show(memory, f"{verb} {memory['id']}: {one_line(memory['content'])}")
+    method, verb = ("DELETE", "withdrew") if withdraw else ("POST", "shared")
+    state.act(method, ("memories", memory_id, "share"), says=f"{verb} {{id}}: {{content}}")
 
 
 team.add_command(serve)

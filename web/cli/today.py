@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -33,34 +33,26 @@ def today(state: State, day: str) -> None:
     ends = {"since": start, "until": start + timedelta(days=1)}
     bounds = {name: utc_text(local_day_start(day)) for name, day in ends.items()}
     query = options.select_given_options({**bounds, "workspace": state.named_workspace})
-    answer = state.ask(lambda client: client.call("GET", "/v1/today", query=query))
-    state.show(answer, lambda: _print_day(state, answer["items"], start))
+    answer = state.ask(lambda client: client.request("GET", "/v1/today", query=query))
+    is_today = start == parse(utc_now()).astimezone().date()
+    empty = NOTHING.format(day="today" if is_today else f"on {start}")
+    state.show_page(answer, lambda day: _print_day(day, state.workspace), empty)
 
 
-def _print_day(state: State, days: list[dict[str, Any]], start: date) -> None:
-    if not days:
-        is_today = start == parse(utc_now()).astimezone().date()
-        click.echo(NOTHING.format(day="today" if is_today else f"on {start}"), err=True)
-    for number, day in enumerate(days):
-        command = "reverie" if day["workspace"] == state.workspace else f"reverie -w {day['workspace']}"
-        click.echo(f"{'' if number == 0 else chr(10)}{day['workspace']}")
-        for part in PARTS:
-            _print_part(part, day, command)
-        if day["more"]:
-            click.echo("  There were more changes; only the last are listed.")
-        click.echo(f'  To change a sentence: {command} edit ID --content "…"   To delete it: {command} forget ID')
-
-
-def _print_part(part: str, day: Mapping[str, Any], command: str) -> None:
-    rows, imported = day[part], day["imported"].get(part)
-    if not rows and not imported:
-        return
-    click.echo(f"  {part}")
-    if imported:
-        memories = count_of(imported, "imported memory", "imported memories")
-        click.echo(f"    {memories}")
-    for row in rows:
-        _print_row(row, command)
+def _print_day(day: Mapping[str, Any], here: str) -> None:
+    command = "reverie" if day["workspace"] == here else f"reverie -w {day['workspace']}"
+    click.echo(day["workspace"])
+    for part in PARTS:
+        imported = day["imported"].get(part)
+        if day[part] or imported:
+            click.echo(f"  {part}")
+        if imported:
+            click.echo(f"    {count_of(imported, 'imported memory', 'imported memories')}")
+        for row in day[part]:
+            _print_row(row, command)
+    if day["more"]:
+        click.echo("  There were more changes; only the last are listed.")
+    click.echo(f'  To change a sentence: {command} edit ID --content "…"   To delete it: {command} forget ID\n')
 
 
 def _print_row(row: Mapping[str, Any], command: str) -> None:
@@ -71,15 +63,12 @@ def _print_row(row: Mapping[str, Any], command: str) -> None:
     what = name_source(memory) if row["what"] == "learned" else plain(row["what"])
     before = f"{one_line(row['before'])} → " if row["before"] else ""
     click.echo(f"    {time}  {memory['id'][-SHORT_ID:]}  {before}{one_line(memory['content'])}  ({what})")
-    undo = _undo_command(row, memory)
-    if undo is not None:
-        click.echo(f"           undo: {command} {undo}")
+    if row["undo"] is not None:
+        click.echo(f"           undo: {command} {_undo_command(row, memory)}")
 
 
-def _undo_command(row: Mapping[str, Any], memory: Mapping[str, Any]) -> str | None:
-    """Return the command that undoes a change, without the name of the program; None if there is none."""
-    if row["undo"] is None:
-        return None
+def _undo_command(row: Mapping[str, Any], memory: Mapping[str, Any]) -> str:
+    """Return the command that undoes a change, without the name of the program."""
     method, target, before = row["undo"]["method"], row["undo"]["id"], plain(row["before"])
     commands = {
         "audit": ["logs", "audit", "undo", target],

@@ -9,7 +9,7 @@ import click
 from pipeline.times import utc_now
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import plain, table
+from web.cli.render import Fields, plain, print_table
 from web.cli.state import State
 from web.client import build_path
 
@@ -61,15 +61,11 @@ def add(state: State, /, name: str, role: str | None, *, is_admin: bool, **other
     body |= options.select_given_options(others)
     made = state.ask_local("POST", build_path("people"), body, workspace=workspace)
 
-    def show() -> None:
-        for granted in made["grants"].items():
-            click.echo("{} is {} of {}".format(made["person"], *reversed(granted)))
-        expiry = f", expires {made['expires_at']}" if made["expires_at"] else ""
-        device = plain(made["device"])
-        click.echo(f"token of {made['person']} for the device {device}{expiry}; it is shown only once:")
-        click.echo(made["token"])
-
-    state.show({"id": made["person"], **made, "last_used_at": None, "revoked_at": None}, show)
+    granted = "".join(f"{made['person']} is {role} of {name}\n" for name, role in made["grants"].items())
+    expiry = f", expires {made['expires_at']}" if made["expires_at"] else ""
+    text = f"token of {made['person']} for the device {plain(made['device'])}{expiry}; it is shown only once:"
+    answer = {"id": made["person"], **made, "last_used_at": None, "revoked_at": None}
+    state.show(answer, f"{granted}{text}\n{made['token']}")
 
 
 @user.command("list")
@@ -77,10 +73,9 @@ def add(state: State, /, name: str, role: str | None, *, is_admin: bool, **other
 def list_(state: State) -> None:
     """List accounts with their roles, and their tokens with the time of the last use."""
     people = state.ask_local("GET", build_path("people"))["items"]
-    rows = [row for person in people for row in _rows(person)]
-    columns = ["id", "name", "roles", "device", "token", "last used", "state"]
+    rows = [{**person, "token": token} for person in people for token in (person["tokens"] or [None])]
     answer = [{**person, "tokens": [_name_id(token) for token in person["tokens"]]} for person in people]
-    state.show(answer, lambda: table(columns, rows, empty=NO_PEOPLE))
+    state.show(answer, lambda _: print_table(rows, TOKEN, empty=NO_PEOPLE))
 
 
 @user.command("revoke")
@@ -100,14 +95,12 @@ def revoke(state: State, name: str, device: str | None, token_id: str | None) ->
 @click.argument("name")
 @options.yes
 @pass_state
-def remove(state: State, name: str, *, yes: bool) -> int:
+def remove(state: State, name: str, *, yes: bool) -> None:
     """Delete the account NAME with its tokens and roles. Its memories stay; private ones stay inaccessible."""
     question = f"Delete the account {name} with its tokens and roles permanently?"
-    if not options.confirm(state, question, yes=yes, refusal="nothing was removed"):
-        return 1
+    options.confirm(state, question, yes=yes, refusal="nothing was removed")
     removed = state.ask_local("DELETE", _path(name))["id"]
     state.show({"removed": removed}, f"removed {removed}; their memories stay")
-    return 0
 
 
 @user.command("grant")
@@ -136,22 +129,26 @@ def _path(name: str, *parts: str) -> str:
     return build_path("people", name.replace("/", "-") or "-", *parts)
 
 
-def _rows(person: Mapping[str, Any]) -> list[list[str]]:
-    roles = [*(["admin"] if person["admin"] else []), *(f"{role} of {name}" for name, role in person["grants"].items())]
-    head = [person["id"], plain(person["name"]), ", ".join(roles)]
-    tokens = [
-        [plain(token["device"]), token["id"], token["last_used_at"] or "never", _state_of(token)]
-        for token in person["tokens"]
-    ]
-    return [[*(head if number == 0 else ["", "", ""]), *row] for number, row in enumerate(tokens or [["", "", "", ""]])]
-
-
-def _state_of(token: Mapping[str, Any]) -> str:
-    if token["revoked_at"] is not None:
-        return "revoked"
+def _state_of(row: Mapping[str, Any]) -> str | None:
+    token = row["token"]
+    if token is None or token["revoked_at"] is not None:
+        return token and "revoked"
     if token["expires_at"] is None:
         return "valid"
     return f"until {token['expires_at']}" if token["expires_at"] > utc_now() else "expired"
+
+
+TOKEN: Fields = {
+    "id": "id",
+    "name": "name",
+    "roles": lambda row: ", ".join(
+        [*(["admin"] if row["admin"] else []), *(f"{role} of {name}" for name, role in row["grants"].items())]
+    ),
+    "device": "token.device",
+    "token": "token.id",
+    "last used": lambda row: row["token"] and (row["token"]["last_used_at"] or "never"),
+    "state": _state_of,
+}
 
 
 def _name_id(token: Mapping[str, Any]) -> dict[str, Any]:

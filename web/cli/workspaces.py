@@ -1,7 +1,6 @@
 """Commands for workspaces: list, choose and delete them, move memories between them."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,7 +13,7 @@ from pipeline.services.workspaces import DEFAULT_WORKSPACE, agree_to_claim, clai
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.local_store import nothing_runs
-from web.cli.render import Column, count_of, describe_encoder, format_size, print_pairs
+from web.cli.render import Fields, count_of, describe_encoder, fill, format_sizes
 from web.cli.state import HOW_TO_FILL, State, choose_for_folder, empty_page
 
 # The server copies all memories before it answers.
@@ -35,12 +34,12 @@ def list_workspaces(state: State) -> None:
             page = client.workspaces()
     except ServerUnreachable:
         page = empty_page() | {"items": [{"id": name, "memories": None} for name in list_existing(state.settings)]}
-    columns: dict[str, Column] = {
+    columns: Fields = {
         "": lambda item: "*" if item["id"] == state.workspace else "",
         "workspace": "id",
         "memories": "memories",
     }
-    state.show_table(page, columns, right=["memories"], empty=f"There is no workspace yet. {HOW_TO_FILL}")
+    state.show_page(page, columns, f"There is no workspace yet. {HOW_TO_FILL}")
 
 
 @workspace.command("current")
@@ -93,23 +92,20 @@ def use(state: State, name: str) -> None:
     save_setting(paths, "workspace", name)
     choice = choose_for_folder(Path(), load_settings())
     effective = choice.workspace
-    if state.json:
-        state.print_json({"workspace": effective, "saved": name})
-        return
-    click.echo(f"{paths.config}: workspace = {name}")
+    state.show({"workspace": effective, "saved": name}, f"{paths.config}: workspace = {name}")
     if effective == name or choice.identity is None:
         return
     if choice.identity.rule == "environment":
-        click.echo(f"REVERIE_WORKSPACE={effective} in the environment takes precedence", err=True)
+        state.note(f"REVERIE_WORKSPACE={effective} in the environment takes precedence")
     else:
-        click.echo(f"in this folder, {effective} takes precedence: {choice.identity.detail}", err=True)
+        state.note(f"in this folder, {effective} takes precedence: {choice.identity.detail}")
 
 
 @workspace.command("delete")
 @click.argument("name", metavar="ID")
 @options.yes
 @pass_state
-def delete(state: State, name: str, *, yes: bool) -> int:
+def delete(state: State, name: str, *, yes: bool) -> None:
     """Delete the workspace ID with all its memories, sessions and snapshots. Stop Reverie first."""
     from pipeline.services.workspace_changes import check_delete, count_memories, delete_workspace
 
@@ -119,11 +115,9 @@ def delete(state: State, name: str, *, yes: bool) -> int:
         memories = count_memories(state.settings, name)
         count = count_of(memories, "memory", "memories")
         question = f"Delete workspace {name} with {count} and all snapshots? This cannot be undone."
-        if not options.confirm(state, question, yes=yes, refusal="nothing was deleted"):
-            return 1
+        options.confirm(state, question, yes=yes, refusal="nothing was deleted")
         delete_workspace(state.settings, name)
     state.show({"workspace": name, "memories": memories}, f"deleted workspace {name} with {count}")
-    return 0
 
 
 def _find(state: State, name: str) -> str:
@@ -142,51 +136,43 @@ def _find(state: State, name: str) -> str:
 @click.argument("target", metavar="TO")
 @options.yes
 @pass_state
-def move(state: State, source: str, target: str, *, yes: bool) -> int:
+def move(state: State, source: str, target: str, *, yes: bool) -> None:
     """Move all memories of the workspace FROM, or the memory with the ID FROM, to the workspace TO.
 
     The folders of a moved workspace use TO, which is created if it does not exist. FROM keeps archived copies.
     """
     if not any(name.startswith(source) for name in list_existing(state.settings)):
         with state.client() as client:
-            receipt = client.move(source, target)
+            receipt = client.request("POST", ("memories", source, "move"), {"workspace": target})
         known = ", which already contained it" if receipt["outcome"] == Outcome.MERGED else ""
         state.show(receipt, f"moved to {target}: {receipt['id']}{known}")
-        return 0
+        return
     name = _find(state, source)
     question = f"Move all memories of workspace {name} to {target}? Folders that use {name} will use {target}."
-    if not options.confirm(state, question, yes=yes, refusal="nothing was moved"):
-        return 1
+    options.confirm(state, question, yes=yes, refusal="nothing was moved")
     with state.client_of(name, timeout_s=MOVED_WITHIN_S) as client:
         answer = client.call("POST", "/v1/workspaces/move", {"workspace": target})
     state.show(answer, f"moved {count_of(answer['memories'], 'memory', 'memories')} from {name} to {target}")
-    return 0
 
 
 @workspace.command("stats")
 @pass_state
 def stats(state: State) -> None:
     """Show how many memories and entities the workspace contains, and its size."""
-    nothing: dict[str, Any] = {}
+    nothing = {"workspace": state.workspace, "memories": None}
     answer = state.ask_about_content(lambda client: client.stats(), nothing)
-    if not answer:
-        state.show({"workspace": state.workspace, "memories": None}, state.empty_text)
-        return
-    memories, graph, index, sizes = answer["memories"], answer["graph"], answer["index"], answer["bytes"]
-    pairs = [
-        ("workspace", answer["workspace"]),
-        ("memories", f"{memories['active']} active, {memories['archived']} archived"),
-        ("sessions", memories["sessions"]),
-        ("kinds", _format_counts(memories["by_kind"])),
-        ("sources", _format_counts(memories["by_source"])),
-        ("entities", f"{graph['entities']}, mentioned {graph['mentions']} times"),
-        ("segment", f"{index['segment'] or 'none yet'}, {index['tail_rows']} newer writes"),
-        ("vectors", f"{index['passages']} passages ({index['encoder']})"),
-        ("encoder", describe_encoder(index)),
-        ("files", ", ".join(f"{name} {format_size(count)}" for name, count in sizes.items())),
-    ]
-    state.show(answer, lambda: print_pairs(pairs))
+    state.show(answer, state.empty_text if answer is nothing else STATS)
 
 
-def _format_counts(counts: dict[str, int]) -> str | None:
-    return ", ".join(f"{name} {count}" for name, count in counts.items()) or None
+STATS: Fields = {
+    "workspace": "workspace",
+    "memories": lambda stats: fill("{active} active, {archived} archived", stats["memories"]),
+    "sessions": "memories.sessions",
+    "kinds": "memories.by_kind",
+    "sources": "memories.by_source",
+    "entities": lambda stats: fill("{entities}, mentioned {mentions} times", stats["graph"]),
+    "segment": lambda stats: f"{stats['index']['segment'] or 'none yet'}, {stats['index']['tail_rows']} newer writes",
+    "vectors": lambda stats: fill("{passages} passages ({encoder})", stats["index"]),
+    "encoder": lambda stats: describe_encoder(stats["index"]),
+    "files": lambda stats: format_sizes(stats["bytes"]),
+}

@@ -6,9 +6,9 @@ from hypothesis import given, strategies as st
 from pipeline.context.lesson_records import Usefulness
 from pipeline.store.arcs import ArcStatus
 from tests.fakes.command_line import remember, run, run_json, serve_app
-from web.cli.facts import parse_value
 from web.cli.graph import ARC_STATUSES
 from web.cli.render import format_value
+from web.cli.topics import parse_value
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import pytest
 from pipeline.errors import ServerUnreachable
 from pipeline.write import revise
 from tests.fakes.command_line import remember, run, serve_app
-from web.cli import follow
-from web.cli.follow import Feed
+from web.cli import live
+from web.cli.live import MemoryFeed as Feed
+from web.cli.render import print_memory
 from web.cli.state import State
 from web.client import Client
 
@@ -28,32 +29,32 @@ def contents(memories):
 
 
 def test_what_is_new_is_shown_once_the_oldest_first(feed):
-    assert feed.poll() == []
+    assert feed.read() == []
     for number in range(3):
         remember(f"number {number}")
-    assert contents(feed.poll()) == ["number 0", "number 1", "number 2"]
-    assert feed.poll() == []
+    assert contents(feed.read()) == ["number 0", "number 1", "number 2"]
+    assert feed.read() == []
     remember("number 3")
-    assert contents(feed.poll()) == ["number 3"]
+    assert contents(feed.read()) == ["number 3"]
 
 
 def test_an_archived_memory_does_not_bring_the_older_ones_back(feed, container):
     memories = [remember(f"number {number}") for number in range(3)]
-    feed.poll()
+    feed.read()
     revise.archive(container.databases.get("default"), memories[-1])
-    assert feed.poll() == []
+    assert feed.read() == []
     remember("number 3")
-    assert contents(feed.poll()) == ["number 3"]
+    assert contents(feed.read()) == ["number 3"]
 
 
 def test_many_at_once_are_shown_over_several_pages(feed, client):
-    feed.poll()
+    feed.read()
     client.post("/v1/memories/batch", {"items": [{"content": f"number {n}"} for n in range(120)]})
-    assert contents(feed.poll()) == [f"number {n}" for n in range(120)]
+    assert contents(feed.read()) == [f"number {n}" for n in range(120)]
 
 
 def test_the_newest_are_shown_first(feed, monkeypatch):
-    monkeypatch.setattr("web.cli.follow.follow", lambda _state, _feed: None)
+    monkeypatch.setattr("web.cli.live.follow", lambda *_: None)
     for number in range(3):
         remember(f"number {number}")
     lines = run("list", "--follow", "-n", "2").stdout.splitlines()
@@ -66,7 +67,7 @@ def test_the_newest_are_shown_first(feed, monkeypatch):
 def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):
     looks = [[{"content": "first"}], ServerUnreachable("gone"), ServerUnreachable("gone"), [{"content": "second"}]]
 
-    def poll(self):
+    def read(self):
         found = looks.pop(0)
         if isinstance(found, Exception):
             raise found
@@ -74,12 +75,12 @@ def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):
 
     class Pause(threading.Event):
         def wait(self, timeout):
-            assert timeout == follow.POLL_S
+            assert timeout == live.RETRY_S
             return not looks
 
-    monkeypatch.setattr(Feed, "poll", poll)
-    monkeypatch.setattr(follow.threading, "Event", Pause)
-    follow.follow(State(json=True), feed)
+    monkeypatch.setattr(Feed, "read", read)
+    monkeypatch.setattr(live.threading, "Event", Pause)
+    live.follow(State(json=True), feed, print_memory)
     told = capsys.readouterr()
     assert contents(map(json.loads, told.out.splitlines())) == ["first", "second"]
     assert told.err == "gone; waiting for the server\n"

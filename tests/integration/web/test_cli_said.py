@@ -44,7 +44,8 @@ def test_what_is_known_about_you_is_added_listed_changed_and_purged(digested):
 def test_sessions_are_listed_shown_and_named(client):
     remember(FACT, "--session", "s1")
     say(client, ("assistant", "Which port?"))
-    assert "(1 message, 0 actions, 1 memory)" in run("sessions").stdout
+    head, row = (line.split() for line in run("sessions").stdout.splitlines())
+    assert (head[-3:], row[-3:]) == (["messages", "actions", "memories"], ["1", "0", "1"])
     run("sessions", "rename", "s1", "The port")
     shown = run("sessions", "show", "s1").stdout
     for told in ("The port", "assistant: Which port?", FACT, "actions: none"):
@@ -104,7 +105,7 @@ def test_what_was_refused_is_listed_and_let_in():
     memory_id = remember(FACT)
     run("forget", memory_id)
     run("remember", FACT, "--source", "agent")
-    assert "archived, offered 1 times since" in run("review", "refused").stdout
+    assert run("review", "refused").stdout.splitlines()[1].split()[1:3] == ["archived", "1"]
     assert "active again" in run("review", "refused", memory_id).stdout
     assert run_json("review", "refused")["items"] == []
 

@@ -127,7 +127,7 @@ def test_conflicts_are_shown_and_the_lost_value_comes_back(here, elsewhere, shar
     run("sync", "now")
     [conflict] = run_json("sync", "conflicts")["items"]
     assert (conflict["field"], conflict["won"], conflict["lost"]) == ("content", "port 3", "port 2")
-    assert "overwritten: port 2" in run("sync", "conflicts").stdout
+    assert "overwritten  port 2" in run("sync", "conflicts").stdout
     run("sync", "conflicts", "--restore", "1")
     assert here.get(memory).content == "port 2"
     assert run_json("sync", "conflicts")["items"] == []

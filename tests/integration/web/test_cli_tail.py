@@ -9,9 +9,9 @@ import pytest
 from pipeline.errors import AnswerLost, InvalidField, ServerUnreachable
 from pipeline.http.event_stream import Block, read_blocks
 from tests.fakes.command_line import remember, run, serve_app
-from web.cli import tail
+from web.cli import live
+from web.cli.live import EventFeed as Feed
 from web.cli.state import State
-from web.cli.tail import Feed
 from web.client import Client
 
 
@@ -31,14 +31,14 @@ def watch(client, monkeypatch, capsys, number, after="0", state=None, **filters)
     """Return the lines that the command prints for some events before it is interrupted."""
     counted = itertools.count(1)
 
-    def print_event(state, event, shown=tail.print_event):
-        shown(state, event)
+    def print_new(state, event, print_item, shown=live.print_new):
+        shown(state, event, print_item)
         if next(counted) == number:
             raise Stopped
 
-    monkeypatch.setattr(tail, "print_event", print_event)
+    monkeypatch.setattr(live, "print_new", print_new)
     with pytest.raises(Stopped):
-        tail.follow(state or State(), Feed(client, after, **filters))
+        live.follow(state or State(), Feed(client, after, **filters), live.print_event)
     monkeypatch.undo()
     return capsys.readouterr().out.splitlines()
 
@@ -104,12 +104,12 @@ def test_the_command_goes_on_when_the_server_is_back(monkeypatch, capsys):
         def wait(self, timeout=None):  # noqa: ARG002 - nothing is waited for
             return False
 
-    monkeypatch.setattr(tail.threading, "Event", Pause)
+    monkeypatch.setattr(live.threading, "Event", Pause)
     with pytest.raises(Stopped):
-        tail.follow(State(), Feed(Away(), None))
+        live.follow(State(), Feed(Away(), None), live.print_event)
     printed = capsys.readouterr()
     assert printed.out == "2026-01-01T00:00:00  job_done    dedup  (failed)\n"
-    assert printed.err == f"gone; waiting for the server\n{tail.RESET}\n"
+    assert printed.err == f"gone; waiting for the server\n{live.RESET}\n"
     assert asked == [None, "1.1.0", "1.1.0", "1.1.0", "2.2.0"]
 
 

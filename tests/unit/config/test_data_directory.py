@@ -12,7 +12,7 @@ from reverie_client.home import find_server
 
 from config.data_directory import NoDataDirectory, find_data_directory
 from config.settings import UnknownDataDirectory, load_settings
-from web.cli.errors import BROKEN_HOME, explain_error
+from web.cli.output import BROKEN_HOME, explain_error
 
 UNUSABLE = [
     "rel",

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.services.session_discovery import StoredSessions
-from web.cli.setup_import import ImportOffer, list_connections
+from web.cli.setup_report import ImportOffer, list_connections
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hosts import BY_NAME
 from web.hosts.setup_plan import FileChange
