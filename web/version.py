@@ -2,8 +2,13 @@
 
 from importlib.metadata import version
 
-from web.server_proof import identify_build
+from web.contract import identify_build
 
 VERSION = version("reverie")
 # Of the code that this process has loaded: an upgrade replaces the files under a running server.
 BUILD = identify_build()
+
+
+def is_same_installation(build: str, other: str) -> bool:
+    """Return whether two builds were installed in the same folder."""
+    return build.partition("-")[0] == other.partition("-")[0]

@@ -29,10 +29,10 @@ from web.hooks.event import HookEvent, read_event, read_outcome, read_said
 from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.held_events import hold_event, release, wait_for_reading
 from web.hooks.session_files import find_reader, read_session
+from web.hooks.version_skew import compare_builds
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 from web.recording import check_hosts
-from web.version import BUILD
 
 api = Api("claude_code")
 
@@ -78,14 +78,8 @@ def answer_event(
 
     Errors go to the error log, and the answer is then empty.
     """
-    response = _answer(call, host, read, write, can_ask=can_ask)
-    response.headers[BUILD_HEADER] = BUILD
-    return response
-
-
-def _answer(
-    call: Call, host: str, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool
-) -> Response:
+    if call.caller.person is None:
+        compare_builds(call.container, request.headers.get(BUILD_HEADER, ""))
     name, began = UNREAD, time.perf_counter()
     output: Fields | None = None
     problem: str | None = None
