@@ -6,7 +6,6 @@ closed first if there are too many, and slow senders and readers are closed afte
 
 import contextlib
 import errno
-import logging
 import socket
 import time
 from collections.abc import Callable, Iterable
@@ -57,8 +56,6 @@ LOCAL_ADDRESS = "reverie.local_address"
 BY_SOCKET = "reverie.by_socket"
 TOO_LARGE = "reverie.too_large"
 
-log = logging.getLogger(__name__)
-
 
 def vouch_for(environ: dict[str, Any]) -> None:
     """Mark the connection of a request as authenticated."""
@@ -85,8 +82,7 @@ def listen(
 ) -> Any:
     """Return a listening server that may open `files` files; raise OSError if it cannot listen.
 
-    A `proxy` is trusted to forward the address of its clients, and whether they use TLS. `local` is a bound Unix
-    socket, on which the server listens too.
+    A `proxy` is trusted to forward its clients' addresses, and whether they use TLS. `local` is a bound Unix socket.
     """
     believed = {"trusted_proxy": proxy, "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"}}
     adj = Adjustments(
@@ -113,20 +109,6 @@ def listen(
         return servers[0]
     addresses = [(server.effective_host, server.effective_port) for server in servers]
     return MultiSocketServer(sockets, adj, addresses, dispatcher, servers[0].log_info)
-
-
-def bind_socket(path: str) -> socket.socket | None:
-    """Return a Unix socket at a path, in the place of one that a killed server left; None if there can be none."""
-    local = socket.socket(socket.AF_UNIX)
-    try:
-        Path(path).unlink(missing_ok=True)
-        local.bind(path)
-        Path(path).chmod(0o600)
-    except OSError as error:
-        log.warning("the programs of this machine connect over TCP: no socket at %s: %s", path, error)
-        local.close()
-        return None
-    return local
 
 
 class Task(WSGITask):  # type: ignore[misc]  # waitress ships no types

@@ -2,7 +2,7 @@
 # ruff: noqa: PTH116, PTH120 - pathlib alone takes longer than the hook client
 
 import os
-from binascii import crc32
+import sys
 
 # "true" makes a request incognito. Clients send it if the environment asks for it.
 INCOGNITO_HEADER = "X-Reverie-Incognito"
@@ -17,14 +17,15 @@ WAIT_HEADER = "X-Reverie-Wait"
 # A request from the spool: when it was sent, in nanoseconds since 1970, and SPOOLED_AGAIN if its delivery was started
 # before.
 SPOOLED_HEADER, SPOOLED_AGAIN = "X-Reverie-Spooled", "again"
-# In the request of a hook: what `identify_build` returns, a space, and the path of its Python.
+# In the request of a hook: what `identify_build` returns.
 BUILD_HEADER = "X-Reverie-Build"
 
 
 def identify_build() -> str:
-    """Return a name of the installed code: a hash of its folder, and the time of its installation; "" if it is gone."""
+    """Return the time at which the code was installed, a space, and the folder of its programs; "" if it is gone."""
     try:
         installed_at = os.stat(__file__).st_mtime_ns
     except OSError:
         return ""
-    return f"{crc32(os.fsencode(os.path.dirname(__file__))):08x}-{installed_at:x}"
+    # The folder may have any letters, but a header only those of ASCII.
+    return f"{installed_at:x} {ascii(os.path.dirname(sys.executable))[1:-1]}"

@@ -5,12 +5,16 @@ there is no such socket, the server proves on loopback TCP that it belongs to th
 
 An agent waits for the hook client, which imports this module at each step: it imports only what costs next to nothing.
 """
-# ruff: noqa: PTH116, PTH118 - pathlib alone takes longer than a hook's request
+# ruff: noqa: PTH101, PTH108, PTH116, PTH118 - pathlib alone takes longer than a hook's request
 
 # The part of `socket` without other modules: importing all of `socket` takes as long as starting Python.
 import _socket
 import os
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
 
 SOCKET = "web.sock"
 # The lock of the data directory's web server.
@@ -39,6 +43,30 @@ def connect(home: str, deadline: float) -> _socket.socket | None:
             return None
         raise ConnectionRefusedError from error
     return connection
+
+
+def bind_socket(home: str) -> "socket.socket | None":
+    """Return a bound socket of a data directory, in the place of one that a killed server left; None without sockets.
+
+    The caller has the lock of the data directory's web server.
+    """
+    import logging
+    import socket
+
+    path = find_socket(home)
+    if path is None:
+        return None
+    bound = socket.socket(socket.AF_UNIX)
+    try:
+        if os.path.lexists(path):
+            os.unlink(path)
+        bound.bind(path)
+        os.chmod(path, 0o600)
+    except OSError as error:
+        logging.getLogger(__name__).warning("clients connect over TCP, because there is no socket %s: %s", path, error)
+        bound.close()
+        return None
+    return bound
 
 
 def find_socket(home: str) -> str | None:

@@ -17,10 +17,10 @@ from config.settings import Settings
 from config.toml_files import SettingsError
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
-from web.connections import Wsgi, bind_socket, listen
+from web.connections import Wsgi, listen
 from web.lazy_app import MAX_BODY_BYTES, LazyApp
 from web.listener import ListenerRefused, check_listener
-from web.local_connection import find_socket
+from web.local_connection import bind_socket
 from web.metrics import Metrics
 from web.request_ids import RequestIdFilter
 from web.spool.delivery import SpoolDelivery
@@ -41,8 +41,7 @@ def serve(settings: Settings) -> int:
     """Answer requests until a signal arrives; return EXIT_IN_USE if another program uses the address."""
     _prepare_process(settings)
     # Now, before the rest of the start: clients take a server without a socket for one that cannot have it.
-    path = find_socket(str(settings.paths.root))
-    local = None if path is None else bind_socket(path)
+    local = bind_socket(str(settings.paths.root))
     notifier = Notifier(
         _wake_workers,
         lambda problem: container.operations.record_error("notifier", problem),

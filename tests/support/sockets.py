@@ -9,8 +9,8 @@ from pathlib import Path
 from flask import Flask
 from waitress.server import MultiSocketServer
 
-from web.connections import Server, bind_socket, listen
-from web.local_connection import find_socket
+from web.connections import Server, listen
+from web.local_connection import bind_socket
 
 HOST = "127.0.0.1"
 DEADLINE_S = 30.0
@@ -29,8 +29,7 @@ def listening(app: Flask, *, files: int = 1024, max_body_bytes: int = 1 << 20) -
 @contextlib.contextmanager
 def serving(app: Flask, *, threads: int, files: int, max_body_bytes: int, home: Path | None = None) -> Iterator[int]:
     """Serve an application during a block, also at the socket of a data directory; yields the port."""
-    path = None if home is None else find_socket(str(home))
-    local = None if path is None else bind_socket(path)
+    local = None if home is None else bind_socket(str(home))
     served = listen(app, HOST, 0, threads=threads, files=files, max_body_bytes=max_body_bytes, local=local)
     servers = list(served.map.values()) if isinstance(served, MultiSocketServer) else [served]
     server = next(server for server in servers if isinstance(server, Server))

@@ -23,7 +23,7 @@ from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from web.access_log import note_memories, note_workspace
 from web.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
-from web.contract import BUILD_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
+from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event, read_outcome, read_said
 from web.hooks.event_fields import Fields, unify_fields
@@ -78,8 +78,7 @@ def answer_event(
 
     Errors go to the error log, and the answer is then empty.
     """
-    if call.caller.person is None:
-        compare_builds(call.container, request.headers.get(BUILD_HEADER, ""))
+    compare_builds(call)
     name, began = UNREAD, time.perf_counter()
     output: Fields | None = None
     problem: str | None = None

@@ -214,7 +214,7 @@ def post_event(
             f"POST {path} HTTP/1.0\r\nHost: localhost\r\n"
             f"Authorization: Bearer {_read_text(home, 'token').strip()}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n"
-            f"{BUILD_HEADER}: {identify_build()} {ascii(sys.executable)[1:-1]}\r\n{headers}\r\n"
+            f"{BUILD_HEADER}: {identify_build()}\r\n{headers}\r\n"
         )
         connection.settimeout(remaining_s(deadline))
         connection.sendall(head.encode("latin-1") + event)

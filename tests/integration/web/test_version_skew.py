@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +14,7 @@ from web.hooks import client
 from web.stack import detached, processes
 from web.stack.processes import Running
 from web.stack.stack import UP, Stack, StackState
-from web.version import BUILD, VERSION
+from web.version import BUILD, INSTALLED_IN, VERSION
 
 FOLDER = BUILD.partition("-")[0]
 OLDER, OTHER = f"{FOLDER}-1", "0123456789ab-1"
@@ -55,7 +54,7 @@ def test_equal_builds_start_and_write_nothing(send, container, started):
 
 
 def test_an_older_server_answers_and_is_then_replaced_once(send, container, home, monkeypatch, started):
-    monkeypatch.setattr(client, "identify_build", lambda: OLDER)
+    monkeypatch.setattr(client, "identify_build", lambda: f"1 {INSTALLED_IN}")
     assert b"dark mode" in send("Remember that: dark mode is the default of the shop")
     for number in range(3):
         send("Remember that: dark mode is the default of the shop", f"s{number}")
@@ -69,7 +68,7 @@ def test_an_older_server_answers_and_is_then_replaced_once(send, container, home
 
 
 def test_nothing_is_replaced_while_the_stack_starts(send, home, monkeypatch, started):
-    monkeypatch.setattr(client, "identify_build", lambda: OLDER)
+    monkeypatch.setattr(client, "identify_build", lambda: f"1 {INSTALLED_IN}")
     held = client.take_lock(str(home.home), client.START_LOCK)
     assert b"dark mode" in send("Remember that: dark mode is the default of the shop")
     os.close(held)
@@ -77,13 +76,12 @@ def test_nothing_is_replaced_while_the_stack_starts(send, home, monkeypatch, sta
 
 
 def test_another_installation_is_reported_once_with_the_command(send, container, monkeypatch, started):
-    monkeypatch.setattr(client, "identify_build", lambda: OTHER)
+    monkeypatch.setattr(client, "identify_build", lambda: "1 /opt/other/bin")
     for number in range(2):
         send("Remember that: dark mode is the default of the shop", f"s{number}")
     assert started == []
-    program = Path(sys.executable).parent / "reverie"
     [error] = container.operations.errors()
-    assert f"`{program} up --daemon`" in error.message
+    assert "`/opt/other/bin/reverie up --daemon`" in error.message
     assert "another installation of Reverie than the server" in run("logs", "errors").stdout
     assert "another installation of Reverie than the server" in run("status").stdout
 

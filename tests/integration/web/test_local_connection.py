@@ -4,7 +4,6 @@ import os
 import socket
 import stat
 import time
-from pathlib import Path
 
 import pytest
 from waitress.server import MultiSocketServer
@@ -26,17 +25,15 @@ def connect_now(home):
     return connect(str(home), time.monotonic() + 5)
 
 
-def serve(path):
-    return listen(
-        lambda _environ, _start: [], "127.0.0.1", 0, threads=1, files=1024, max_body_bytes=1, local=bind_socket(path)
-    )
+def serve(home):
+    local = bind_socket(str(home))
+    return listen(lambda _environ, _start: [], "127.0.0.1", 0, threads=1, files=1024, max_body_bytes=1, local=local)
 
 
 def test_a_server_has_a_private_socket_until_it_closes(home):
-    path = find_socket(str(home))
-    server = serve(path)
+    server = serve(home)
     assert isinstance(server, MultiSocketServer)
-    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
+    assert stat.S_IMODE((home / SOCKET).stat().st_mode) == 0o600
     connection = connect_now(home)
     assert connection.family == socket.AF_UNIX
     connection.close()
@@ -45,18 +42,17 @@ def test_a_server_has_a_private_socket_until_it_closes(home):
 
 
 def test_the_socket_of_a_killed_server_is_refused_and_replaced(home):
-    path = find_socket(str(home))
-    bind_socket(path).close()
+    bind_socket(str(home)).close()
     with pytest.raises(ConnectionRefusedError):
         connect_now(home)
-    server = serve(path)
+    server = serve(home)
     connect_now(home).close()
     server.close()
 
 
 def test_a_server_that_starts_is_refused_before_it_listens(home):
     lock = take_lock(str(home), WEB_LOCK)
-    local = bind_socket(find_socket(str(home)))
+    local = bind_socket(str(home))
     with pytest.raises(ConnectionRefusedError):
         connect_now(home)
     local.close()
@@ -82,8 +78,8 @@ def test_a_server_that_runs_without_a_socket_is_asked_over_tcp(home):
 
 
 def test_a_folder_that_can_have_no_socket_leaves_the_server_to_tcp(home, caplog):
-    assert bind_socket(str(home / "missing" / SOCKET)) is None
-    assert "connect over TCP" in caplog.text
+    assert bind_socket(str(home / "missing")) is None
+    assert "clients connect over TCP" in caplog.text
 
 
 def test_a_path_has_at_most_the_bytes_of_every_system(tmp_path):
@@ -99,6 +95,7 @@ def test_a_path_has_at_most_the_bytes_of_every_system(tmp_path):
 def test_a_directory_that_others_may_write_has_no_socket(home, mode):
     home.chmod(mode)
     assert find_socket(str(home)) is None
+    assert bind_socket(str(home)) is None
 
 
 def test_a_directory_of_another_user_has_no_socket(home, monkeypatch):
