@@ -12,6 +12,7 @@ import _socket
 import os
 import time
 
+# `typing` takes as long to import as all of this.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
