@@ -9,9 +9,9 @@ import pytest
 from waitress.server import MultiSocketServer
 
 from web import local_connection
-from web.connections import bind_socket, listen
+from web.connections import listen
 from web.hooks.client import take_lock
-from web.local_connection import LONGEST_PATH, SOCKET, WEB_LOCK, connect, find_socket, is_locked
+from web.local_connection import LONGEST_PATH, SOCKET, WEB_LOCK, bind_socket, connect, find_socket, is_locked
 
 
 @pytest.fixture
