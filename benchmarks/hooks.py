@@ -30,6 +30,7 @@ from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.index.encoders import usual_model
 from web.app import create_app
+from web.local_connection import SOCKET
 from web.stack.processes import stop_all
 
 SIZE = 10_000
@@ -163,7 +164,9 @@ def _time_calls(count: int, ask: Callable[[], object], before: Callable[[], obje
 def _measure_clients(report: Report) -> Limit:
     """Time the client against a server that answers at once, and an empty program; return the program's time."""
     body = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-    listener = socket.create_server(("127.0.0.1", 0))
+    folder, listener = TemporaryDirectory(), socket.socket(socket.AF_UNIX)
+    listener.bind(f"{folder.name}/{SOCKET}")
+    listener.listen()
 
     def serve() -> None:
         while True:
@@ -176,7 +179,7 @@ def _measure_clients(report: Report) -> Limit:
                 connection.sendall(body)
 
     threading.Thread(target=serve, daemon=True).start()
-    environment = {"REVERIE_PORT": str(listener.getsockname()[1]), "REVERIE_HOME": "/nowhere", "PATH": os.defpath}
+    environment = {"REVERIE_HOME": folder.name, "PATH": os.defpath}
     try:
         alone = _time_calls(STARTS, lambda: _run([sys.executable, "-S", "-E", "-c", "pass"], environment))
         limit = Limit("Python alone", alone.p50)
@@ -187,6 +190,7 @@ def _measure_clients(report: Report) -> Limit:
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
+        folder.cleanup()
 
 
 def _cold_starts(bench: Path) -> Iterator[Timed]:

@@ -27,7 +27,6 @@ ReverieError
 ├── PeerRefused          another machine's data is rejected, or the other machine rejects ours (403)
 │   └── ClockAhead       the other machine's clock is too far ahead
 ├── RemoteUnreachable    a sync remote or a team server cannot be reached now (502)
-├── WrongServer          another program answers at the server's address
 └── ServerUnreachable    a client found no Reverie server
     └── AnswerLost       the connection broke before the answer; the server may have processed the request
 """
@@ -199,15 +198,6 @@ class RemoteUnreachable(ReverieError):
 
 class StageFailed(ReverieError):
     """A stage failed to digest a memory."""
-
-
-class WrongServer(ReverieError):
-    """Another program listens at the address of the data directory's server; the message says what to do."""
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"{problem}; {remedy}")
-        self.problem = problem
-        self.remedy = remedy
 
 
 class ServerUnreachable(ReverieError):

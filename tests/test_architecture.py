@@ -746,7 +746,7 @@ def test_settings_are_read_without_side_effects(tmp_path):
 
 # What only some operating systems have stands behind one module. The others here are programs of one file, or start
 # while an agent waits, and ask for the system themselves.
-OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.hooks.client"}
+OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.local_connection"}
 POSIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "tty", "posix", "syslog"}
 POSIX_NAMES = {
     "os": {

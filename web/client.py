@@ -2,21 +2,24 @@
 
 import json
 import os
+import socket
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER, CurrentToken, HomePaths
+from config.paths import READ_ONLY_HEADER, WORKSPACE_HEADER, CurrentToken
 from config.settings import Settings, environment_incognito, environment_read_only
 from pipeline.errors import AnswerLost, FieldError, InvalidField, ReverieError, ServerUnreachable
 from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 from pipeline.http.event_stream import Block, read_blocks
 from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
 from web.contract import CALLER_HEADER, FOLDER_HEADER, INCOGNITO_HEADER
-from web.stack.own_server import OwnServerCheck
+from web.server_proof import connect_to_server
 
 ANSWER_TIMEOUT_S = 60.0
+CONNECT_WITHIN_S = 5.0
 # The maximum number of items in one page of a list.
 LARGEST_PAGE = 200
 LARGEST_PAGE_OF_ITEMS = 1000
@@ -55,11 +58,8 @@ class Client:
         if folder:
             self.headers[FOLDER_HEADER] = quote(os.fsencode(folder))
         # The data directory's token is only for its own server, and another program may have the port.
-        check = None
-        if isinstance(token, CurrentToken):
-            paths = HomePaths(token.file.parent)
-            check = OwnServerCheck(paths, urlsplit(self.url).hostname or "", timeout_s)
-        self._connections = KeptConnections(self.url, timeout_s, check)
+        open_socket = self._connect_to_own_server if isinstance(token, CurrentToken) else None
+        self._connections = KeptConnections(self.url, timeout_s, open_socket)
         # Restarts an unreachable server; called once.
         self._revive = revive
 
@@ -150,6 +150,12 @@ class Client:
             raise ServerUnreachable(f"No Reverie server answers at {self.url}. {HOW_TO_START}") from error
         except BrokenOff as error:
             raise AnswerLost(f"The connection to the server at {self.url} ended ({error}).") from error
+
+    def _connect_to_own_server(self) -> socket.socket:
+        assert isinstance(self._token, CurrentToken)
+        address = urlsplit(self.url)
+        deadline = time.monotonic() + CONNECT_WITHIN_S
+        return connect_to_server(str(self._token.file.parent), address.hostname or "", address.port or 80, deadline)
 
     def _current_token(self) -> str:
         return self._token if isinstance(self._token, str) else self._token()

@@ -9,6 +9,7 @@ import errno
 import socket
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from waitress.adjustments import Adjustments
@@ -40,6 +41,9 @@ DISCARDED_BYTES, DISCARDED_OF_STRANGER_BYTES = 64 * 1024 * 1024, 256 * 1024
 LOOK_S = 1
 REST_S = 0.2
 
+# The address of clients at the Unix socket.
+LOCAL_PEER = ("127.0.0.1", 0)
+
 # An application by PEP 3333.
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -48,6 +52,8 @@ VOUCH = "reverie.vouch"
 BY_PROXY = "reverie.by_proxy"
 # Returns the address at which the server accepted the connection of a request.
 LOCAL_ADDRESS = "reverie.local_address"
+# Whether a request came over the Unix socket.
+BY_SOCKET = "reverie.by_socket"
 TOO_LARGE = "reverie.too_large"
 
 
@@ -64,11 +70,19 @@ def is_too_large(environ: dict[str, Any]) -> bool:
 
 
 def listen(
-    app: Wsgi, host: str, port: int, *, threads: int, files: int, max_body_bytes: int, proxy: str | None = None
+    app: Wsgi,
+    host: str,
+    port: int,
+    *,
+    threads: int,
+    files: int,
+    max_body_bytes: int,
+    proxy: str | None = None,
+    local: socket.socket | None = None,
 ) -> Any:
     """Return a listening server that may open `files` files; raise OSError if it cannot listen.
 
-    A `proxy` is trusted to forward the address of its clients, and whether they use TLS.
+    A `proxy` is trusted to forward its clients' addresses, and whether they use TLS. `local` is a bound Unix socket.
     """
     believed = {"trusted_proxy": proxy, "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"}}
     adj = Adjustments(
@@ -88,6 +102,8 @@ def listen(
     sockets: dict[int, Any] = {}
     dispatcher = ThreadedTaskDispatcher()
     servers = [Server(app, sockets, dispatcher=dispatcher, adj=adj, sockinfo=socket_info) for socket_info in adj.listen]
+    if local is not None:
+        servers.append(LocalServer(app, sockets, _sock=local, dispatcher=dispatcher, adj=adj, bind_socket=False))
     dispatcher.set_thread_count(threads)
     if len(servers) == 1:
         return servers[0]
@@ -104,6 +120,7 @@ class Task(WSGITask):  # type: ignore[misc]  # waitress ships no types
         environ[VOUCH] = self.channel.vouch
         environ[BY_PROXY] = self.channel.is_proxy
         environ[LOCAL_ADDRESS] = self.channel.socket.getsockname
+        environ[BY_SOCKET] = isinstance(self.channel.server, LocalServer)
         environ[TOO_LARGE] = self.request.is_too_large
         return environ
 
@@ -156,8 +173,9 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # ditto
         # The system time may jump.
         self.waits_since = time.monotonic()
         super().__init__(*arguments, **options)
-        # A proxy sends the requests of all clients, and limits their connections itself.
-        self.is_known = self.is_proxy
+        # A proxy sends the requests of all clients, and limits their connections itself. Only programs of the data
+        # directory's owner can open its socket.
+        self.is_known = self.is_proxy or isinstance(self.server, LocalServer)
 
     @property
     def is_proxy(self) -> bool:
@@ -296,3 +314,24 @@ class Server(TcpWSGIServer):  # type: ignore[misc]  # ditto
             return False
         min(resting, key=lambda connection: (connection.is_known, connection.waits_since)).hang_up()
         return True
+
+
+class LocalServer(Server):
+    """The server at the Unix socket, for programs of this machine. Their requests look like those over loopback."""
+
+    def getsockname(self) -> tuple[str, str]:
+        """Return the host and port that applications see."""
+        return LOCAL_PEER[0], str(LOCAL_PEER[1])
+
+    def set_socket_options(self, conn: socket.socket) -> None:
+        """Set nothing: the options are those of TCP."""
+
+    def fix_addr(self, _addr: str) -> tuple[str, int]:
+        """Return the address of a client, which has none."""
+        return LOCAL_PEER
+
+    def close(self) -> None:
+        """Stop listening and remove the socket."""
+        path = self.socket.getsockname()
+        super().close()
+        Path(path).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 import gc
 import logging
 import signal
+import socket
 import sys
 from functools import partial
 from types import FrameType
@@ -19,11 +20,11 @@ from pipeline.bootstrap.web import WebContainer
 from web.connections import Wsgi, listen
 from web.lazy_app import MAX_BODY_BYTES, LazyApp
 from web.listener import ListenerRefused, check_listener
+from web.local_connection import bind_socket
 from web.metrics import Metrics
 from web.request_ids import RequestIdFilter
 from web.spool.delivery import SpoolDelivery
 from web.stack.claim import explain_port
-from web.stack.own_server import describe_unproven, remove_unproven
 from workers.notifier import Notifier, WakeUp
 
 HEAPS = 2
@@ -39,6 +40,8 @@ def run(description: str | None) -> int:
 def serve(settings: Settings) -> int:
     """Answer requests until a signal arrives; return EXIT_IN_USE if another program uses the address."""
     _prepare_process(settings)
+    # Now, before the rest of the start: clients take a server without a socket for one that cannot have it.
+    local = bind_socket(str(settings.paths.root))
     notifier = Notifier(
         _wake_workers,
         lambda problem: container.operations.record_error("notifier", problem),
@@ -47,13 +50,11 @@ def serve(settings: Settings) -> int:
     app = LazyApp(container, partial(_create_hooks, container), partial(_create_whole, container))
     try:
         check_listener(settings, container.people)
-        server = start_listening(app, settings)
+        server = start_listening(app, settings, local)
     except (ListenerRefused, OSError) as error:
         reason = explain_port(settings, error) if isinstance(error, OSError) else error
         print(reason, file=sys.stderr)  # noqa: T201 - this is the command's answer
         return EXIT_IN_USE
-
-    _record_unproven(container)
 
     _stop_on_signals(container)
 
@@ -86,14 +87,6 @@ def _stop_on_signals(container: WebContainer) -> None:
     signal.signal(signal.SIGINT, stop)
 
 
-def _record_unproven(container: WebContainer) -> None:
-    """Log that hooks found another program at this server's address before."""
-    paths = container.settings.paths
-    if noted := describe_unproven(paths):
-        container.operations.record_error("hooks", noted)
-        remove_unproven(paths)
-
-
 def _prepare_process(settings: Settings) -> None:
     limit_heaps(HEAPS)
     for handler in logging.getLogger().handlers:
@@ -102,8 +95,8 @@ def _prepare_process(settings: Settings) -> None:
         log.warning("other users can still reach %s", ", ".join(map(str, others)))
 
 
-def start_listening(app: Wsgi, settings: Settings) -> Any:
-    """Return a server of the app that listens; raise OSError when it cannot."""
+def start_listening(app: Wsgi, settings: Settings, local: socket.socket | None) -> Any:
+    """Return a server of the app that listens at the address and the socket; raise OSError when it cannot."""
     return listen(
         app,
         settings.host,
@@ -112,6 +105,7 @@ def start_listening(app: Wsgi, settings: Settings) -> Any:
         files=raise_file_limit(),
         max_body_bytes=2 * MAX_BODY_BYTES,
         proxy=settings.behind_proxy or None,
+        local=local,
     )
 
 

@@ -44,12 +44,12 @@ class KeptConnections:
         self,
         url: str,
         timeout_s: float,
-        check: Callable[[socket.socket], None] | None = None,
+        open_socket: Callable[[], socket.socket] | None = None,
         proxy: str | None = None,
     ) -> None:
-        """Take the address, a check of each new connection before anything is sent, and the URL of an HTTP proxy."""
+        """Take the address, a function that connects to it in another way, and the URL of an HTTP proxy."""
         address = urlsplit(url)
-        self._check = check
+        self._open_socket = open_socket
         self._host, self._port = address.hostname or "", address.port
         self._is_tls, self._prefix = address.scheme == "https", address.path.rstrip("/")
         self._timeout_s = timeout_s
@@ -71,10 +71,7 @@ class KeptConnections:
             self._idle.pop().close()
 
     def send(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> HttpAnswer:
-        """Send one request once; raise NotConnected if it was not sent, BrokenOff if it was but no answer came.
-
-        Errors of the check of a new connection are raised too.
-        """
+        """Send one request once; raise NotConnected if it was not sent, BrokenOff if it was but no answer came."""
         connection = self._take_connection()
         try:
             url = quote(self._prefix + target, safe=_UNQUOTED)
@@ -121,20 +118,14 @@ class KeptConnections:
     def _connect(self) -> http.client.HTTPConnection:
         connection = self._create_connection()
         try:
-            connection.connect()
+            if self._open_socket is None:
+                connection.connect()
+            else:
+                connection.sock = self._open_socket()
+            connection.sock.settimeout(self._timeout_s)
         except (OSError, UnicodeError) as error:
             connection.close()
             raise NotConnected(str(error)) from error
-        try:
-            if self._check is not None:
-                self._check(connection.sock)
-            connection.sock.settimeout(self._timeout_s)
-        except OSError as error:
-            connection.close()
-            raise BrokenOff(str(error) or type(error).__name__) from error
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _create_connection(self) -> http.client.HTTPConnection:

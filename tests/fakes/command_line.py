@@ -14,8 +14,9 @@ from web.lazy_app import MAX_BODY_BYTES
 
 
 def serve_app(container: WebContainer) -> AbstractContextManager[int]:
-    """Serve a web server on a free port, and return the port."""
-    return serving(create_app(container), threads=4, files=1024, max_body_bytes=2 * MAX_BODY_BYTES)
+    """Serve a web server on a free port and at its socket, and return the port."""
+    root = container.settings.paths.root
+    return serving(create_app(container), threads=4, files=1024, max_body_bytes=2 * MAX_BODY_BYTES, home=root)
 
 
 def run(*arguments: str, code: int = 0, stdin: str | bytes | None = None) -> Result:

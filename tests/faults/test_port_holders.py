@@ -1,71 +1,35 @@
-"""Another program has the server's port: real processes, found by name and never sent anything."""
+"""The socket of the server and the holder of its port, with real processes: killed, stopped, and found by name."""
 
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
-from contextlib import closing
+import threading
+import time
 
 import pytest
 
 from tests.fakes.command_line import run
 from tests.support.stack import HOST, Stack, free_port, wait_until
-from web.stack import own_server
+from web.local_connection import SOCKET, connect
 
-# As an earlier version of Reverie answers, by its command line and its environment.
-EARLIER = """
+# The web server of another data directory, by its command line and its environment.
+OTHER = """
 import http.server, os
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        body = b'{"status": "ok", "version": "0.0.9", "encoder": "ready"}'
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["REVERIE_PORT"])), Handler).serve_forever()
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["REVERIE_PORT"])), None).serve_forever()
 """
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    home.mkdir(mode=0o700)
-    (home / "token").write_text("the-token")
-    monkeypatch.setenv("REVERIE_HOME", str(home))
-    monkeypatch.chdir(tmp_path)
-    return home
-
-
-@pytest.fixture
-def start_earlier(tmp_path, monkeypatch):
-    """Start an earlier version's server of a data directory; it ends with the test."""
-    (tmp_path / "earlier" / "web").mkdir(parents=True)
-    (tmp_path / "earlier" / "web" / "__main__.py").write_text(EARLIER)
-    (tmp_path / "earlier" / "web" / "__init__.py").touch()
-    port = free_port()
-    monkeypatch.setenv("REVERIE_PORT", str(port))
-    started = []
-
-    def start(home):
-        environment = {**os.environ, "REVERIE_HOME": str(home)}
-        command = [sys.executable, "-m", "web"]
-        started.append(subprocess.Popen(command, cwd=tmp_path / "earlier", env=environment))
-        wait_until("it listens", lambda: listens(port))
-        return started[0].pid
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-
-
-@pytest.fixture
-def stack(tmp_path):
+def stack(tmp_path, monkeypatch):
     """A stack without an encoder."""
     (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
     with Stack(tmp_path / "home", tmp_path / "models") as stack:
+        for name in ("REVERIE_HOME", "REVERIE_PORT"):
+            monkeypatch.setenv(name, stack.environment[name])
         yield stack
 
 
@@ -74,46 +38,52 @@ def listens(port):
         return probe.connect_ex((HOST, port)) == 0
 
 
-def test_the_reverie_of_another_directory_is_named_with_its_directory(home, start_earlier, tmp_path):
-    pid = start_earlier(tmp_path / "other")
-    said = run("recall", "anything", code=4).stderr
-    assert f"(pid {pid})" in said
-    assert f"is the Reverie of another data directory, {tmp_path / 'other'}, not of {home}; nothing was sent" in said
-    assert f"stop it with `REVERIE_HOME={tmp_path / 'other'} reverie down`, or choose another port" in said
-    assert f"the Reverie of {tmp_path / 'other'}, uses the port" in run("up", code=1).stderr
+def test_the_reverie_of_another_directory_is_named_with_its_directory(tmp_path, monkeypatch):
+    (tmp_path / "other" / "web").mkdir(parents=True)
+    (tmp_path / "other" / "web" / "__main__.py").write_text(OTHER)
+    (tmp_path / "other" / "web" / "__init__.py").touch()
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("REVERIE_PORT", str(free_port()))
+    environment = os.environ | {"REVERIE_HOME": str(tmp_path / "other")}
+    process = subprocess.Popen([sys.executable, "-m", "web"], cwd=tmp_path / "other", env=environment)
+    try:
+        wait_until("it listens", lambda: listens(int(os.environ["REVERIE_PORT"])))
+        said = run("up", code=1).stderr
+    finally:
+        process.kill()
+        process.wait()
+    assert f"(pid {process.pid}), the Reverie of {tmp_path / 'other'}, uses the port" in said
 
 
-def test_an_earlier_version_of_the_own_server_is_to_be_restarted(home, start_earlier):
-    pid = start_earlier(home)
-    said = run("recall", "anything", code=4).stderr
-    assert f"(pid {pid})" in said
-    assert "it started with another token or an earlier version of Reverie; restart it: `reverie down`" in said
-
-
-def test_the_own_server_may_take_its_time(stack, tmp_path, monkeypatch):
-    for name in ("REVERIE_HOME", "REVERIE_PORT"):
-        monkeypatch.setenv(name, stack.environment[name])
+def test_the_own_server_may_take_its_time(stack):
     stack.start("web")
     process = stack.running["web"]
-    find = own_server.find_listening_process
-
-    def find_and_let_go_on(*address):
-        found = find(*address)
-        process.send_signal(signal.SIGCONT)
-        return found
-
-    monkeypatch.setattr(own_server, "PROOF_WITHIN_S", 0.05)
-    monkeypatch.setattr(own_server, "find_listening_process", find_and_let_go_on)
-    monkeypatch.chdir(tmp_path)
     process.send_signal(signal.SIGSTOP)
+    threading.Timer(1.0, process.send_signal, [signal.SIGCONT]).start()
     assert "created" in run("remember", "The deploy runs on Fridays").stdout
 
 
-def test_what_hooks_noted_is_recorded_when_the_server_has_its_port_again(stack):
-    note = stack.home / "unproven-server"
-    note.write_text(f"1764100000.000 {HOST}:{stack.port}\n")
+def can_connect(stack):
+    try:
+        connect(str(stack.home), time.monotonic() + 5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_the_socket_of_a_killed_server_is_replaced_by_the_next_one_only(stack):
+    path = stack.home / SOCKET
     stack.start("web")
-    with closing(stack.client()) as asking:
-        [said] = [line for line in asking.errors() if line.startswith("hooks: ")]
-    assert f"the program at {HOST}:{stack.port} did not prove to be the server" in said
-    assert not note.exists()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    # Another server of the same directory has not its lock, and ends.
+    command = [sys.executable, "-m", "web"]
+    second = subprocess.run(command, env=stack.environment, capture_output=True, check=False)
+    assert b"web is already running" in second.stderr
+    assert can_connect(stack)
+    stack.kill("web")
+    assert path.is_socket()
+    assert not can_connect(stack)
+    stack.start("web")
+    assert can_connect(stack)
+    stack.stop()
+    assert not path.exists()

@@ -230,15 +230,13 @@ def open_place(folder, monkeypatch):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("web.stack.own_server.PROOF_WITHIN_S", 30.0)
-        with open_place(tmp_path_factory.mktemp("read-only"), patch) as opened:
-            patch.setenv("REVERIE_READ_ONLY", "1")
-            opened.variables = {name: value for name, value in os.environ.items() if name.startswith("REVERIE_")}
-            # Only the tests that ask for this place have them.
-            for name in opened.variables:
-                patch.delenv(name)
-            yield opened
+    with pytest.MonkeyPatch.context() as patch, open_place(tmp_path_factory.mktemp("read-only"), patch) as opened:
+        patch.setenv("REVERIE_READ_ONLY", "1")
+        opened.variables = {name: value for name, value in os.environ.items() if name.startswith("REVERIE_")}
+        # Only the tests that ask for this place have them.
+        for name in opened.variables:
+            patch.delenv(name)
+        yield opened
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - LEFT_OUT.keys()))
@@ -255,7 +253,6 @@ def test_a_command_of_a_read_only_session_changes_nothing(place, name, monkeypat
 
 
 def test_the_same_commands_change_tables_in_another_session(tmp_path, monkeypatch):
-    monkeypatch.setattr("web.stack.own_server.PROOF_WITHIN_S", 30.0)
     silent = []
     with open_place(tmp_path, monkeypatch) as place:
         for name in sorted(WRITING):

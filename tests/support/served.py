@@ -16,10 +16,11 @@ from web.lazy_app import MAX_BODY_BYTES
 
 @contextlib.contextmanager
 def serve_home(settings: Settings) -> Iterator[int]:
-    """Serve the settings' home on a free port during a block; yields the port."""
+    """Serve the settings' home on a free port and at its socket during a block; yields the port."""
     container = open_web(settings)
     try:
-        with serving(create_app(container), threads=4, files=1024, max_body_bytes=2 * MAX_BODY_BYTES) as port:
+        app, limit, root = create_app(container), 2 * MAX_BODY_BYTES, settings.paths.root
+        with serving(app, threads=4, files=1024, max_body_bytes=limit, home=root) as port:
             yield port
             # Streams that are still open would delay the end.
             container.stopping.set()

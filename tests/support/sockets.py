@@ -4,10 +4,13 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from flask import Flask
+from waitress.server import MultiSocketServer
 
-from web.connections import listen
+from web.connections import Server, listen
+from web.local_connection import bind_socket
 
 HOST = "127.0.0.1"
 DEADLINE_S = 30.0
@@ -24,9 +27,12 @@ def listening(app: Flask, *, files: int = 1024, max_body_bytes: int = 1 << 20) -
 
 
 @contextlib.contextmanager
-def serving(app: Flask, *, threads: int, files: int, max_body_bytes: int) -> Iterator[int]:
-    """Serve an application during a block; yields the port."""
-    server = listen(app, HOST, 0, threads=threads, files=files, max_body_bytes=max_body_bytes)
+def serving(app: Flask, *, threads: int, files: int, max_body_bytes: int, home: Path | None = None) -> Iterator[int]:
+    """Serve an application during a block, also at the socket of a data directory; yields the port."""
+    local = None if home is None else bind_socket(str(home))
+    served = listen(app, HOST, 0, threads=threads, files=files, max_body_bytes=max_body_bytes, local=local)
+    servers = list(served.map.values()) if isinstance(served, MultiSocketServer) else [served]
+    server = next(server for server in servers if isinstance(server, Server))
     ended = threading.Event()
 
     def run() -> None:

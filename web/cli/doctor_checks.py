@@ -9,15 +9,12 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from config.paths import HomePaths
 from config.settings import Settings, environment_workspace
-from pipeline.errors import ReverieError, ServerUnreachable, StoreUnavailable, WrongServer
+from pipeline.errors import ReverieError, ServerUnreachable, StoreUnavailable
 from pipeline.extras import EXTRAS, install_command, list_missing
 from pipeline.records import CheckResult
 from web.cli.new_data_directory import read_lowered
 from web.client import Client, TokenRefused
-from web.hooks.version_skew import UNKNOWN as BUILD_BEFORE, describe_skews, is_same_installation
-from web.stack.own_server import describe_unproven, remove_unproven
 
 if TYPE_CHECKING:
     from pipeline.services.diagnostics import CheckContext
@@ -149,47 +146,32 @@ def check_server(server: ServerProbe) -> Iterator[CheckResult]:
         skew = find_skew(health)
         hint = "restart it: `reverie down`, `reverie up`"
         yield _judge("server", f"{url} answers", skew and f"{url} {skew}", hint, "warn")
-        for says in describe_skews(str(server.settings.paths.root), str(health["build"])):
-            yield CheckResult("versions", "warn", says)
-    elif isinstance(health, ServerUnreachable) and _can_listen(server.settings):
-        yield CheckResult(
-            "server", "warn", f"nothing runs at {url}; the port is free", "start Reverie with `reverie up`"
+    elif isinstance(health, ServerUnreachable):
+        hint = "start Reverie with `reverie up`"
+        holder = _find_port_holder(server.settings)
+        yield (
+            CheckResult("server", "warn", f"nothing runs at {url}; the port is free", hint)
+            if holder is None
+            else CheckResult("server", "fail", holder)
         )
-    elif isinstance(health, WrongServer):
-        yield CheckResult("server", "fail", health.problem, health.remedy)
     else:
         hint = "`reverie status` shows the processes of this data directory; to use another port, set REVERIE_PORT"
         yield CheckResult("server", "fail", f"{url} answers with an error: {health}", hint)
-    yield from _check_hooks(server.settings.paths)
     if server.settings.is_exposed:
         yield _check_exposure(server.settings)
 
 
 def find_skew(health: Mapping[str, Any]) -> str | None:
     """Return how the code of the running server differs from the code of this command, None if it does not."""
-    from web.version import BUILD, VERSION
+    from web.version import BUILD, VERSION, is_same_installation
 
     if health["version"] != VERSION:
         return f"runs version {health['version']}, but {VERSION} is installed"
-    build = health["build"] or BUILD_BEFORE
+    build = health["build"]
     if build == BUILD:
         return None
-    is_older = build == BUILD_BEFORE or is_same_installation(build, BUILD)
+    is_older = not build or is_same_installation(build, BUILD)
     return "runs the code of an earlier installation" if is_older else "runs another installation of Reverie"
-
-
-def _check_hooks(paths: HomePaths) -> Iterator[CheckResult]:
-    """Report a foreign program at the server's address: hooks sent nothing to it."""
-    problem = describe_unproven(paths)
-    if problem is None:
-        return
-    hint = "hooks try again automatically; `reverie doctor --fix` removes this note"
-    yield CheckResult("hooks", "warn", problem, hint, partial(_remove_note, paths))
-
-
-def _remove_note(paths: HomePaths) -> str:
-    remove_unproven(paths)
-    return "removed the note"
 
 
 def _check_exposure(settings: Settings) -> CheckResult:
@@ -210,14 +192,15 @@ def _check_exposure(settings: Settings) -> CheckResult:
     )
 
 
-def _can_listen(settings: Settings) -> bool:
-    from web.stack.claim import bind
+def _find_port_holder(settings: Settings) -> str | None:
+    """Return why the server could not listen at its address, None if it could."""
+    from web.stack.claim import bind, explain_port
 
     try:
         bind(settings)
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return explain_port(settings, error)
+    return None
 
 
 def check_token(server: ServerProbe) -> Iterator[CheckResult]:

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from config.data_directory import NoDataDirectory, find_data_directory
+from config.data_directory import NoDataDirectory
 from config.operating_system import kill_group, new_process_group
-from config.settings import Settings, environment_with
+from config.settings import Settings, environment_with, load_settings
 from config.toml_files import SettingsError
 from pipeline.errors import ReverieError
 from pipeline.records import CheckResult
@@ -24,7 +24,7 @@ from pipeline.services import team_servers
 from web.cli.doctor_checks import ServerProbe, find_skew
 from web.cli.state import State
 from web.client import Client
-from web.hooks.client import ADDRESS_CACHE, HEADERS, SERVER_OPTION, address, read_variables
+from web.hooks.client import HEADERS, SERVER_OPTION, read_variables
 from web.hosts.configured_commands import Found, HookCommand, ServerCommand, UnreadableEntry, list_commands
 from web.hosts.hook_entries import EVENTS
 from web.hosts.hosts import BY_NAME
@@ -138,18 +138,12 @@ def _open_client(state: State) -> Client:
 def _probe_host(state: State, server: ServerProbe, commands: Sequence[HookCommand]) -> str:
     """Run the hook for the start of a session once, and read the run that the server recorded."""
     _check_silence(state, server)
-    cache = state.settings.paths.root / ADDRESS_CACHE
-    was_cached = cache.exists()
-    try:
-        command = _choose_command(commands, state.settings)
-        session, began = f"reverie-probe-{secrets.token_hex(8)}", time.perf_counter()
-        _run_hook(command, session)
-        took_ms = (time.perf_counter() - began) * 1000
-        with _open_client(state) as client:
-            run = _wait_for_run(client, session)
-    finally:
-        if not was_cached:
-            cache.unlink(missing_ok=True)
+    command = _choose_command(commands, state.settings)
+    session, began = f"reverie-probe-{secrets.token_hex(8)}", time.perf_counter()
+    _run_hook(command, session)
+    took_ms = (time.perf_counter() - began) * 1000
+    with _open_client(state) as client:
+        run = _wait_for_run(client, session)
     if run["outcome"] == "failed":
         raise ProbeFailed(run["reason"], "`reverie logs errors` may have the reason")
     return f"session start in {took_ms:.0f} ms, {run['reason'] or run['outcome']}"
@@ -174,16 +168,15 @@ def _check_command(command: HookCommand, settings: Settings) -> None:
     remedy = _rewrite(command.host)
     if shutil.which(command.words[0]) is None:
         raise ProbeFailed(f"{command.file} names a program that does not exist: {command.words[0]}", remedy)
-    variables = environment_with(read_variables(list(command.words)))
     try:
-        home = Path(find_data_directory(variables))
-        host, port = address(str(home), variables)
+        named = load_settings(environment_with(read_variables(list(command.words))))
     except (NoDataDirectory, SettingsError, ReverieError, ValueError) as error:
         raise ProbeFailed(f"{command.file}: {error}", remedy) from error
+    home = named.paths.root
     if not (home.exists() and home.samefile(settings.paths.root)):
         raise ProbeFailed(f"{command.file} names another data directory, {home}", remedy)
-    if (host, port) != (settings.reachable_host, settings.port):
-        raise ProbeFailed(f"{command.file} names another address, {host}:{port}, than {settings.url}", remedy)
+    if named.url != settings.url:
+        raise ProbeFailed(f"{command.file} names another address, {named.url}, than {settings.url}", remedy)
 
 
 def _run_hook(command: HookCommand, session: str) -> None:

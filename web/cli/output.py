@@ -72,14 +72,14 @@ def explain_error(error: Exception) -> tuple[str | None, int]:
     from config.process import RoleInUse
     from config.settings import UnknownDataDirectory
     from config.toml_files import SettingsError
-    from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable, WrongServer
+    from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
     from web.client import TokenRefused
 
     if isinstance(error, SettingsError) and isinstance(error.__cause__, PermissionError):
         error = error.__cause__
     if isinstance(error, OSError):
         return explain_file_error(error), BROKEN_HOME
-    broken = UnknownDataDirectory | TokenRefused | WrongServer | StoreUnavailable
+    broken = UnknownDataDirectory | TokenRefused | StoreUnavailable
     if isinstance(error, broken) and not isinstance(error, StoreBusy):
         return str(error), BROKEN_HOME
     return (str(error) if isinstance(error, ReverieError | SettingsError | RoleInUse) else None), 1

@@ -17,7 +17,6 @@ from pipeline.errors import (
     NotFound,
     ReverieError,
     ServerUnreachable,
-    WrongServer,
 )
 from web.cli.output import dump_json
 from web.cli.render import Fields, View, fill, plain, print_fields, print_items
@@ -142,7 +141,7 @@ class State:
         with self.client_of(workspace or self.settings.workspace) as client:
             try:
                 return client.call(method, path, body, query)
-            except (ServerUnreachable, WrongServer) as error:
+            except ServerUnreachable as error:
                 if isinstance(error, AnswerLost):
                     # The server may have processed the request.
                     raise

@@ -109,7 +109,6 @@ def _find_switches(state: State, client: "Client", report: Mapping[str, Any]) ->
 def _ask_server(client: "Client", settings: Settings) -> dict[str, Any]:
     """Return the server's report on itself and every workspace; errors are listed as problems."""
     from pipeline.services.encoder import describe_waiting_turns
-    from web.hooks.version_skew import describe_skews
 
     report: dict[str, Any] = {"answers": False, "version": None, "encoder": None}
     report |= {"workspaces": [], "sessions": None, "errors": [], "problems": []}
@@ -121,7 +120,6 @@ def _ask_server(client: "Client", settings: Settings) -> dict[str, Any]:
         return report | {"problems": [str(error)]}
     try:
         report |= {name: health[name] for name in ("version", "encoder", "uptime_s")} | {"answers": True}
-        report["problems"] += describe_skews(str(settings.paths.root), str(health.get("build")))
         for item in client.workspaces()["items"]:
             queue = NO_QUEUE if item["problem"] else client.queue(item["id"])
             waiting = describe_waiting_turns(settings, queue["pending"].get("capture", 0))

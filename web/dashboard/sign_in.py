@@ -45,7 +45,7 @@ from pipeline.times import utc_now
 from web.access import Access, may_enter
 from web.api.answers import Answer
 from web.call import Call
-from web.connections import vouch_for
+from web.connections import BY_SOCKET, vouch_for
 from web.dashboard.shared_sessions import Holder, SharedLinks, SharedSessions
 from web.endpoint import Api, Endpoint, container
 from web.hosts.installed_files import PRIVATE, write_atomically
@@ -245,8 +245,10 @@ def new_link(workspace_id: str | None = None) -> str:
 @api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201, needs=Access.ANYBODY))
 def make_link(call: Call) -> LinkAnswer:
     """Create a one-time link that opens the dashboard, in the workspace that the request names."""
+    # A client at the Unix socket does not know the address.
+    base_url = call.container.settings.url if request.environ.get(BY_SOCKET) else request.host_url
     return LinkAnswer(
-        url=urljoin(request.host_url, new_link(call.named_workspace)),
+        url=urljoin(base_url, new_link(call.named_workspace)),
         expires_in_s=LINK_LIFETIME_S,
     )
 

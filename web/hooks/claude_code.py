@@ -23,16 +23,16 @@ from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from web.access_log import note_memories, note_workspace
 from web.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
-from web.contract import BUILD_HEADER, SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
+from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event, read_outcome, read_said
 from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.held_events import hold_event, release, wait_for_reading
 from web.hooks.session_files import find_reader, read_session
+from web.hooks.version_skew import compare_builds
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 from web.recording import check_hosts
-from web.version import BUILD
 
 api = Api("claude_code")
 
@@ -78,14 +78,7 @@ def answer_event(
 
     Errors go to the error log, and the answer is then empty.
     """
-    response = _answer(call, host, read, write, can_ask=can_ask)
-    response.headers[BUILD_HEADER] = BUILD
-    return response
-
-
-def _answer(
-    call: Call, host: str, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool
-) -> Response:
+    compare_builds(call)
     name, began = UNREAD, time.perf_counter()
     output: Fields | None = None
     problem: str | None = None

@@ -5,7 +5,6 @@ with 0.
 """
 # ruff: noqa: PTH103, PTH111, PTH118, PTH123 - pathlib alone takes longer than this program
 
-# The part of `socket` without other modules: importing all of `socket` takes as long as starting Python.
 import _socket
 import os
 import sys
@@ -13,8 +12,9 @@ import time
 from itertools import pairwise
 
 from config.data_directory import find_data_directory
-from web.contract import BUILD_HEADER, WAIT_HEADER
+from web.contract import BUILD_HEADER, WAIT_HEADER, identify_build
 from web.hooks.event_size import LONGEST_EVENT
+from web.local_connection import connect, is_locked, lock_file, read_content_length, remaining_s
 
 # Together less than the six seconds that a prompt's hook may take. An early start leaves more time for the answer.
 WITHIN_S = 0.9
@@ -25,10 +25,6 @@ RETURN_S = 0.1
 AGAIN_S = 10.0
 POLL_S = 0.02
 START_LOCK = "start.lock"
-# The lock of the data directory's web server.
-WEB_LOCK = "web.lock"
-# Notes a program at the server's address that did not prove to be the server: no step waits for it within AGAIN_S.
-UNPROVEN = "unproven-server"
 # At most this much of a longer event is read; it is sent without the middle of its long texts.
 LONGEST_READ = 1 << 26
 CHUNK = 1 << 16
@@ -54,8 +50,6 @@ VARIABLE_OPTIONS = ("home", "host", "port")  # They override the environment var
 # With this word, the client prints the headers of Claude Code's MCP requests: an earlier setup wrote such an entry.
 HEADERS = "headers"
 HOOK_CLIENT = "reverie-hook"
-# The address in config.toml, with the text that it was parsed from: parsing takes longer than this program.
-ADDRESS_CACHE = "address.cache"
 # Variables that apply to every request of a process, and the headers that carry them.
 REQUEST_VARIABLES = {
     "REVERIE_WORKSPACE": "X-Reverie-Workspace",
@@ -88,7 +82,6 @@ def _answer(words: list[str]) -> bytes:
     variables = {**os.environ, **read_variables(words)}
     variables["REVERIE_HOME"] = home = find_data_directory(variables)
     headers = request_headers(variables)
-    host, port = address(home, variables)
     began, waited = time.monotonic(), False
     while True:
         now = time.monotonic()
@@ -97,7 +90,7 @@ def _answer(words: list[str]) -> bytes:
             deadline = began + START_WITHIN_S + WITHIN_S
             sent_headers += f"{WAIT_HEADER}: {max(0, int((deadline - now - RETURN_S) * 1000))}\r\n"
         try:
-            return post_event(host, port, f"/hooks/{name}", home, event, deadline, sent_headers, variables)
+            return post_event(home, variables, f"/hooks/{name}", event, deadline, sent_headers)
         except ConnectionRefusedError:
             if not is_starting(home):
                 # After a start, this means that it failed.
@@ -175,29 +168,13 @@ def read_variables(words: list[str]) -> dict[str, str]:
     return {options[word]: value for word, value in pairwise(words) if word in options}
 
 
-def address(home: str, variables: dict[str, str]) -> tuple[str, int]:
-    """Return the server's address from the variables, else from config.toml; raise if that is not readable."""
-    host, port = _configured_address(home)
-    host, port = variables.get("REVERIE_HOST") or host, variables.get("REVERIE_PORT") or port
-    # A wildcard address can be bound but not called.
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), int(port)  # noqa: S104
-
-
-def _configured_address(home: str) -> tuple[str, str]:
-    text = _read_text(home, "config.toml")
-    if not text:
-        return "127.0.0.1", "7077"
-    host, _, rest = _read_text(home, ADDRESS_CACHE).partition("\n")
-    port, _, source = rest.partition("\n")
-    if source == text:
-        return host, port
-    # The server's own reader, because it parses TOML and checks the values.
+def address(variables: dict[str, str]) -> tuple[str, int]:
+    """Return the server's address on TCP from the variables and config.toml."""
+    # The server's own reader; only the systems without Unix sockets wait for it.
     from config.settings import load_settings
 
-    settings = load_settings({"REVERIE_HOME": home})
-    host, port = settings.host, str(settings.port)
-    _write_text(home, ADDRESS_CACHE, f"{host}\n{port}\n{text}")
-    return host, port
+    settings = load_settings(variables)
+    return settings.reachable_host, settings.port
 
 
 def request_headers(variables: dict[str, str]) -> str:
@@ -223,47 +200,23 @@ def _read_text(home: str, name: str) -> str:
         return ""
 
 
-def _write_text(home: str, name: str, text: str) -> None:
-    """Write a cache file of the data directory. An incomplete or missing one is written again."""
-    try:
-        descriptor = os.open(os.path.join(home, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-    except OSError:
-        # A full or read-only disk: the next event parses config.toml again.
-        return
-
-
 def post_event(
-    host: str,
-    port: int,
-    path: str,
-    home: str,
-    event: bytes,
-    deadline: float,
-    headers: str = "",
-    variables: dict[str, str] | None = None,
+    home: str, variables: dict[str, str], path: str, event: bytes, deadline: float, headers: str = ""
 ) -> bytes:
-    """Return the body of a successful answer, else nothing; raise OSError if there is no answer in time.
+    """Return the body of a successful answer, else nothing; raise OSError if there is no answer in time."""
+    connection = connect(home, deadline)
+    if connection is None:
+        from web.server_proof import connect_with_proof
 
-    A program that does not prove to be the server of the data directory gets no event, and is skipped for a while.
-    With `variables`, the code of the server is compared.
-    """
-    # Imported on demand: a refused connection does not need it.
-    from web.server_proof import read_content_length
-
-    if is_left_alone(home, host, port):
-        return b""
-    connection = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
+        connection = connect_with_proof(home, *address(variables), deadline)
     try:
-        if not _is_own_server(connection, host, port, home, deadline):
-            return b""
-        name = f"[{host}]" if ":" in host else host
         head = (
-            f"POST {path} HTTP/1.0\r\nHost: {name}:{port}\r\n"
+            f"POST {path} HTTP/1.0\r\nHost: localhost\r\n"
             f"Authorization: Bearer {_read_text(home, 'token').strip()}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n{headers}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n"
+            f"{BUILD_HEADER}: {identify_build()}\r\n{headers}\r\n"
         )
+        connection.settimeout(remaining_s(deadline))
         connection.sendall(head.encode("latin-1") + event)
         answer = _receive(connection, deadline)
     finally:
@@ -271,26 +224,11 @@ def post_event(
     head_read, _, body = answer.partition(b"\r\n\r\n")
     if head_read[9:12] != b"200" or len(body) != read_content_length(head_read):
         return b""  # An error, or an incomplete answer.
-    if variables is not None:
-        _compare_builds(home, head_read, variables)
     return body
-
-
-def _compare_builds(home: str, head: bytes, variables: dict[str, str]) -> None:
-    """Restart or note a server that runs other code than this client."""
-    from web.server_proof import identify_build, read_header
-
-    build = identify_build()
-    if build.encode() not in head:
-        from web.hooks.version_skew import heal_skew
-
-        heal_skew(home, read_header(head, BUILD_HEADER), build, variables)
 
 
 def _receive(connection: _socket.socket, deadline: float) -> bytes:
     """Return everything that the server sends until it closes the connection."""
-    from web.server_proof import remaining_s
-
     answer = b""
     while True:
         connection.settimeout(remaining_s(deadline))
@@ -300,99 +238,39 @@ def _receive(connection: _socket.socket, deadline: float) -> bytes:
         answer += more
 
 
-def _is_own_server(connection: _socket.socket, host: str, port: int, home: str, deadline: float) -> bool:
-    """Connect, and return whether the server of the data directory answers; note any other program."""
-    from web.server_proof import Challenge, NotProven, remaining_s
-
-    try:
-        connection.settimeout(remaining_s(deadline))
-        connection.connect((host, port))
-        challenge = Challenge(connection, host, home)
-        challenge.send(deadline)
-        challenge.check(deadline)
-    except ConnectionRefusedError:
-        raise
-    except OSError:
-        # The directory's own server may be busy or stopping.
-        if not _is_locked(home, WEB_LOCK):
-            _leave_alone(home, host, port)
-        return False
-    except NotProven:
-        _leave_alone(home, host, port)
-        return False
-    return True
-
-
-def is_left_alone(home: str, host: str, port: int) -> bool:
-    """Return whether a program at an address recently failed to prove that it is the directory's server."""
-    noted = read_unproven(home)
-    return noted is not None and noted[1] == f"{host}:{port}" and abs(time.time() - noted[0]) < AGAIN_S
-
-
-def read_unproven(home: str) -> tuple[float, str] | None:
-    """Return when a program last failed to prove that it is the directory's server, and at which address."""
-    at, _, address = _read_text(home, UNPROVEN).strip().partition(" ")
-    try:
-        return float(at), address
-    except ValueError:
-        return None
-
-
-def _leave_alone(home: str, host: str, port: int) -> None:
-    os.makedirs(home, mode=0o700, exist_ok=True)
-    descriptor = os.open(os.path.join(home, UNPROVEN), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.write(descriptor, f"{time.time():.3f} {host}:{port}\n".encode())
-    os.close(descriptor)
-
-
 def is_starting(home: str) -> bool:
     """Return whether the stack of a data directory is running or being started."""
-    return _is_locked(home, START_LOCK) or _is_locked(home, "up.lock")
+    return is_locked(home, START_LOCK) or is_locked(home, "up.lock")
 
 
-def start(home: str, variables: dict[str, str]) -> None:
-    """Start the stack in the background, without waiting for it."""
+def start(home: str, variables: dict[str, str], *options: str, again_s: float = AGAIN_S) -> None:
+    """Run `reverie up --daemon` with options in the background, unless that was tried in the last `again_s`.
+
+    It keeps a lock until the server answers or the start fails.
+    """
     lock = take_lock(home, START_LOCK)
     if lock is None:
         return
-    last = os.read(lock, 32)
-    if not last or abs(time.time() - float(last)) > AGAIN_S:
-        os.lseek(lock, 0, os.SEEK_SET)
-        os.write(lock, f"{time.time():<20.3f}".encode())
-        run_up(variables, lock)
-    os.close(lock)
+    try:
+        last = os.read(lock, 32)
+        if not last or abs(time.time() - float(last)) > again_s:
+            from web.stack.detached import start_detached
 
-
-def run_up(variables: dict[str, str], lock: int, *options: str) -> None:
-    """Run `reverie up --daemon`, which keeps a lock until the server answers or the start fails."""
-    from web.stack.detached import start_detached
-
-    start_detached([sys.executable, "-I", "-m", "web.cli", "up", "--daemon", *options], variables, keep=lock)
-
-
-def _is_locked(home: str, name: str) -> bool:
-    lock = take_lock(home, name)
-    if lock is None:
-        return True
-    os.close(lock)
-    return False
+            os.lseek(lock, 0, os.SEEK_SET)
+            os.write(lock, f"{time.time():<20.3f}".encode())
+            start_detached([sys.executable, "-I", "-m", "web.cli", "up", "--daemon", *options], variables, keep=lock)
+    finally:
+        os.close(lock)
 
 
 def take_lock(home: str, name: str) -> int | None:
     """Return a descriptor that keeps a lock as long as it is open, None if another process has the lock."""
     os.makedirs(home, mode=0o700, exist_ok=True)
     descriptor = os.open(os.path.join(home, name), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        # Windows has no such locks: a second start finds the port in use and exits.
+    if lock_file(descriptor):
         return descriptor
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    os.close(descriptor)
+    return None
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
 import errno
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from config.process import Role, RoleInUse
 from config.settings import Settings
 from pipeline.errors import ReverieError
-from web.stack.processes import POLL_S, supervisor_role, wait_until
+from web.server_proof import connect_to_server
+from web.stack.processes import POLL_S, describe_listener, supervisor_role, wait_until
 
 # The time in which processes of a killed supervisor notice that and exit.
 ORPHANS_END_S = 3.0
@@ -52,9 +54,6 @@ def explain_port(settings: Settings, error: OSError) -> str:
     """Return why the stack cannot listen at its address, and what to do."""
     reason = error.strerror or str(error)
     if error.errno == errno.EADDRINUSE:
-        # Imported only for this error, because it takes longer than a start.
-        from web.stack.own_server import describe_listener
-
         reason = f"{describe_listener(settings.reachable_host, settings.port)} uses the port"
     remedy = f"Stop it, or set another `port` in {settings.paths.config} or REVERIE_PORT."
     return f"Cannot listen on {settings.host}:{settings.port}: {reason}. {remedy}"
@@ -69,9 +68,10 @@ def bind(settings: Settings) -> None:
 
 
 def listens(settings: Settings) -> bool:
-    """Return whether a program listens at the server's address."""
+    """Return whether the server of the data directory accepts connections."""
+    deadline = time.monotonic() + POLL_S
     try:
-        with socket.create_connection((settings.reachable_host, settings.port), timeout=POLL_S):
-            return True
+        connect_to_server(str(settings.paths.root), settings.reachable_host, settings.port, deadline).close()
     except OSError:
         return False
+    return True

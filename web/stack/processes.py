@@ -20,6 +20,7 @@ POLL_S = 0.05
 _MODULES = {"web": "web", "workers.schedule": "scheduler"}
 # A worker is recognized by the argument of the huey command.
 _QUEUE = "workers.tasks.huey"
+_ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, never bound
 _ORDER = (SUPERVISOR, "web", "worker", "scheduler")
 # Give up on a stack that another program starts again and again.
 _ROUNDS = 3
@@ -135,3 +136,40 @@ def _find_directory(process: psutil.Process) -> Path | None:
         return Path(find_data_directory(process.environ()))
     except NoDataDirectory:
         return None
+
+
+def describe_listener(host: str, port: int) -> str:
+    """Return the process that listens at an address, and its data directory if it is a Reverie server."""
+    process = _find_listening_process(host, port)
+    if process is None:
+        return "a program of another user"
+    try:
+        name = "".join(sign for sign in process.name() if sign.isprintable())
+    except psutil.Error:
+        name = "a program"
+    home = find_directory_of_process(process)
+    return f"{name} (pid {process.pid})" + (f", the Reverie of {home}," if home else "")
+
+
+def _find_listening_process(host: str, port: int) -> psutil.Process | None:
+    """Return the process that listens at an address, None if this user may not see it."""
+    pid_of_ip = {ip: pid for ip, listening_port, pid in _list_listening() if listening_port == port}
+    pid = next((pid_of_ip[ip] for ip in (host, *_ANY_ADDRESS) if ip in pid_of_ip), None)
+    with contextlib.suppress(psutil.Error):
+        return None if pid is None else psutil.Process(pid)
+    return None
+
+
+def _list_listening() -> Iterator[tuple[str, int, int]]:
+    """Yield the address, port and process of each listening socket that this user may see."""
+    try:
+        connections = [(entry, entry.pid) for entry in psutil.net_connections("tcp")]
+    except psutil.Error:
+        # macOS shows all sockets to root only, and to others those of their own processes.
+        connections = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                connections += [(entry, process.pid) for entry in process.net_connections("tcp")]
+    for connection, pid in connections:
+        if connection.status == psutil.CONN_LISTEN and pid is not None:
+            yield connection.laddr.ip, connection.laddr.port, pid

@@ -32,7 +32,7 @@ UP = ("-u", "-I", "-m", "web.cli", "up")
 
 
 class StackState(StrEnum):
-    """What runs for a data directory. Another program that is in the way is an error, WrongServer or StackInUse."""
+    """What runs for a data directory. Another program at its address is an error, StackInUse."""
 
     NONE = "none"
     STARTING = "starting"
@@ -56,7 +56,7 @@ class Stack:
         self._lock = threading.Lock()
 
     def look(self) -> StackState:
-        """Return what runs now; raise WrongServer if another program answers at the address."""
+        """Return what runs now."""
         from web.client import Client
         from web.version import BUILD
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from config.paths import HomePaths
-from tests.fakes.proving import prove
+from tests.fakes.local_server import LocalServer
 from web.cli import cli, recall
 
 ULID = "01M7YZWD2TYS3P4A1GQPPBMFZK"
@@ -104,12 +104,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length)
         route = f"{self.command} {self.path.partition('?')[0]}"
-        if "nonce=" not in self.path:
-            self.server.seen.append((route, self.headers["X-Reverie-Workspace"], json.loads(body) if body else None))
+        self.server.seen.append((route, self.headers["X-Reverie-Workspace"], json.loads(body) if body else None))
         found = (self.server.answers | {}).get(route)
         answer = found.pop(0) if isinstance(found, list) else found
-        if answer is not None and "title" not in answer:
-            answer = answer | prove(self, self.server.home)
         status = answer.get("status", 200) if "title" in answer else 200
         kind = "application/problem+json" if "title" in answer else "application/json"
         data = json.dumps(answer).encode()
@@ -127,16 +124,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    with LocalServer(tmp_path / "home", Handler) as server:
         server.seen = []
         server.answers = dict(Handler.canned)
-        server.home = tmp_path / "home"
-        HomePaths(server.home).token()
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
-        monkeypatch.setenv("REVERIE_PORT", str(server.server_port))
         yield server
         server.shutdown()
         thread.join()
@@ -363,12 +356,13 @@ def test_status_and_down_without_anything(empty_home):
     assert not empty_home.exists()
 
 
-def test_workspaces_are_listed_with_and_without_a_server(server, tmp_path, monkeypatch):
+def test_workspaces_are_listed_with_and_without_a_server(server, tmp_path):
     assert run("workspace", "list").stdout.splitlines()[1].split() == ["*", "default", "2"]
     folder = tmp_path / "home" / "workspaces" / "alone"
     folder.mkdir(parents=True)
     (folder / "events.sqlite").touch()
-    monkeypatch.setenv("REVERIE_PORT", "9")
+    server.shutdown()
+    server.server_close()
     assert run_json("workspace", "list")["items"] == [{"id": "alone", "memories": None}]
 
 

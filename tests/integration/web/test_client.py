@@ -16,7 +16,7 @@ from pipeline.errors import (
     StoreUnavailable,
 )
 from pipeline.http.problems import ServerProblem
-from tests.fakes.proving import prove
+from tests.fakes.local_server import LocalServer
 from web.client import Client
 
 
@@ -27,8 +27,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         self.server.seen.append((self.client_address, self.command, self.path, self.headers, self.rfile.read(length)))
         status, media_type, body = self.server.canned
-        if "nonce=" in self.path:
-            body = prove(self, self.server.home)
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", media_type)
@@ -161,19 +159,19 @@ def test_the_token_is_read_and_never_made(tmp_path):
     assert not (tmp_path / "home").exists()
 
 
-def test_a_new_token_is_sent_from_the_next_call_on(server, tmp_path):
-    port = server.url.rpartition(":")[2]
-    settings = load_settings({"REVERIE_HOME": str(tmp_path / "home"), "REVERIE_PORT": port})
+def test_a_new_token_is_sent_from_the_next_call_on(tmp_path):
+    settings = load_settings({"REVERIE_HOME": str(tmp_path / "home")})
     first = settings.paths.token()
-    server.home = settings.paths.root
-    with Client.from_settings(settings) as client:
+    with LocalServer(settings.paths.root, Handler) as server, Client.from_settings(settings) as client:
+        server.seen, server.canned = [], (200, "application/json", {})
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
         client.health()
         second = settings.paths.renew_token()
         client.health()
-    assert [call[3]["Authorization"] for call in server.seen if call[2] == "/healthz"] == [
-        f"Bearer {first}",
-        f"Bearer {second}",
-    ]
+        server.shutdown()
+        thread.join()
+    assert [call[3]["Authorization"] for call in server.seen] == [f"Bearer {first}", f"Bearer {second}"]
 
 
 @pytest.mark.parametrize(

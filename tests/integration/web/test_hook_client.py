@@ -62,7 +62,7 @@ def answer(tmp_path, monkeypatch):
     def run(name, *, refusals, starts=True):
         started, tried = [], []
 
-        def post(_host, _port, _path, _home, _event, deadline, headers, _variables):
+        def post(_home, _variables, _path, _event, deadline, headers):
             tried.append((deadline - time.monotonic(), headers))
             if refusals is None or len(tried) <= refusals:
                 raise ConnectionRefusedError
@@ -127,11 +127,18 @@ def run_client(home, *words, **variables):
     )
 
 
+@pytest.fixture
+def starting(tmp_path):
+    """A stack that another process starts, so that no client does."""
+    held = client.take_lock(str(tmp_path), client.START_LOCK)
+    yield tmp_path
+    os.close(held)
+
+
 @pytest.mark.parametrize("event", [b"", b"{", b"\xff"])
-def test_whatever_it_is_given_it_says_nothing(tmp_path, event):
-    (tmp_path / "config.toml").write_text('port = "none"\n')
+def test_whatever_it_is_given_it_says_nothing(starting, event):
     done = subprocess.run(
-        [sys.executable, str(CLIENT), "codex", "--home", str(tmp_path)], input=event, capture_output=True, check=False
+        [sys.executable, str(CLIENT), "codex", "--home", str(starting)], input=event, capture_output=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -171,9 +178,8 @@ def test_a_hook_of_claude_code_that_cursor_runs_yields_to_cursor_s_own(tmp_path,
     assert not client._yields(["claude-code"], "claude-code", b'{"hook_event_name": "UserPromptSubmit"}')
 
 
-def test_a_host_that_reads_json_from_each_hook_gets_an_empty_object(tmp_path):
-    (tmp_path / "config.toml").write_text('port = "none"\n')
-    words = [sys.executable, str(CLIENT), "antigravity", "--home", str(tmp_path)]
+def test_a_host_that_reads_json_from_each_hook_gets_an_empty_object(starting):
+    words = [sys.executable, str(CLIENT), "antigravity", "--home", str(starting)]
     done = subprocess.run(words, input=b"{}", capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"{}", b"")
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -19,12 +19,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import NO_WORKSPACE, AnswerLost, InvalidField, NotFound, ReverieError, ServerUnreachable
 from pipeline.http.problems import error_of_problem
 from pipeline.write.prepare import find_echoes, is_echo_of
-from tests.fakes.proving import prove
+from tests.fakes.local_server import LocalServer
 from tests.support.played_host import INITIALIZED, PlayedHost, PlayedServer, bare, converse, hello
 from tests.support.stack import free_port
 from web.contract import CALLER_HEADER, MCP
@@ -620,7 +619,7 @@ class Forgetful(BaseHTTPRequestHandler):
         if not self.path.startswith("/healthz") and asked.count(self.path) == 1:
             self.close_connection = True
             return
-        body = json.dumps({"jsonrpc": "2.0", "status": "ok"} | prove(self, self.server.home)).encode()
+        body = json.dumps({"jsonrpc": "2.0", "status": "ok"}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -633,13 +632,11 @@ class Forgetful(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def forgetful(tmp_path):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Forgetful)
+    server = LocalServer(tmp_path, Forgetful)
     server.asked = []
-    server.home = tmp_path
-    HomePaths(tmp_path).token()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    connection = connect(Settings(home=tmp_path, port=server.server_port))
+    connection = connect(Settings(home=tmp_path))
     yield connection, server.asked
     connection.close()
     server.shutdown()

@@ -1,27 +1,26 @@
-"""Nothing is sent to a program that has the server's port and is not the server, and nothing of it is believed.
+"""Hooks and commands reach the data directory's own server, and send nothing to another program at its port.
 
 The case is from issues of comparable tools: another program or another user's server at the default port.
 """
 # Reported of comparable tools: thedotmack/claude-mem#2279, thedotmack/claude-mem#3603
 
+import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from config.paths import HomePaths
-from config.settings import Settings
-from pipeline.errors import WrongServer
-from tests.fakes.command_line import run, serve_app
+from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support import strangers
+from web import local_connection
 from web.hooks import client
-from web.mcp.connection import Connection, MessageClient
-from web.stack.stack import Stack
 
 TOKEN = "the-token-of-this-data-directory"
 PROMPT = "a prompt that is nobody else's business"
@@ -37,9 +36,8 @@ ALONE = (
 
 
 @pytest.fixture(autouse=True)
-def _impatience(monkeypatch, _patience):
-    monkeypatch.setattr("web.stack.own_server.PROOF_WITHIN_S", 0.2)
-    monkeypatch.setattr(client, "WITHIN_S", 0.2)
+def _impatience(monkeypatch):
+    monkeypatch.setattr("web.client.CONNECT_WITHIN_S", 0.2)
 
 
 @pytest.fixture
@@ -64,131 +62,9 @@ def listen(monkeypatch):
         yield start
 
 
-def send_event(home, port, prompt=PROMPT):
-    event = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt}).encode()
-    deadline = client.time.monotonic() + client.WITHIN_S
-    return client.post_event("127.0.0.1", port, "/hooks/claude-code", str(home), event, deadline)
-
-
-def assert_learned_nothing(stranger, home):
-    for secret in (TOKEN, PROMPT, str(home), "Authorization", "session"):
-        assert secret.encode() not in stranger.received
-
-
-@pytest.mark.parametrize("behave", ALONE)
-def test_a_hook_sends_a_stranger_nothing_and_believes_nothing(home, listen, behave):
-    stranger = listen(behave)
-    assert send_event(home, stranger.port) == b""
-    assert stranger.connections == 1
-    assert_learned_nothing(stranger, home)
-
-
-@pytest.mark.parametrize("behave", [strangers.be_silent, strangers.say_json])
-def test_hooks_leave_a_stranger_alone_for_a_while(home, listen, behave, monkeypatch):
-    stranger = listen(behave)
-    for _ in range(3):
-        send_event(home, stranger.port)
-    assert stranger.connections == 1
-    assert client.read_unproven(str(home))[1] == f"127.0.0.1:{stranger.port}"
-    monkeypatch.setattr(client, "AGAIN_S", 0.0)
-    send_event(home, stranger.port)
-    assert stranger.connections == 2
-
-
-def test_a_note_that_cannot_be_read_stops_no_hook(home, listen):
-    (home / client.UNPROVEN).write_bytes(b"yesterday")
-    stranger = listen(strangers.say_json)
-    assert send_event(home, stranger.port) == b""
-    assert stranger.connections == 1
-
-
-def test_the_program_of_hooks_prints_nothing_of_a_stranger(home, listen):
-    stranger = listen(strangers.say_json)
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "web.hooks.client", "claude-code"],
-        input=json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": PROMPT}).encode(),
-        capture_output=True,
-        check=False,
-        cwd=Path.cwd(),
-        env={**os.environ, "PYTHONPATH": str(Path(client.__file__).parents[2])},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert stranger.connections == 1
-    assert_learned_nothing(stranger, home)
-
-
-@pytest.mark.parametrize("behave", ALONE)
-def test_a_command_ends_with_the_program_that_has_the_port(home, listen, behave):
-    stranger = listen(behave)
-    said = run("recall", PROMPT, code=4).stderr
-    assert f"(pid {os.getpid()}) at 127.0.0.1:{stranger.port} is not the Reverie of {home}" in said
-    assert f"choose another port: `port` in {home / 'config.toml'}, or REVERIE_PORT" in said
-    assert_learned_nothing(stranger, home)
-
-
-@pytest.mark.parametrize("behave", [strangers.be_silent, strangers.say_json])
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (4, ("status",)),
-        (1, ("doctor",)),
-        (4, ("remember", PROMPT)),
-        (4, ("dashboard",)),
-        (4, ("logs", "errors")),
-    ],
-)
-def test_every_command_names_it(home, listen, behave, code, words):
-    stranger = listen(behave)
-    done = run(*words, code=code)
-    assert "is not the Reverie of" in done.output
-    assert "Traceback" not in done.output
-    assert_learned_nothing(stranger, home)
-
-
-def test_codex_notification_is_not_handed_to_a_stranger(home, listen):
-    stranger = listen(strangers.say_json)
-    notice = {"type": "agent-turn-complete", "thread-id": "t", "cwd": str(home), "input-messages": [PROMPT]}
-    assert "is not the Reverie of" in run("codex-notify", json.dumps(notice)).stderr
-    assert_learned_nothing(stranger, home)
-
-
-@pytest.mark.parametrize("behave", [strangers.be_silent, strangers.say_healthy])
-def test_a_tool_answers_with_the_program_that_has_the_port_and_starts_nothing(home, listen, behave, monkeypatch):
-    stranger = listen(behave)
-    started = []
-    settings = Settings(home=home, port=stranger.port)
-    monkeypatch.setattr("web.stack.stack.start_detached", lambda *_: started.append(1))
-    connection = Connection(MessageClient.from_settings(settings), lambda **_: "default", Stack(settings))
-    with pytest.raises(WrongServer, match="is not the Reverie of"):
-        connection.post("/mcp", PROMPT.encode(), {}, stores=False, may_repeat=True)
-    assert started == []
-    assert_learned_nothing(stranger, home)
-
-
-def test_a_stack_that_cannot_start_names_the_program_that_has_the_port(home, listen):
-    stranger = listen(strangers.be_silent)
-    said = run("up", code=1).stderr
-    assert f"Cannot listen on 127.0.0.1:{stranger.port}: " in said
-    assert f"(pid {os.getpid()}) uses the port. Stop it, or set another `port`" in said
-
-
-def test_without_a_data_directory_a_stranger_gets_nothing_and_none_is_made(tmp_path, listen, monkeypatch):
-    home = tmp_path / "nowhere"
-    monkeypatch.setenv("REVERIE_HOME", str(home))
-    stranger = listen(strangers.say_healthy)
-    run("recall", PROMPT, code=4)
-    assert not home.exists()
-    assert_learned_nothing(stranger, home)
-
-
-# The server itself
-
-
 @pytest.fixture
 def own_server(tmp_path, monkeypatch):
     """The server of a data directory, in this process; yields its container and its port."""
-    monkeypatch.setattr("web.stack.own_server.PROOF_WITHIN_S", 30.0)
-    monkeypatch.setattr(client, "WITHIN_S", 30.0)
     container = open_web(fast_settings(tmp_path / "own"))
     monkeypatch.setenv("REVERIE_HOME", str(container.settings.paths.root))
     with serve_app(container) as port:
@@ -197,14 +73,86 @@ def own_server(tmp_path, monkeypatch):
     container.close()
 
 
-def test_the_own_server_is_believed(own_server):
-    container, port = own_server
-    root = container.settings.paths.root
+@pytest.fixture
+def only_tcp(monkeypatch):
+    """Let the system have no Unix sockets."""
+    monkeypatch.setattr(local_connection, "find_socket", lambda _home: None)
+
+
+def send_event(home, port, prompt=PROMPT, within_s=30.0):
+    event = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt}).encode()
+    variables = {"REVERIE_HOME": str(home), "REVERIE_PORT": str(port)}
+    return client.post_event(str(home), variables, "/hooks/claude-code", event, client.time.monotonic() + within_s)
+
+
+def assert_learned_nothing(stranger, home):
+    for secret in (TOKEN, PROMPT, str(home), "Authorization", "session"):
+        assert secret.encode() not in stranger.received
+
+
+# With Unix sockets
+
+
+@pytest.mark.parametrize("behave", [strangers.be_silent, strangers.say_healthy])
+def test_nothing_connects_to_a_stranger(home, listen, behave):
+    stranger = listen(behave)
+    with pytest.raises(ConnectionRefusedError):
+        send_event(home, stranger.port)
+    assert "No Reverie server answers" in run("recall", PROMPT, code=1).stderr
+    notice = {"type": "agent-turn-complete", "thread-id": "t", "cwd": str(home), "input-messages": [PROMPT]}
+    assert "No Reverie server answers" in run("codex-notify", json.dumps(notice)).stderr
+    assert run_json("status")["answers"] is False
+    assert stranger.connections == 0
+
+
+def test_the_program_of_hooks_keeps_the_event_and_prints_nothing_of_a_stranger(home, listen):
+    stranger = listen(strangers.say_json)
+    starting = client.take_lock(str(home), client.START_LOCK)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "web.hooks.client", "claude-code"],
+        input=json.dumps({"hook_event_name": "Stop", "session_id": "s", "said": PROMPT}).encode(),
+        capture_output=True,
+        check=False,
+        cwd=Path.cwd(),
+        env={**os.environ, "PYTHONPATH": str(Path(client.__file__).parents[2])},
+    )
+    os.close(starting)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert stranger.connections == 0
+    assert len(list((home / "spool").glob("*.json"))) == 1
+
+
+def test_a_stranger_at_the_port_is_in_nobodys_way(own_server, listen):
+    container, _ = own_server
+    stranger = listen(strangers.say_healthy)
     assert "created" in run("remember", "The deploy runs on Fridays").stdout
-    event = b'{"hook_event_name": "Unknown", "session_id": "s"}'
-    client.post_event("127.0.0.1", port, "/hooks/claude-code", str(root), event, client.time.monotonic() + 30)
-    assert client.read_unproven(str(root)) is None
-    assert "event 'Unknown' of claude-code: Reverie does not handle it" in run("logs", "errors").stdout
+    send_event(container.settings.paths.root, stranger.port, "Remember that: dark mode is the default")
+    assert "dark mode" in run("recall", "dark mode").stdout
+    assert stranger.connections == 0
+
+
+def test_who_has_the_port_is_named_where_it_matters(home, listen):
+    stranger = listen(strangers.be_silent)
+    said = f"Cannot listen on 127.0.0.1:{stranger.port}: "
+    for done in (run("up", code=1).stderr, run("doctor", code=1).output):
+        assert said in done
+        assert f"(pid {os.getpid()}) uses the port. Stop it, or set another `port`" in done
+
+
+def test_without_a_data_directory_none_is_made(tmp_path, listen, monkeypatch):
+    home = tmp_path / "nowhere"
+    monkeypatch.setenv("REVERIE_HOME", str(home))
+    stranger = listen(strangers.say_healthy)
+    run("recall", PROMPT, code=1)
+    assert not home.exists()
+    assert stranger.connections == 0
+
+
+def test_the_own_server_is_reached(own_server):
+    container, port = own_server
+    assert "created" in run("remember", "The deploy runs on Fridays").stdout
+    send_event(container.settings.paths.root, port, "Remember that: dark mode is the default")
+    assert "dark mode" in run("recall", "dark mode").stdout
 
 
 def test_the_directory_may_be_named_by_another_path(own_server, tmp_path, monkeypatch):
@@ -214,45 +162,127 @@ def test_the_directory_may_be_named_by_another_path(own_server, tmp_path, monkey
     assert "created" in run("remember", "The deploy runs on Fridays").stdout
 
 
-def test_a_new_token_is_proven_at_the_next_connection(own_server):
+@pytest.mark.parametrize("change", [HomePaths.renew_token, lambda paths: paths.token_file.unlink()])
+def test_a_new_or_lost_token_is_read_again(own_server, change):
     container, _ = own_server
-    container.settings.paths.renew_token()
+    change(container.settings.paths)
     assert "created" in run("remember", "The deploy runs on Fridays").stdout
 
 
-def test_a_token_that_was_lost_is_made_again_and_proven(own_server):
+def test_a_copied_directory_does_not_reach_the_first_ones_server(own_server, tmp_path, monkeypatch):
+    container, port = own_server
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-a", container.settings.paths.root, copy], check=True)
+    assert (copy / local_connection.SOCKET).is_socket()
+    monkeypatch.setenv("REVERIE_HOME", str(copy))
+    run("recall", PROMPT, code=1)
+    with pytest.raises(ConnectionRefusedError):
+        send_event(copy, port)
+
+
+def ask_socket(root, token, **headers):
+    """Return the status of a list of people, which only the owner may see, asked at the socket."""
+    with closing(http.client.HTTPConnection("localhost")) as connection:
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(local_connection.find_socket(str(root)))
+        connection.request("GET", "/v1/people", headers={"Authorization": f"Bearer {token}"} | headers)
+        return connection.getresponse().status
+
+
+def test_the_socket_needs_the_token_and_the_name_of_this_machine(own_server):
     container, _ = own_server
-    container.settings.paths.token_file.unlink()
+    root, token = container.settings.paths.root, container.token
+    assert ask_socket(root, token) == 200
+    assert ask_socket(root, "wrong") == 401
+    assert ask_socket(root, token, Host="evil.example") == 403
+    assert ask_socket(root, token, Origin="http://evil.example") == 403
+
+
+def test_a_link_to_the_dashboard_has_the_servers_own_address(own_server, monkeypatch):
+    container, _ = own_server
+    monkeypatch.setenv("REVERIE_PORT", "1")
+    assert run("dashboard", "--print-url").stdout.startswith(f"{container.settings.url}/")
+
+
+@pytest.mark.parametrize("proxy", ["127.0.0.1", "192.0.2.1"])
+def test_the_owner_keeps_the_socket_of_a_server_for_other_machines(tmp_path, proxy):
+    settings = fast_settings(tmp_path / "team", host="192.0.2.7", behind_proxy=proxy)
+    container = open_web(settings)
+    with serve_app(container):
+        assert ask_socket(settings.paths.root, container.token) == 200
+        assert ask_socket(settings.paths.root, "wrong") == 401
+    container.close()
+
+
+# Without Unix sockets
+
+
+@pytest.mark.parametrize("behave", ALONE)
+def test_a_hook_sends_a_stranger_nothing_and_believes_nothing(home, listen, only_tcp, behave):
+    stranger = listen(behave)
+    with pytest.raises(ConnectionRefusedError):
+        send_event(home, stranger.port, within_s=0.2)
+    assert stranger.connections == 1
+    assert_learned_nothing(stranger, home)
+
+
+@pytest.mark.parametrize("behave", ALONE)
+def test_a_command_sends_a_stranger_nothing(home, listen, only_tcp, behave):
+    stranger = listen(behave)
+    assert "No Reverie server answers" in run("recall", PROMPT, code=1).stderr
+    assert stranger.connections == 1
+    assert_learned_nothing(stranger, home)
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    monkeypatch.setattr("web.client.CONNECT_WITHIN_S", 30.0)
+
+
+def test_the_own_server_is_believed(own_server, only_tcp, patience):
+    container, port = own_server
+    assert "created" in run("remember", "The deploy runs on Fridays").stdout
+    send_event(container.settings.paths.root, port, "Remember that: dark mode is the default")
+    assert "dark mode" in run("recall", "dark mode").stdout
+
+
+@pytest.mark.parametrize("change", [HomePaths.renew_token, lambda paths: paths.token_file.unlink()])
+def test_a_new_or_lost_token_is_proven_at_the_next_connection(own_server, only_tcp, patience, change):
+    container, _ = own_server
+    change(container.settings.paths)
     assert "created" in run("remember", "The deploy runs on Fridays").stdout
 
 
-def test_a_relay_to_the_own_server_at_another_port_is_a_stranger(own_server, listen):
+def test_a_relay_to_the_own_server_at_another_port_is_a_stranger(own_server, listen, only_tcp, patience):
     container, port = own_server
     root = container.settings.paths.root
     relay = listen(strangers.relay_to(port))
-    assert send_event(root, relay.port) == b""
-    run("recall", PROMPT, code=4)
+    with pytest.raises(ConnectionRefusedError):
+        send_event(root, relay.port)
+    run("recall", PROMPT, code=1)
     for secret in (container.token, PROMPT, "Authorization"):
         assert secret.encode() not in relay.received
 
 
-def test_another_directorys_server_is_a_stranger(own_server, tmp_path, monkeypatch):
+def test_another_directorys_server_is_a_stranger(own_server, tmp_path, monkeypatch, only_tcp, patience):
     _, port = own_server
     other = HomePaths(tmp_path / "other")
     other.token()
     monkeypatch.setenv("REVERIE_HOME", str(other.root))
-    assert f"is not the Reverie of {other.root}" in run("recall", PROMPT, code=4).stderr
-    assert send_event(other.root, port) == b""
+    run("recall", PROMPT, code=1)
+    with pytest.raises(ConnectionRefusedError):
+        send_event(other.root, port)
 
 
-def test_the_server_of_a_copied_directory_is_a_stranger(own_server, tmp_path, monkeypatch):
+def test_the_server_of_a_copied_directory_is_a_stranger(own_server, tmp_path, monkeypatch, only_tcp, patience):
     container, port = own_server
     copy = HomePaths(tmp_path / "copy")
     copy.root.mkdir()
     copy.token_file.write_text(container.token)
     monkeypatch.setenv("REVERIE_HOME", str(copy.root))
-    run("recall", PROMPT, code=4)
-    assert send_event(copy.root, port) == b""
+    run("recall", PROMPT, code=1)
+    with pytest.raises(ConnectionRefusedError):
+        send_event(copy.root, port)
 
 
 def test_a_server_that_lacks_a_field_is_no_error_of_the_program(own_server, monkeypatch):

@@ -1,6 +1,7 @@
 """A hook client and a server with different code: the event is answered, and the older server is replaced."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -9,12 +10,11 @@ from click.testing import CliRunner
 from pipeline.errors import ServerUnreachable
 from tests.fakes.command_line import run, serve_app
 from web.cli import cli
-from web.hooks import claude_code, client
-from web.hooks.version_skew import SKEW, list_skews
+from web.hooks import client
 from web.stack import detached, processes
 from web.stack.processes import Running
 from web.stack.stack import UP, Stack, StackState
-from web.version import BUILD, VERSION
+from web.version import BUILD, INSTALLED_IN, VERSION
 
 FOLDER = BUILD.partition("-")[0]
 OLDER, OTHER = f"{FOLDER}-1", "0123456789ab-1"
@@ -28,7 +28,9 @@ def _patience(monkeypatch):
 @pytest.fixture
 def started(monkeypatch):
     commands = []
-    monkeypatch.setattr(detached, "start_detached", lambda command, *_, **__: commands.append(command))
+    monkeypatch.setattr(
+        detached, "start_detached", lambda command, variables, **_: commands.append((command, variables))
+    )
     return commands
 
 
@@ -46,34 +48,52 @@ def send(container, home, monkeypatch):
         yield post
 
 
-def test_equal_builds_import_and_write_nothing(send, home, monkeypatch):
-    monkeypatch.delitem(sys.modules, "web.hooks.version_skew")
+def list_errors(container):
+    return [error.message for error in container.operations.errors(workspace=None, limit=10)]
+
+
+def test_equal_builds_start_and_write_nothing(send, container, started):
     assert b"dark mode" in send("Remember that: dark mode is the default of the shop")
-    assert "web.hooks.version_skew" not in sys.modules
-    assert not (home.home / SKEW).exists()
+    assert (started, list_errors(container)) == ([], [])
 
 
-@pytest.mark.parametrize("build", [OLDER, ""])
-def test_an_older_server_answers_and_is_then_replaced_once(send, home, monkeypatch, started, build):
-    monkeypatch.setattr(claude_code, "BUILD", build)
+def test_an_older_server_answers_and_is_then_replaced_once(send, container, home, monkeypatch, started):
+    monkeypatch.setattr(client, "identify_build", lambda: f"1 {INSTALLED_IN}")
     assert b"dark mode" in send("Remember that: dark mode is the default of the shop")
     for number in range(3):
         send("Remember that: dark mode is the default of the shop", f"s{number}")
-    assert [command[-3:] for command in started] == [["up", "--daemon", "--replace"]]
-    assert len(list_skews(str(home.home))) == 1
+    [(command, variables)] = started
+    assert command == [sys.executable, "-I", "-m", "web.cli", "up", "--daemon", "--replace"]
+    assert variables["REVERIE_HOME"] == str(home.home)
+    # A hook may start the stack as soon as ever.
+    client.start(str(home.home), {}, again_s=-1)
+    assert len(started) == 2
+    assert list_errors(container) == []
 
 
-def test_another_installation_is_reported_with_the_command(send, home, monkeypatch, started):
-    monkeypatch.setattr(claude_code, "BUILD", OTHER)
-    send("Remember that: dark mode is the default of the shop")
+def test_nothing_is_replaced_while_the_stack_starts(send, home, monkeypatch, started):
+    monkeypatch.setattr(client, "identify_build", lambda: f"1 {INSTALLED_IN}")
+    held = client.take_lock(str(home.home), client.START_LOCK)
+    assert b"dark mode" in send("Remember that: dark mode is the default of the shop")
+    os.close(held)
     assert started == []
-    [(_, _, build, server, _)] = list_skews(str(home.home))
-    assert (build, server) == (BUILD, OTHER)
-    report = {"version": VERSION, "encoder": "ready", "build": OTHER, "uptime_s": 1.0, "idle_s": 1.0}
-    monkeypatch.setattr("web.client.Client.health", lambda _client: report)
-    assert "up --daemon" in run_doctor()["versions"]["says"]
-    status = json.loads(CliRunner().invoke(cli, ["--json", "status"]).stdout)
-    assert any("up --daemon" in problem for problem in status["problems"])
+
+
+def test_another_installation_is_reported_once_with_the_command(send, container, monkeypatch, started):
+    monkeypatch.setattr(client, "identify_build", lambda: "1 /opt/other/bin")
+    for number in range(2):
+        send("Remember that: dark mode is the default of the shop", f"s{number}")
+    assert started == []
+    [error] = list_errors(container)
+    assert "`/opt/other/bin/reverie up --daemon`" in error
+    assert "another installation of Reverie than the server" in run("logs", "errors").stdout
+    assert "another installation of Reverie than the server" in run("status").stdout
+
+
+def test_a_client_that_names_no_build_is_answered(send, container, monkeypatch, started):
+    monkeypatch.setattr(client, "identify_build", lambda: "")
+    assert b"dark mode" in send("Remember that: dark mode is the default of the shop")
+    assert (started, list_errors(container)) == ([], [])
 
 
 def run_doctor():

@@ -1,4 +1,4 @@
-"""The server, the client of hooks and the Python client read one address from one config.toml.
+"""The server and the Python client read one address from one config.toml.
 
 From field reports of the kind "two readers of a configuration file disagree": a port with an underscore, quoted keys,
 comments within strings, a byte order mark, line ends of Windows.
@@ -14,16 +14,10 @@ from reverie_client.home import find_server
 
 from config.settings import load_settings
 from config.toml_files import SettingsError, UnreadableSettings
-from web.hooks import client as hooks
 
 
 def ask_settings(home):
     return load_settings({"REVERIE_HOME": str(home)}).url
-
-
-def ask_hooks(home):
-    host, port = hooks.address(str(home), {})
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def ask_python_client(home):
@@ -34,9 +28,9 @@ REFUSALS = (SettingsError, NotConfigured, ValueError)
 
 
 def ask_all(home):
-    """Return what each reader says, None for a refusal; hooks are asked twice, as their second answer is cached."""
+    """Return what each reader says, None for a refusal."""
     answers = []
-    for ask in (ask_settings, ask_hooks, ask_hooks, ask_python_client):
+    for ask in (ask_settings, ask_python_client):
         try:
             answers.append(ask(home))
         except REFUSALS:
@@ -69,7 +63,7 @@ def write(home, content):
 )
 def test_every_dialect_is_read_alike(tmp_path, content, expected):
     write(tmp_path, content)
-    assert ask_all(tmp_path) == [expected] * 4
+    assert ask_all(tmp_path) == [expected] * 2
 
 
 @pytest.mark.parametrize(
@@ -95,8 +89,7 @@ def test_every_dialect_is_read_alike(tmp_path, content, expected):
 )
 def test_what_the_server_refuses_no_reader_takes(tmp_path, content):
     write(tmp_path, content)
-    assert ask_all(tmp_path) == [None] * 4
-    assert not (tmp_path / hooks.ADDRESS_CACHE).exists()
+    assert ask_all(tmp_path) == [None] * 2
 
 
 KEYS = st.sampled_from(["port", '"port"', "'port'"])
@@ -131,22 +124,9 @@ def test_readers_agree_on_any_file(others, port, host, comment, end, marked):
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         write(home, ("\ufeff" if marked else "") + end.join([*lines, ""]))
-        [first, *rest] = ask_all(home)
-        assert rest == [first] * 3
+        [first, second] = ask_all(home)
+        assert first == second
         assert first is not None
-
-
-def test_a_changed_file_counts_at_once(tmp_path):
-    for port in (7099, 7098, 7099):
-        write(tmp_path, f"port = {port}")
-        assert ask_hooks(tmp_path) == f"http://127.0.0.1:{port}"
-
-
-@pytest.mark.parametrize("leftover", ["", "127.0.0.1\n", "127.0.0.1\n1\nport = 70", "127.0.0.1\n1\nport = 70999"])
-def test_a_cache_that_was_cut_or_is_of_another_file_is_not_taken(tmp_path, leftover):
-    write(tmp_path, "port = 7099")
-    (tmp_path / hooks.ADDRESS_CACHE).write_text(leftover)
-    assert ask_hooks(tmp_path) == "http://127.0.0.1:7099"
 
 
 @pytest.mark.parametrize(
