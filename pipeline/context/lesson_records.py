@@ -1,13 +1,17 @@
-"""The record of a lesson: how often it was shown and followed, and what that proves."""
+"""Which memories an agent may be shown, and the record of a lesson: how often it was shown and followed."""
 
+import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
+from typing import Final
 
+from pipeline.kinds import render_text
 from pipeline.records import Kind, Memory, Trust
-from pipeline.store import impressions
+from pipeline.records.hooks import AgentSession
+from pipeline.store import agent_sessions, impressions
 from pipeline.store.impressions import Tally
 from pipeline.write.fields import Severity
 
@@ -86,3 +90,40 @@ def is_rule(memory: Memory) -> bool:
 def is_critical(lesson: Memory) -> bool:
     """Return whether a lesson is critical."""
     return lesson.details.get("severity") == Severity.CRITICAL
+
+
+# Which memories may be shown without a request, and which ones an agent has seen
+
+SHOWN_EACH: Final = 5
+
+
+def list_shown_unasked(candidates: Iterable[Memory]) -> list[Memory]:
+    """Return the memories that may be shown without a request."""
+    return [memory for memory in candidates if memory.may_be_injected]
+
+
+def drop_seen(db: Connection, session: AgentSession, candidates: Sequence[Memory]) -> list[Memory]:
+    """Return the memories whose current version the agent has not seen in its session."""
+    if session.id is None or not candidates:
+        return list(candidates)
+    seen = agent_sessions.list_seen_versions(
+        db, session.id, session.agent_id or "", [memory.seq for memory in candidates]
+    )
+    return [memory for memory in candidates if seen.get(memory.seq) != version_of(memory)]
+
+
+def version_of(memory: Memory) -> str:
+    """Return a fingerprint of the text of a memory as an agent reads it."""
+    return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
+
+
+def drop_dead(db: Connection, candidates: Sequence[Memory]) -> list[Memory]:
+    """Drop the lessons that agents never follow."""
+    records = with_records(db, [memory for memory in candidates if is_rule(memory)])
+    dead = {record.memory.seq for record in records if record.usefulness is Usefulness.DEAD}
+    return [memory for memory in candidates if memory.seq not in dead]
+
+
+def once(candidates: Iterable[Memory]) -> list[Memory]:
+    """Return distinct memories in their order."""
+    return list({memory.seq: memory for memory in candidates}.values())

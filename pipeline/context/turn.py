@@ -4,11 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.context.advice import names, read_touched, text_names
-from pipeline.context.command_rules import Verdict, judge
-from pipeline.context.environments import list_environments
-from pipeline.context.prohibitions import forbids_command
+from pipeline.context.command_rules import Verdict, judge, list_environments
+from pipeline.context.prohibitions import CLAUSE, CONDITION, EDITS, FORBIDS, forbids_command
 from pipeline.context.quoting import quote
-from pipeline.context.rule_clauses import CLAUSE, CONDITION, EDITS, FORBIDS
 from pipeline.kinds import render_text
 from pipeline.records import Memory
 from pipeline.store.agent_sessions import Action, ActionType
@@ -65,15 +63,7 @@ def list_done(did: Sequence[Action]) -> list[str]:
 
 def list_failing(did: Sequence[Action]) -> list[str]:
     """Return the tests and commands of a session that failed and did not succeed afterwards."""
-    failing: dict[str, Action] = {}
-    for action in did:
-        if action.type not in (ActionType.TEST, ActionType.COMMAND):
-            continue
-        if not action.ok:
-            failing[action.target] = action
-            continue
-        for target in [target for target, before in failing.items() if repeats_action(action, before)]:
-            del failing[target]
+    failing, _ = _follow_failures(did)
     return [f"{quote(shorten_command(target))} failed" for target in list(failing)[-FAILURES_TOLD:]]
 
 
@@ -158,23 +148,26 @@ def _proofs(lesson: Memory, action: Action | ToolTarget) -> Iterator[bool]:
 
 def _describe_fix(did: Sequence[Action]) -> str | None:
     """Describe the last command or test that first failed and later succeeded."""
-    failed: dict[str, Action] = {}
+    _, mended = _follow_failures(did)
+    if mended is None:
+        return None
+    state = "passes" if mended.type is ActionType.TEST else "works"
+    return f"Fixed: `{shorten_command(mended.target)}` failed and {state} now."
+
+
+def _follow_failures(did: Sequence[Action]) -> tuple[dict[str, Action], Action | None]:
+    """Return the tests and commands that failed and did not succeed afterwards, and the last that did."""
+    failing: dict[str, Action] = {}
     mended: Action | None = None
     for action in did:
         if action.type not in (ActionType.TEST, ActionType.COMMAND):
             continue
         if not action.ok:
-            failed[action.target] = action
+            failing[action.target] = action
             continue
-        proven = [target for target, before in failed.items() if repeats_action(action, before)]
-        if proven:
-            mended = failed[proven[-1]]
-        for target in proven:
-            del failed[target]
-    if mended is None:
-        return None
-    state = "passes" if mended.type is ActionType.TEST else "works"
-    return f"Fixed: `{shorten_command(mended.target)}` failed and {state} now."
+        for target in [target for target, before in failing.items() if repeats_action(action, before)]:
+            mended = failing.pop(target)
+    return failing, mended
 
 
 def _describe_commits(did: Sequence[Action]) -> str | None:

@@ -15,18 +15,12 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from config.import_stubs import SPACY_EXTRAS, SPACY_UNCALLED, hide_packages, stub_packages
 from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
-from pipeline.digest.workspace_names import (
-    find_untagged_names,
-    find_workspace_names,
-    list_capitalized,
-    list_hyphenated,
-)
 from pipeline.errors import StageFailed
 from pipeline.records import EntityKind, Kind
 from pipeline.records.digestion import EntityMention, WorkItem
 from pipeline.store import entities, entity_aliases, memories, work
 from pipeline.store.database import Database
-from pipeline.text.derived_tags import derive_tags
+from pipeline.text.component_names import find_hyphenated_words
 from pipeline.text.entities import find_entities_by_rule
 from pipeline.text.known_names import (
     IS_SOFTWARE,
@@ -38,10 +32,14 @@ from pipeline.text.known_names import (
     PLACE_BEFORE,
     find_listed_alias,
     find_listed_kind,
+    find_untagged_names,
+    find_workspace_names,
     is_given_name,
+    list_capitalized,
 )
 from pipeline.text.languages import may_be_foreign
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.memory_terms import derive_tags
 from pipeline.text.names import canonical_entity_name
 
 # Linking takes many statements: a write of the web server waits for a few memories, not for a full batch.
@@ -161,7 +159,7 @@ class EntitiesStage:
             batch = memories.by_seqs(db, [item.seq for item in items])
             texts = {seq: memory.content for seq, memory in batch.items() if memory.kind is not Kind.CODE}
             products = entities.list_named_products(db, list_capitalized(texts.values()))
-            names = entities.find_kinds_of_names(db, list_hyphenated(texts.values()))
+            names = entities.find_kinds_of_names(db, set().union(*map(find_hyphenated_words, texts.values())))
         extracted = extract_batch(list(texts.values()), self.tagger(), products, names)
         mentions = dict(zip(texts, extracted, strict=True))
         mentions |= {seq: extract_from_code(batch[seq].content) for seq in batch.keys() - texts.keys()}

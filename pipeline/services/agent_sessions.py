@@ -13,20 +13,19 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
-from pipeline.context.briefing import version_of
-from pipeline.context.lesson_guard import ToolGuard
+from pipeline.context.lesson_records import version_of
 from pipeline.context.session_brief import (
     BriefRoom,
     SessionBrief,
     brief_project,
     brief_resumed_session,
 )
-from pipeline.context.tool_guards import FindProject, ToolGuards
+from pipeline.context.tool_guards import FindProject, ToolGuard, ToolGuards
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.prompt.briefing import Briefing, BriefingLimits, hook_recall_budget_ms, read_shown
 from pipeline.prompt.line import LineSource
-from pipeline.prompt.sources.remedies import make_remedy_line
+from pipeline.prompt.sources.sessions import make_remedy_line
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Memory, Viewer, list_session_names
 from pipeline.records.hooks import AgentSession, HookAnswer

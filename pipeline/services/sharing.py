@@ -6,9 +6,9 @@ from pipeline.records import Memory
 from pipeline.records.people import owner_of
 from pipeline.store import hook_runs, memories
 from pipeline.workspace import Workspace
-from pipeline.write import share as sharing
+from pipeline.write import move as sharing
+from pipeline.write.move import is_sharer, scope_before
 from pipeline.write.revise import get_existing
-from pipeline.write.share import is_sharer, scope_before
 
 
 def share_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Memory:

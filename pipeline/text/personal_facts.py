@@ -56,15 +56,6 @@ class StatedFact:
 
 
 @dataclass(frozen=True, slots=True)
-class _Questions:
-    """The compiled expressions of questions: the words that ask, and by attribute its names after them, and phrases."""
-
-    asking: "re.Pattern[str]"
-    names: Mapping[str, "re.Pattern[str]"]
-    phrases: Mapping[str, "re.Pattern[str]"]
-
-
-@dataclass(frozen=True, slots=True)
 class _Statements:
     """The compiled expressions of statements: each with its attribute, and each with the subject of a tool.
 
@@ -112,11 +103,11 @@ def list_asked_attributes(question: str) -> frozenset[str]:
     text = question.casefold().replace("’", "'").replace("ss", "ß")
     if not _FIRST_PERSON.search(text):
         return frozenset()
-    known = _compile_questions()
-    asking = known.asking.search(text)
+    asks, names, phrases = _compile_questions()
+    asking = asks.search(text)
     # A name is asked for only after the first word that asks.
-    asked = {name for name, pattern in known.names.items() if asking and pattern.search(text, asking.start())}
-    return frozenset(asked.union(name for name, pattern in known.phrases.items() if pattern.search(text)))
+    asked = {name for name, pattern in names.items() if asking and pattern.search(text, asking.start())}
+    return frozenset(asked.union(name for name, pattern in phrases.items() if pattern.search(text)))
 
 
 def is_about_user(text: str) -> bool:
@@ -197,7 +188,8 @@ def _compile_names(subject: str = USER) -> Mapping[str, "re.Pattern[str]"]:
 
 
 @cache
-def _compile_questions() -> _Questions:
+def _compile_questions() -> "tuple[re.Pattern[str], Mapping[str, re.Pattern[str]], Mapping[str, re.Pattern[str]]]":
+    """Return expressions for the words that ask, and by attribute for its names after them, and for phrases."""
     names, phrases = {}, {}
     for attribute, lists in _ATTRIBUTES.entries.items():
         named = _names_of(USER, attribute)
@@ -205,7 +197,7 @@ def _compile_questions() -> _Questions:
         names[attribute] = _compile_question(asked)
         if asks := lists.get("asks", ()):
             phrases[attribute] = _compile_question("|".join(f"\\b(?:{pattern})(?!\\w)" for pattern in asks))
-    return _Questions(_compile_question(_ASKING), names, phrases)
+    return _compile_question(_ASKING), names, phrases
 
 
 def _compile_question(pattern: str) -> "re.Pattern[str]":

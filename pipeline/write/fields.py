@@ -51,12 +51,8 @@ def clean_metadata(raw: Mapping[str, Any], loc: str) -> Any:
     return metadata
 
 
-def check_metadata(value: Any, loc: str) -> None:
-    """Raise InvalidField if metadata is larger than the limit as JSON."""
-    _check_size(value, MAX_METADATA_BYTES, loc)
-
-
-def _check_size(value: Any, most: int, loc: str) -> None:
+def check_metadata(value: Any, loc: str, most: int = MAX_METADATA_BYTES) -> None:
+    """Raise InvalidField if metadata or details are larger than the limit as JSON."""
     if len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) > most:
         raise InvalidField(FieldError(loc, f"must have at most {most} bytes as JSON"))
 
@@ -234,7 +230,7 @@ DETAILS: Mapping[Kind, type[Details]] = {
 
 def check_details(kind: Kind, raw: Mapping[str, Any], loc: str) -> dict[str, Any]:
     """Return a kind's typed fields, normalized, redacted and with defaults; raise InvalidField if one is invalid."""
-    _check_size(raw, MAX_DETAILS_BYTES, loc)
+    check_metadata(raw, loc, MAX_DETAILS_BYTES)
     try:
         details = _validate_details(kind, redact_json(normalize_json(raw))[0]) if raw else _default_details(kind)
     except ValidationError as error:

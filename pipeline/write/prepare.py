@@ -43,9 +43,8 @@ from pipeline.records import (
 from pipeline.records.extraction import NO_EXTRACTION, Extraction
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
-from pipeline.text.normalize import content_hash, normalize_id, normalize_text
+from pipeline.text.normalize import clean_tags, content_hash, normalize_id, normalize_text
 from pipeline.text.redaction import redact
-from pipeline.text.tags import clean_tags
 from pipeline.times import utc_now
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
 from pipeline.write.fields import check_details, clean_metadata, list_texts, normalize_content, resolve_scope
@@ -249,11 +248,8 @@ def is_echo_of(echo: Echo, content: str) -> bool:
     """Return whether a memory with this content contains all text of the line."""
     # After another quotation mark, an invisible character is rendered differently.
     text = normalize_text(echo.text.translate(INNER_QUOTES))
-    for form in _forms(" ".join(content.split())):
-        form_text = normalize_text(form.translate(INNER_QUOTES))
-        if form_text == text or (echo.cut and form_text.startswith(text)):
-            return True
-    return False
+    forms = (normalize_text(form.translate(INNER_QUOTES)) for form in _forms(" ".join(content.split())))
+    return any(form == text or (echo.cut and form.startswith(text)) for form in forms)
 
 
 def _echo(short_id: str, rendered: str) -> Echo:

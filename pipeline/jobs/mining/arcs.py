@@ -25,7 +25,7 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Scope
 from pipeline.store import arcs as store, entities, meta
 from pipeline.store.arcs import CUT, TITLE_SEPARATOR, Arc, ArcStatus, StoredArc, Strand
-from pipeline.text.derived_tags import NAMED_KINDS, drop_derived_tags
+from pipeline.text.memory_terms import NAMED_KINDS, drop_derived_tags
 from pipeline.times import parse
 
 NEWEST = 20_000

@@ -34,11 +34,7 @@ _OTHER_HINT: Final = re.compile(r"[_'\"`“]|[a-z][A-Z]")
 _ASPECT: Final = re.compile(r"\b(?:start|begin|keep|stop)\s+(?=\w+ing\b)", re.IGNORECASE)
 
 
-def _stems(name: str) -> frozenset[str]:
-    return frozenset(search_tokens(" ".join(_LEXICON.words(name))))
-
-
-_GENERAL: Final = _stems("general")
+_GENERAL: Final = frozenset(search_tokens(" ".join(_LEXICON.words("general"))))
 _SAME: Final = {
     stem: search_tokens(group.split()[0])[0] for group in _LEXICON.words("same_slot") for stem in search_tokens(group)
 }
