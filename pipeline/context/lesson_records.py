@@ -67,12 +67,11 @@ def usefulness(tally: Tally) -> Usefulness:
 
 def with_records(db: Connection, lessons: Sequence[Memory]) -> list[Lesson]:
     """Return lessons with their records, in their order."""
-    found = []
-    for memory in lessons:
-        tally = impressions.tally(db, memory.seq)
-        low, high = wilson_interval(tally.followed, tally.followed + tally.ignored)
-        found.append(Lesson(memory, tally, low, high, usefulness(tally)))
-    return found
+    tallies = ((memory, impressions.tally(db, memory.seq)) for memory in lessons)
+    return [
+        Lesson(memory, tally, *wilson_interval(tally.followed, tally.followed + tally.ignored), usefulness(tally))
+        for memory, tally in tallies
+    ]
 
 
 def describe_record(lesson: Lesson) -> str:

@@ -8,11 +8,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from sqlite3 import Connection
-from typing import TypeVar
 
 from pipeline.context.lesson_records import list_shown_unasked
 from pipeline.context.quoting import quote
-from pipeline.context.render import Entry, render_line
+from pipeline.context.render import Entry, SectionRoom, render_line
 from pipeline.context.turn import list_done, list_failing
 from pipeline.recall.query import asks_progress, is_personal, parse_time_range
 from pipeline.records import Filter, Kind, Memory, Viewer
@@ -27,8 +26,6 @@ from pipeline.text.normalize import shorten
 from pipeline.text.own_words import join_own_lines
 from pipeline.text.tokens import search_tokens
 from pipeline.times import age, local_date, utc_text
-
-T = TypeVar("T")
 
 MOST_CHARS = 900
 GOALS = 4
@@ -211,26 +208,6 @@ def list_active_arcs(db: Connection, viewer: Viewer, limit: int) -> list[Visible
 def is_outline(arc: VisibleArc) -> bool:
     """Return whether an arc consists mainly of outlines of code."""
     return 2 * sum(member.kind is Kind.CODE for member in arc.members) > len(arc.members)
-
-
-class SectionRoom:
-    """Lines in sections, as many as fit."""
-
-    def __init__(self, most_chars: int) -> None:
-        self.lines: list[str] = []
-        self._left = most_chars
-
-    def add(self, header: str, records: Sequence[T], lines: Sequence[str]) -> list[T]:
-        """Add the lines of a section that fit, and return their records."""
-        added: list[T] = []
-        for record, line in zip(records, lines, strict=True):
-            new = [line] if added else [header, line]
-            size = sum(1 + len(text) for text in new)
-            if size <= self._left:
-                self.lines += new
-                self._left -= size
-                added.append(record)
-        return added
 
 
 # The history of a project in its imported sessions: the last sessions, the current decisions, and its commands

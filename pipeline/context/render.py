@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from pipeline.context.quoting import Speaker, find_speaker, quote
 from pipeline.kinds import render_rule, render_text
@@ -10,6 +11,8 @@ from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, SHORT_ID, TEAM_H
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
 from pipeline.times import age, due_age, parse
+
+T = TypeVar("T")
 
 LONGEST_LINE = 600
 # In a list of many, a line says its age from then on.
@@ -42,6 +45,28 @@ class Entry:
         return SAID_HEADER if is_said and self.memory.trust is not Trust.TRUSTED else HEADER
 
 
+class SectionRoom:
+    """Lines in sections, as many as fit; each line and each header takes its length and a line break."""
+
+    def __init__(self, most_chars: int) -> None:
+        self.lines: list[str] = []
+        self._headers: set[str] = set()
+        self._left = most_chars
+
+    def add(self, header: str, records: Sequence[T], lines: Sequence[str]) -> list[T]:
+        """Add the lines of a section that fit, and return their records."""
+        added: list[T] = []
+        for record, line in zip(records, lines, strict=True):
+            new = [line] if header in self._headers else [header, line]
+            size = sum(1 + len(text) for text in new)
+            if size <= self._left:
+                self.lines += new
+                self._headers.add(header)
+                self._left -= size
+                added.append(record)
+        return added
+
+
 def render_block(
     entries: Sequence[Entry],
     max_chars: int,
@@ -53,22 +78,12 @@ def render_block(
     Skip entries that are too long. The text is None if no entry fits.
     `render` makes a line of an entry, by default `render_line`.
     """
-    render = render or render_line
+    room = SectionRoom(max_chars + 1)
     rendered: list[Entry] = []
-    lines: list[str] = []
-    used = -1
     for header in (RULES_HEADER, SAID_HEADER, HEADER, TEAM_HEADER):
         part = [entry for entry in entries if entry.header == header]
-        opened = False
-        for entry in part:
-            added = [render(entry, now)] if opened else [header, render(entry, now)]
-            size = sum(1 + len(line) for line in added)
-            if used + size <= max_chars:
-                rendered.append(entry)
-                lines += added
-                used += size
-                opened = True
-    return ("\n".join(lines) if rendered else None), rendered
+        rendered += room.add(header, part, [(render or render_line)(entry, now) for entry in part])
+    return ("\n".join(room.lines) if rendered else None), rendered
 
 
 def render_line(entry: Entry, now: datetime) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from sqlite3 import Connection
 from typing import Final
 
 from pipeline.recall.relevance import RELEVANT
@@ -28,14 +27,9 @@ def list_rules(*databases: Database | None) -> list[str]:
     for database in databases:
         if database is not None:
             with database.read() as db:
-                rules += read_rules(db)
+                seqs = ingested.list_rule_statements(db, MAX_STATEMENTS)
+                rules += memories.contents(db, seqs).values() if seqs else ()
     return rules
-
-
-def read_rules(db: Connection) -> list[str]:
-    """Return the statements of the indexed rule files in a store."""
-    seqs = ingested.list_rule_statements(db, MAX_STATEMENTS)
-    return list(memories.contents(db, seqs).values()) if seqs else []
 
 
 def leave_out_rules(databases: Sequence[Database], hits: Sequence[Hit]) -> tuple[Hit, ...]:

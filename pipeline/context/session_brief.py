@@ -17,7 +17,7 @@ from pipeline.context.lesson_records import (
 )
 from pipeline.context.open_work import describe_last_exchange, describe_past_sessions
 from pipeline.context.quoting import quote
-from pipeline.context.render import Entry, render_block, render_brief_line
+from pipeline.context.render import Entry, SectionRoom, render_block, render_brief_line
 from pipeline.context.rule_files import list_rules, repeats_rule
 from pipeline.kinds import is_indexed
 from pipeline.recall.annotations import drop_superseded
@@ -190,9 +190,10 @@ def _brief(
             for memory, excerpt in _list_texts(candidates, excerpts)
         ),
     ]
-    # About the user and pinned, then by kind.
+    # The first entries that fit, whichever part of the block they belong to: about the user and pinned, then by kind.
+    picked = SectionRoom(left)
     chosen = sorted(
-        _choose(entries, left, room.now),
+        (entry for entry in entries if picked.add(entry.header, [entry], [render_brief_line(entry, room.now)])),
         key=lambda entry: -1 if entry.of_person or entry.memory.pinned else GROUPS.index(entry.memory.kind),
     )
     block, rendered = render_block(chosen, left, room.now, render=render_brief_line)
@@ -215,19 +216,6 @@ def _list_texts(shown: Sequence[Memory], excerpts: Mapping[int, str]) -> Iterato
         if excerpt is None or excerpt not in texts:
             yield memory, excerpt
         texts.add(excerpt or "")
-
-
-def _choose(entries: Sequence[Entry], room: int, now: datetime) -> list[Entry]:
-    """Return the first entries that fit with their headers, whichever part of the block they belong to."""
-    chosen: list[Entry] = []
-    headers = set[str]()
-    for entry in entries:
-        size = 1 + len(render_brief_line(entry, now)) + (0 if entry.header in headers else 1 + len(entry.header))
-        if size <= room:
-            chosen.append(entry)
-            headers.add(entry.header)
-            room -= size
-    return chosen
 
 
 def _render_actions(did: Sequence[Action], room: int) -> list[str]:

@@ -222,16 +222,6 @@ def _is_file_name(name: str) -> bool:
 
 
 def _tickets(text: str) -> Iterator[Found]:
-    for match in _VULNERABILITY.finditer(text):
-        yield EntityKind.TICKET, *match.span()
-    for match in _TICKET_KEY.finditer(text):
-        key, number = match.groups()
-        if key in {"PR", "MR"}:
-            continue
-        if not _NOT_A_PROJECT.fullmatch(key):
-            yield EntityKind.TICKET, *match.span(), f"#{number}" if key == "GH" else None
-    for match in _RECORD.finditer(text):
-        yield EntityKind.TICKET, *match.span(), f"{match[1]}-{match[2]}"
     for match in _NUMBER.finditer(text):
         if cue := _TICKET_NOUN.search(text, max(0, match.start() - _WORD_BEFORE), match.start()):
             yield EntityKind.TICKET, cue.start(), match.end(), f"#{match[0]}"
@@ -242,33 +232,21 @@ def _tickets(text: str) -> Iterator[Found]:
             yield EntityKind.TICKET, *match.span()
 
 
-def _pull_requests(text: str) -> Iterator[Found]:
-    for match in _PULL.finditer(text):
-        yield EntityKind.PULL_REQUEST, *match.span(), match[1] or match[2]
+def _read_ticket_key(match: re.Match[str]) -> str | None:
+    key, number = match.groups()
+    if key in {"PR", "MR"} or _NOT_A_PROJECT.fullmatch(key):
+        return None
+    return f"#{number}" if key == "GH" else match[0]
 
 
-def _versions(text: str) -> Iterator[Found]:
-    for match in _VERSION.finditer(text):
-        prefix, number, suffix, _ = match.groups()
-        parts = number.count(".") + 1
-        before = text[max(0, match.start() - _WORD_BEFORE) : match.start()]
-        certain = prefix == "v" or (prefix and parts > 1)
-        plain = parts == 3 and not _DOTTED_DATE.fullmatch(number)
-        cued = parts == 2 and bool(suffix or _VERSION_CUE.search(before))
-        if certain or plain or cued:
-            yield EntityKind.VERSION, *match.span()
-
-
-def _dates(text: str) -> Iterator[Found]:
-    for match in DATE.finditer(text):
-        if name := iso_date(match):
-            yield EntityKind.DATE, *match.span(), name
-
-
-def _ports(text: str) -> Iterator[Found]:
-    for match in _PORT.finditer(text):
-        if 0 < int(match[1]) <= _MAX_PORT:
-            yield EntityKind.PORT, *match.span(), match[1]
+def _read_version(match: re.Match[str]) -> str | None:
+    prefix, number, suffix, _ = match.groups()
+    parts = number.count(".") + 1
+    before = match.string[max(0, match.start() - _WORD_BEFORE) : match.start()]
+    certain = prefix == "v" or (prefix and parts > 1)
+    plain = parts == 3 and not _DOTTED_DATE.fullmatch(number)
+    cued = parts == 2 and bool(suffix or _VERSION_CUE.search(before))
+    return match[0] if certain or plain or cued else None
 
 
 def _packages(text: str) -> Iterator[Found]:
@@ -367,15 +345,28 @@ def _is_coined(word: str) -> bool:
     return dunder or "_" in word.strip("_") or (bool(_CAMEL.match(word)) and not _SURNAME.fullmatch(word))
 
 
+def _by_pattern(kind: EntityKind, pattern: re.Pattern[str], read: Callable[[re.Match[str]], str | None]) -> _Rule:
+    """Return a rule by which a match of a pattern is an entity; `read` returns its name, None for no entity."""
+
+    def find(text: str) -> Iterator[Found]:
+        matches = ((match.span(), read(match)) for match in pattern.finditer(text))
+        return ((kind, *span, name) for span, name in matches if name is not None)
+
+    return find
+
+
 _RULES: tuple[_Rule, ...] = (
     _urls,
     _files,
-    _pull_requests,
+    _by_pattern(EntityKind.PULL_REQUEST, _PULL, lambda match: match[1] or match[2]),
+    _by_pattern(EntityKind.TICKET, _VULNERABILITY, lambda match: match[0]),
+    _by_pattern(EntityKind.TICKET, _TICKET_KEY, _read_ticket_key),
+    _by_pattern(EntityKind.TICKET, _RECORD, lambda match: f"{match[1]}-{match[2]}"),
     _tickets,
-    _dates,
+    _by_pattern(EntityKind.DATE, DATE, iso_date),
     _packages,
-    _versions,
-    _ports,
+    _by_pattern(EntityKind.VERSION, _VERSION, _read_version),
+    _by_pattern(EntityKind.PORT, _PORT, lambda match: match[1] if 0 < int(match[1]) <= _MAX_PORT else None),
     _commands,
     _identifiers,
     find_known_names,
