@@ -21,7 +21,7 @@ from pipeline.records.digestion import EntityMention, WorkItem
 from pipeline.store import entities, entity_aliases, memories, work
 from pipeline.store.database import Database
 from pipeline.text.component_names import find_hyphenated_words
-from pipeline.text.entities import find_entities_by_rule
+from pipeline.text.entities import claim_free, find_entities_by_rule
 from pipeline.text.known_names import (
     IS_SOFTWARE,
     ORGANISATION_AFTER,
@@ -218,18 +218,15 @@ def extract_batch(
 
 
 def _read_spelling(text: str) -> _Spelling:
-    labels = _speakers(text)
-    spoken = bytearray(len(text))
-    _claim(spoken, labels)
+    labels, taken = _speakers(text), bytearray(len(text))
     ruled = [
         mention
         for mention in find_entities_by_rule(text)
-        if mention.kind is not EntityKind.PERSON or _free(spoken, mention)
+        if mention.kind is not EntityKind.PERSON
+        or not any(label.start < mention.end and mention.start < label.end for label in labels)
     ]
-    taken = bytearray(len(text))
-    _claim(taken, ruled)
-    people = [label for label in labels if _free(taken, label)]
-    _claim(taken, people)
+    claimed = list(claim_free(taken, [*ruled, *labels]))
+    people = [label for label in labels if label in claimed]
     return _Spelling(text, ruled, labels, people, taken)
 
 
@@ -268,16 +265,9 @@ def _combine(
     text, ruled, _, people, taken = spelling
     spelt = {m.name.casefold() for m in ruled if m.kind in {EntityKind.IDENTIFIER, EntityKind.PACKAGE}}
     named = {speaker.name for speaker in people}
-    names = []
-    for mention in find_workspace_names(text, products, workspace_names):
-        if _free(taken, mention):
-            _claim(taken, [mention])
-            names.append(mention)
-    for mention in tagged:
-        corrected = _correct(text, mention, named)
-        if corrected and corrected.name not in spelt and _free(taken, corrected):
-            _claim(taken, [corrected])
-            names.append(corrected)
+    names = list(claim_free(taken, find_workspace_names(text, products, workspace_names)))
+    corrected = (_correct(text, mention, named) for mention in tagged)
+    names += claim_free(taken, (mention for mention in corrected if mention and mention.name not in spelt))
     return _limit_mentions([*ruled, *people, *names])
 
 
@@ -289,15 +279,6 @@ def _limit_mentions(mentions: Iterable[EntityMention]) -> list[EntityMention]:
         if mention.start < known.start:
             first[mention.kind, mention.name] = mention
     return sorted(list(first.values())[:MAX_ENTITIES], key=lambda m: (m.start, -m.end))
-
-
-def _claim(taken: bytearray, mentions: Iterable[EntityMention]) -> None:
-    for mention in mentions:
-        taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
-
-
-def _free(taken: bytearray, mention: EntityMention) -> bool:
-    return taken.find(1, mention.start, mention.end) < 0
 
 
 def _speakers(text: str) -> list[EntityMention]:

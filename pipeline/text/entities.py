@@ -5,7 +5,7 @@ starting inside a run) or looks a bounded distance ahead; plain code then interp
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
@@ -138,15 +138,18 @@ def find_entities_by_rule(text: str) -> list[EntityMention]:
     """
     candidates = [_mention(text, *found) for rule in _RULES for found in rule(text)]
     candidates.sort(key=lambda m: (m.start - m.end, _PRECEDENCE.index(m.kind), m.start))
-    taken = bytearray(len(text))
-    chosen: list[EntityMention] = []
-    for mention in candidates:
-        if taken.find(1, mention.start, mention.end) < 0:
-            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
-            chosen.append(mention)
+    chosen = list(claim_free(bytearray(len(text)), candidates))
     urls = [mention for mention in chosen if mention.kind is EntityKind.URL]
     chosen += [_mention(text, *inner) for url in urls for inner in _inside_url(text, url)]
     return sorted(chosen, key=lambda m: (m.start, -m.end))
+
+
+def claim_free(taken: bytearray, mentions: Iterable[EntityMention]) -> Iterator[EntityMention]:
+    """Yield the mentions that overlap no taken place of a text, and take their places."""
+    for mention in mentions:
+        if taken.find(1, mention.start, mention.end) < 0:
+            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+            yield mention
 
 
 def _mention(text: str, kind: EntityKind, start: int, end: int, name: str | None = None) -> EntityMention:

@@ -1,6 +1,7 @@
 """The text, the terms and the tags under which a memory is found: what an agent is shown of it, and its metadata."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Protocol
 
 from pipeline.records import CAPTURED_TAG, EntityKind, Kind, Memory
@@ -67,16 +68,16 @@ def _field_texts(memory: MemoryText) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text not in memory.content]
 
 
-def list_value_texts(value: Any) -> Iterator[str]:
-    """Yield every text in a JSON value, without keys."""
+def list_value_texts(value: Any, *, with_keys: bool = False) -> Iterator[str]:
+    """Yield every text in a JSON value, and its keys if they are wanted."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from list_value_texts(part)
+        parts = chain.from_iterable(value.items()) if with_keys else value.values()
+        yield from list_value_texts(list(parts), with_keys=with_keys)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from list_value_texts(part)
+            yield from list_value_texts(part, with_keys=with_keys)
 
 
 # Tags of a memory that was stored without any, from its kind and the names in it

@@ -255,17 +255,6 @@ def _default_details(kind: Kind) -> BaseModel:
     return _validate_details(kind, {})
 
 
-def list_texts(value: Any) -> list[str]:
-    """List every text in a JSON value, including keys."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for item in value.items() for part in item for text in list_texts(part)]
-    if isinstance(value, list | tuple):
-        return [text for part in value for text in list_texts(part)]
-    return []
-
-
 def _format_problem(kind: Kind, problem: str, message: str) -> str:
     if problem == "missing":
         return f"a {kind} needs this field"
