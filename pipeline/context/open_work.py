@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from sqlite3 import Connection
 
-from pipeline.context.lesson_records import list_shown_unasked
 from pipeline.context.quoting import quote
-from pipeline.context.render import Entry, SectionRoom, render_line
+from pipeline.context.render import Entry, SectionRoom, list_shown_unasked, render_line
 from pipeline.context.turn import list_done, list_failing
 from pipeline.recall.query import asks_progress, is_personal, parse_time_range
 from pipeline.records import Filter, Kind, Memory, Viewer

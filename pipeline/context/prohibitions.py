@@ -14,7 +14,7 @@ from pipeline.kinds import render_text
 from pipeline.records import CAPTURED_TAG, Kind, Memory, Source
 from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.text.messages import is_function_word
-from pipeline.text.phrases import asks_information
+from pipeline.text.sentences import asks_information
 from pipeline.text.tokens import search_tokens
 
 # Maximum length of a rule that is read.

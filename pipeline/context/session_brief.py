@@ -6,18 +6,21 @@ from datetime import datetime
 from sqlite3 import Connection
 from types import MappingProxyType
 
-from pipeline.context.lesson_records import (
+from pipeline.context.open_work import describe_last_exchange, describe_past_sessions
+from pipeline.context.quoting import quote
+from pipeline.context.render import (
     SHOWN_EACH,
+    Entry,
     Lesson,
+    SectionRoom,
     describe_record,
     drop_dead,
     is_rule,
     list_shown_unasked,
+    render_block,
+    render_brief_line,
     with_records,
 )
-from pipeline.context.open_work import describe_last_exchange, describe_past_sessions
-from pipeline.context.quoting import quote
-from pipeline.context.render import Entry, SectionRoom, render_block, render_brief_line
 from pipeline.context.rule_files import list_rules, repeats_rule
 from pipeline.kinds import is_indexed
 from pipeline.recall.annotations import drop_superseded

@@ -11,8 +11,7 @@ from typing import Any, Literal, Protocol
 
 from config.settings import SETTINGS
 from pipeline.context.advice import LOOKED_AT
-from pipeline.context.lesson_records import drop_dead, is_critical, is_rule
-from pipeline.context.render import Entry, render_line
+from pipeline.context.render import Entry, drop_dead, is_critical, is_rule, render_line
 from pipeline.context.turn import concerns, forbids
 from pipeline.errors import InvalidField, ReverieError
 from pipeline.identity.repository import branch_of_folder, root_of_folder

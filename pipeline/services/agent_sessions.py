@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
-from pipeline.context.lesson_records import version_of
+from pipeline.context.render import version_of
 from pipeline.context.session_brief import (
     BriefRoom,
     SessionBrief,
@@ -41,8 +41,7 @@ from pipeline.services.turns import find_typed, obey
 from pipeline.sessions.remedies import find_known_remedy
 from pipeline.store import agent_sessions, meta
 from pipeline.text.normalize import normalize_id
-from pipeline.text.own_words import is_host_notice
-from pipeline.text.private_blocks import drop_private
+from pipeline.text.own_words import drop_private, is_host_notice
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace, is_any_incognito, is_turn_silent
 from pipeline.write.tool_actions import Outcome, describe_action, is_worth_storing

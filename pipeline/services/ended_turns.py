@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from sqlite3 import Connection
 
-from pipeline.context.lesson_records import BY_JOURNAL
+from pipeline.context.render import BY_JOURNAL
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.jobs.new_head import note_checkout
 from pipeline.records import Draft, Kind, Source

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from pipeline.context.follow_up import LastMessages
-from pipeline.context.lesson_records import once
 from pipeline.context.open_work import read_open_work
-from pipeline.context.render import Entry
+from pipeline.context.render import Entry, once
 from pipeline.context.session_brief import BriefRoom, brief_project
 from pipeline.errors import IndexUnavailable, NotFound
 from pipeline.feedback.writer import FeedbackWriter

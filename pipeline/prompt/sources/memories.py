@@ -7,7 +7,9 @@ from sqlite3 import Connection
 
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
 from pipeline.context.code_names import defines, read_code_names
-from pipeline.context.lesson_records import (
+from pipeline.context.prohibitions import is_about_to_break
+from pipeline.context.render import (
+    Entry,
     Usefulness,
     describe_record,
     drop_dead,
@@ -16,11 +18,10 @@ from pipeline.context.lesson_records import (
     is_rule,
     list_shown_unasked,
     once,
+    render_line,
     version_of,
     with_records,
 )
-from pipeline.context.prohibitions import is_about_to_break
-from pipeline.context.render import Entry, render_line
 from pipeline.kinds import is_indexed, is_said, render_text
 from pipeline.prompt.line import (
     BELOW_BAR,

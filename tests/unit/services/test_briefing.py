@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context.lesson_records import ENOUGH, SHOWN_EACH
+from pipeline.context.render import ENOUGH, SHOWN_EACH
 from pipeline.prompt import briefing as briefing_module
 from pipeline.prompt.briefing import Briefing, BriefingLimits, Readable, compose_briefing
 from pipeline.prompt.line import IMPORTS_OFF, MOST, NO_ROOM
