@@ -37,7 +37,9 @@ class LessonOutcome:
 
 def summarize_turn(did: Sequence[Action]) -> str | None:
     """Return a turn's result in a sentence: a fixed failure, a commit or a deployment; None if there is none."""
-    told_of = [part for part in (_describe_fix(did), _describe_commits(did), _describe_deployment(did)) if part]
+    told_of = [part for part in (_describe_fix(did), _describe_commits(did)) if part]
+    deployed = [action.target for action in did if action.type is ActionType.DEPLOY and action.ok]
+    told_of += [f"Deployed with `{shorten_command(target)}`." for target in deployed[-1:]]
     if not told_of:
         return None
     files = list(dict.fromkeys(action.target for action in did if action.type is ActionType.EDIT and action.ok))
@@ -178,8 +180,3 @@ def _describe_commits(did: Sequence[Action]) -> str | None:
     if not subjects:
         return f"Committed with `{shorten_command(done[-1])}`."
     return f"Committed: {'; '.join(dict.fromkeys(subjects))}."
-
-
-def _describe_deployment(did: Sequence[Action]) -> str | None:
-    done = [action.target for action in did if action.type is ActionType.DEPLOY and action.ok]
-    return f"Deployed with `{shorten_command(done[-1])}`." if done else None

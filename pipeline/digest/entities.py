@@ -312,7 +312,8 @@ def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMen
     if kind is EntityKind.DATE:
         absolute = _YEAR.search(surface) and not _RELATIVE.search(text[mention.start : mention.end])
         return EntityMention(kind, canonical_entity_name(kind, surface), surface, start, end) if absolute else None
-    if not _is_name(surface):
+    is_cased = surface != surface.lower() or not surface.isascii()
+    if len(surface) < 2 or not is_cased or not _NAME.fullmatch(surface) or _NOT_NAMES.fullmatch(surface):
         return None
     if canonical_entity_name(EntityKind.PERSON, surface) in speakers:
         kind = EntityKind.PERSON
@@ -328,11 +329,6 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     lead = _LEAD.match(text, start, end)
     start = lead.end() if lead else start
     return start, start + len(_POSSESSIVE.sub("", _TAIL.sub("", text[start:end])))
-
-
-def _is_name(surface: str) -> bool:
-    cased = surface != surface.lower() or not surface.isascii()
-    return bool(len(surface) > 1 and cased and _NAME.fullmatch(surface) and not _NOT_NAMES.fullmatch(surface))
 
 
 def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind | None:

@@ -197,7 +197,9 @@ def _find_inner(program: str, arguments: Sequence[str], script: str) -> tuple[li
         return [], alias
     for wrapper in _load_wrappers().get(program, ()):
         inner = _apply(wrapper, arguments, script)
-        if inner is not None and _runs_package(program, wrapper, inner[1]):
+        # A package manager without a subcommand of its own runs a script or binary of a package.
+        own = word_sets("command_lines.own_commands").get(program)
+        if inner is not None and (own is None or wrapper.path or inner[1][0] not in own):
             if program == "xargs" and not isinstance(inner[1], str):
                 return inner[0], [*inner[1], *script.split()]
             return inner
@@ -264,12 +266,6 @@ def _find_command(
     if not command or command[0] in ("-", "/dev/stdin"):
         return (list(before), script) if wrapper.reads_script and script else None
     return list(before), " ".join(command) if wrapper.is_script else command
-
-
-def _runs_package(program: str, wrapper: _Wrapper, command: Sequence[str] | str) -> bool:
-    """Return whether a package manager without a subcommand of its own runs a script or binary of a package."""
-    own = word_sets("command_lines.own_commands").get(program)
-    return own is None or bool(wrapper.path) or command[0] not in own
 
 
 @cache

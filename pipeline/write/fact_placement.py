@@ -144,7 +144,9 @@ def _find_end(db: Connection, fact: Memory, holder: Memory | None) -> tuple[str 
     assert fact.valid_from is not None
     following = facts.after(db, fact.key, fact.scope, fact.valid_from)
     resumes = None if holder is None else _first_repetition(db, holder, fact.valid_from, fact.source)
-    ends = [fact.valid_to, resumes, following and following.valid_from, holder and holder.valid_to]
+    ends = [fact.valid_to, resumes]
+    ends += [] if following is None else [following.valid_from]
+    ends += [] if holder is None else [holder.valid_to]
     return min((end for end in ends if end is not None), default=None), resumes
 
 
