@@ -16,12 +16,13 @@ from pipeline.context.render import (
     describe_record,
     drop_dead,
     is_rule,
+    list_rules,
     list_shown_unasked,
     render_block,
     render_brief_line,
+    repeats_rule,
     with_records,
 )
-from pipeline.context.rule_files import list_rules, repeats_rule
 from pipeline.kinds import is_indexed
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Trust

@@ -15,8 +15,7 @@ from pipeline.context.code_names import asks_about_code
 from pipeline.context.follow_up import LastMessages, continue_last
 from pipeline.context.lesson_search import find_lessons_for
 from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_asked_for
-from pipeline.context.render import SHOWN_EACH, Entry, is_rule, list_shown_unasked, once
-from pipeline.context.rule_files import leave_out_rules_of_groups
+from pipeline.context.render import SHOWN_EACH, Entry, is_rule, leave_out_rules_of_groups, list_shown_unasked, once
 from pipeline.kinds import is_indexed
 from pipeline.prompt.line import (
     BELOW_BAR,
