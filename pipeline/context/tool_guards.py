@@ -63,60 +63,10 @@ class ToolGuard:
     impressions: tuple[Impression, ...]
 
 
-class AllowedCalls:
-    """Remember in this process which calls the user was asked about and allowed, where no journal records them."""
-
-    def __init__(self) -> None:
-        # By lesson and its workspace, whether the call was made after the lesson was shown.
-        self._asked: LruCache[Hashable, dict[tuple[str, int], bool]] = LruCache(MOST_ASKED)
-
-    def find(self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> frozenset[int]:
-        """Return the row numbers of the lessons of a workspace after which a call was made."""
-        asked = self._get(session, tool, arguments)
-        return frozenset(seq for (of, seq), was_made in asked.items() if was_made and of == workspace_id)
-
-    def note_asked(
-        self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any], guard: ToolGuard
-    ) -> None:
-        """Record which lessons of a workspace were shown before a call."""
-        key = _name_call(session, tool, arguments)
-        if key is not None:
-            self._asked.get(key, lambda _known: True, dict).update(
-                dict.fromkeys(((workspace_id, lesson.seq) for lesson in guard.shown), False)
-            )
-
-    def note_made(self, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> None:
-        """Record that a call succeeded."""
-        asked = self._get(session, tool, arguments)
-        asked.update(dict.fromkeys(asked, True))
-
-    def _get(self, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> dict[tuple[str, int], bool]:
-        # A call is read only if there was a question.
-        key = _name_call(session, tool, arguments) if self._asked.values() else None
-        return self._asked.get(key, lambda _known: True, dict) if self._asked.holds(key) else {}
-
-
 def _name_call(session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Hashable:
     """Return the key of a call in its session, None for a call that is not recognized."""
     action = _recognize(session, tool, arguments)
     return None if action is None else (session.id, action.type, action.target)
-
-
-class RefusedCalls:
-    """Remember in this process which calls were refused because their host cannot ask its user."""
-
-    def __init__(self) -> None:
-        self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
-
-    def refuse_once(
-        self, workspace_id: str, session: AgentSession, targets: Sequence[ToolTarget], guard: ToolGuard
-    ) -> ToolGuard | None:
-        """Return a refusal instead of a question, None for a call that was refused before."""
-        lessons = tuple(lesson.seq for lesson in guard.shown)
-        key = (workspace_id, session.id, session.agent_id, tuple(targets), lessons)
-        # The cache returns the same guard only for the first call, which is refused.
-        first = self._refused.get(key, lambda _guard: True, lambda: guard)
-        return replace(guard, decision="deny", reason=f"{guard.reason}\n{REFUSED_ONCE}") if first is guard else None
 
 
 def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> list[Memory]:
@@ -214,8 +164,11 @@ class ToolGuards:
     def __init__(self, feedback: ImpressionWriter, is_incognito: Callable[[Workspace, AgentSession], bool]) -> None:
         self._feedback = feedback
         self._is_incognito = is_incognito
-        self._refused = RefusedCalls()
-        self._allowed = AllowedCalls()
+        # In this process, the calls that were refused because their host cannot ask its user.
+        self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
+        # The calls that the user was asked about, which no journal may record: by lesson and its workspace, whether
+        # the call was made after the lesson was shown.
+        self._asked: LruCache[Hashable, dict[tuple[str, int], bool]] = LruCache(MOST_ASKED)
 
     def guard(
         self,
@@ -243,18 +196,31 @@ class ToolGuards:
             if (guard := self._guard_in_project(project, session, tool, calls)) is None:
                 continue
             if guard.decision == "ask" and can_ask and (is_other or not workspace.keeps_journal):
-                for call in calls:
-                    self._allowed.note_asked(project[0].id, session, tool, call.arguments, guard)
+                lessons = dict.fromkeys(((project[0].id, lesson.seq) for lesson in guard.shown), False)
+                for key in filter(None, (_name_call(session, tool, call.arguments) for call in calls)):
+                    self._asked.get(key, lambda _known: True, dict).update(lessons)
             self._feedback.record_impressions(project[0], guard.impressions)
             guards.append(guard)
         merged = merge_guards(guards)
         if merged is not None and merged.decision == "ask" and not can_ask:
-            return self._refused.refuse_once(workspace.id, session, [call.target for call in calls], merged)
+            targets, lessons_shown = tuple(call.target for call in calls), tuple(lesson.seq for lesson in merged.shown)
+            key = workspace.id, session.id, session.agent_id, targets, lessons_shown
+            # The cache returns the same guard only for the first call, which is refused.
+            if self._refused.get(key, lambda _guard: True, lambda: merged) is not merged:
+                return None
+            return replace(merged, decision="deny", reason=f"{merged.reason}\n{REFUSED_ONCE}")
         return merged
 
     def note_made(self, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> None:
         """Record that a call succeeded."""
-        self._allowed.note_made(session, tool, arguments)
+        asked = self._get_asked(session, tool, arguments)
+        asked.update(dict.fromkeys(asked, True))
+
+    def _get_asked(self, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> dict[tuple[str, int], bool]:
+        """Return the lessons after which the user was asked about a call, and whether it was made."""
+        # A call is read only if there was a question.
+        key = _name_call(session, tool, arguments) if self._asked.values() else None
+        return self._asked.get(key, lambda _known: True, dict) if self._asked.holds(key) else {}
 
     def _guard_in_project(
         self, project: Project, caller: AgentSession, tool: str, calls: Sequence[GuardedCall]
@@ -278,12 +244,12 @@ class ToolGuards:
                 forbidding = [lesson for lesson in left if most == "deny" and forbids(lesson, call.target)]
                 if not forbidding:
                     # A person who allowed the call has seen the lesson.
-                    allowed = self._allowed.find(workspace.id, caller, tool, call.arguments)
+                    asked = self._get_asked(caller, tool, call.arguments)
                     action = _recognize(session, tool, call.arguments)
                     left = [
                         lesson
                         for lesson in left
-                        if lesson.seq not in allowed and not _has_succeeded_after(db, lesson, action)
+                        if not asked.get((workspace.id, lesson.seq)) and not _has_succeeded_after(db, lesson, action)
                     ]
                 if against := (forbidding or left)[:MOST_LESSONS]:
                     guards.append(_make_guard(db, session, against, "deny" if forbidding else "ask", call.target))
