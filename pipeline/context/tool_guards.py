@@ -205,10 +205,9 @@ class ToolGuards:
         if merged is not None and merged.decision == "ask" and not can_ask:
             targets, lessons_shown = tuple(call.target for call in calls), tuple(lesson.seq for lesson in merged.shown)
             key = workspace.id, session.id, session.agent_id, targets, lessons_shown
-            # The cache returns the same guard only for the first call, which is refused.
-            if self._refused.get(key, lambda _guard: True, lambda: merged) is not merged:
-                return None
-            return replace(merged, decision="deny", reason=f"{merged.reason}\n{REFUSED_ONCE}")
+            refusal = replace(merged, decision="deny", reason=f"{merged.reason}\n{REFUSED_ONCE}")
+            # The cache returns the same refusal only for the first call.
+            return refusal if self._refused.get(key, lambda _guard: True, lambda: refusal) is refusal else None
         return merged
 
     def note_made(self, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> None:
