@@ -204,7 +204,6 @@ FORMATS: Final = (
     # The common format of recent vendors: a short word, and a long run of letters in both cases and digits.
     _format("api-key", r"[_-][A-Za-z0-9]{30,}+(?![+/])", "_", "-", genuine=_mixes_letters, least=_LONG_WORD),
 )
-# fmt: on
 
 
 # Values: where they start and end, how much they look like secrets, and placeholders
