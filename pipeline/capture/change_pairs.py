@@ -14,8 +14,7 @@ from typing import Final
 from pipeline.index.encoder import rarity
 from pipeline.jobs.mining.replacements import NEVER, stems
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.phrases import expression, says
-from pipeline.text.sentences import QUESTION_MARKS
+from pipeline.text.sentences import QUESTION_MARKS, expression, says
 
 # A wrong replacement hides something true, so a pair needs more than even odds.
 LEAST: Final = 0.55

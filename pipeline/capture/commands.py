@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pipeline.capture.order_forms import drop_asking, find_statement_orders, has_order_word, orders_purge
-from pipeline.text.announcements import refers_to_text
-from pipeline.text.own_words import Origin, Passage, split_message
+from pipeline.text.own_words import Origin, Passage, refers_to_text, split_message
 
 # In a longer paragraph, a command is more likely part of pasted text.
 MAX_OTHER_LINES = 5

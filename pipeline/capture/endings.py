@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pipeline.records import FactKey
-from pipeline.text.fact_words import COMPONENTS, fact_words, is_named_in
+from pipeline.text.names import COMPONENTS, fact_words, is_named_in
 from pipeline.text.personal_facts import PROJECT, USER, is_about_user
 
 _GONE: Final = r"(?P<gone>[^,;.!?]{2,60}?)"

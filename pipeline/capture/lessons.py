@@ -10,7 +10,7 @@ from pipeline.jobs.mining.lessons import Wording
 from pipeline.records import CAPTURED_TAG, Draft, Kind, Source
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.turns import Role, Turn
-from pipeline.text.phrases import corrects
+from pipeline.text.sentences import corrects
 from pipeline.text.tokens import search_tokens
 from pipeline.write.tool_actions import shorten_command
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from pipeline.capture.commands import read_line
 from pipeline.capture.order_forms import drop_idioms, may_purge, may_refuse_record, orders_purge, refuses_record
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.own_words import list_own_lines
-from pipeline.text.private_blocks import is_private
+from pipeline.text.own_words import is_private, list_own_lines
 from pipeline.text.sentences import split_sentences, split_typed_sentences
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
 from pipeline.text.normalize import shorten
 from pipeline.text.own_words import list_own_lines
-from pipeline.text.phrases import says
-from pipeline.text.sentences import QUESTION_MARKS, split_typed_sentences
+from pipeline.text.sentences import QUESTION_MARKS, says, split_typed_sentences
 
 # Of a longer message, read the end (usually the request) and the start.
 READ_CHARS = 6000

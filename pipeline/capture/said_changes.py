@@ -38,7 +38,7 @@ from pipeline.store import audit, changes, edges, memories, turns
 from pipeline.store.audit import AuditAction
 from pipeline.store.turns import Role, Turn
 from pipeline.text.own_words import join_own_lines
-from pipeline.text.phrases import says
+from pipeline.text.sentences import says
 from pipeline.times import utc_now
 from pipeline.write.accept import write_all
 from pipeline.write.fact_placement import end_at

@@ -15,7 +15,7 @@ from pipeline.records import Draft, EdgeDraft, EdgeKind, FactKey, Filter, Kind, 
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import audit, changes, edges, facts, memories
 from pipeline.store.audit import AuditAction
-from pipeline.text.fact_words import is_same_fact
+from pipeline.text.names import is_same_fact
 from pipeline.times import utc_now
 from pipeline.write.accept import write_all
 from pipeline.write.fact_placement import end_at, fact_key

@@ -3,8 +3,7 @@
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text, shorten
-from pipeline.text.own_words import drop_host_text, list_own_lines
-from pipeline.text.private_blocks import drop_private
+from pipeline.text.own_words import drop_host_text, drop_private, list_own_lines
 from pipeline.text.redaction import redact
 
 LONGEST_NAME = 80

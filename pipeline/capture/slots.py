@@ -12,8 +12,7 @@ from typing import Any, Final
 from pipeline.capture.endings import find_ended_facts
 from pipeline.jobs.mining.replacements import HEDGES
 from pipeline.records import FactKey
-from pipeline.text.fact_words import COMPONENTS, fact_words, is_named_in, is_same_fact
-from pipeline.text.names import canonical_name
+from pipeline.text.names import COMPONENTS, canonical_name, fact_words, is_named_in, is_same_fact
 from pipeline.text.personal_facts import PROJECT, USER, attribute_of_user, find_stated_fact, skip_lead
 
 _DETERMINER: Final = (

@@ -11,9 +11,8 @@ from pipeline.kinds import render_text
 from pipeline.records import Memory, Trust, Viewer
 from pipeline.store import impressions
 from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.text.command_lines import Invocation, list_invocations
+from pipeline.text.command_lines import Invocation, list_invocations, list_patch_files
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.patches import list_patch_files
 from pipeline.write.tool_actions import does_more_than_read
 
 # Maximum number of newest lessons to search.
@@ -112,7 +111,12 @@ def names(lesson: Memory, touched: Touched) -> bool:
 def text_names(text: str, touched: Touched) -> bool:
     """Return whether a text names one of the targets."""
     lowered = text.casefold()
-    if any(_has_file(lowered, file) for file in touched.files):
+    if any(
+        len(name) >= SHORTEST_NAME
+        and name in lowered
+        and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", lowered) is not None
+        for name in touched.files
+    ):
         return True
     if not any(command[0] in lowered for command in touched.commands):
         return False
@@ -149,14 +153,6 @@ def _find_telling_word(command: Sequence[str]) -> str | None:
     if len(command) == 1:
         return None if common else command[0]
     return command[1] if common or command[0] in MANIFOLD else command[0]
-
-
-def _has_file(text: str, name: str) -> bool:
-    return (
-        len(name) >= SHORTEST_NAME
-        and name in text
-        and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
-    )
 
 
 def _is_file(word: str) -> bool:

@@ -5,15 +5,14 @@ the rule is compared with the call's arguments.
 """
 
 import re
-from collections.abc import Iterator, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from pipeline.context.advice import MANIFOLD, ORDINARY
-from pipeline.context.environments import list_branches, list_environments, list_reached
-from pipeline.context.rule_clauses import (
+from pipeline.context.prohibitions import (
     CONDITION,
     EDITS,
     FLAG,
@@ -29,7 +28,7 @@ from pipeline.context.rule_clauses import (
     tokenize,
     words_of,
 )
-from pipeline.text.command_lines import Invocation, has_option, list_arguments, list_invocations, rehearses
+from pipeline.text.command_lines import HEAD, Invocation, has_option, list_arguments, list_invocations, rehearses
 from pipeline.text.lexicon import load_lexicon
 
 # Conditions that name what is excepted: a place or an option.
@@ -42,6 +41,22 @@ _EXCEPTION = re.compile(
 MOST_LINES = 8
 _ONLY_WORD = re.compile(r"only|nur|s[oó]lo|solamente|seulement|uniquement", re.IGNORECASE)
 _WITH = re.compile(r"\b(?:with|on|in|against|mit|auf|gegen|con|en|contra|avec|sur|contre)\b", re.IGNORECASE)
+# Closed classes; the first alternative that matches counts, so that "pre-prod" is not production.
+_NAMES = (
+    ("staging", r"pre-?prod\w*|stag(?:e|ing)|stg|uat"),
+    ("production", r"prod|production|prd|live|produktion\w*|produktiv\w*|producci[oó]n"),
+    ("test", r"tests?|testing|qa|ci"),
+    (
+        "development",
+        r"dev|devel|development|local(?:ly|ement|mente)?|lokal\w*|localhost|sandbox|entwicklung|desarrollo|d[eé]veloppement",
+    ),
+)
+_ENVIRONMENT = re.compile(
+    rf"(?<![^\W_])(?:{'|'.join(f'(?P<{name}>{words})' for name, words in _NAMES)})(?![^\W_])", re.IGNORECASE
+)
+_FILE = re.compile(r"/|\w\.[a-z]\w{0,5}$")
+# Characters of variables and patterns whose values are not known.
+_UNKNOWN = frozenset("$*?@")
 
 
 class Verdict(IntEnum):
@@ -57,7 +72,6 @@ class Verdict(IntEnum):
 class Prohibition:
     """A clause that forbids a command: its subcommands, options, places and exceptions."""
 
-    program: str
     # Each of them names the forbidden command.
     subcommands: tuple[tuple[str, ...], ...]
     # All options of one of these groups make the command forbidden; without any, the command is.
@@ -99,7 +113,9 @@ def _parse(clause: str, introduction: str, invocation: Invocation) -> Iterator[P
         subcommands = _read_subcommands(tokens, at)
         if subcommands[0] or _may_be_alone(tokens, at, clause):
             yield _make(tokens, at, subcommands, introduction, invocation)
-    if not places and not _names_program(tokens):
+    if not places and not any(
+        token.is_code or token.text.casefold() in MANIFOLD for token in tokens if not token.text.startswith("-")
+    ):
         flags = [token.text for token in tokens if FLAG.fullmatch(token.text)]
         if flags and not CONDITION.search(clause) and any(has_option(invocation, flag) for flag in flags):
             yield _make(tokens, -1, ((),), introduction, invocation)
@@ -121,7 +137,6 @@ def _make(
     required = tuple(word for word in inside if FLAG.fullmatch(word))
     excepted_environments = list_environments("\n".join(word for word in excepted if word not in required))
     return Prohibition(
-        call.words[0],
         subcommands,
         _group_flags(tokens, covered),
         required,
@@ -134,17 +149,11 @@ def _make(
 
 def _group_flags(tokens: Sequence[Token], without: AbstractSet[int]) -> tuple[tuple[str, ...], ...]:
     """Return the options of a clause; adjacent options belong together, as in `-f -d -x`."""
-    flags = [(number, token.text) for number, token in enumerate(tokens) if FLAG.fullmatch(token.text)]
-    groups: list[list[str]] = []
-    before = -2
-    for number, flag in flags:
-        if number in without:
-            continue
-        if number != before + 1:
-            groups.append([])
-        groups[-1].append(flag)
-        before = number
-    return tuple(map(tuple, groups))
+    flags = [
+        token.text if FLAG.fullmatch(token.text) and number not in without else None
+        for number, token in enumerate(tokens)
+    ]
+    return tuple(tuple(filter(None, group)) for is_flag, group in groupby(flags, key=bool) if is_flag)
 
 
 def _performs(call: Invocation, act: Act) -> bool:
@@ -223,6 +232,40 @@ def _find_conditions(tokens: Sequence[Token], at: int) -> list[tuple[int, int, b
     return conditions
 
 
+def list_environments(text: str) -> frozenset[str]:
+    """Return the environments that a text names."""
+    return frozenset(match.lastgroup for match in _ENVIRONMENT.finditer(text) if match.lastgroup)
+
+
+def _list_reached(invocation: Invocation, without: Iterable[str] = ()) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the environments that a command surely names, and those of its files and folders, which may be others.
+
+    Words of the command that are the subcommand itself name no environment.
+    """
+    left = list(invocation.words[1:])
+    for word in without:
+        if word in left:
+            left.remove(word)
+    surely = [word for word in left if word.startswith("-") or _FILE.search(word) is None]
+    values = [word for before, word in pairwise(left) if before.startswith("-")]
+    sure = list_environments("\n".join([*invocation.settings, *surely, *values]))
+    return sure, list_environments("\n".join([*left, *invocation.folders])) - sure
+
+
+def _list_branches(invocation: Invocation, branch: str | None) -> frozenset[str] | None:
+    """Return the branches that a command of git changes, None if they are unknown."""
+    arguments = [word for word, _ in list_arguments(invocation)]
+    if invocation.words[0] != "git" or {"--all", "--mirror"} & set(invocation.words):
+        return None
+    refs = arguments[{"push": 2, "branch": 1}.get(arguments[0], len(arguments)) :] if arguments else []
+    # A branch that the same line checks out, or that of the folder.
+    chosen = (word.removeprefix(f"{HEAD}=") for word in reversed(invocation.settings) if word.startswith(f"{HEAD}="))
+    checked_out = next(chosen, branch)
+    named = [ref.lstrip("+").rsplit(":", 1)[-1].removeprefix("refs/heads/") for ref in refs] or [HEAD]
+    found = [checked_out if name == HEAD else None if set(name) & _UNKNOWN else name for name in named]
+    return None if None in found else frozenset(name.casefold() for name in found if name)
+
+
 def _is_in_condition(tokens: Sequence[Token], at: int) -> bool:
     """Return whether a command is what a condition asks for: "never push without running make check"."""
     before = [token.text.casefold() for token in tokens[:at]]
@@ -243,7 +286,7 @@ def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> 
     if any(has_option(call, flag) for flag in prohibition.required_flags) or rehearses(call):
         return Verdict.PERMITTED
     is_certain = True
-    reached, hinted = list_reached(call, words)
+    reached, hinted = _list_reached(call, words)
     if prohibition.excepted_environments & reached:
         return Verdict.PERMITTED
     if prohibition.environments and not prohibition.environments & (reached | hinted):
@@ -251,8 +294,8 @@ def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> 
             return Verdict.PERMITTED
         is_certain = False
     if prohibition.branches and call.words[0] == "git":
-        branches = list_branches(call, branch)
-        if branches is not None and not any(_is_below(name, prohibition.branches) for name in branches):
+        branches = _list_branches(call, branch)
+        if branches is not None and not any({name, name.partition("/")[0]} & prohibition.branches for name in branches):
             return Verdict.PERMITTED
         is_certain = is_certain and branches is not None
     elif prohibition.excepted_environments and not prohibition.environments:
@@ -307,15 +350,6 @@ def _may_be_alone(tokens: Sequence[Token], at: int, clause: str) -> bool:
         return False
     is_ambiguous = program in ORDINARY or program in MANIFOLD
     return not is_ambiguous or before in words_of("runs") or before in words_of("conjunctions")
-
-
-def _names_program(tokens: Sequence[Token]) -> bool:
-    return any(token.is_code or token.text.casefold() in MANIFOLD for token in tokens if not token.text.startswith("-"))
-
-
-def _is_below(branch: str, names: AbstractSet[str]) -> bool:
-    """Return whether a branch has one of the names, as `release/2` has `release`."""
-    return branch in names or branch.partition("/")[0] in names
 
 
 def _is_same(word: str, other: str) -> bool:

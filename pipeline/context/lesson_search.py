@@ -27,7 +27,7 @@ from pipeline.records import Filter, Kind, Viewer
 from pipeline.records.recall import NOTHING, SEARCHED_CHANNELS, Channel, Hit, Query, Step
 from pipeline.store import index_state, memories
 from pipeline.store.memory_columns import RenderedRow, read_showable_texts
-from pipeline.text.activities import asks_information, list_activities, list_occasions
+from pipeline.text.sentences import asks_information, list_activities, list_occasions
 from pipeline.text.tokens import search_tokens
 
 # Maximum number of lessons that a message is shown.

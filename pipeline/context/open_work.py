@@ -1,30 +1,40 @@
 """The state of the work: open goals, the last sessions (asked, done, open), recent activity and active arcs.
 
-It is read from the store without a search, for messages that ask about progress or say too little to search.
+It is read from the store without a search, for messages that ask about progress or say too little to search. The first
+session after an import is shown the history of the imported sessions in the same way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from sqlite3 import Connection
-from typing import TypeVar
 
-from pipeline.context.last_exchange import describe_last_exchange
 from pipeline.context.quoting import quote
-from pipeline.context.render import Entry, render_line
+from pipeline.context.render import Entry, SectionRoom, list_shown_unasked, render_line
 from pipeline.context.turn import list_done, list_failing
 from pipeline.recall.query import asks_progress, is_personal, parse_time_range
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions, arcs, goals, memories, turns
+from pipeline.store import (
+    action_history,
+    agent_sessions,
+    arcs,
+    conclusions as past_conclusions,
+    goals,
+    memories,
+    session_archive,
+    turns,
+)
 from pipeline.store.agent_sessions import SessionSummary
 from pipeline.store.arcs import VisibleArc
-from pipeline.store.turns import Turn
-from pipeline.text.messages import is_follow_up, is_wish, list_own_words, says_little
+from pipeline.store.conclusions import Conclusion, ConclusionKind
+from pipeline.store.session_archive import ArchivedSession
+from pipeline.store.turns import Role, Turn
+from pipeline.text.messages import is_follow_up, is_small_talk, is_wish, list_own_words, says_little
 from pipeline.text.normalize import shorten
+from pipeline.text.own_words import join_own_lines
+from pipeline.text.tokens import search_tokens
 from pipeline.times import age, local_date, utc_text
-
-T = TypeVar("T")
 
 MOST_CHARS = 900
 GOALS = 4
@@ -42,6 +52,10 @@ LAST_DAY = timedelta(hours=24)
 LATELY = timedelta(days=14)
 END_OF_TIME = "9999"
 HAPPENED = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
+STOPPED = "Where the work stopped:"
+MESSAGE_CHARS = 240
+# The latest turns that are searched: tools and short answers may follow the last message that says something.
+TURNS_SEARCHED = 40
 OPEN_GOALS = "Open goals, as recorded:"
 LAST_SESSIONS = "The last sessions here, from their journals:"
 RECENT = "Recent activity, as recorded:"
@@ -66,7 +80,8 @@ class OpenWork:
 def read_open_work(db: Connection, session: AgentSession, now: datetime, shown: Sequence[Memory] = ()) -> OpenWork:
     """Return the open goals, the activity of the last 24 hours, and the active arcs; without some shown memories."""
     viewer, known = session.viewer, {memory.seq for memory in shown}
-    unfinished = [goal for goal in _list_normal(goals.list_unfinished(db, viewer, GOALS)) if goal.seq not in known]
+    open_goals = list_shown_unasked(goals.list_unfinished(db, viewer, GOALS))
+    unfinished = [goal for goal in open_goals if goal.seq not in known]
     since = utc_text(now - LAST_DAY)
     summaries, summarized = summarize_sessions(db, session, since, None, now)
     noted = [memory for memory in _list_activity(db, viewer, since, summarized) if memory.seq not in known]
@@ -128,6 +143,27 @@ def _describe_last_exchange(db: Connection, session: AgentSession, now: datetime
     return next(filter(None, (describe_last_exchange(db, name) for name in names)), [])
 
 
+def describe_last_exchange(db: Connection, session_id: str) -> list[str]:
+    """Return a header, the last message of a session that says something, and the last answer; none without one."""
+    latest = [turn for turn in turns.page(db, session_id, TURNS_SEARCHED, None) if turn.content.strip()]
+    messages = (turn for turn in latest if turn.role is Role.USER)
+    message = next((turn for turn in messages if _says_something(turn.content)), None)
+    if message is None:
+        return []
+    answer = next((turn for turn in latest if turn.role is Role.ASSISTANT and turn.seq > message.seq), None)
+    lines = [STOPPED, f"- the user said: {quote(shorten(join_own_lines(message.content), MESSAGE_CHARS))}"]
+    return (
+        lines
+        if answer is None
+        else [*lines, f"- the agent answered: {quote(shorten(' '.join(answer.content.split()), MESSAGE_CHARS))}"]
+    )
+
+
+def _says_something(message: str) -> bool:
+    own = join_own_lines(message)
+    return bool(own) and not (is_small_talk(own) or says_little(own) or asks_progress(own))
+
+
 @dataclass(frozen=True, slots=True)
 class _SessionWork:
     """What a session was asked, what it did and what it left open in a time, and when it last did so."""
@@ -170,11 +206,7 @@ def _list_activity(db: Connection, viewer: Viewer, since: str, summarized: froze
     """List what happened since a time, without what the summaries of sessions already say."""
     criteria = Filter(kinds=HAPPENED, viewer=viewer)
     latest = memories.list_latest_happened(db, criteria, since, ACTIVITIES + len(summarized), LOOKED_AT)
-    return [memory for memory in _list_normal(latest) if memory.session_id not in summarized][:ACTIVITIES]
-
-
-def _list_normal(candidates: Sequence[Memory]) -> list[Memory]:
-    return [memory for memory in candidates if memory.may_be_injected]
+    return [memory for memory in list_shown_unasked(latest) if memory.session_id not in summarized][:ACTIVITIES]
 
 
 def list_active_arcs(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
@@ -187,21 +219,86 @@ def is_outline(arc: VisibleArc) -> bool:
     return 2 * sum(member.kind is Kind.CODE for member in arc.members) > len(arc.members)
 
 
-class SectionRoom:
-    """Lines in sections, as many as fit."""
+# The history of a project in its imported sessions: the last sessions, the current decisions, and its commands
 
-    def __init__(self, most_chars: int) -> None:
-        self.lines: list[str] = []
-        self._left = most_chars
+DECISIONS, COMMANDS = 4, 3
+# Numbers of records that are read to find those that say something.
+SESSIONS_READ, CONCLUSIONS_READ, COMMANDS_READ, ACTIONS_READ = 12, 60, 12, 50
+NAME_CHARS, PAST_REQUEST_CHARS, DECISION_CHARS, LONGEST_COMMAND = 60, 70, 140, 60
+# The share of the words of a shown memory in a decision, which then says the same.
+SAID_SHARE = 0.8
+PAST_SESSIONS = "The last sessions in this project, from their transcripts:"
+DECIDED = "Decided in past sessions (check before relying on it):"
+# Behind a quotation.
+OF_AGENT = " (said by the agent)"
+WORKED = "Commands that worked in past sessions:"
 
-    def add(self, header: str, records: Sequence[T], lines: Sequence[str]) -> list[T]:
-        """Add the lines of a section that fit, and return their records."""
-        added: list[T] = []
-        for record, line in zip(records, lines, strict=True):
-            new = [line] if added else [header, line]
-            size = sum(1 + len(text) for text in new)
-            if size <= self._left:
-                self.lines += new
-                self._left -= size
-                added.append(record)
-        return added
+
+def describe_past_sessions(
+    db: Connection, session: AgentSession, now: datetime, shown: Collection[str] = ()
+) -> list[str]:
+    """Return lines about the imported sessions; none without them. Texts that are `shown` anyway are left out."""
+    person = session.viewer.person
+    imported = [
+        past
+        for past in session_archive.list_imported(db, SESSIONS_READ, utc_text(now), person)
+        if past.id != session.id
+    ]
+    if not imported:
+        return []
+    conclusions = past_conclusions.list_current(db, CONCLUSIONS_READ, person)
+    used = [command.command for command in action_history.list_used_commands(db, COMMANDS_READ, person)]
+    short = [quote(command) for command in used if len(command) <= LONGEST_COMMAND][:COMMANDS]
+    worked = [WORKED, f"- {', '.join(short)}"] if short else []
+    room = SectionRoom(MOST_CHARS - sum(1 + len(line) for line in worked))
+    sessions = [line for past in imported if (line := _describe_past_session(db, past, conclusions, now))][:SESSIONS]
+    room.add(PAST_SESSIONS, sessions, sessions)
+    known = [frozenset(search_tokens(text)) for text in shown]
+    decided = [
+        f"- {age(conclusion.at, now)}: {quote(shorten(conclusion.content, DECISION_CHARS))}"
+        f"{OF_AGENT if conclusion.is_of_agent else ''}"
+        for conclusion in conclusions
+        if conclusion.kind != ConclusionKind.OPEN and not _is_said(conclusion.content, known)
+    ][:DECISIONS]
+    room.add(DECIDED, decided, decided)
+    return [*room.lines, *worked]
+
+
+def _describe_past_session(
+    db: Connection, past: ArchivedSession, conclusions: Collection[Conclusion], now: datetime
+) -> str | None:
+    """Return a session's line: when, by which agent, its name, the last request, and what it left open."""
+    requests = [turn.content for turn in list_requests(db, past.id, "", END_OF_TIME)]
+    name = past.name or ""
+    parts = [quote(shorten(name, NAME_CHARS))] if name and not (is_follow_up(name) or says_little(name)) else []
+    concluded = {_comparable(conclusion.content) for conclusion in conclusions}
+    new = [text for text in requests if not (_says_the_same(text, name) or _comparable(text) in concluded)]
+    last = new[-1] if new else None
+    parts += [] if last is None else [f"asked {quote(shorten(' '.join(last.split()), PAST_REQUEST_CHARS))}"]
+    if not parts:
+        return None
+    left = [
+        conclusion.content
+        for conclusion in conclusions
+        if (conclusion.session_id, conclusion.kind) == (past.id, ConclusionKind.OPEN)
+    ]
+    failing = list_failing(agent_sessions.list_actions(db, past.id, "", ACTIONS_READ))
+    ends = [quote(shorten(text, PAST_REQUEST_CHARS)) for text in left[:1]] or failing[:1]
+    parts += [f"open: {end}" for end in ends]
+    return f"- {age(past.last_at, now)} ({past.agent}): {'; '.join(parts)}"
+
+
+def _is_said(text: str, known: Collection[frozenset[str]]) -> bool:
+    """Return whether a text says what one of some others says, by their words."""
+    tokens = set(search_tokens(text))
+    return any(others and len(others & tokens) >= SAID_SHARE * len(others) for others in known)
+
+
+def _comparable(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".")
+
+
+def _says_the_same(text: str, name: str) -> bool:
+    """Return whether a session was named by the start of a text."""
+    start = _comparable(name).rstrip("….")
+    return bool(start) and _comparable(text).startswith(start)

@@ -1,15 +1,31 @@
-"""Render memories for an agent: facts with their source, and confirmed lessons as rules."""
+"""Memories as an agent is shown them: which may be shown, the records of lessons, and the text of each memory."""
 
-from collections.abc import Callable, Sequence
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from sqlite3 import Connection
+from typing import Final, TypeVar
 
 from pipeline.context.quoting import Speaker, find_speaker, quote
 from pipeline.kinds import render_rule, render_text
+from pipeline.recall.relevance import RELEVANT
 from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, SHORT_ID, TEAM_HEADER, Kind, Memory, Trust
-from pipeline.records.recall import NOTHING, Annotations
+from pipeline.records.hooks import AgentSession
+from pipeline.records.recall import NOTHING, Annotations, Hit
+from pipeline.store import agent_sessions, impressions, ingested, memories
+from pipeline.store.database import Database
 from pipeline.store.goals import UNFINISHED
+from pipeline.store.impressions import Tally
+from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Relation, classify_pair
+from pipeline.text.tokens import search_tokens
 from pipeline.times import age, due_age, parse
+from pipeline.write.fields import Severity
+
+T = TypeVar("T")
 
 LONGEST_LINE = 600
 # In a list of many, a line says its age from then on.
@@ -42,6 +58,28 @@ class Entry:
         return SAID_HEADER if is_said and self.memory.trust is not Trust.TRUSTED else HEADER
 
 
+class SectionRoom:
+    """Lines in sections, as many as fit; each line and each header takes its length and a line break."""
+
+    def __init__(self, most_chars: int) -> None:
+        self.lines: list[str] = []
+        self._headers: set[str] = set()
+        self._left = most_chars
+
+    def add(self, header: str, records: Sequence[T], lines: Sequence[str]) -> list[T]:
+        """Add the lines of a section that fit, and return their records."""
+        added: list[T] = []
+        for record, line in zip(records, lines, strict=True):
+            new = [line] if header in self._headers else [header, line]
+            size = sum(1 + len(text) for text in new)
+            if size <= self._left:
+                self.lines += new
+                self._headers.add(header)
+                self._left -= size
+                added.append(record)
+        return added
+
+
 def render_block(
     entries: Sequence[Entry],
     max_chars: int,
@@ -53,22 +91,12 @@ def render_block(
     Skip entries that are too long. The text is None if no entry fits.
     `render` makes a line of an entry, by default `render_line`.
     """
-    render = render or render_line
+    room = SectionRoom(max_chars + 1)
     rendered: list[Entry] = []
-    lines: list[str] = []
-    used = -1
     for header in (RULES_HEADER, SAID_HEADER, HEADER, TEAM_HEADER):
         part = [entry for entry in entries if entry.header == header]
-        opened = False
-        for entry in part:
-            added = [render(entry, now)] if opened else [header, render(entry, now)]
-            size = sum(1 + len(line) for line in added)
-            if used + size <= max_chars:
-                rendered.append(entry)
-                lines += added
-                used += size
-                opened = True
-    return ("\n".join(lines) if rendered else None), rendered
+        rendered += room.add(header, part, [(render or render_line)(entry, now) for entry in part])
+    return ("\n".join(room.lines) if rendered else None), rendered
 
 
 def render_line(entry: Entry, now: datetime) -> str:
@@ -128,3 +156,177 @@ def _notes(entry: Entry) -> str:
     if entry.impression_id is not None:
         notes.append(f"surface {entry.impression_id}")
     return f" ({'; '.join(notes)})" if notes else ""
+
+
+# Which memories may be shown, and the record of a lesson: how often it was shown and followed
+
+# Minimum number of answers for a conclusion.
+ENOUGH = 5
+
+
+# The author of answers from the journal.
+BY_JOURNAL = "by the journal"
+
+
+# Of the normal distribution, for 95 %.
+Z = 1.959964
+
+
+class Usefulness(StrEnum):
+    """The usefulness of a lesson, from the answers to its impressions."""
+
+    USEFUL = "useful"
+    UNPROVEN = "unproven"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson and its record; `low` and `high` bound the share of times that it is followed."""
+
+    memory: Memory
+    tally: Tally
+    low: float
+    high: float
+    usefulness: Usefulness
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson, "Probable Inference", JASA 22, 1927)."""
+    if not trials:
+        return 0.0, 1.0
+    share, square = successes / trials, Z * Z
+    centre = (share + square / (2 * trials)) / (1 + square / trials)
+    half = Z / (1 + square / trials) * math.sqrt(share * (1 - share) / trials + square / (4 * trials * trials))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def usefulness(tally: Tally) -> Usefulness:
+    """Return whether a record proves that agents mostly follow or mostly ignore the lesson, or nothing yet."""
+    answered = tally.followed + tally.ignored
+    low, high = wilson_interval(tally.followed, answered)
+    if answered < ENOUGH or low <= 0.5 <= high:
+        return Usefulness.UNPROVEN
+    return Usefulness.USEFUL if low > 0.5 else Usefulness.DEAD
+
+
+def with_records(db: Connection, lessons: Sequence[Memory]) -> list[Lesson]:
+    """Return lessons with their records, in their order."""
+    tallies = ((memory, impressions.tally(db, memory.seq)) for memory in lessons)
+    return [
+        Lesson(memory, tally, *wilson_interval(tally.followed, tally.followed + tally.ignored), usefulness(tally))
+        for memory, tally in tallies
+    ]
+
+
+def describe_record(lesson: Lesson) -> str:
+    """Return a lesson's record in a few words."""
+    answered = lesson.tally.followed + lesson.tally.ignored
+    return f"followed {lesson.tally.followed} of {answered}" if answered else "no record yet"
+
+
+def is_rule(memory: Memory) -> bool:
+    """Return whether a memory is a confirmed lesson."""
+    # An unconfirmed lesson is evidence, not a rule.
+    return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
+
+
+def is_critical(lesson: Memory) -> bool:
+    """Return whether a lesson is critical."""
+    return lesson.details.get("severity") == Severity.CRITICAL
+
+
+# Which memories may be shown without a request, and which ones an agent has seen
+
+SHOWN_EACH: Final = 5
+
+
+def list_shown_unasked(candidates: Iterable[Memory]) -> list[Memory]:
+    """Return the memories that may be shown without a request."""
+    return [memory for memory in candidates if memory.may_be_injected]
+
+
+def drop_seen(db: Connection, session: AgentSession, candidates: Sequence[Memory]) -> list[Memory]:
+    """Return the memories whose current version the agent has not seen in its session."""
+    if session.id is None or not candidates:
+        return list(candidates)
+    seen = agent_sessions.list_seen_versions(
+        db, session.id, session.agent_id or "", [memory.seq for memory in candidates]
+    )
+    return [memory for memory in candidates if seen.get(memory.seq) != version_of(memory)]
+
+
+def version_of(memory: Memory) -> str:
+    """Return a fingerprint of the text of a memory as an agent reads it."""
+    return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
+
+
+def drop_dead(db: Connection, candidates: Sequence[Memory]) -> list[Memory]:
+    """Drop the lessons that agents never follow."""
+    records = with_records(db, [memory for memory in candidates if is_rule(memory)])
+    dead = {record.memory.seq for record in records if record.usefulness is Usefulness.DEAD}
+    return [memory for memory in candidates if memory.seq not in dead]
+
+
+def once(candidates: Iterable[Memory]) -> list[Memory]:
+    """Return distinct memories in their order."""
+    return list({memory.seq: memory for memory in candidates}.values())
+
+
+# Memories that repeat a rule file, which the agent's host loads itself, are left out
+
+# Enough for long rule files; each is compared with the few memories that may be shown.
+MAX_STATEMENTS = 1000
+# A longer text says more than one statement.
+LONGEST_STATEMENT: Final = 600
+# The share of a statement's words that the other must contain before both are compared closely.
+LEAST_SHARED: Final = 0.7
+_CONTAINED: Final = ("one contains more",)
+
+
+def list_rules(*databases: Database | None) -> list[str]:
+    """Return the statements of the indexed rule files of the project and the user."""
+    rules: list[str] = []
+    for database in databases:
+        if database is not None:
+            with database.read() as db:
+                seqs = ingested.list_rule_statements(db, MAX_STATEMENTS)
+                rules += memories.contents(db, seqs).values() if seqs else ()
+    return rules
+
+
+def leave_out_rules(databases: Sequence[Database], hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the results that may be injected and do not repeat a rule file."""
+    shown = tuple(hit for hit in hits if hit.memory.may_be_injected)
+    # The others are not shown, and outlines of code repeat no rule.
+    certain = [hit for hit in shown if hit.relevance >= RELEVANT and hit.memory.kind is not Kind.CODE]
+    rules = list_rules(*databases) if certain else []
+    repeated = {hit.memory.id for hit in certain if repeats_rule(hit.memory, rules)}
+    return tuple(hit for hit in shown if hit.memory.id not in repeated)
+
+
+def leave_out_rules_of_groups(databases: Sequence[Database], groups: Sequence[Sequence[Hit]]) -> list[tuple[Hit, ...]]:
+    """Leave out the results of each group as `leave_out_rules` does, but read the rules once."""
+    shown = frozenset(map(id, leave_out_rules(databases, [hit for hits in groups for hit in hits])))
+    return [tuple(hit for hit in hits if id(hit) in shown) for hits in groups]
+
+
+def repeats_rule(memory: Memory, rules: Sequence[str]) -> bool:
+    """Return whether a rule file says what a memory says."""
+    return any(is_repeated(memory.content, rule) for rule in rules)
+
+
+def is_repeated(statement: str, other: str) -> bool:
+    """Return whether another statement says the same, or the same and more."""
+    if max(len(statement), len(other)) > LONGEST_STATEMENT:
+        return False
+    words, others = _words_of(statement), _words_of(other)
+    if not words or len(words & others) < LEAST_SHARED * len(words):
+        return False
+    judgement = classify_pair(statement, other, MERGE_COSINE)
+    return judgement.relation is Relation.SAME or (judgement.reasons == _CONTAINED and words <= others)
+
+
+@lru_cache(maxsize=4000)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(search_tokens(text))

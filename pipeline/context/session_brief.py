@@ -6,25 +6,26 @@ from datetime import datetime
 from sqlite3 import Connection
 from types import MappingProxyType
 
-from pipeline.context.briefing import (
+from pipeline.context.open_work import describe_last_exchange, describe_past_sessions
+from pipeline.context.quoting import quote
+from pipeline.context.render import (
     SHOWN_EACH,
-    drop_dead,
-    list_shown_unasked,
-)
-from pipeline.context.last_exchange import describe_last_exchange
-from pipeline.context.lesson_records import (
+    Entry,
     Lesson,
+    SectionRoom,
     describe_record,
+    drop_dead,
     is_rule,
+    list_rules,
+    list_shown_unasked,
+    render_block,
+    render_brief_line,
+    repeats_rule,
     with_records,
 )
-from pipeline.context.past_sessions import describe_past_sessions
-from pipeline.context.quoting import quote
-from pipeline.context.render import Entry, render_block, render_brief_line
-from pipeline.context.rule_files import list_rules, repeats_rule
 from pipeline.kinds import is_indexed
 from pipeline.recall.annotations import drop_superseded
-from pipeline.records import Filter, Kind, Memory, Trust, Viewer
+from pipeline.records import Filter, Kind, Memory, Trust
 from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, goals, memories, meta, turns
 from pipeline.store.agent_sessions import Action, ActionType
@@ -84,8 +85,12 @@ def brief_project(
     """
     room = replace(room, max_chars=min(room.max_chars, BRIEF_CHARS))
     rules = list_rules(database, person)
-    about = [] if person is None else _list_of_person(person, session.viewer)
-    about = [memory for memory in about if not repeats_rule(memory, rules)]
+    about: list[Memory] = []
+    if person is not None:
+        with person.read() as db:
+            leading = memories.list_leading(db, Filter(scope=session.viewer.personal), 2 * PERSON_SHOWN)
+            of_person = drop_superseded(db, list_shown_unasked(leading))[:PERSON_SHOWN]
+        about = [memory for memory in of_person if not repeats_rule(memory, rules)]
     if database is None:
         return _brief([], about, [], session, room)
     with database.read() as db:
@@ -153,13 +158,6 @@ def _describe_history(
     return describe_past_sessions(db, session, room.now, [memory.content for memory in candidates])
 
 
-def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
-    with person.read() as db:
-        about = Filter(scope=viewer.personal)
-        leading = memories.list_leading(db, about, 2 * PERSON_SHOWN)
-        return drop_superseded(db, list_shown_unasked(leading))[:PERSON_SHOWN]
-
-
 def brief_resumed_session(
     database: Database, person: Database | None, session: AgentSession, room: BriefRoom
 ) -> SessionBrief | None:
@@ -188,14 +186,20 @@ def _brief(
     left = room.max_chars - sum(len(line) + 1 for line in lines)
     rules = make_impressions([memory for memory in candidates if memory.seq in records], session.id, session.agent_id)
     ids = {impression.memory_seq: impression.id for impression in rules}
+    described = {seq: describe_record(record) for seq, record in records.items()}
     entries = [
         *(Entry(memory, of_person=True) for memory in about),
         *(
-            Entry(memory, impression_id=ids.get(memory.seq), record=_describe(records.get(memory.seq)), excerpt=excerpt)
+            Entry(memory, impression_id=ids.get(memory.seq), record=described.get(memory.seq), excerpt=excerpt)
             for memory, excerpt in _list_texts(candidates, excerpts)
         ),
     ]
-    chosen = sorted(_choose(entries, left, room.now), key=_group)
+    # The first entries that fit, whichever part of the block they belong to: about the user and pinned, then by kind.
+    picked = SectionRoom(left)
+    chosen = sorted(
+        (entry for entry in entries if picked.add(entry.header, [entry], [render_brief_line(entry, room.now)])),
+        key=lambda entry: -1 if entry.of_person or entry.memory.pinned else GROUPS.index(entry.memory.kind),
+    )
     block, rendered = render_block(chosen, left, room.now, render=render_brief_line)
     if block is None and not lines:
         return None
@@ -216,28 +220,6 @@ def _list_texts(shown: Sequence[Memory], excerpts: Mapping[int, str]) -> Iterato
         if excerpt is None or excerpt not in texts:
             yield memory, excerpt
         texts.add(excerpt or "")
-
-
-def _choose(entries: Sequence[Entry], room: int, now: datetime) -> list[Entry]:
-    """Return the first entries that fit with their headers, whichever part of the block they belong to."""
-    chosen: list[Entry] = []
-    headers = set[str]()
-    for entry in entries:
-        size = 1 + len(render_brief_line(entry, now)) + (0 if entry.header in headers else 1 + len(entry.header))
-        if size <= room:
-            chosen.append(entry)
-            headers.add(entry.header)
-            room -= size
-    return chosen
-
-
-def _group(entry: Entry) -> int:
-    """Return the place of an entry in a brief: about the user and pinned, then by kind."""
-    return -1 if entry.of_person or entry.memory.pinned else GROUPS.index(entry.memory.kind)
-
-
-def _describe(record: Lesson | None) -> str | None:
-    return None if record is None else describe_record(record)
 
 
 def _render_actions(did: Sequence[Action], room: int) -> list[str]:

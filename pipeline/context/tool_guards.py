@@ -1,31 +1,46 @@
 """Guard tool calls by the critical lessons of the session's project and of the other projects whose files they name."""
 
 import os.path
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from sqlite3 import Connection
+from typing import Any, Literal, Protocol
 
 from config.settings import SETTINGS
-from pipeline.context.lesson_guard import (
-    AllowedCalls,
-    RefusedCalls,
-    ToolCall,
-    ToolGuard,
-    decide,
-    list_critical,
-    merge_guards,
-)
-from pipeline.errors import InvalidField
-from pipeline.identity.repository import root_of_folder
+from pipeline.context.advice import LOOKED_AT
+from pipeline.context.render import Entry, drop_dead, is_critical, is_rule, render_line
+from pipeline.context.turn import concerns, forbids
+from pipeline.errors import InvalidField, ReverieError
+from pipeline.identity.repository import branch_of_folder, root_of_folder
+from pipeline.lru import LruCache
+from pipeline.recall.annotations import drop_superseded
+from pipeline.records import HEADER, Memory
 from pipeline.records.hooks import AgentSession
-from pipeline.store.agent_sessions import ActionType
-from pipeline.store.impressions import Impression
+from pipeline.store import agent_sessions, impressions
+from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.store.impressions import Impression, make_impressions
 from pipeline.text.command_lines import Invocation, list_invocations
 from pipeline.workspace import Workspace
-from pipeline.write.tool_actions import GuardedCall, ToolTarget, list_guarded_calls
+from pipeline.write.fields import Severity
+from pipeline.write.tool_actions import (
+    READ_CHARS,
+    UNREADABLE,
+    GuardedCall,
+    ToolTarget,
+    list_guarded_calls,
+    recognize_action,
+)
 
+MOST_LESSONS = 3
+# Maximum number of remembered calls that the user was asked about; for a forgotten call, the user is asked again.
+MOST_ASKED = 256
+# Maximum number of remembered refusals; a forgotten call may be refused again.
+MOST_REFUSED = 256
+REFUSED_ONCE = "Refused once because of this. Ask your user; if it is right anyway, do it again."
+READ_IN_PART = "Only a part of this call could be read. Check these rules before it runs."
 # A project, and the session as it reads there.
 Project = tuple[Workspace, AgentSession]
 FindProject = Callable[[str], Project]
@@ -34,6 +49,103 @@ MOST_FOLDERS = 8
 LONGEST_PATH = 1000
 # Options of programs that change the folder first.
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--cwd", "--prefix", "--work-tree"})
+
+Decision = Literal["ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolGuard:
+    """The decision about a tool call and its reason: the lessons against it, and their impressions."""
+
+    decision: Decision
+    reason: str
+    shown: tuple[Memory, ...]
+    impressions: tuple[Impression, ...]
+
+
+def _name_call(session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Hashable:
+    """Return the key of a call in its session, None for a call that is not recognized."""
+    action = _recognize(session, tool, arguments)
+    return None if action is None else (session.id, action.type, action.target)
+
+
+def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> list[Memory]:
+    """List the critical lessons that name the target of a call, without those that agents never follow.
+
+    A lesson about production does not concern a call that names only another environment.
+
+    If there are none and only a part of the target was read, list all critical lessons: each may be about the rest.
+    """
+    # The details of a critical lesson contain the word.
+    lessons = impressions.list_lessons_mentioning(db, session.viewer, (Severity.CRITICAL,), LOOKED_AT)
+    critical = [lesson for lesson in lessons if is_rule(lesson) and is_critical(lesson)]
+    branch = _find_branch(session, target) if critical else None
+    ends = [replace(target, target=end) for end in dict.fromkeys((target.target, target.target[-READ_CHARS:]))]
+    is_whole = _is_read_whole(target)
+    named = [lesson for lesson in critical if any(concerns(lesson, end, branch, is_whole=is_whole) for end in ends)]
+    chosen = named if named or is_whole else critical
+    return drop_dead(db, drop_superseded(db, sorted(chosen, key=lambda lesson: (-lesson.importance, -lesson.seq))))
+
+
+def _find_branch(session: AgentSession, target: ToolTarget) -> str | None:
+    """Return the branch that is checked out in the folder of a session on this machine, for a command of git."""
+    if target.type is ActionType.EDIT or "git" not in target.target or not session.cwd:
+        return None
+    try:
+        return branch_of_folder(Path(session.cwd))
+    except ReverieError:
+        return None
+
+
+def _is_read_whole(target: ToolTarget) -> bool:
+    return target is not UNREADABLE and len(target.target) <= READ_CHARS
+
+
+def merge_guards(guards: Sequence[ToolGuard]) -> ToolGuard | None:
+    """Return the strictest decision of several guards, with all their lessons; None without guards."""
+    if len(guards) < 2:
+        return guards[0] if guards else None
+    lines = dict.fromkeys(line for guard in guards for line in guard.reason.split("\n"))
+    return ToolGuard(
+        "deny" if any(guard.decision == "deny" for guard in guards) else "ask",
+        "\n".join(lines),
+        tuple(lesson for guard in guards for lesson in guard.shown),
+        tuple(impression for guard in guards for impression in guard.impressions),
+    )
+
+
+def _has_succeeded_after(db: Connection, lesson: Memory, action: Action | None) -> bool:
+    """Return whether a call already succeeded in its session after a lesson was shown there."""
+    since = None if action is None else impressions.find_first_shown(db, action.session_id, lesson.seq)
+    return action is not None and since is not None and agent_sessions.has_succeeded_before(db, action, since)
+
+
+def _recognize(session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Action | None:
+    if session.id is None:
+        return None
+    return recognize_action(session.id, session.agent_id, "", tool, arguments, ok=True, cwd=session.cwd)
+
+
+def _make_guard(
+    db: Connection, session: AgentSession, lessons: Sequence[Memory], decision: Decision, target: ToolTarget
+) -> ToolGuard:
+    # A lesson that was shown before and has no answer keeps its impression.
+    unanswered = [] if session.id is None else impressions.list_unanswered(db, session.id)
+    known = {impression.memory_seq: impression for impression in unanswered if impression.agent_id == session.agent_id}
+    made = [
+        known.get(impression.memory_seq, impression)
+        for impression in make_impressions(lessons, session.id, session.agent_id)
+    ]
+    now = datetime.now(UTC)
+    lines = [
+        *([] if _is_read_whole(target) else [READ_IN_PART]),
+        HEADER,
+        *(
+            render_line(Entry(lesson, impression_id=impression.id), now)
+            for lesson, impression in zip(lessons, made, strict=True)
+        ),
+    ]
+    return ToolGuard(decision, "\n".join(lines), tuple(lessons), tuple(made))
 
 
 class ImpressionWriter(Protocol):
@@ -52,8 +164,11 @@ class ToolGuards:
     def __init__(self, feedback: ImpressionWriter, is_incognito: Callable[[Workspace, AgentSession], bool]) -> None:
         self._feedback = feedback
         self._is_incognito = is_incognito
-        self._refused = RefusedCalls()
-        self._allowed = AllowedCalls()
+        # In this process, the calls that were refused because their host cannot ask its user.
+        self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
+        # The calls that the user was asked about, which no journal may record: by lesson and its workspace, whether
+        # the call was made after the lesson was shown.
+        self._asked: LruCache[Hashable, dict[tuple[str, int], bool]] = LruCache(MOST_ASKED)
 
     def guard(
         self,
@@ -81,18 +196,30 @@ class ToolGuards:
             if (guard := self._guard_in_project(project, session, tool, calls)) is None:
                 continue
             if guard.decision == "ask" and can_ask and (is_other or not workspace.keeps_journal):
-                for call in calls:
-                    self._allowed.note_asked(project[0].id, session, tool, call.arguments, guard)
+                lessons = dict.fromkeys(((project[0].id, lesson.seq) for lesson in guard.shown), False)
+                for key in filter(None, (_name_call(session, tool, call.arguments) for call in calls)):
+                    self._asked.get(key, lambda _known: True, dict).update(lessons)
             self._feedback.record_impressions(project[0], guard.impressions)
             guards.append(guard)
         merged = merge_guards(guards)
         if merged is not None and merged.decision == "ask" and not can_ask:
-            return self._refused.refuse_once(workspace.id, session, [call.target for call in calls], merged)
+            targets, lessons_shown = tuple(call.target for call in calls), tuple(lesson.seq for lesson in merged.shown)
+            key = workspace.id, session.id, session.agent_id, targets, lessons_shown
+            refusal = replace(merged, decision="deny", reason=f"{merged.reason}\n{REFUSED_ONCE}")
+            # The cache returns the same refusal only for the first call.
+            return refusal if self._refused.get(key, lambda _guard: True, lambda: refusal) is refusal else None
         return merged
 
     def note_made(self, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> None:
         """Record that a call succeeded."""
-        self._allowed.note_made(session, tool, arguments)
+        asked = self._get_asked(session, tool, arguments)
+        asked.update(dict.fromkeys(asked, True))
+
+    def _get_asked(self, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> dict[tuple[str, int], bool]:
+        """Return the lessons after which the user was asked about a call, and whether it was made."""
+        # A call is read only if there was a question.
+        key = _name_call(session, tool, arguments) if self._asked.values() else None
+        return self._asked.get(key, lambda _known: True, dict) if self._asked.holds(key) else {}
 
     def _guard_in_project(
         self, project: Project, caller: AgentSession, tool: str, calls: Sequence[GuardedCall]
@@ -112,10 +239,19 @@ class ToolGuards:
             for call, lessons in found:
                 shown = {lesson.seq for guard in guards for lesson in guard.shown}
                 left = [lesson for lesson in lessons if lesson.seq not in shown]
-                allowed = self._allowed.find(workspace.id, caller, tool, call.arguments)
-                made = ToolCall(call.target, tool, call.arguments, allowed)
-                guard = decide(db, session, left, made, most, datetime.now(UTC))
-                guards += [] if guard is None else [guard]
+                # Only a call that a lesson clearly forbids is refused.
+                forbidding = [lesson for lesson in left if most == "deny" and forbids(lesson, call.target)]
+                if not forbidding:
+                    # A person who allowed the call has seen the lesson.
+                    asked = self._get_asked(caller, tool, call.arguments)
+                    action = _recognize(session, tool, call.arguments)
+                    left = [
+                        lesson
+                        for lesson in left
+                        if not asked.get((workspace.id, lesson.seq)) and not _has_succeeded_after(db, lesson, action)
+                    ]
+                if against := (forbidding or left)[:MOST_LESSONS]:
+                    guards.append(_make_guard(db, session, against, "deny" if forbidding else "ask", call.target))
         return merge_guards(guards)
 
 

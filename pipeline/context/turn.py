@@ -4,11 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.context.advice import names, read_touched, text_names
-from pipeline.context.command_rules import Verdict, judge
-from pipeline.context.environments import list_environments
-from pipeline.context.prohibitions import forbids_command
+from pipeline.context.command_rules import Verdict, judge, list_environments
+from pipeline.context.prohibitions import CLAUSE, CONDITION, EDITS, FORBIDS, forbids_command
 from pipeline.context.quoting import quote
-from pipeline.context.rule_clauses import CLAUSE, CONDITION, EDITS, FORBIDS
 from pipeline.kinds import render_text
 from pipeline.records import Memory
 from pipeline.store.agent_sessions import Action, ActionType
@@ -39,7 +37,9 @@ class LessonOutcome:
 
 def summarize_turn(did: Sequence[Action]) -> str | None:
     """Return a turn's result in a sentence: a fixed failure, a commit or a deployment; None if there is none."""
-    told_of = [part for part in (_describe_fix(did), _describe_commits(did), _describe_deployment(did)) if part]
+    told_of = [part for part in (_describe_fix(did), _describe_commits(did)) if part]
+    deployed = [action.target for action in did if action.type is ActionType.DEPLOY and action.ok]
+    told_of += [f"Deployed with `{shorten_command(target)}`." for target in deployed[-1:]]
     if not told_of:
         return None
     files = list(dict.fromkeys(action.target for action in did if action.type is ActionType.EDIT and action.ok))
@@ -65,15 +65,7 @@ def list_done(did: Sequence[Action]) -> list[str]:
 
 def list_failing(did: Sequence[Action]) -> list[str]:
     """Return the tests and commands of a session that failed and did not succeed afterwards."""
-    failing: dict[str, Action] = {}
-    for action in did:
-        if action.type not in (ActionType.TEST, ActionType.COMMAND):
-            continue
-        if not action.ok:
-            failing[action.target] = action
-            continue
-        for target in [target for target, before in failing.items() if repeats_action(action, before)]:
-            del failing[target]
+    failing, _ = _follow_failures(did)
     return [f"{quote(shorten_command(target))} failed" for target in list(failing)[-FAILURES_TOLD:]]
 
 
@@ -158,23 +150,26 @@ def _proofs(lesson: Memory, action: Action | ToolTarget) -> Iterator[bool]:
 
 def _describe_fix(did: Sequence[Action]) -> str | None:
     """Describe the last command or test that first failed and later succeeded."""
-    failed: dict[str, Action] = {}
+    _, mended = _follow_failures(did)
+    if mended is None:
+        return None
+    state = "passes" if mended.type is ActionType.TEST else "works"
+    return f"Fixed: `{shorten_command(mended.target)}` failed and {state} now."
+
+
+def _follow_failures(did: Sequence[Action]) -> tuple[dict[str, Action], Action | None]:
+    """Return the tests and commands that failed and did not succeed afterwards, and the last that did."""
+    failing: dict[str, Action] = {}
     mended: Action | None = None
     for action in did:
         if action.type not in (ActionType.TEST, ActionType.COMMAND):
             continue
         if not action.ok:
-            failed[action.target] = action
+            failing[action.target] = action
             continue
-        proven = [target for target, before in failed.items() if repeats_action(action, before)]
-        if proven:
-            mended = failed[proven[-1]]
-        for target in proven:
-            del failed[target]
-    if mended is None:
-        return None
-    state = "passes" if mended.type is ActionType.TEST else "works"
-    return f"Fixed: `{shorten_command(mended.target)}` failed and {state} now."
+        for target in [target for target, before in failing.items() if repeats_action(action, before)]:
+            mended = failing.pop(target)
+    return failing, mended
 
 
 def _describe_commits(did: Sequence[Action]) -> str | None:
@@ -185,8 +180,3 @@ def _describe_commits(did: Sequence[Action]) -> str | None:
     if not subjects:
         return f"Committed with `{shorten_command(done[-1])}`."
     return f"Committed: {'; '.join(dict.fromkeys(subjects))}."
-
-
-def _describe_deployment(did: Sequence[Action]) -> str | None:
-    done = [action.target for action in did if action.type is ActionType.DEPLOY and action.ok]
-    return f"Deployed with `{shorten_command(done[-1])}`." if done else None

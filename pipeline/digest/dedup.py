@@ -29,7 +29,15 @@ from pipeline.store import (
     work,
 )
 from pipeline.store.database import Database
-from pipeline.text.similarity.comparable_text import ComparableText, WordPlaces, choose_rules, comparable_text
+from pipeline.text.similarity.choices import find_contradiction, read_statement, relate_by_key
+from pipeline.text.similarity.comparable_text import (
+    ComparableText,
+    WordPlaces,
+    choose_rules,
+    comparable_text,
+    gives_another_value,
+    gives_value,
+)
 from pipeline.text.similarity.pair_classifier import (
     DENIAL_COSINE,
     MAX_VALUE,
@@ -40,9 +48,6 @@ from pipeline.text.similarity.pair_classifier import (
     classify_pair,
 )
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
-from pipeline.text.similarity.replacement import gives_another_value, gives_value
-from pipeline.text.similarity.statement_key import read_statement, relate_by_key
-from pipeline.text.similarity.store_conflicts import find_contradiction
 from pipeline.times import utc_now
 from pipeline.write.reindex import reindex
 

@@ -15,19 +15,13 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from config.import_stubs import SPACY_EXTRAS, SPACY_UNCALLED, hide_packages, stub_packages
 from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
-from pipeline.digest.workspace_names import (
-    find_untagged_names,
-    find_workspace_names,
-    list_capitalized,
-    list_hyphenated,
-)
 from pipeline.errors import StageFailed
 from pipeline.records import EntityKind, Kind
 from pipeline.records.digestion import EntityMention, WorkItem
 from pipeline.store import entities, entity_aliases, memories, work
 from pipeline.store.database import Database
-from pipeline.text.derived_tags import derive_tags
-from pipeline.text.entities import find_entities_by_rule
+from pipeline.text.component_names import find_hyphenated_words
+from pipeline.text.entities import claim_free, find_entities_by_rule
 from pipeline.text.known_names import (
     IS_SOFTWARE,
     ORGANISATION_AFTER,
@@ -38,10 +32,14 @@ from pipeline.text.known_names import (
     PLACE_BEFORE,
     find_listed_alias,
     find_listed_kind,
+    find_untagged_names,
+    find_workspace_names,
     is_given_name,
+    list_capitalized,
 )
 from pipeline.text.languages import may_be_foreign
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.memory_terms import derive_tags
 from pipeline.text.names import canonical_entity_name
 
 # Linking takes many statements: a write of the web server waits for a few memories, not for a full batch.
@@ -161,7 +159,7 @@ class EntitiesStage:
             batch = memories.by_seqs(db, [item.seq for item in items])
             texts = {seq: memory.content for seq, memory in batch.items() if memory.kind is not Kind.CODE}
             products = entities.list_named_products(db, list_capitalized(texts.values()))
-            names = entities.find_kinds_of_names(db, list_hyphenated(texts.values()))
+            names = entities.find_kinds_of_names(db, set().union(*map(find_hyphenated_words, texts.values())))
         extracted = extract_batch(list(texts.values()), self.tagger(), products, names)
         mentions = dict(zip(texts, extracted, strict=True))
         mentions |= {seq: extract_from_code(batch[seq].content) for seq in batch.keys() - texts.keys()}
@@ -220,18 +218,15 @@ def extract_batch(
 
 
 def _read_spelling(text: str) -> _Spelling:
-    labels = _speakers(text)
-    spoken = bytearray(len(text))
-    _claim(spoken, labels)
+    labels, taken = _speakers(text), bytearray(len(text))
     ruled = [
         mention
         for mention in find_entities_by_rule(text)
-        if mention.kind is not EntityKind.PERSON or _free(spoken, mention)
+        if mention.kind is not EntityKind.PERSON
+        or not any(label.start < mention.end and mention.start < label.end for label in labels)
     ]
-    taken = bytearray(len(text))
-    _claim(taken, ruled)
-    people = [label for label in labels if _free(taken, label)]
-    _claim(taken, people)
+    claimed = list(claim_free(taken, [*ruled, *labels]))
+    people = [label for label in labels if label in claimed]
     return _Spelling(text, ruled, labels, people, taken)
 
 
@@ -270,16 +265,9 @@ def _combine(
     text, ruled, _, people, taken = spelling
     spelt = {m.name.casefold() for m in ruled if m.kind in {EntityKind.IDENTIFIER, EntityKind.PACKAGE}}
     named = {speaker.name for speaker in people}
-    names = []
-    for mention in find_workspace_names(text, products, workspace_names):
-        if _free(taken, mention):
-            _claim(taken, [mention])
-            names.append(mention)
-    for mention in tagged:
-        corrected = _correct(text, mention, named)
-        if corrected and corrected.name not in spelt and _free(taken, corrected):
-            _claim(taken, [corrected])
-            names.append(corrected)
+    names = list(claim_free(taken, find_workspace_names(text, products, workspace_names)))
+    corrected = (_correct(text, mention, named) for mention in tagged)
+    names += claim_free(taken, (mention for mention in corrected if mention and mention.name not in spelt))
     return _limit_mentions([*ruled, *people, *names])
 
 
@@ -291,15 +279,6 @@ def _limit_mentions(mentions: Iterable[EntityMention]) -> list[EntityMention]:
         if mention.start < known.start:
             first[mention.kind, mention.name] = mention
     return sorted(list(first.values())[:MAX_ENTITIES], key=lambda m: (m.start, -m.end))
-
-
-def _claim(taken: bytearray, mentions: Iterable[EntityMention]) -> None:
-    for mention in mentions:
-        taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
-
-
-def _free(taken: bytearray, mention: EntityMention) -> bool:
-    return taken.find(1, mention.start, mention.end) < 0
 
 
 def _speakers(text: str) -> list[EntityMention]:
@@ -333,7 +312,8 @@ def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMen
     if kind is EntityKind.DATE:
         absolute = _YEAR.search(surface) and not _RELATIVE.search(text[mention.start : mention.end])
         return EntityMention(kind, canonical_entity_name(kind, surface), surface, start, end) if absolute else None
-    if not _is_name(surface):
+    is_cased = surface != surface.lower() or not surface.isascii()
+    if len(surface) < 2 or not is_cased or not _NAME.fullmatch(surface) or _NOT_NAMES.fullmatch(surface):
         return None
     if canonical_entity_name(EntityKind.PERSON, surface) in speakers:
         kind = EntityKind.PERSON
@@ -349,11 +329,6 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     lead = _LEAD.match(text, start, end)
     start = lead.end() if lead else start
     return start, start + len(_POSSESSIVE.sub("", _TAIL.sub("", text[start:end])))
-
-
-def _is_name(surface: str) -> bool:
-    cased = surface != surface.lower() or not surface.isascii()
-    return bool(len(surface) > 1 and cased and _NAME.fullmatch(surface) and not _NOT_NAMES.fullmatch(surface))
 
 
 def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind | None:

@@ -15,9 +15,8 @@ from typing import Any
 
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS, Draft
 from pipeline.text.embedded_data import drop_embedded_data
-from pipeline.text.normalize import MAX_TAG_CHARS, normalize_json, normalize_text, shorten
+from pipeline.text.normalize import MAX_TAG_CHARS, clean_tags, normalize_json, normalize_text, shorten
 from pipeline.text.redaction import redact, redact_json
-from pipeline.text.tags import clean_tags
 from pipeline.times import utc_text
 
 MAX_KEY_CHARS = 1024

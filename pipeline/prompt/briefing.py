@@ -4,31 +4,33 @@ One search finds the memories about a message. The state of the work is added on
 nothing is shown.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from sqlite3 import Connection
 
 from config.settings import Settings
-from pipeline.context.briefing import SHOWN_EACH, list_shown_unasked, once
 from pipeline.context.code_names import asks_about_code
 from pipeline.context.follow_up import LastMessages, continue_last
-from pipeline.context.lesson_records import is_rule
 from pipeline.context.lesson_search import find_lessons_for
 from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_asked_for
-from pipeline.context.render import Entry
-from pipeline.context.rule_files import leave_out_rules_of_groups
+from pipeline.context.render import SHOWN_EACH, Entry, is_rule, leave_out_rules_of_groups, list_shown_unasked, once
 from pipeline.kinds import is_indexed
-from pipeline.prompt.fill import BLOCK_CHARS, MOST, Budget, Filled, fill
 from pipeline.prompt.line import (
     BELOW_BAR,
+    BLOCK_CHARS,
     DUPLICATE,
     IN_RULE_FILE,
+    MOST,
     REPLACED,
+    Budget,
+    Filled,
     Key,
     Line,
     LineSource,
     describe_left_out,
+    fill,
 )
 from pipeline.prompt.sources.memories import LessonHit, LineOptions, leave_out, list_memory_lines, make_line
 from pipeline.recall.annotations import find_annotations
@@ -266,16 +268,16 @@ class _Work:
 def _describe(filled: Filled, found: _Found, opening: str = "") -> Briefing:
     """Return the memories of chosen lines by their use, below an opening text."""
     made = [Hit(memory, 1.0, RELEVANT) for line in filled.chosen for memory in line.memories]
-    about = sort_by_use([*made, *_list_hits(filled.chosen, RESULTS)])
+    about = group_by_use([*made, *_list_hits(filled.chosen, RESULTS)])
     person = _list_hits(filled.chosen, {LineSource.PERSON})
     own = [*_list_hits(filled.chosen, RESULTS | {LineSource.WORK}), *made]
     return Briefing(
         relevant=bool(filled.chosen or opening),
         degraded=found.answer.degraded or bool(found.deadline.late),
-        lessons=tuple(hit for hit in about.lessons if isinstance(hit, LessonHit)),
-        decisions=about.decisions,
-        facts=about.facts,
-        memories=about.memories,
+        lessons=tuple(hit for hit in about["lessons"] if isinstance(hit, LessonHit)),
+        decisions=tuple(about["decisions"]),
+        facts=tuple(about["facts"]),
+        memories=tuple(about["memories"]),
         text="\n".join(filter(None, (opening, filled.text))),
         shown=tuple(hit.memory for hit in own),
         impressions=tuple(line.impression for line in filled.chosen if line.impression is not None),
@@ -295,7 +297,7 @@ def _list_hits(lines: Iterable[Line], sources: Container[LineSource]) -> list[Hi
 def _add_work(db: Connection, session: AgentSession, briefing: Briefing, filled: Filled, now: datetime) -> Briefing:
     """Add the open goals, first those that the message is about, the recent activity, and the active arcs."""
     hits = _list_hits(filled.chosen, RESULTS)
-    open_goals = [*(hit.memory for hit in sort_by_use(hits).goals), *_list_goals(db, session)]
+    open_goals = [*(hit.memory for hit in group_by_use(hits)["goals"]), *_list_goals(db, session)]
     threads = arcs.list_active_arcs_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
     return replace(
         briefing,
@@ -315,34 +317,17 @@ def _list_activity(db: Connection, session: AgentSession, now: datetime) -> list
     return list_shown_unasked(memories.list_latest_happened(db, under_way, since, SHOWN_EACH, LAST_WRITTEN))
 
 
-@dataclass(frozen=True, slots=True)
-class ResultsByUse:
-    """The results for a message by type, best first; `goals` are the unfinished ones."""
-
-    lessons: tuple[Hit, ...] = ()
-    decisions: tuple[Hit, ...] = ()
-    facts: tuple[Hit, ...] = ()
-    goals: tuple[Hit, ...] = ()
-    memories: tuple[Hit, ...] = ()
-
-    def beside_lessons(self) -> list[Hit]:
-        """Return everything but the lessons, best first."""
-        others = (*self.decisions, *self.facts, *self.goals, *self.memories)
-        return sorted(others, key=lambda hit: hit.score, reverse=True)
-
-
-def sort_by_use(hits: Sequence[Hit]) -> ResultsByUse:
-    """Return results by their use, each in their order."""
-    lessons, decisions, facts, unfinished, others = [], [], [], [], []
+def group_by_use(hits: Iterable[Hit]) -> Mapping[str, list[Hit]]:
+    """Return results by the part of a briefing that lists them, each in their order; `goals` are unfinished."""
+    groups = defaultdict[str, list[Hit]](list)
     for hit in hits:
-        if is_rule(hit.memory):
-            lessons.append(hit)
-        elif hit.memory.kind is Kind.DECISION:
-            decisions.append(hit)
-        elif hit.memory.kind is Kind.KEYED_FACT:
-            facts.append(hit)
-        elif hit.memory.kind is Kind.GOAL and hit.memory.details.get("status", "open") in goals.UNFINISHED:
-            unfinished.append(hit)
-        else:
-            others.append(hit)
-    return ResultsByUse(tuple(lessons), tuple(decisions), tuple(facts), tuple(unfinished), tuple(others))
+        groups[_find_use(hit.memory)].append(hit)
+    return groups
+
+
+def _find_use(memory: Memory) -> str:
+    if is_rule(memory):
+        return "lessons"
+    if memory.kind is Kind.GOAL and memory.details.get("status", "open") in goals.UNFINISHED:
+        return "goals"
+    return {Kind.DECISION: "decisions", Kind.KEYED_FACT: "facts"}.get(memory.kind, "memories")

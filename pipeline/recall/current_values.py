@@ -19,8 +19,8 @@ from pipeline.recall.rank import Ranking, join_groups, rank_newest_first, split_
 from pipeline.recall.relevance import RELEVANT, relevance
 from pipeline.records import Kind, Source, Trust
 from pipeline.store.memory_columns import StatementRow, read_statements
-from pipeline.text.phrases import says
-from pipeline.text.similarity.stated_values import (
+from pipeline.text.sentences import says
+from pipeline.text.similarity.choices import (
     LEAST_WORDS,
     StatedValue,
     find_stated_values,

@@ -17,8 +17,7 @@ import numpy as np
 
 from pipeline.index.encoder import Encoder, Vectors
 from pipeline.records import FactKey
-from pipeline.text.fact_words import is_same_fact
-from pipeline.text.names import SEPARATOR
+from pipeline.text.names import SEPARATOR, is_same_fact
 from pipeline.text.personal_facts import USER, attribute_of_user
 
 MAX_CACHED_NAMES: Final = 8192

@@ -13,20 +13,19 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
-from pipeline.context.briefing import version_of
-from pipeline.context.lesson_guard import ToolGuard
+from pipeline.context.render import version_of
 from pipeline.context.session_brief import (
     BriefRoom,
     SessionBrief,
     brief_project,
     brief_resumed_session,
 )
-from pipeline.context.tool_guards import FindProject, ToolGuards
+from pipeline.context.tool_guards import FindProject, ToolGuard, ToolGuards
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.prompt.briefing import Briefing, BriefingLimits, hook_recall_budget_ms, read_shown
 from pipeline.prompt.line import LineSource
-from pipeline.prompt.sources.remedies import make_remedy_line
+from pipeline.prompt.sources.sessions import make_remedy_line
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED, Viewer, list_session_names
 from pipeline.records.hooks import AgentSession, HookAnswer
@@ -42,8 +41,7 @@ from pipeline.services.turns import find_typed, obey
 from pipeline.sessions.remedies import find_known_remedy
 from pipeline.store import agent_sessions, meta
 from pipeline.text.normalize import normalize_id
-from pipeline.text.own_words import is_host_notice
-from pipeline.text.private_blocks import drop_private
+from pipeline.text.own_words import drop_private, is_host_notice
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace, is_any_incognito, is_turn_silent
 from pipeline.write.tool_actions import Outcome, describe_action, is_worth_storing

@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from pipeline.anchors import find_checkout
-from pipeline.context.lesson_records import BY_JOURNAL
+from pipeline.context.render import BY_JOURNAL
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.identity.repository import head_of_folder
 from pipeline.records import Draft, Kind, Source

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.context.lesson_records import (
+from pipeline.context.lesson_search import find_lessons_for
+from pipeline.context.render import (
     Lesson,
     wilson_interval,
     with_records,
 )
-from pipeline.context.lesson_search import find_lessons_for
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts

@@ -32,9 +32,8 @@ from pipeline.text.personal_facts import USER
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import commit, write_all
-from pipeline.write.move import finish_move, move_memory
+from pipeline.write.move import finish_move, list_shown_history, move_memory
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
-from pipeline.write.share import list_shown_history
 from pipeline.write.state import check_state
 
 # Maximum seconds that a purge request waits; a worker finishes the rest.

@@ -30,8 +30,8 @@ from pipeline.store.impressions import Impression, Tally
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
+from pipeline.write.move import SHARED, is_sharer
 from pipeline.write.revise import get_existing, text_mark
-from pipeline.write.share import SHARED, is_sharer
 
 EDITED = "edited"
 EDGES = 40

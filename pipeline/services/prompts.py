@@ -5,20 +5,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 
-from pipeline.context.briefing import once
 from pipeline.context.follow_up import LastMessages
 from pipeline.context.open_work import read_open_work
-from pipeline.context.render import Entry
+from pipeline.context.render import Entry, once
 from pipeline.context.session_brief import BriefRoom, brief_project
 from pipeline.errors import IndexUnavailable, NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.prompt.briefing import Briefing, BriefingLimits, Readable, compose_briefing, find_readable, read_shown
-from pipeline.prompt.fill import BARS
-from pipeline.prompt.line import Line, LineSource, make_text_key
-from pipeline.prompt.sources.decisions import make_decision_lines
+from pipeline.prompt.line import BARS, Line, LineSource, make_text_key
 from pipeline.prompt.sources.memories import make_line
-from pipeline.prompt.sources.messages import make_message_lines
-from pipeline.prompt.sources.remedies import find_remedy_lines
+from pipeline.prompt.sources.sessions import find_remedy_lines, make_decision_lines, make_message_lines
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession

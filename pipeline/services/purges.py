@@ -7,7 +7,7 @@ stage of a worker retries until nothing is left.
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs import snapshot
 from pipeline.store import hook_runs, memories, purges, refusals
 from pipeline.store.atomic_files import writing
+from pipeline.text.memory_terms import list_value_texts
 from pipeline.text.quotation import QuotationFinder, QuotationMarks
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
@@ -215,19 +216,7 @@ def _remove_quotations(data: bytes, quotes: Quotes) -> bytes | None:
 
 
 def _is_quoting(value: Any, workspace: str | None, quotes: Quotes) -> bool:
-    return any(quotes(workspace, text) for text in _list_texts(value))
-
-
-def _list_texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _list_texts(item)
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield name
-            yield from _list_texts(item)
+    return any(quotes(workspace, text) for text in list_value_texts(value, with_keys=True))
 
 
 def _rewrite(file: Path, rest: bytes | None) -> None:

@@ -23,7 +23,7 @@ from pipeline.sessions.intake import SessionReading, drop_read, store_part
 from pipeline.sessions.prepare import PartPreparer, PreparedMessage, PreparedPart, clean_mark, name_said, split_part
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
 from pipeline.store.turns import Message, Role
-from pipeline.text.private_blocks import drop_private
+from pipeline.text.own_words import drop_private
 from pipeline.times import parse, utc_now
 from pipeline.transcripts.reader import Said, SessionPart
 from pipeline.workspace import Workspace

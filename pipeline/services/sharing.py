@@ -6,7 +6,7 @@ from pipeline.records import Memory
 from pipeline.records.people import owner_of
 from pipeline.store import hook_runs, memories
 from pipeline.workspace import Workspace
-from pipeline.write import share as sharing
+from pipeline.write import move as sharing
 from pipeline.write.revise import get_existing
 
 

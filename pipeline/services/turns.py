@@ -32,10 +32,8 @@ from pipeline.sessions.command_files import drop_command_text
 from pipeline.store import agent_sessions, conclusions, memories, near_statements, turns, work
 from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
-from pipeline.text.own_words import is_host_notice
-from pipeline.text.private_blocks import drop_private
+from pipeline.text.own_words import drop_private, is_host_notice, is_host_text
 from pipeline.text.tokens import search_tokens
-from pipeline.text.unfinished_turns import is_host_text
 from pipeline.times import parse, utc_now
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise

@@ -20,7 +20,7 @@ from pipeline.store.turns import Role, Turn
 from pipeline.text.instructions import instructs
 from pipeline.text.messages import is_function_word
 from pipeline.text.own_words import list_own_lines
-from pipeline.text.phrases import says
+from pipeline.text.sentences import says
 from pipeline.text.tokens import identifiers, search_tokens
 
 # Minimum share of the shorter statement's words in both, each word weighted by its rareness: if the later one says that

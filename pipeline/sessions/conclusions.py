@@ -14,8 +14,7 @@ from pipeline.store.conclusions import ConclusionKind, NewConclusion
 from pipeline.store.turns import Role, Turn
 from pipeline.text.messages import is_small_talk
 from pipeline.text.own_words import list_own_lines
-from pipeline.text.phrases import asks, consents, count_rule_words, says
-from pipeline.text.sentences import split_typed_sentences
+from pipeline.text.sentences import asks, consents, count_rule_words, says, split_typed_sentences
 from pipeline.text.tokens import search_tokens
 
 # Longest text of a conclusion; a recap of a function has up to 800 characters.

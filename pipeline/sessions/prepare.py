@@ -18,8 +18,8 @@ from pipeline.store.agent_sessions import Action
 from pipeline.store.transcripts import Name, hash_name
 from pipeline.store.turns import Message, Role, hash_text
 from pipeline.text.normalize import normalize_id, normalize_text, shorten
+from pipeline.text.own_words import is_host_text
 from pipeline.text.redaction import redact, redact_json
-from pipeline.text.unfinished_turns import is_host_text
 from pipeline.times import normalize_time
 from pipeline.transcripts.reader import Said, SessionHead, SessionPart, ToolUse
 from pipeline.write.tool_actions import Outcome as ToolOutcome, describe_action

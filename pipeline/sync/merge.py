@@ -39,9 +39,9 @@ from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import embedded_text, memory_terms
 from pipeline.text.normalize import content_hash
 from pipeline.times import utc_text
+from pipeline.write.move import follow_scope
 from pipeline.write.prepare import join_agent_text
 from pipeline.write.revise import purge_memory
-from pipeline.write.share import follow_scope
 
 # Actor of the merge of two memories with the same text.
 ACTOR = "sync"

@@ -234,12 +234,14 @@ def _is_current(page: _Page, start: int, end: int) -> bool:
     sentence = text[opening:start] + f" {_MARK} " + text[end : after.start() if after else end + 400]
     stated = f"{sentence} {_find_introduction(text, start) or ''}"
     plain = re.sub(r"`[^`\n]*`", f" {_MARK} ", stated)
-    return not (_NOT_CURRENT.search(plain) or _DATED.search(plain) or _has_past_verb(plain))
-
-
-def _has_past_verb(sentence: str) -> bool:
-    verbs = _PAST_VERB.finditer(sentence)
-    return any(_AUXILIARY.search(sentence, max(0, verb.start() - 80), verb.start()) is None for verb in verbs)
+    return not (
+        _NOT_CURRENT.search(plain)
+        or _DATED.search(plain)
+        or any(
+            _AUXILIARY.search(plain, max(0, verb.start() - 80), verb.start()) is None
+            for verb in _PAST_VERB.finditer(plain)
+        )
+    )
 
 
 def _find_introduction(text: str, start: int) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice, pairwise
 
-from pipeline.text.lexicon import load_lexicon, word_set
+from pipeline.text.lexicon import load_lexicon, word_set, word_sets
 from pipeline.text.shell_syntax import split_shell_commands
 
 # Maximum number of wrappers around a command, of characters, and of commands in a line.
@@ -72,13 +72,21 @@ def list_flags(invocation: Invocation) -> frozenset[str]:
         arguments = arguments[: arguments.index("--")]
     words = [word.partition("=")[0] for word in arguments if word.startswith("-")]
     valued = {
-        flag for command, flags in _load_valued_letters().items() if _runs(invocation.words, command) for flag in flags
+        letter
+        for command, letters in word_sets("command_lines.valued_letters").items()
+        if _runs(invocation.words, command)
+        for letter in letters
     }
     letters = [
         f"-{letter}" for word in words if _SHORT_GROUP.fullmatch(word) for letter in _cut_value(word[1:], valued)
     ]
     words += [
-        flag for mark, flags in _load_implied_flags(invocation.words) for flag in flags if _has_mark(arguments, mark)
+        flag
+        for command, marks in load_lexicon("command_lines").entries["implied_options"].items()
+        if _runs(invocation.words, command)
+        for mark, flags in marks.items()
+        if any(word == mark or (len(mark) == 1 and word.startswith(mark)) for word in arguments)
+        for flag in flags.split()
     ]
     return frozenset(words) | {name for flag in [*words, *letters] for name in name_flag(invocation.words, flag)}
 
@@ -111,29 +119,25 @@ def _cut_value(letters: str, valued: AbstractSet[str]) -> str:
     return letters[: end + 1]
 
 
-def _has_mark(arguments: Sequence[str], mark: str) -> bool:
-    return any(word == mark or (len(mark) == 1 and word.startswith(mark)) for word in arguments)
-
-
-def _runs(words: Sequence[str], command: Sequence[str]) -> bool:
-    return words[0] == command[0] and all(word in words for word in command)
+def _runs(words: Sequence[str], command: str) -> bool:
+    first, *others = command.split()
+    return words[0] == first and all(word in words for word in others)
 
 
 def name_flag(words: Sequence[str], flag: str) -> frozenset[str]:
     """Return the names of an option of a command: itself, and the long form of a short one."""
-    long = {
-        long
-        for command, options in _load_short_options().items()
+    pairs = (
+        option.partition("=")[::2]
+        for command, options in word_sets("command_lines.short_options").items()
         if _runs(words, command)
-        for short, long in options
-        if short == flag
-    }
-    return frozenset({flag} | long)
+        for option in options
+    )
+    return frozenset({flag, *(long for short, long in pairs if short == flag)})
 
 
 def list_arguments(invocation: Invocation) -> list[tuple[str, bool]]:
     """Return the arguments of a command that are no options, and whether each may be the value of an option."""
-    valued = _load_global_options().get(invocation.words[0], frozenset())
+    valued = word_sets("command_lines.global_options").get(invocation.words[0], frozenset())
     arguments = []
     before = ""
     for word in invocation.words[1:]:
@@ -193,7 +197,9 @@ def _find_inner(program: str, arguments: Sequence[str], script: str) -> tuple[li
         return [], alias
     for wrapper in _load_wrappers().get(program, ()):
         inner = _apply(wrapper, arguments, script)
-        if inner is not None and _runs_package(program, wrapper, inner[1]):
+        # A package manager without a subcommand of its own runs a script or binary of a package.
+        own = word_sets("command_lines.own_commands").get(program)
+        if inner is not None and (own is None or wrapper.path or inner[1][0] not in own):
             if program == "xargs" and not isinstance(inner[1], str):
                 return inner[0], [*inner[1], *script.split()]
             return inner
@@ -235,7 +241,9 @@ def _apply(wrapper: _Wrapper, arguments: Sequence[str], script: str) -> tuple[li
             if not left:
                 break
         elif word.startswith("-") and len(word) > 1:
-            if not path and (name in wrapper.scripts or _is_short_script(word, wrapper)):
+            # A group of short options may end with one whose value is a script, as `-lc`.
+            option = f"-{word[-1]}" if _SHORT_SCRIPT.fullmatch(word) else name
+            if not path and not wrapper.scripts.isdisjoint((name, option)):
                 # All words that follow: a shell before this one removes quotation marks (`ssh host bash -c 'a b'`).
                 line = value or " ".join(arguments[at + 1 :])
                 return [*arguments[:at], *arguments[at + 2 :]], line
@@ -260,17 +268,6 @@ def _find_command(
     return list(before), " ".join(command) if wrapper.is_script else command
 
 
-def _is_short_script(word: str, wrapper: _Wrapper) -> bool:
-    """Return whether a word is a group of short options that ends with one whose value is a script, as `-lc`."""
-    return _SHORT_SCRIPT.fullmatch(word) is not None and f"-{word[-1]}" in wrapper.scripts
-
-
-def _runs_package(program: str, wrapper: _Wrapper, command: Sequence[str] | str) -> bool:
-    """Return whether a package manager without a subcommand of its own runs a script or binary of a package."""
-    own = _load_own_commands().get(program)
-    return own is None or bool(wrapper.path) or command[0] not in own
-
-
 @cache
 def _load_wrappers() -> dict[str, tuple[_Wrapper, ...]]:
     found: dict[str, list[_Wrapper]] = {}
@@ -287,35 +284,18 @@ def _load_wrappers() -> dict[str, tuple[_Wrapper, ...]]:
     return {program: tuple(sorted(made, key=lambda made: -len(made.path))) for program, made in found.items()}
 
 
-@cache
-def _load_short_options() -> dict[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    table = load_lexicon("command_lines").table("short_options")
-    pairs = {command: [word.split("=") for word in table.words(command)] for command in table.entries}
-    return {tuple(command.split()): tuple((short, long) for short, long in found) for command, found in pairs.items()}
+# The files that a patch changes
+
+# Maximum number of files that are read from a patch.
+MOST_FILES = 200
+_FILE = re.compile(
+    r"^[^\S\n]*\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<named>[^\n]+)$"
+    r"|^(?:---|\+\+\+) (?:[ab]/)?(?P<diffed>[^\t\n]+)",
+    re.MULTILINE,
+)
 
 
-@cache
-def _load_valued_letters() -> dict[tuple[str, ...], frozenset[str]]:
-    table = load_lexicon("command_lines").table("valued_letters")
-    return {tuple(command.split()): frozenset(table.words(command)) for command in table.entries}
-
-
-def _load_implied_flags(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the arguments of a command that mean an option, each with the options."""
-    table = load_lexicon("command_lines").table("implied_options")
-    for command in table.entries:
-        if _runs(words, command.split()):
-            marks = table.table(command)
-            yield from ((mark, marks.words(mark)) for mark in marks.entries)
-
-
-@cache
-def _load_global_options() -> dict[str, frozenset[str]]:
-    table = load_lexicon("command_lines").table("global_options")
-    return {program: frozenset(table.words(program)) for program in table.entries}
-
-
-@cache
-def _load_own_commands() -> dict[str, frozenset[str]]:
-    table = load_lexicon("command_lines").table("own_commands")
-    return {program: frozenset(table.words(program)) for program in table.entries}
+def list_patch_files(patch: str) -> list[str]:
+    """List the files that a patch adds, updates, deletes or moves, in the form of Codex or of diff."""
+    files = ((match["named"] or match["diffed"]).strip() for match in _FILE.finditer(patch))
+    return list(dict.fromkeys(file for file in files if file and file != "/dev/null"))[:MOST_FILES]

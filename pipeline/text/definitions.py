@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.text.languages import may_be_foreign
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_sets
 
 MAX_NAME_WORDS: Final = 4
 MAX_SHORT_FORM_CHARS: Final = 10
@@ -20,11 +20,7 @@ MAX_SHORT_FORM_CHARS: Final = 10
 READ_CHARS: Final = 4000
 
 _LEXICON: Final = load_lexicon("aliases")
-_BOUNDARIES: Final = frozenset(_LEXICON.words("boundaries"))
-_ARTICLES: Final = frozenset(_LEXICON.words("articles"))
-_JOINERS: Final = frozenset(_LEXICON.words("joiners"))
-_FILE_EXTENSIONS: Final = frozenset(_LEXICON.words("file_extensions"))
-_DESCRIPTIONS: Final = frozenset(_LEXICON.words("descriptions"))
+_WORDS: Final = word_sets("aliases")
 _QUOTES: Final = "\"“”„«»'’‘`*_"
 _WORD: Final = re.compile(r"[^\W_](?:[\w.+#/&@-]*[\w+#])?")
 # The end of a clause; a period inside a word is none.
@@ -53,8 +49,8 @@ class NameSpan:
     """
 
     words: tuple[str, ...]
-    closed: bool
-    is_first: bool
+    closed: bool = True
+    is_first: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,16 @@ class Definition:
 def find_definitions(text: str) -> list[Definition]:
     """Find the definitions in a text."""
     text = text[:READ_CHARS]
-    found = [*_find_marked(text), *_find_after_both(text), *_find_named(text), *_find_in_brackets(text)]
+    found = [_define(text, match.start(), _span_after(text, match.end())) for match in _MARKER.finditer(text)]
+    found += [Definition(_whole(match[1]), _span_after(text, match.end())) for match in _NAMES_QUOTED.finditer(text)]
+    found += _find_after_both(text)
+    # "Nightjar: … . Marketing calls it the day-end run" names what the text starts with.
+    found += [
+        Definition(_span_after(text, 0), _span_after(text, match.end()))
+        for match in _NAMES_VERB.finditer(text)
+        if match.start() > 0
+    ]
+    found += _find_in_brackets(text)
     return [definition for definition in found if definition.first.words and definition.second.words]
 
 
@@ -93,14 +98,7 @@ def list_short_forms() -> Mapping[str, Sequence[str]]:
 
 def is_file_extension(name: str) -> bool:
     """Return whether a short form is a part of file names as well."""
-    return name.casefold() in _FILE_EXTENSIONS
-
-
-def _find_marked(text: str) -> Iterator[Definition]:
-    for match in _MARKER.finditer(text):
-        yield _define(text, match.start(), _span_after(text, match.end()))
-    for match in _NAMES_QUOTED.finditer(text):
-        yield Definition(_whole(match[1]), _span_after(text, match.end()))
+    return name.casefold() in _WORDS["file_extensions"]
 
 
 def _find_after_both(text: str) -> Iterator[Definition]:
@@ -115,16 +113,8 @@ def _find_after_both(text: str) -> Iterator[Definition]:
 def _define(text: str, end: int, second: NameSpan) -> Definition:
     """Return the definition by the words before a position; a short form shows where they start."""
     if len(second.words) == 1 and (long := match_short_form(second.words[0], _words(_last_clause(text[:end])))):
-        return Definition(_closed(long), second)
+        return Definition(NameSpan(long), second)
     return Definition(_span_before(text, end), second)
-
-
-def _find_named(text: str) -> Iterator[Definition]:
-    """Find "Nightjar: … . Marketing calls it the day-end run", which names what the text starts with."""
-    for match in _NAMES_VERB.finditer(text):
-        subject = _span_after(text, 0)
-        if match.start() > 0:
-            yield Definition(subject, _span_after(text, match.end()))
 
 
 def _find_in_brackets(text: str) -> Iterator[Definition]:
@@ -135,14 +125,14 @@ def _find_in_brackets(text: str) -> Iterator[Definition]:
             continue
         within = _words(inside)
         if long := match_short_form(inside, before):
-            yield Definition(_closed(long), _closed((inside,)))
+            yield Definition(NameSpan(long), NameSpan((inside,)))
         elif 1 < len(within) <= 2 * len(before[-1]) and match_short_form(before[-1], within) == within:
-            yield Definition(_closed((before[-1],)), _closed(within))
+            yield Definition(NameSpan((before[-1],)), NameSpan(within))
         elif _CODE_NAME.fullmatch(inside) or (foreign and _is_plain_name(inside, within)):
             span = _span_before(text, match.start())
             # Without an article before it, the words before the bracket are rarely a name.
             if span.closed and _starts_clause_or_follows_article(before, span):
-                yield Definition(span, _closed(within))
+                yield Definition(span, NameSpan(within))
 
 
 def match_short_form(short: str, words: Sequence[str]) -> tuple[str, ...]:
@@ -162,26 +152,28 @@ def match_short_form(short: str, words: Sequence[str]) -> tuple[str, ...]:
         if at < 0:
             return ()
     long = tuple(phrase[at:].split())
-    return tuple(nearest[-len(long) :]) if len(" ".join(long)) > len(short) + 1 and long[0] not in _BOUNDARIES else ()
+    return (
+        tuple(nearest[-len(long) :])
+        if len(" ".join(long)) > len(short) + 1 and long[0] not in _WORDS["boundaries"]
+        else ()
+    )
 
 
 def _starts_clause_or_follows_article(words: Sequence[str], span: NameSpan) -> bool:
     start = len(words) - len(span.words)
-    return len(span.words) < MAX_NAME_WORDS and (start == 0 or words[start - 1].casefold() in _ARTICLES)
+    return len(span.words) < MAX_NAME_WORDS and (start == 0 or words[start - 1].casefold() in _WORDS["articles"])
 
 
 def _is_plain_name(inside: str, words: Sequence[str]) -> bool:
     """Return whether a note in brackets may be a name in another language, as in "Der Rechnungslauf (billing run)"."""
-    plain = all(word.isalpha() and word not in _BOUNDARIES for word in words)
-    return plain and inside[0].islower() and words[0] not in _DESCRIPTIONS and len(words) < MAX_NAME_WORDS
+    plain = all(word.isalpha() and word not in _WORDS["boundaries"] for word in words)
+    return plain and inside[0].islower() and words[0] not in _WORDS["descriptions"] and len(words) < MAX_NAME_WORDS
 
 
 def _span_before(text: str, end: int) -> NameSpan:
     before = text[:end].rstrip(" ,(-–—")
-    if before[-1:] and before[-1] in '"”“»':
-        quoted = re.search(r"[\"“„«]([^\"“”„«»]{2,60})[\"”“»]$", before)
-        if quoted:
-            return _whole(quoted[1])
+    if quoted := re.search(r"[\"“„«]([^\"“”„«»]{2,60})[\"”“»]\Z", before[-62:]):
+        return _whole(quoted[1])
     words = _words(_last_clause(before))
     count = _count_name_words(words[::-1])
     return NameSpan(words[len(words) - count :], count < MAX_NAME_WORDS, is_first=False)
@@ -189,38 +181,32 @@ def _span_before(text: str, end: int) -> NameSpan:
 
 def _span_after(text: str, start: int) -> NameSpan:
     after = text[start : start + 200]
-    quoted = re.match(r"\s*(?:\w+\s+)?[\"“„«]([^\"“”„«»]{2,60})[\"”“»]", after)
-    if quoted:
+    if quoted := re.match(r"\s*(?:\w+\s+)?[\"“„«]([^\"“”„«»]{2,60})[\"”“»]", after):
         return _whole(quoted[1])
-    clause = _BREAK.split(after, maxsplit=1)[0]
-    words = _without_determiners(_words(clause))
+    words = _without_determiners(_words(_BREAK.split(after, maxsplit=1)[0]))
     count = _count_name_words(words)
-    return NameSpan(words[:count], count < MAX_NAME_WORDS, is_first=True)
+    return NameSpan(words[:count], count < MAX_NAME_WORDS)
 
 
 def _count_name_words(words: Sequence[str]) -> int:
     """Count the words up to a boundary; words such as "of" are part of a name between two of its words."""
     count = 0
     for position, word in enumerate(words[:MAX_NAME_WORDS]):
-        if word.casefold() in _JOINERS and count:
+        if word.casefold() in _WORDS["joiners"] and count:
             continue
-        if word.casefold() in _BOUNDARIES or word.casefold() in _JOINERS:
+        if word.casefold() in _WORDS["boundaries"] or word.casefold() in _WORDS["joiners"]:
             break
         count = position + 1
     return count
 
 
 def _whole(phrase: str) -> NameSpan:
-    return _closed(_without_determiners(_words(phrase)))
+    return NameSpan(_without_determiners(_words(phrase)))
 
 
 def _without_determiners(words: tuple[str, ...]) -> tuple[str, ...]:
-    start = next((at for at, word in enumerate(words) if word.casefold() not in _BOUNDARIES), len(words))
+    start = next((at for at, word in enumerate(words) if word.casefold() not in _WORDS["boundaries"]), len(words))
     return words[start:]
-
-
-def _closed(words: Sequence[str]) -> NameSpan:
-    return NameSpan(tuple(words), closed=True, is_first=True)
 
 
 def _last_clause(text: str) -> str:

@@ -5,15 +5,13 @@ starting inside a run) or looks a bounded distance ahead; plain code then interp
 """
 
 import re
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
 
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
-from pipeline.text.component_names import find_component_names
+from pipeline.text.component_names import find_component_names, find_marked_names
 from pipeline.text.known_names import find_known_names
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.marked_names import find_marked_names
 from pipeline.text.names import DATE, TRAILING, canonical_entity_name, iso_date
 
 _LEXICON = load_lexicon("entities")
@@ -127,7 +125,9 @@ _JOINTS = re.compile(r"\.|::|->")
 _TOP_LEVEL = re.compile(_LEXICON.alternatives("top_levels"), re.IGNORECASE)
 _QUOTED_NAME = re.compile(r"(?:--?|[@$#.])?[A-Za-z_][\w$-]*+(?:(?:\.|::|->|#)[\w$-]++)*+[!?]?(?:\([^()]*+\))?")
 
-_Rule = Callable[[str], Iterator[EntityMention]]
+# The kind of an entity, its start and end, and its name if that is not its spelling.
+Found = tuple[EntityKind, int, int] | tuple[EntityKind, int, int, str | None]
+_Rule = Callable[[str], Iterator[Found]]
 
 
 def find_entities_by_rule(text: str) -> list[EntityMention]:
@@ -136,24 +136,28 @@ def find_entities_by_rule(text: str) -> list[EntityMention]:
     Mentions do not overlap, with one exception: a pull request, an issue or a port in a URL is listed in addition to
     the URL. Among overlapping candidates the longest wins, then the kind of higher precedence, then the first.
     """
-    candidates = [mention for rule in _RULES for mention in rule(text)]
+    candidates = [_mention(text, *found) for rule in _RULES for found in rule(text)]
     candidates.sort(key=lambda m: (m.start - m.end, _PRECEDENCE.index(m.kind), m.start))
-    taken = bytearray(len(text))
-    chosen: list[EntityMention] = []
-    for mention in candidates:
-        if taken.find(1, mention.start, mention.end) < 0:
-            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
-            chosen.append(mention)
-    chosen += [inner for mention in chosen if mention.kind is EntityKind.URL for inner in _inside_url(text, mention)]
+    chosen = list(claim_free(bytearray(len(text)), candidates))
+    urls = [mention for mention in chosen if mention.kind is EntityKind.URL]
+    chosen += [_mention(text, *inner) for url in urls for inner in _inside_url(text, url)]
     return sorted(chosen, key=lambda m: (m.start, -m.end))
 
 
-def _mention(kind: EntityKind, text: str, start: int, end: int, name: str | None = None) -> EntityMention:
+def claim_free(taken: bytearray, mentions: Iterable[EntityMention]) -> Iterator[EntityMention]:
+    """Yield the mentions that overlap no taken place of a text, and take their places."""
+    for mention in mentions:
+        if taken.find(1, mention.start, mention.end) < 0:
+            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+            yield mention
+
+
+def _mention(text: str, kind: EntityKind, start: int, end: int, name: str | None = None) -> EntityMention:
     surface = text[start:end]
     return EntityMention(kind, canonical_entity_name(kind, surface if name is None else name), surface, start, end)
 
 
-def _urls(text: str) -> Iterator[EntityMention]:
+def _urls(text: str) -> Iterator[Found]:
     for match in _URL.finditer(text):
         start, end = match.span()
         surplus = {")": text.count(")", start, end) - text.count("(", start, end)}
@@ -163,20 +167,20 @@ def _urls(text: str) -> Iterator[EntityMention]:
             if text[end] in surplus:
                 surplus[text[end]] -= 1
         if not text[start:end].endswith("://"):
-            yield _mention(EntityKind.URL, text, start, end)
+            yield EntityKind.URL, start, end
 
 
-def _inside_url(text: str, url: EntityMention) -> Iterator[EntityMention]:
+def _inside_url(text: str, url: EntityMention) -> Iterator[Found]:
     for match in _IN_URL.finditer(text, url.start, url.end):
         if match["pr"]:
-            yield _mention(EntityKind.PULL_REQUEST, text, *match.span("pull_request"), match["pr"])
+            yield EntityKind.PULL_REQUEST, *match.span("pull_request"), match["pr"]
         elif match["issue"]:
-            yield _mention(EntityKind.TICKET, text, *match.span("ticket"), f"#{match['issue']}")
+            yield EntityKind.TICKET, *match.span("ticket"), f"#{match['issue']}"
         elif int(match["port"]) <= _MAX_PORT:
-            yield _mention(EntityKind.PORT, text, *match.span("port"))
+            yield EntityKind.PORT, *match.span("port")
 
 
-def _files(text: str) -> Iterator[EntityMention]:
+def _files(text: str) -> Iterator[Found]:
     for match in _FILE_RUN.finditer(text):
         run = match[0].rstrip("-+.@~")
         # Most runs are plain words.
@@ -185,7 +189,7 @@ def _files(text: str) -> Iterator[EntityMention]:
         lead = len(run) - len(run.lstrip("-+@"))
         start, end = match.start() + lead, match.start() + len(run)
         if end > start and text[end : end + 1] != "(" and _is_path(text[start:end], text[end : end + 1]):
-            yield _mention(EntityKind.FILE, text, start, end)
+            yield EntityKind.FILE, start, end
 
 
 def _is_path(run: str, following: str) -> bool:
@@ -220,63 +224,41 @@ def _is_file_name(name: str) -> bool:
     return one_case and len(stem.strip(".")) >= (1 if len(extension) > 1 else 2) and not stem.endswith(".")
 
 
-def _tickets(text: str) -> Iterator[EntityMention]:
-    for match in _VULNERABILITY.finditer(text):
-        yield _mention(EntityKind.TICKET, text, *match.span())
-    for match in _TICKET_KEY.finditer(text):
-        key, number = match.groups()
-        if key in {"PR", "MR"}:
-            continue
-        if not _NOT_A_PROJECT.fullmatch(key):
-            yield _mention(EntityKind.TICKET, text, *match.span(), f"#{number}" if key == "GH" else None)
-    for match in _RECORD.finditer(text):
-        yield _mention(EntityKind.TICKET, text, *match.span(), f"{match[1]}-{match[2]}")
+def _tickets(text: str) -> Iterator[Found]:
     for match in _NUMBER.finditer(text):
         if cue := _TICKET_NOUN.search(text, max(0, match.start() - _WORD_BEFORE), match.start()):
-            yield _mention(EntityKind.TICKET, text, cue.start(), match.end(), f"#{match[0]}")
+            yield EntityKind.TICKET, cue.start(), match.end(), f"#{match[0]}"
     for match in _ISSUE.finditer(text):
         before = text[max(0, match.start() - _WORD_BEFORE) : match.start()]
         bare = 1 < len(match[2]) < 6 and not _NOT_ISSUE_CUE.search(before)
         if match[1] or bare or _ISSUE_CUE.search(before):
-            yield _mention(EntityKind.TICKET, text, *match.span())
+            yield EntityKind.TICKET, *match.span()
 
 
-def _pull_requests(text: str) -> Iterator[EntityMention]:
-    for match in _PULL.finditer(text):
-        yield _mention(EntityKind.PULL_REQUEST, text, *match.span(), match[1] or match[2])
+def _read_ticket_key(match: re.Match[str]) -> str | None:
+    key, number = match.groups()
+    if key in {"PR", "MR"} or _NOT_A_PROJECT.fullmatch(key):
+        return None
+    return f"#{number}" if key == "GH" else match[0]
 
 
-def _versions(text: str) -> Iterator[EntityMention]:
-    for match in _VERSION.finditer(text):
-        prefix, number, suffix, _ = match.groups()
-        parts = number.count(".") + 1
-        before = text[max(0, match.start() - _WORD_BEFORE) : match.start()]
-        certain = prefix == "v" or (prefix and parts > 1)
-        plain = parts == 3 and not _DOTTED_DATE.fullmatch(number)
-        cued = parts == 2 and bool(suffix or _VERSION_CUE.search(before))
-        if certain or plain or cued:
-            yield _mention(EntityKind.VERSION, text, *match.span())
+def _read_version(match: re.Match[str]) -> str | None:
+    prefix, number, suffix, _ = match.groups()
+    parts = number.count(".") + 1
+    before = match.string[max(0, match.start() - _WORD_BEFORE) : match.start()]
+    certain = prefix == "v" or (prefix and parts > 1)
+    plain = parts == 3 and not _DOTTED_DATE.fullmatch(number)
+    cued = parts == 2 and bool(suffix or _VERSION_CUE.search(before))
+    return match[0] if certain or plain or cued else None
 
 
-def _dates(text: str) -> Iterator[EntityMention]:
-    for match in DATE.finditer(text):
-        if name := iso_date(match):
-            yield _mention(EntityKind.DATE, text, *match.span(), name)
-
-
-def _ports(text: str) -> Iterator[EntityMention]:
-    for match in _PORT.finditer(text):
-        if 0 < int(match[1]) <= _MAX_PORT:
-            yield _mention(EntityKind.PORT, text, *match.span(), match[1])
-
-
-def _packages(text: str) -> Iterator[EntityMention]:
+def _packages(text: str) -> Iterator[Found]:
     for match in _INSTALL.finditer(text):
         for start, end in _find_installed(text, match):
-            yield _mention(EntityKind.PACKAGE, text, start, end)
+            yield EntityKind.PACKAGE, start, end
     for match in _PINNED.finditer(text):
         assert match.lastgroup
-        yield _mention(EntityKind.PACKAGE, text, *match.span(match.lastgroup))
+        yield EntityKind.PACKAGE, *match.span(match.lastgroup)
     for match in _IMPORT.finditer(text):
         assert match.lastgroup
         span = match.span(match.lastgroup)
@@ -285,7 +267,7 @@ def _packages(text: str) -> Iterator[EntityMention]:
             module = module.split(".", 1)[0]
         elif not module.startswith("@"):
             module = module.split("/", 1)[0]
-        yield _mention(EntityKind.PACKAGE, text, *span, module)
+        yield EntityKind.PACKAGE, *span, module
 
 
 def _find_installed(text: str, install: re.Match[str]) -> Iterator[tuple[int, int]]:
@@ -306,7 +288,7 @@ def _find_installed(text: str, install: re.Match[str]) -> Iterator[tuple[int, in
             return
 
 
-def _commands(text: str) -> Iterator[EntityMention]:
+def _commands(text: str) -> Iterator[Found]:
     spans = [match.span("line") for match in _PROMPT.finditer(text)]
     spans += [match.span(1) for match in _BACKTICKS.finditer(text) if _is_command(match[1])]
     for start, end in spans:
@@ -315,11 +297,10 @@ def _commands(text: str) -> Iterator[EntityMention]:
         # The subject of an install line is its packages.
         if install and any(_find_installed(line, install)):
             continue
-        lead = len(line) - len(line.lstrip(" $"))
-        command = _mention(EntityKind.COMMAND, text, start + lead, start + len(line.rstrip()))
+        command = line.lstrip(" $")
         # A prompt followed only by a full stop is no command.
-        if command.name:
-            yield command
+        if canonical_entity_name(EntityKind.COMMAND, command.rstrip()):
+            yield EntityKind.COMMAND, end - len(command), start + len(line.rstrip())
 
 
 def _is_command(quoted: str) -> bool:
@@ -331,10 +312,10 @@ def _is_command(quoted: str) -> bool:
     return bool(_PROGRAM.fullmatch(words[0])) or (words[0].islower() and any(map(_FLAG.fullmatch, words[1:])))
 
 
-def _identifiers(text: str) -> Iterator[EntityMention]:
+def _identifiers(text: str) -> Iterator[Found]:
     for match in _BACKTICKS.finditer(text):
         if _QUOTED_NAME.fullmatch(match[1]):
-            yield _mention(EntityKind.IDENTIFIER, text, *match.span(1))
+            yield EntityKind.IDENTIFIER, *match.span(1)
     for match in _NAME_RUN.finditer(text):
         # Most runs are plain words, and text before an at sign is a mailbox.
         if (match[0][1:].islower() and match[0].isalpha()) or text[match.end() : match.end() + 1] == "@":
@@ -343,12 +324,7 @@ def _identifiers(text: str) -> Iterator[EntityMention]:
         head, joint, rest = match[0].partition("::")
         name = rest if joint and _is_file_name(head) else match[0]
         if _is_code_name(name):
-            yield _mention(EntityKind.IDENTIFIER, text, match.end() - len(name), match.end())
-
-
-def _known_names(text: str) -> Iterator[EntityMention]:
-    for kind, start, end in find_known_names(text):
-        yield _mention(kind, text, start, end)
+            yield EntityKind.IDENTIFIER, match.end() - len(name), match.end()
 
 
 def _is_code_name(run: str) -> bool:
@@ -372,22 +348,31 @@ def _is_coined(word: str) -> bool:
     return dunder or "_" in word.strip("_") or (bool(_CAMEL.match(word)) and not _SURNAME.fullmatch(word))
 
 
-def _component_names(text: str) -> Iterator[EntityMention]:
-    for kind, start, end in chain(find_component_names(text), find_marked_names(text)):
-        yield _mention(kind, text, start, end)
+def _by_pattern(kind: EntityKind, pattern: re.Pattern[str], read: Callable[[re.Match[str]], str | None]) -> _Rule:
+    """Return a rule by which a match of a pattern is an entity; `read` returns its name, None for no entity."""
+
+    def find(text: str) -> Iterator[Found]:
+        matches = ((match.span(), read(match)) for match in pattern.finditer(text))
+        return ((kind, *span, name) for span, name in matches if name is not None)
+
+    return find
 
 
 _RULES: tuple[_Rule, ...] = (
     _urls,
     _files,
-    _pull_requests,
+    _by_pattern(EntityKind.PULL_REQUEST, _PULL, lambda match: match[1] or match[2]),
+    _by_pattern(EntityKind.TICKET, _VULNERABILITY, lambda match: match[0]),
+    _by_pattern(EntityKind.TICKET, _TICKET_KEY, _read_ticket_key),
+    _by_pattern(EntityKind.TICKET, _RECORD, lambda match: f"{match[1]}-{match[2]}"),
     _tickets,
-    _dates,
+    _by_pattern(EntityKind.DATE, DATE, iso_date),
     _packages,
-    _versions,
-    _ports,
+    _by_pattern(EntityKind.VERSION, _VERSION, _read_version),
+    _by_pattern(EntityKind.PORT, _PORT, lambda match: match[1] if 0 < int(match[1]) <= _MAX_PORT else None),
     _commands,
     _identifiers,
-    _known_names,
-    _component_names,
+    find_known_names,
+    find_component_names,
+    find_marked_names,
 )

@@ -6,12 +6,10 @@ names. Names in quotes stay: another missing module is another error.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_set
 
 # The part of a failed command's output that is stored.
 MAX_ERROR_CHARS: Final = 300
@@ -73,35 +71,20 @@ _RANDOM = re.compile(r"(?=(?:[^\d]*\d){3})(?=.*[A-Za-z])[A-Za-z0-9_]{9,}")
 _CODE = re.compile(r"(?:e|ts|cs|c|lnk|pgrst|s|sc|x)\d{3,5}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """The expressions of `lexicon/error_lines.toml`; of the ranks, the first that matches counts."""
-
-    ranks: tuple[tuple[int, tuple[re.Pattern[str], ...]], ...]
-    frame: re.Pattern[str]
-    prefix: re.Pattern[str]
-    about_files: re.Pattern[str]
-    values: re.Pattern[str]
-    type: re.Pattern[str]
-    common: frozenset[str]
+@cache
+def _expression(name: str, form: str = "{}") -> re.Pattern[str]:
+    """Return a list of `lexicon/error_lines.toml` as one expression of a form."""
+    return re.compile(form.format(load_lexicon("error_lines").alternatives(name)))
 
 
 @cache
-def _load_lines() -> _Lines:
+def _load_ranks() -> tuple[tuple[int, tuple[re.Pattern[str], ...]], ...]:
+    """Return the expressions of each rank; the first that matches counts."""
     lists = load_lexicon("error_lines")
     type_name = lists.alternatives("type")
-    ranks = [
+    return tuple(
         (rank, tuple(re.compile(pattern.replace("{type}", type_name)) for pattern in lists.words(name)))
         for rank, name in _RANKS
-    ]
-    return _Lines(
-        tuple(ranks),
-        re.compile(rf"\s*(?:{lists.alternatives('frames')})"),
-        re.compile(rf"^(?:{lists.alternatives('prefixes')})+"),
-        re.compile(f"(?i){lists.alternatives('about_files')}"),
-        re.compile(lists.alternatives("values")),
-        re.compile(type_name),
-        frozenset(lists.words("common")),
     )
 
 
@@ -132,16 +115,13 @@ def sign_error(error: str) -> str | None:
 
 def list_signatures(text: str) -> list[str]:
     """Return the signatures of an error's most telling lines, the most telling one first."""
-    return _sign(pick_error_lines(text) or [line for _, line in _rank_lines(text)[:1]])
+    lines = pick_error_lines(text) or [line for _, line in _rank_lines(text)[:1]]
+    return list(dict.fromkeys(filter(None, map(_normalize, lines))))
 
 
 def pick_error_lines(text: str) -> list[str]:
     """Return the lines of a text that say that something failed, the most telling one first."""
     return [line for rank, line in _rank_lines(text)[:LINES_TRIED] if rank >= SAYS_ERROR]
-
-
-def _sign(lines: list[str]) -> list[str]:
-    return list(dict.fromkeys(signature for line in lines if (signature := _normalize(line))))
 
 
 def compare_signatures(one: str, other: str) -> float:
@@ -158,7 +138,7 @@ def compare_signatures(one: str, other: str) -> float:
 
 
 def _weigh(words: set[str]) -> float:
-    common = _load_lines().common
+    common = word_set("error_lines", "common")
     return sum(0.25 if word in common else 1.0 for word in words)
 
 
@@ -188,30 +168,24 @@ def _join_next(lines: list[str], index: int) -> str:
 
 
 def _rank(line: str) -> int:
-    lines, line = _load_lines(), line[:MAX_LINE_CHARS]
-    if lines.frame.match(line) or _EXIT_CODE.fullmatch(line):
+    line = line[:MAX_LINE_CHARS]
+    if _expression("frames", r"\s*(?:{})").match(line) or _EXIT_CODE.fullmatch(line):
         return -1
-    return next((rank for rank, patterns in lines.ranks if any(pattern.search(line) for pattern in patterns)), 0)
+    return next((rank for rank, patterns in _load_ranks() if any(pattern.search(line) for pattern in patterns)), 0)
 
 
 def _normalize(line: str) -> str:
-    lines = _load_lines()
     text = _REPORTED_TEST.sub("failed test ", " ".join(line.split())[: 2 * MAX_LINE_CHARS])
-    text = _FAILED_TEST.sub(_describe_test, lines.prefix.sub("", text))
+    text = _FAILED_TEST.sub(_describe_test, _expression("prefixes", "^(?:{})+").sub("", text))
     text = _NO_COMMAND.sub(_name_command, text).replace("npm ERR!", "npm").replace("npm error", "npm")
-    keeps_files = lines.about_files.search(text) is not None
+    keeps_files = _expression("about_files", "(?i){}").search(text) is not None
     text = _URL.sub(lambda url: f" {url[1]} {_plain_end(url[2])} ", text)
     text = _QUOTED.sub(_keep_name, text)
     text = _PATH.sub(lambda path: f" {_base_name(path[0]) if keeps_files else ''} ", _POD.sub(r"\1", text))
     text = _COUNT.sub(lambda count: f"{count[1]}{count[2]}n{count[3]}", text)
-    text = _VERSION.sub(r"\1", _HOST_PORT.sub("", lines.values.sub(" ", text)))
-    return " ".join(_list_words(text))
-
-
-def _list_words(text: str) -> Iterator[str]:
+    text = _VERSION.sub(r"\1", _HOST_PORT.sub("", _expression("values").sub(" ", text)))
     words = (word.strip(".:/-+#@").lower() for word in _WORD.findall(text))
-    telling = [word for word in words if word and not _is_dropped(word)]
-    yield from telling[:MAX_WORDS]
+    return " ".join([word for word in words if word and not _is_dropped(word)][:MAX_WORDS])
 
 
 def _is_dropped(word: str) -> bool:
@@ -223,7 +197,7 @@ def _is_dropped(word: str) -> bool:
 
 def _describe_test(test: re.Match[str]) -> str:
     message = test[3] or ""
-    if _load_lines().type.match(message) and not message.startswith("AssertionError"):
+    if _expression("type").match(message) and not message.startswith("AssertionError"):
         return message
     # The test is the identity of a failed assertion.
     name = (test[2] or "").split("[", 1)[0]

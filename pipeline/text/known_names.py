@@ -1,11 +1,13 @@
-"""Find listed names, and people and programs that the sentence reveals, in any language."""
+"""Find listed names, names of the workspace, and people and programs that the sentence reveals, in any language."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from functools import cache
 
 from pipeline.records import EntityKind
-from pipeline.text.languages import may_be_foreign
+from pipeline.records.digestion import EntityMention
+from pipeline.text.component_names import find_hyphenated_names
+from pipeline.text.languages import find_language, is_function_word, may_be_foreign
 from pipeline.text.lexicon import load_lexicon, word_set
 
 _LEXICON = load_lexicon("names")
@@ -84,7 +86,10 @@ def _match_listed(text: str, word: re.Match[str]) -> tuple[EntityKind, int, int]
         end = word.start() + len(surface)
         if kind := find_listed_kind(surface):
             return kind, word.start(), end
-        if surface in word_set("names", "cued_products") and _is_cued(text, word.start(), end):
+        before = text[max(0, word.start() - 40) : word.start()]
+        if surface in word_set("names", "cued_products") and (
+            _VERSION_AFTER.match(text, end) or _WRITTEN_BEFORE.search(before)
+        ):
             return EntityKind.PRODUCT, word.start(), end
     return None
 
@@ -104,10 +109,6 @@ def _spellings(text: str, word: re.Match[str]) -> Iterator[str]:
     head = _COMPOUND_END.split(word[0], maxsplit=1)[0]
     if head != word[0]:
         yield head
-
-
-def _is_cued(text: str, start: int, end: int) -> bool:
-    return bool(_VERSION_AFTER.match(text, end) or _WRITTEN_BEFORE.search(text[max(0, start - 40) : start]))
 
 
 def _match_person(text: str, word: re.Match[str], *, english: bool) -> tuple[EntityKind, int, int] | None:
@@ -164,3 +165,55 @@ def _aliases() -> Mapping[str, str]:
         for name, aliases in _LEXICON.table("product_aliases").entries.items()
         for alias in (entry.replace("_", " ") for entry in aliases.split())
     }
+
+
+# Names that a workspace already has, and names in languages that the tagger does not support
+
+_PLAIN_WORD = re.compile(r"[^\W_]\w*")
+# English has a tagger; in German every noun has a capital.
+_WITHOUT_RULE = frozenset({None, "english", "german"})
+_CAPITAL_WORD = r"[A-ZÀ-ÖØ-ÞŁŠŽČ][\w'’]*[a-zß-öø-ÿšžčłńę](?:-[A-ZÀ-ÖØ-Þ][\w'’]*[^\W\d_])*"
+_CAPITALIZED_NAME = re.compile(
+    rf"(?<![\w@/.#$&+_-]){_CAPITAL_WORD}(?: (?:(?:de|del|da|di|du|van) )?{_CAPITAL_WORD}){{0,2}}(?![\w@/(_-])"
+)
+_SENTENCE_START = re.compile(r"(?:^|[.!?:\n][ \t\"«¿¡*>-]*)$")
+
+
+def list_capitalized(texts: Iterable[str]) -> set[str]:
+    """Return the capitalized words of some texts, folded."""
+    return {word.casefold() for text in texts for word in _PLAIN_WORD.findall(text) if word[0].isupper()}
+
+
+def find_workspace_names(
+    text: str, products: AbstractSet[str], names: Mapping[str, EntityKind]
+) -> Iterator[EntityMention]:
+    """Yield the mentions of the workspace's own products, by canonical name, and of its hyphenated names."""
+    for match in _PLAIN_WORD.finditer(text) if products else ():
+        # An ambiguous name needs its cue each time: "Go to the top".
+        if match[0][0].isupper() and match[0].casefold() in products and not needs_cue(match[0]):
+            yield EntityMention(EntityKind.PRODUCT, match[0].casefold(), match[0], *match.span())
+    for kind, start, end in find_hyphenated_names(text, names):
+        yield EntityMention(kind, text[start:end], text[start:end], start, end)
+
+
+def find_untagged_names(text: str) -> list[EntityMention]:
+    """Find the names in a text that the tagger does not support; their kinds depend on the context."""
+    return [
+        EntityMention(EntityKind.PERSON, text[start:end], text[start:end], start, end)
+        for start, end in find_capitalized_names(text)
+    ]
+
+
+def find_capitalized_names(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each name; at the start of a sentence only names of two words."""
+    language = find_language(text)
+    if language in _WITHOUT_RULE:
+        return
+    for match in _CAPITALIZED_NAME.finditer(text):
+        start, words = match.start(), match[0].split(" ")
+        if is_function_word(words[0].lower()) or len(words[0]) < 3:
+            start += len(words.pop(0)) + 1
+        elif len(words) == 1 and _SENTENCE_START.search(text[max(0, start - 8) : start]):
+            continue
+        if words and start < match.end():
+            yield start, match.end()

@@ -28,13 +28,10 @@ _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u1f00-\u1fff\u2c80-\ua71f\ua780-\ufa
 _ENGLISH = "english"
 
 
+@cache_by_text(MAX_CACHED_TEXTS)
 def is_foreign(text: str) -> bool:
     """Return whether a text is surely in another language than English."""
-    return _is_foreign(text[:READ_CHARS])
-
-
-@cache_by_text(MAX_CACHED_TEXTS)
-def _is_foreign(text: str) -> bool:
+    text = text[:READ_CHARS]
     written = _WORD.findall(text)
     if not text.isascii() and _is_in_other_script(written):
         return True
@@ -42,13 +39,10 @@ def _is_foreign(text: str) -> bool:
     return telling >= max(MIN_WORDS, MIN_SHARE * len(written)) and telling > english
 
 
+@cache_by_text(MAX_CACHED_QUERIES)
 def may_be_foreign(text: str) -> bool:
     """Return whether a text is more likely in another language than in English, however slightly."""
-    return _may_be_foreign(text[:READ_CHARS])
-
-
-@cache_by_text(MAX_CACHED_QUERIES)
-def _may_be_foreign(text: str) -> bool:
+    text = text[:READ_CHARS]
     written = _WORD.findall(text)
     telling, english = _count_telling(written)
     return telling > english or (not text.isascii() and _is_in_other_script(written))

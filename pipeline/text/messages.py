@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from pipeline.text import languages
 from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.text.tokens import STOP_WORDS
 
@@ -125,7 +126,12 @@ def key_words(message: str, before: str = "") -> str:
 def is_function_word(word: str) -> bool:
     """Return whether a word connects others and names nothing."""
     bare = word.split("'", maxsplit=1)[0]
-    return len(word) < SHORTEST_WORD or bare in STOP_WORDS or word in _function_words()
+    return (
+        len(word) < SHORTEST_WORD
+        or bare in STOP_WORDS
+        or languages.is_function_word(word)
+        or word in word_set("messages.function_words", "words")
+    )
 
 
 def _words(text: str) -> list[str]:
@@ -142,10 +148,3 @@ def _cues() -> frozenset[str]:
 @cache
 def _ends() -> tuple[str, ...]:
     return tuple(f" {end}" for end in load_lexicon("messages").table("follow_up").words("ends"))
-
-
-@cache
-def _function_words() -> frozenset[str]:
-    lists = load_lexicon("languages").table("function_words")
-    known = frozenset(word for language in lists.entries for word in lists.words(language))
-    return known | word_set("messages.function_words", "words")

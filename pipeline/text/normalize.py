@@ -3,6 +3,7 @@
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 from pipeline.records import BRANCH_TAG
@@ -75,6 +76,12 @@ def normalize_tag(text: str) -> str:
         return text
     plain = unicodedata.normalize("NFKD", text[: 4 * MAX_TAG_CHARS].casefold()).encode("ascii", "ignore").decode()
     return _NOT_IN_TAGS.sub("-", plain).strip("-")[:MAX_TAG_CHARS].strip("-")
+
+
+def clean_tags(tags: Iterable[str]) -> dict[str, str]:
+    """Return the stored form of each tag, without secrets, by the tag as given, also without secrets."""
+    # The stored form of a secret would no longer be recognized as one.
+    return {tag: normalize_tag(tag) for tag in (redact(tag).text for tag in tags)}
 
 
 def shorten(text: str, limit: int) -> str:

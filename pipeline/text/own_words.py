@@ -7,15 +7,36 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from typing import Final
 
 from pipeline.text import pasted_text
-from pipeline.text.announcements import find_announcement_end
-from pipeline.text.host_tags import REQUEST_NAMES, TAG, count_notice_lines, isolate_host_tags
-from pipeline.text.pasted_text import Block, Lines
+from pipeline.text.lexicon import load_lexicon
+from pipeline.text.pasted_text import REQUEST_NAMES, TAG, Block, Lines, count_notice_lines, isolate_host_tags
 
 # No block starts with such a line; most lines are of this form.
 _PROSE = re.compile(r" {0,3}(?!diff --git |npm )\w[\w\s.,;!?'’…-]*")
 _LINE_END = re.compile(r"\r\n?|\n")
+# Announcements of other people's text: "Translate: …", "here is the error:", "Bob wrote:", in four languages.
+_READ_CHARS = 300
+
+_BEFORE_COLON = r"(?:[^:：]|[:：](?=\S))"
+_COLON = r"\s?[:：](?=\s|$)"
+_BEGINNING = r"[^\w¿¡]{0,5}[¿¡]?"
+_SENDER = (
+    r"(?: (?:from|by|of|in|at|that|which|i|we|he|she|they|von|vom|aus|die|der|das|ich|wir|"
+    rf"de|del|que|qui|d|du|des|dans|en)\b{_BEFORE_COLON}{{0,60}}?)?"
+)
+_SENT = (
+    r"\W{0,5}(?:e-?mail|mail|message|nachricht|correo|mensaje|courriel)(?: (?:from|von|de)\b)"
+    rf"{_BEFORE_COLON}{{1,60}}?"
+)
+# Statements of the speakers, or requests to remember, are their own words.
+_SPEAKER = (
+    r"\W{0,5}+(?!(?:please |bitte |por favor )?(?:i|we|you|ich|wir|du|yo|nosotros|tú|je|j'|nous|on|tu|"
+    r"remember|merke?|recuerda|retiens|souviens|forget|vergiss|olvida|oublie)\b)"
+    r"(?:[^\s:：]{1,40} ){1,5}?(?<!\bi )(?<!\bwe )(?<!\bich )(?<!\bwir )(?<!\bje )(?<!\bnous )(?<!\byo )"
+)
 
 
 class Origin(StrEnum):
@@ -55,7 +76,9 @@ def join_own_lines(message: str) -> str:
 
 def drop_host_text(message: str) -> str:
     """Return a message without the passages of the host; unchanged if there are none."""
-    if not _may_contain_host_text(message):
+    # Nearly all messages contain neither a tag nor a notice, and need not be split.
+    has_tag = "<" in message or "&lt;" in message
+    if not has_tag and not any(count_notice_lines(line, 1) for line in _LINE_END.split(message)):
         return message
     passages = split_message(message)
     texts = ["\n".join(passage.lines) for passage in passages if passage.origin is not Origin.HOST]
@@ -64,17 +87,10 @@ def drop_host_text(message: str) -> str:
 
 def is_host_notice(message: str) -> bool:
     """Return whether a host wrote the entire message."""
-    origin = None
-    for passage in _split_lines(message):
-        origin = passage.origin
-        if origin is not Origin.HOST:
-            return False
-    return origin is Origin.HOST
-
-
-def _may_contain_host_text(message: str) -> bool:
-    """Return whether a message contains a tag or a notice; nearly all messages do not, and need not be split."""
-    return "<" in message or "&lt;" in message or any(count_notice_lines(line, 1) for line in _LINE_END.split(message))
+    passages = _split_lines(message)
+    return next(passages, Passage(Origin.PERSON, ())).origin is Origin.HOST and all(
+        passage.origin is Origin.HOST for passage in passages
+    )
 
 
 def _read_request(passage: Passage) -> str | None:
@@ -151,3 +167,95 @@ _FINDERS: tuple[Callable[[Lines, int], Block | None], ...] = (
     _find_announced,
     pasted_text.find_quotation,
 )
+
+
+def find_announcement_end(line: str) -> int | None:
+    """Return the offset after the colon with which a line announces another's text; None for other lines."""
+    beginning = line[:_READ_CHARS]
+    if ":" not in beginning and "：" not in beginning:
+        return None
+    announcement, *_ = _compile_announcements()
+    match = announcement.match(beginning)
+    return None if match is None else match.end()
+
+
+def refers_to_text(line: str) -> bool:
+    """Return whether a line asks for an action on a text in the message."""
+    beginning, (_, request, pointer) = line[:_READ_CHARS], _compile_announcements()
+    return request.match(beginning) is not None and pointer.search(beginning) is not None
+
+
+# Compiled for the first message: it is slow, and the server imports this module at its start.
+@cache
+def _compile_announcements() -> tuple[re.Pattern[str], ...]:
+    """Return expressions for a line that announces another's text, for a request, and for its pointer to a text."""
+    lexicon = load_lexicon("announcements")
+    opener = rf"(?:(?:{lexicon.alternatives('openers')})\b[,\s]{{1,3}})"
+    asked = rf"(?:{lexicon.alternatives('requests')}|{lexicon.alternatives('questions')})(?!\w)"
+    # German puts the verb last: "Kannst du das bitte zusammenfassen".
+    request = rf"{_BEGINNING}(?:{opener}{{0,3}}{asked}|{opener}{{1,3}}{_BEFORE_COLON}{{0,120}}? {asked})"
+    noun = rf"(?:[\w-]{{1,30}} ){{0,2}}(?:{lexicon.alternatives('nouns')})(?!\w)"
+    presented = rf"{_BEGINNING}{opener}{{0,3}}(?:{lexicon.alternatives('presenters')})\s?{noun}{_SENDER}"
+    label = rf"\W{{0,5}}(?:(?:{lexicon.alternatives('determiners')}) )?{noun}{_SENDER}"
+    spoken = rf"{_SPEAKER}(?:{lexicon.alternatives('speech')})(?!\w){_BEFORE_COLON}{{0,60}}?"
+    announcement = (
+        rf"(?:(?:{request}{_BEFORE_COLON}{{0,200}}?|{presented}|{_SENT}|{spoken}){_COLON}|{label}{_COLON}\s*$)"
+    )
+    pointer = rf"(?<!\w)(?:{lexicon.alternatives('pointers')})(?!\w)"
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in (announcement, request, pointer))
+
+
+# Messages that hosts write when a turn is interrupted or fails
+
+USER = "user"
+# Hosts write these as messages of the user.
+_INTERRUPTED = re.compile(
+    r"\A\s*(?:\[Request interrupted by user[^\]\n]*\]?|<turn_aborted>.*?(?:</turn_aborted>|\Z))", re.DOTALL
+)
+# Hosts write these as the agent's answer.
+_FAILED = re.compile(
+    r"\A\s*(?:\[?API Error(?:[:(·\]]|\s+[(·]|\s+\d{3}\b|\s*\Z)"
+    r"|\{\s*\"(?:type\"\s*:\s*\"error\"|error\"\s*:\s*\{)"
+    r"|(?:Prompt is too long|Credit balance is too low|Invalid API key|Execution error|Request timed out"
+    r"|Internal server error|Connection error|Claude (?:AI )?usage limit reached|You've (?:hit|reached) your \w+ limit"
+    r"|No response requested)[^\n]{0,120}\s*\Z)"
+)
+
+
+def is_host_text(role: str, content: str) -> bool:
+    """Return whether a message is only a notice of an interruption, or an error instead of an answer."""
+    if role != USER:
+        return _FAILED.match(content) is not None
+    notice = _INTERRUPTED.match(content)
+    return notice is not None and not content[notice.end() :].strip()
+
+
+# Blocks that a person marks as private: `<private>…</private>`. Nothing of them is stored.
+
+_PRIVATE_TAG: Final = re.compile(r"(?:<|&lt;)(/?)private(?:>|&gt;)", re.IGNORECASE)
+_OPEN_LINE: Final = re.compile(r"(?:^|\n)[ \t]*$")
+
+
+def drop_private(text: str) -> str:
+    """Return a text without its private blocks; a tag at the start of a line that is not closed hides the rest."""
+    if _PRIVATE_TAG.search(text) is None:
+        return text
+    parts, end, opened = list[str](), 0, list[int]()
+    for tag in _PRIVATE_TAG.finditer(text):
+        if not tag[1]:
+            opened.append(tag.start())
+        elif opened:
+            # Blocks within a block belong to it.
+            start = opened[0]
+            if len(opened) == 1:
+                parts.append(text[end:start])
+                end = tag.end()
+            opened.pop()
+    unclosed = next((start for start in opened if _OPEN_LINE.search(text, max(end, start - 200), start)), None)
+    parts.append(text[end:] if unclosed is None else text[end:unclosed])
+    return "".join(parts)
+
+
+def is_private(text: str) -> bool:
+    """Return whether a text consists of private blocks."""
+    return _PRIVATE_TAG.search(text) is not None and not drop_private(text).strip()

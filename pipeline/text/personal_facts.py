@@ -24,6 +24,7 @@ _ATTRIBUTES: Final = _LEXICON.table("attributes")
 _TOOLS: Final = {USER: _ATTRIBUTES, PROJECT: _LEXICON.table("project")}
 _FIRST_PERSON: Final = re.compile(_LEXICON.entries["first_person"]["words"])
 _CLAUSE_START: Final = re.compile(r"(?:^|[,;:–—.!?]\s+|\s-\s+)")
+_NOW: Final = re.compile(rf"\b(?:{_LEXICON.entries['now']}|{_LEXICON.entries['here']})\b", re.IGNORECASE)
 _SPACE: Final = "[ _-]?"
 # What a tool is used as: "Helix as my editor".
 _NAMED_AFTER: Final = (
@@ -55,37 +56,11 @@ class StatedFact:
     is_hint: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Questions:
-    """The compiled expressions of questions: the words that ask, and by attribute its names after them, and phrases."""
-
-    asking: "re.Pattern[str]"
-    names: Mapping[str, "re.Pattern[str]"]
-    phrases: Mapping[str, "re.Pattern[str]"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Statements:
-    """The compiled expressions of statements: each with its attribute, and each with the subject of a tool.
-
-    The flag of an expression is whether it states the attribute for sure.
-    """
-
-    lead: "re.Pattern[str]"
-    now: "re.Pattern[str]"
-    times: "re.Pattern[str]"
-    restricted: "re.Pattern[str]"
-    change: "re.Pattern[str]"
-    of_attributes: tuple[tuple[str, bool, "re.Pattern[str]"], ...]
-    of_tools: tuple[tuple[str, "re.Pattern[str]"], ...]
-
-
 def find_stated_fact(sentence: str) -> StatedFact | None:
     """Return the first fact that a sentence states; None if it states none, or one that is valid only sometimes."""
     text = sentence.replace("’", "'")
-    known = _compile_statements()
-    is_change = known.change.search(text) is not None
-    without_times = " ".join(known.times.sub(" ", text).split()).replace(" ,", ",")
+    is_change = _expression("change").search(text) is not None
+    without_times = " ".join(_compile_times().sub(" ", text).split()).replace(" ,", ",")
     for form in dict.fromkeys((text, without_times)):
         if stated := _read_clauses(form, is_change=is_change):
             return stated
@@ -93,14 +68,13 @@ def find_stated_fact(sentence: str) -> StatedFact | None:
 
 
 def _read_clauses(text: str, *, is_change: bool) -> StatedFact | None:
-    known = _compile_statements()
     for start in _CLAUSE_START.finditer(text):
-        lead = known.lead.match(text, start.end())
+        lead = _expression("lead").match(text, start.end())
         at = start.end() if lead is None else lead.end()
         for stated, end in (*_read_attributes(text, at), *_read_tools(text, at, is_change=is_change)):
-            is_restricted = known.restricted.search(text, end) is not None
+            is_restricted = _expression("restricted").search(text, end) is not None
             # What a sentence adds about a project would be lost.
-            if not is_restricted and (stated.subject == USER or not known.now.sub("", text[end:]).strip(" .!")):
+            if not is_restricted and (stated.subject == USER or not _NOW.sub("", text[end:]).strip(" .!")):
                 return stated
     return None
 
@@ -112,11 +86,11 @@ def list_asked_attributes(question: str) -> frozenset[str]:
     text = question.casefold().replace("’", "'").replace("ss", "ß")
     if not _FIRST_PERSON.search(text):
         return frozenset()
-    known = _compile_questions()
-    asking = known.asking.search(text)
+    asks, names, phrases = _compile_questions()
+    asking = asks.search(text)
     # A name is asked for only after the first word that asks.
-    asked = {name for name, pattern in known.names.items() if asking and pattern.search(text, asking.start())}
-    return frozenset(asked.union(name for name, pattern in known.phrases.items() if pattern.search(text)))
+    asked = {name for name, pattern in names.items() if asking and pattern.search(text, asking.start())}
+    return frozenset(asked.union(name for name, pattern in phrases.items() if pattern.search(text)))
 
 
 def is_about_user(text: str) -> bool:
@@ -126,7 +100,7 @@ def is_about_user(text: str) -> bool:
 
 def skip_lead(sentence: str) -> int:
     """Return the position after the words that only introduce a statement, such as "fyi"."""
-    match = _compile_statements().lead.match(sentence)
+    match = _expression("lead").match(sentence)
     return 0 if match is None else match.end()
 
 
@@ -138,7 +112,7 @@ def attribute_of_user(name: str) -> str:
 
 def _read_attributes(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
     not_names, adverbs = _LEXICON.words("not_names"), _LEXICON.words("adverbs")
-    for attribute, is_sure, pattern in _compile_statements().of_attributes:
+    for attribute, is_sure, pattern in _compile_attributes():
         match = pattern.match(text, at)
         if match is None:
             continue
@@ -156,8 +130,7 @@ def _read_attributes(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
 
 
 def _read_tools(text: str, at: int, *, is_change: bool) -> Iterator[tuple[StatedFact, int]]:
-    known = _compile_statements()
-    for subject, pattern in known.of_tools:
+    for subject, pattern in _compile_tools():
         match = pattern.match(text, at)
         if match is None:
             continue
@@ -197,7 +170,8 @@ def _compile_names(subject: str = USER) -> Mapping[str, "re.Pattern[str]"]:
 
 
 @cache
-def _compile_questions() -> _Questions:
+def _compile_questions() -> "tuple[re.Pattern[str], Mapping[str, re.Pattern[str]], Mapping[str, re.Pattern[str]]]":
+    """Return expressions for the words that ask, and by attribute for its names after them, and for phrases."""
     names, phrases = {}, {}
     for attribute, lists in _ATTRIBUTES.entries.items():
         named = _names_of(USER, attribute)
@@ -205,37 +179,45 @@ def _compile_questions() -> _Questions:
         names[attribute] = _compile_question(asked)
         if asks := lists.get("asks", ()):
             phrases[attribute] = _compile_question("|".join(f"\\b(?:{pattern})(?!\\w)" for pattern in asks))
-    return _Questions(_compile_question(_ASKING), names, phrases)
+    return _compile_question(_ASKING), names, phrases
 
 
 def _compile_question(pattern: str) -> "re.Pattern[str]":
     return _compile(pattern.replace("{now}", _LEXICON.entries["now"]).replace("ss", "ß"))
 
 
+# Expressions are compiled at their first use: most processes never read a statement.
 @cache
-def _compile_statements() -> _Statements:
-    # Compiled at the first use: most processes never read a statement.
-    entries = _LEXICON.entries
+def _expression(name: str) -> "re.Pattern[str]":
+    return _compile(_LEXICON.entries[name])
+
+
+@cache
+def _compile_times() -> "re.Pattern[str]":
+    times = _LEXICON.table("times").entries
+    return _compile("|".join(rf"(?<!\w)(?:{_fill(time, times)})(?!\w)" for time in times["says"]))
+
+
+@cache
+def _compile_attributes() -> "tuple[tuple[str, bool, re.Pattern[str]], ...]":
+    """Return the expressions of statements, each with its attribute and whether it states the attribute for sure."""
     values = _value_expressions()
-    times = _LEXICON.table("times")
-    time_values = {name: times.entries[name] for name in ("unit", "count")}
-    return _Statements(
-        lead=_compile(entries["lead"]),
-        now=_compile(rf"\b(?:{entries['now']}|{entries['here']})\b"),
-        times=_compile("|".join(rf"(?<!\w)(?:{_fill(time, time_values)})(?!\w)" for time in times.entries["says"])),
-        restricted=_compile(entries["restricted"]),
-        change=_compile(entries["change"]),
-        of_attributes=tuple(
-            (attribute, is_sure, _compile(_fill(pattern, values)))
-            for attribute, lists in _ATTRIBUTES.entries.items()
-            for name, is_sure in (("says", True), ("hints", False))
-            for pattern in lists.get(name, ())
-        ),
-        of_tools=tuple(
-            (subject, _compile(_fill(f"(?:{pattern}){_NAMED_AFTER}{{end}}", values)))
-            for subject in _TOOLS
-            for pattern in entries["frames"][subject]
-        ),
+    return tuple(
+        (attribute, is_sure, _compile(_fill(pattern, values)))
+        for attribute, lists in _ATTRIBUTES.entries.items()
+        for name, is_sure in (("says", True), ("hints", False))
+        for pattern in lists.get(name, ())
+    )
+
+
+@cache
+def _compile_tools() -> "tuple[tuple[str, re.Pattern[str]], ...]":
+    """Return the expressions of statements about tools, each with its subject."""
+    values = _value_expressions()
+    return tuple(
+        (subject, _compile(_fill(f"(?:{pattern}){_NAMED_AFTER}{{end}}", values)))
+        for subject in _TOOLS
+        for pattern in _LEXICON.entries["frames"][subject]
     )
 
 

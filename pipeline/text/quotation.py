@@ -58,7 +58,10 @@ def mark_texts(
     rows = {row for words in word_lists for row in _list_rows(words, min(ROW_WORDS, len(words)))}
     vocabulary = {word for words in word_lists for word in words}
     spoken = vocabulary.union(*named)
-    candidates = sorted(filter(_could_tell, spoken), key=lambda word: (-len(word), word))[:MAX_TELLING_WORDS]
+    could_tell = [
+        word for word in spoken if len(word) >= TELLING_CHARS or (len(word) > TITLE_WORDS and _MIXED.search(word))
+    ]
+    candidates = sorted(could_tell, key=lambda word: (-len(word), word))[:MAX_TELLING_WORDS]
     telling = {word for word in candidates if not is_used(word)}
     return QuotationMarks(
         key,
@@ -110,10 +113,6 @@ class QuotationFinder:
 
 def _list_rows(words: Sequence[str], length: int) -> Iterator[str]:
     return (" ".join(words[start : start + length]) for start in range(len(words) - length + 1))
-
-
-def _could_tell(word: str) -> bool:
-    return len(word) >= TELLING_CHARS or (len(word) > TITLE_WORDS and _MIXED.search(word) is not None)
 
 
 def _mark(key: str, text: str) -> str:

@@ -45,11 +45,12 @@ def split_shell_commands(line: str, assignments: Iterable[str] = ()) -> list[She
 
     `assignments` are the variables of the commands before, as `NAME=value`.
     """
-    variables: Variables = {}
-    for match in map(_ASSIGNMENT.fullmatch, assignments):
-        if match is not None:
-            variables[match[1]] = (match[2],)
-    return _Parser(line, variables, set(), DEEPEST).parse()
+    return _Parser(line, _read_assignments(assignments), set(), DEEPEST).parse()
+
+
+def _read_assignments(words: Iterable[str]) -> Variables:
+    matches = filter(None, map(_ASSIGNMENT.fullmatch, words))
+    return {match[1]: (match[2],) for match in matches}
 
 
 class _Parser:
@@ -292,13 +293,10 @@ class _Parser:
         if words[:1] == ["for"] and words[2:3] == ["in"]:
             self._variables[words[1]] = tuple(words[3 : 3 + MOST_ALTERNATIVES])
         elif words[:1] == ["alias"]:
-            for match in map(_ASSIGNMENT.fullmatch, words[1:]):
-                if match is not None:
-                    self._variables[f"alias {match[1]}"] = (match[2],)
+            aliases = _read_assignments(words[1:])
+            self._variables.update((f"alias {name}", command) for name, command in aliases.items())
         elif words and (words[0] in _DECLARES or all(map(_ASSIGNMENT.fullmatch, words))):
-            for match in map(_ASSIGNMENT.fullmatch, words):
-                if match is not None:
-                    self._variables[match[1]] = (match[2],)
+            self._variables.update(_read_assignments(words))
 
 
 def _find_value(commands: list[ShellCommand]) -> str:

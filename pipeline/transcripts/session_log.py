@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.text.embedded_data import drop_embedded_data
 from pipeline.text.normalize import normalize_text
-from pipeline.text.own_words import drop_host_text
-from pipeline.text.unfinished_turns import is_host_text
+from pipeline.text.own_words import drop_host_text, is_host_text
 from pipeline.transcripts.fields import (
     as_mapping,
     as_text,

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from pipeline.text.patches import list_patch_files
+from pipeline.text.command_lines import list_patch_files
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, parse_json
 
 # Tools that change a file.

@@ -38,7 +38,7 @@ from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.fact_placement import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
-from pipeline.write.prepare import Echo, Prepared, is_echo_of, mark_branch, prepare
+from pipeline.write.prepare import Prepared, is_echo_of, mark_branch, prepare
 from pipeline.write.reindex import reindex
 from pipeline.write.repeated_write import find_receipt
 
@@ -251,7 +251,6 @@ def _offer(item: Prepared, repeats: int, *, contradicts: bool) -> Offer:
         memory.kind,
         memory.source,
         memory.scope,
-        memory.session_id,
         item.importance,
         item.redactions,
         repeats,
@@ -287,16 +286,15 @@ def _find_echo(db: Connection, item: Prepared) -> Memory | None:
     """Return the first of the memories that a text repeats, None if the text says anything else."""
     echoed = []
     for echo in item.echoes:
-        meant = [memory for memory in memories.list_ending_in(db, echo.short_id) if _repeats(echo, memory)]
-        if not meant:
+        meant = (
+            memory
+            for memory in memories.list_ending_in(db, echo.short_id)
+            if any(is_echo_of(echo, text) for text in (memory.content, render_text(memory), render_rule(memory)))
+        )
+        if (first := next(meant, None)) is None:
             return None
-        echoed.append(meant[0])
+        echoed.append(first)
     return echoed[0] if echoed else None
-
-
-def _repeats(echo: Echo, memory: Memory) -> bool:
-    texts = (memory.content, render_text(memory), render_rule(memory))
-    return any(is_echo_of(echo, text) for text in texts)
 
 
 def _review_again(

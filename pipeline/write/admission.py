@@ -9,7 +9,7 @@ nine languages) only add to the score or explain a loss.
 import re
 from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum
 
 from pipeline.records import Kind, Scope, ScopeKind, Source
 from pipeline.records.extraction import NO_EXTRACTION, Disposition, Extraction
@@ -84,7 +84,6 @@ class Offer:
     kind: Kind
     source: Source
     scope: Scope
-    session_id: str | None
     importance: float | None
     redactions: int
     repeats: int
@@ -92,12 +91,12 @@ class Offer:
     extraction: Extraction = NO_EXTRACTION
 
 
-class AdmissionVerdict(StrEnum):
-    """The policy's verdict on an offer."""
+class AdmissionVerdict(IntEnum):
+    """The policy's verdict on an offer, the lowest first."""
 
-    ACTIVE = "active"
-    CANDIDATE = "candidate"
-    REJECTED = "rejected"
+    REJECTED = 0
+    CANDIDATE = 1
+    ACTIVE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,51 +118,39 @@ def admit(offer: Offer, *, review: bool) -> Admission:
     score = round(sum(feature.weight * value for feature, value in values), 3)
     weak = tuple(feature.weakness for feature, value in values if value < WEAK and feature.weakness is not None)
     limit, doubts = _limit_of(offer.extraction)
-    standing, weak = min(_class_of_offer(offer, score), limit), (*doubts, *weak)
-    if standing is _HIGH:
-        return Admission(AdmissionVerdict.ACTIVE, score, _merits(offer, score))
-    if standing is _LOW:
-        return Admission(AdmissionVerdict.REJECTED, score, weak)
-    if review:
-        return Admission(AdmissionVerdict.CANDIDATE, score, weak)
-    return Admission(AdmissionVerdict.REJECTED, score, (*weak, REVIEW_IS_OFF))
+    verdict, reasons = min(_judge_offer(offer, score), limit), (*doubts, *weak)
+    if verdict is AdmissionVerdict.ACTIVE:
+        merit = DELIBERATELY_WRITTEN if offer.source in DELIBERATE else OFFERED_REPEATEDLY
+        reasons = () if score >= ACTIVE_FROM else (merit,)
+    elif verdict is AdmissionVerdict.CANDIDATE and not review:
+        verdict, reasons = AdmissionVerdict.REJECTED, (*reasons, REVIEW_IS_OFF)
+    return Admission(verdict, score, reasons)
 
 
-# The classes, lowest first
-
-_LOW, _MIDDLE, _HIGH = range(3)
-
-
-def _class_of_offer(offer: Offer, score: float) -> int:
-    standing = _HIGH if offer.source in DELIBERATE else _class_of(score)
+def _judge_offer(offer: Offer, score: float) -> AdmissionVerdict:
+    verdict = AdmissionVerdict.ACTIVE if offer.source in DELIBERATE else _judge_score(score)
     if offer.repeats >= REPEATS_TO_ADMIT:
         # Repetition raises an offer by one class, so it cannot make chatter active.
-        fresh = _class_of(score - REPETITION_WEIGHT * repetition(offer))
-        standing = max(standing, min(fresh + 1, _HIGH))
-    if offer.contradicts and offer.source is not Source.USER:
-        # Repetition does not make an offer true, so this check comes last.
-        standing = min(standing, _MIDDLE)
-    return standing
+        fresh = _judge_score(score - REPETITION_WEIGHT * repetition(offer))
+        verdict = max(verdict, AdmissionVerdict(min(fresh + 1, AdmissionVerdict.ACTIVE)))
+    # Repetition does not make an offer true, so this check comes last.
+    is_contradicting = offer.contradicts and offer.source is not Source.USER
+    return min(verdict, AdmissionVerdict.CANDIDATE) if is_contradicting else verdict
 
 
-def _limit_of(extraction: Extraction) -> tuple[int, tuple[str, ...]]:
+def _limit_of(extraction: Extraction) -> tuple[AdmissionVerdict, tuple[str, ...]]:
     """Return the highest class that an extractor's certainty and advice permit from any source, and the reasons."""
     if extraction.disposition is Disposition.DROP:
-        return _LOW, (ADVISED_DROP,)
+        return AdmissionVerdict.REJECTED, (ADVISED_DROP,)
     doubts = (ADVISED_REVIEW,) if extraction.disposition is Disposition.REVIEW else ()
     if extraction.confidence is not None and extraction.confidence < SURE_FROM:
         doubts = (*doubts, UNSURE)
-    return (_MIDDLE if doubts else _HIGH), doubts
+    return (AdmissionVerdict.CANDIDATE if doubts else AdmissionVerdict.ACTIVE), doubts
 
 
-def _class_of(score: float) -> int:
-    return _HIGH if score >= ACTIVE_FROM else _MIDDLE if score >= MIDDLE_FROM else _LOW
-
-
-def _merits(offer: Offer, score: float) -> tuple[str, ...]:
-    if score >= ACTIVE_FROM:
-        return ()
-    return (DELIBERATELY_WRITTEN if offer.source in DELIBERATE else OFFERED_REPEATEDLY,)
+def _judge_score(score: float) -> AdmissionVerdict:
+    # One class for each limit that the score reaches.
+    return AdmissionVerdict((score >= MIDDLE_FROM) + (score >= ACTIVE_FROM))
 
 
 # The features: each from 0 to 1, higher speaks for keeping

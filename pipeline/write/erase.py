@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from sqlite3 import Connection
 from typing import Any
@@ -35,6 +35,7 @@ from pipeline.store import (
 )
 from pipeline.store.purges import PurgeAuthority, UnfinishedPurge
 from pipeline.store.refusals import RefusedBy
+from pipeline.text.memory_terms import list_value_texts
 from pipeline.text.normalize import content_hash
 from pipeline.text.quotation import mark_texts
 from pipeline.times import utc_now
@@ -47,7 +48,14 @@ def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: 
     """Erase a memory and the memories that depend on it, and record what other files must erase."""
     earlier = {erased.seq: history.of(db, erased.seq) for erased in going}
     contents = [text for erased in going for text in _list_contents(erased, earlier[erased.seq])]
-    titles = [text for erased in going for text in (*_list_titles(erased), *arcs.list_texts(db, erased.seq))]
+    titles = [
+        text
+        for erased in going
+        for text in (
+            *list_value_texts((erased.tags, erased.details, erased.metadata)),
+            *arcs.list_texts(db, erased.seq),
+        )
+    ]
     moved_to = [entry.detail["as"] for entries in earlier.values() for entry in entries if entry.detail.get("as")]
     for erased in going:
         _erase(db, erased, earlier[erased.seq])
@@ -112,24 +120,16 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     seqs = [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)]
     folded = [_fold(text) for text in texts]
     for text in folded:
-        seqs += turns.find_matching(db, partial(_contains_folded, text), _longest_word(text))
+        longest_word = max(_ASCII_WORD.findall(text), key=len, default="")
+        seqs += turns.find_matching(db, partial(_contains_folded, text), longest_word)
     said_in = {turn.session_id for turn in turns.by_seqs(db, seqs)}
     turns.forget(db, seqs)
     conclusions.request(db, said_in, time.time())
-    session_archive.forget_errors(db, lambda error: _contains_any(_fold(error), folded))
-
-
-def _longest_word(text: str) -> str:
-    """Return the longest word of ASCII letters and digits in a text, empty if there is none."""
-    return max(_ASCII_WORD.findall(text), key=len, default="")
+    session_archive.forget_errors(db, lambda error: any(_contains_folded(text, error) for text in folded))
 
 
 def _contains_folded(text: str, content: str) -> bool:
     return text in _fold(content)
-
-
-def _contains_any(content: str, texts: Iterable[str]) -> bool:
-    return any(text in content for text in texts)
 
 
 def _fold(text: str) -> str:
@@ -140,18 +140,3 @@ def _fold(text: str) -> str:
 def _list_contents(memory: Memory, earlier: Iterable[HistoryEntry]) -> Iterator[str]:
     yield memory.content
     yield from (entry.content for entry in earlier if entry.content)
-
-
-def _list_titles(memory: Memory) -> Iterator[str]:
-    yield from memory.tags
-    yield from _list_strings([memory.details, memory.metadata])
-
-
-def _list_strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _list_strings(list(value.values()))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _list_strings(item)

@@ -75,14 +75,7 @@ def place_fact(db: Connection, memory: Memory) -> FactPlacement:
     holder = facts.find_valid(db, key, memory.scope, begins)
     if holder is not None and _same_value(holder, memory):
         return FactPlacement(memory, same=holder)
-    following = facts.after(db, key, memory.scope, begins)
-    resumes = None if holder is None else _first_repetition(db, holder, begins, memory.source)
-    ends = _earliest(
-        memory.valid_to,
-        None if following is None else following.valid_from,
-        None if holder is None else holder.valid_to,
-        resumes,
-    )
+    ends, resumes = _find_end(db, memory, holder)
     return FactPlacement(replace(memory, valid_to=ends), replaced=holder, resumes=resumes)
 
 
@@ -100,23 +93,14 @@ def end_at(db: Connection, holder: Memory, moment: str, at: str) -> None:
 
 def end_before_next(db: Connection, fact: Memory, at: str) -> Memory | None:
     """End a fact from review or the archive at the start of the next fact; return the fact that it ends."""
-    assert fact.key is not None
     assert fact.valid_from is not None
     if fact.valid_from == fact.valid_to:
         # It was replaced at its start, so it is never valid and ends nothing.
         return None
     holder = facts.find_other_valid(db, fact)
-    following = facts.after(db, fact.key, fact.scope, fact.valid_from)
-    resumes = None
+    ends, resumes = _find_end(db, fact, holder)
     if holder is not None:
-        resumes = _first_repetition(db, holder, fact.valid_from, fact.source)
         _cut(db, holder, fact.valid_from, resumes, at)
-    ends = _earliest(
-        fact.valid_to,
-        None if following is None else following.valid_from,
-        None if holder is None else holder.valid_to,
-        resumes,
-    )
     facts.close(db, fact.seq, ends, at)
     return holder
 
@@ -154,8 +138,16 @@ def _same_value(fact: Memory, memory: Memory) -> bool:
     return type(value) is type(other_value) and value == other_value
 
 
-def _earliest(*moments: str | None) -> str | None:
-    return min((moment for moment in moments if moment is not None), default=None)
+def _find_end(db: Connection, fact: Memory, holder: Memory | None) -> tuple[str | None, str | None]:
+    """Return when a fact ends in its key's history, and when the fact that it replaces is valid again."""
+    assert fact.key is not None
+    assert fact.valid_from is not None
+    following = facts.after(db, fact.key, fact.scope, fact.valid_from)
+    resumes = None if holder is None else _first_repetition(db, holder, fact.valid_from, fact.source)
+    ends = [fact.valid_to, resumes]
+    ends += [] if following is None else [following.valid_from]
+    ends += [] if holder is None else [holder.valid_to]
+    return min((end for end in ends if end is not None), default=None), resumes
 
 
 def _first_repetition(db: Connection, fact: Memory, after: str, by: Source) -> str | None:

@@ -51,12 +51,8 @@ def clean_metadata(raw: Mapping[str, Any], loc: str) -> Any:
     return metadata
 
 
-def check_metadata(value: Any, loc: str) -> None:
-    """Raise InvalidField if metadata is larger than the limit as JSON."""
-    _check_size(value, MAX_METADATA_BYTES, loc)
-
-
-def _check_size(value: Any, most: int, loc: str) -> None:
+def check_metadata(value: Any, loc: str, most: int = MAX_METADATA_BYTES) -> None:
+    """Raise InvalidField if metadata or details are larger than the limit as JSON."""
     if len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) > most:
         raise InvalidField(FieldError(loc, f"must have at most {most} bytes as JSON"))
 
@@ -243,7 +239,7 @@ DETAILS: Mapping[Kind, type[Details]] = {
 
 def check_details(kind: Kind, raw: Mapping[str, Any], loc: str) -> dict[str, Any]:
     """Return a kind's typed fields, normalized, redacted and with defaults; raise InvalidField if one is invalid."""
-    _check_size(raw, MAX_DETAILS_BYTES, loc)
+    check_metadata(raw, loc, MAX_DETAILS_BYTES)
     try:
         details = _validate_details(kind, redact_json(normalize_json(raw))[0]) if raw else _default_details(kind)
     except ValidationError as error:
@@ -266,17 +262,6 @@ def _validate_details(kind: Kind, clean: Any) -> BaseModel:
 def _default_details(kind: Kind) -> BaseModel:
     """Return the fields of a memory that states none; raise ValidationError if its kind needs some."""
     return _validate_details(kind, {})
-
-
-def list_texts(value: Any) -> list[str]:
-    """List every text in a JSON value, including keys."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for item in value.items() for part in item for text in list_texts(part)]
-    if isinstance(value, list | tuple):
-        return [text for part in value for text in list_texts(part)]
-    return []
 
 
 def _format_problem(kind: Kind, problem: str, message: str) -> str:

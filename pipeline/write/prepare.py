@@ -42,13 +42,12 @@ from pipeline.records import (
 )
 from pipeline.records.extraction import NO_EXTRACTION, Extraction
 from pipeline.text.instructions import instructs
-from pipeline.text.memory_terms import memory_terms
-from pipeline.text.normalize import content_hash, normalize_id, normalize_text
+from pipeline.text.memory_terms import list_value_texts, memory_terms
+from pipeline.text.normalize import clean_tags, content_hash, normalize_id, normalize_text
 from pipeline.text.redaction import redact
-from pipeline.text.tags import clean_tags
 from pipeline.times import utc_now
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
-from pipeline.write.fields import check_details, clean_metadata, list_texts, normalize_content, resolve_scope
+from pipeline.write.fields import check_details, clean_metadata, normalize_content, resolve_scope
 
 TRUST_OF_SOURCE: Mapping[Source, Trust] = {
     Source.USER: Trust.TRUSTED,
@@ -197,7 +196,7 @@ def join_agent_text(memory: Memory) -> str:
     """Return all text of a memory that an agent may read: commands in fields count, too."""
     path = None if memory.anchor is None else memory.anchor.path
     names = (*memory.tags, path, memory.branch, memory.session_id, memory.scope.id)
-    texts = list_texts((list(memory.details.values()), memory.metadata))
+    texts = list_value_texts((list(memory.details.values()), memory.metadata), with_keys=True)
     return "\n".join([memory.content, *texts, *(name.translate(_JOINTS) for name in names if name is not None)])
 
 
@@ -249,11 +248,8 @@ def is_echo_of(echo: Echo, content: str) -> bool:
     """Return whether a memory with this content contains all text of the line."""
     # After another quotation mark, an invisible character is rendered differently.
     text = normalize_text(echo.text.translate(INNER_QUOTES))
-    for form in _forms(" ".join(content.split())):
-        form_text = normalize_text(form.translate(INNER_QUOTES))
-        if form_text == text or (echo.cut and form_text.startswith(text)):
-            return True
-    return False
+    forms = (normalize_text(form.translate(INNER_QUOTES)) for form in _forms(" ".join(content.split())))
+    return any(form == text or (echo.cut and form.startswith(text)) for form in forms)
 
 
 def _echo(short_id: str, rendered: str) -> Echo:

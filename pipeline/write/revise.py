@@ -32,9 +32,8 @@ from pipeline.store.unfinished_moves import require_unmoved
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
-from pipeline.text.normalize import content_hash, normalize_text
+from pipeline.text.normalize import clean_tags, content_hash, normalize_text
 from pipeline.text.redaction import redact
-from pipeline.text.tags import clean_tags
 from pipeline.times import utc_now
 from pipeline.write.erase import erase_memories
 from pipeline.write.fact_placement import end_before_next
@@ -68,10 +67,7 @@ def edit(
     """
     values = _values(revision)
     now = utc_now()
-    with database.write() as db:
-        memory = get_existing(db, memory_id)
-        require_unmoved(db, memory.id)
-        check_state(memory, expected)
+    with _changing(database, memory_id, expected) as (db, memory):
         if seen is not None:
             _check_seen(db, memory, revision, seen)
         if memory.key is not None and (revision.content is not None or revision.details is not None):
@@ -88,6 +84,18 @@ def edit(
         if changed:
             _apply(db, memory, changed, now)
         return get_existing(db, memory_id)
+
+
+@contextmanager
+def _changing(
+    database: Database, memory_id: str, expected: Collection[str] | None
+) -> Iterator[tuple[Connection, Memory]]:
+    """Change a memory in one transaction, if it exists, is in an expected state and is not being moved."""
+    with database.write() as db:
+        memory = get_existing(db, memory_id)
+        require_unmoved(db, memory.id)
+        check_state(memory, expected)
+        yield db, memory
 
 
 def edit_text(db: Connection, memory: Memory, content: str, at: str) -> None:
@@ -131,10 +139,7 @@ def lower_trust(db: Connection, memory: Memory, at: str) -> None:
 
 def archive(database: Database, memory_id: str, expected: Collection[str] | None = None) -> Memory:
     """Archive a memory at a person's request: no answer contains it. Archiving twice has no effect."""
-    with database.write() as db:
-        memory = get_existing(db, memory_id)
-        require_unmoved(db, memory.id)
-        check_state(memory, expected)
+    with _changing(database, memory_id, expected) as (db, memory):
         if memory.archived_at is None:
             now = utc_now()
             archive_memory(db, memory, now)
@@ -155,11 +160,8 @@ def restore(database: Database, memory_id: str, expected: Collection[str] | None
     with database.write() as db:
         memory = get_existing(db, memory_id)
         check_state(memory, expected)
-        merge = audit.merge_of(db, memory.id)
-        if memory.archived_at is not None and merge is not None:
-            undo_merge(db, merge, memory, now)
-        elif memory.archived_at is not None:
-            restore_memory(db, memory, now)
+        if memory.archived_at is not None:
+            restore_archived(db, memory, now)
         return get_existing(db, memory_id)
 
 
@@ -223,10 +225,7 @@ def purge(
 
     A worker then removes it from the indexes and from other workspaces.
     """
-    with database.write() as db:
-        require_unmoved(db, memory_id)
-        memory = get_existing(db, memory_id)
-        check_state(memory, expected)
+    with _changing(database, memory_id, expected) as (db, memory):
         return purge_memory(db, memory, by)
 
 
@@ -276,23 +275,17 @@ def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) 
 def _values(revision: Revision) -> dict[str, Any]:
     """Return the fields to set, in stored form."""
     values = {field.name: getattr(revision, field.name) for field in fields(revision)}
-    values = {name: CHECKS.get(name, _as_given)(value) for name, value in values.items() if value is not None}
+    values = {
+        name: CHECKS[name](value) if name in CHECKS else value for name, value in values.items() if value is not None
+    }
     if "content" in values:
         values["content_hash"] = content_hash(values["content"])
     return values
 
 
-def _as_given(value: Any) -> Any:
-    return value
-
-
-def _checked_content(content: str) -> str:
-    return normalize_content(redact(normalize_content(content, "content")).text, "content")
-
-
 # Conversions of a revision's fields to their stored form; other fields are stored unchanged.
 CHECKS: Mapping[str, Callable[[Any], Any]] = {
-    "content": _checked_content,
+    "content": lambda content: normalize_content(redact(normalize_content(content, "content")).text, "content"),
     "tags": lambda tags: tuple(dict.fromkeys(clean_tags(tags).values())),
     "metadata": lambda metadata: clean_metadata(metadata, "metadata"),
     "anchor": lambda anchor: complete_anchor(anchor, "anchor"),

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.errors import PreconditionFailed
 from pipeline.records import Memory
 from pipeline.store import history
-from pipeline.text.derived_tags import drop_repeating_tags
+from pipeline.text.memory_terms import drop_repeating_tags
 
 # All fields that a client can change.
 _FIELDS = (

@@ -9,10 +9,9 @@ from typing import Any
 
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.text.command_lines import Invocation, list_invocations
+from pipeline.text.command_lines import MOST_FILES, Invocation, list_invocations, list_patch_files
 from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
-from pipeline.text.patches import MOST_FILES, list_patch_files
 from pipeline.text.redaction import redact
 from pipeline.text.shell_syntax import split_shell_commands
 from pipeline.workspace import Workspace
@@ -189,10 +188,11 @@ def describe_action(
     session_id: str, agent_id: str | None, at: str, tool: str, arguments: Mapping[str, Any], outcome: Outcome, cwd: str
 ) -> Action | None:
     """Return the action of a tool call with its outcome, None if no shell ran and nothing could change."""
-    touch = find_target(tool, arguments) or _find_reading(tool, arguments)
-    # Other servers' tools can do anything; only their failures are worth recording.
-    if tool in SHELLS and not outcome.ok and outcome.exit_code == 1 and _only_compares(extract_command(arguments)):
+    command = extract_command(arguments) if tool in SHELLS else ""
+    touch = find_target(tool, arguments) or (ToolTarget(ActionType.READ, command) if command else None)
+    if tool in SHELLS and not outcome.ok and outcome.exit_code == 1 and _only_compares(command):
         outcome = Outcome(ok=True, exit_code=1)
+    # Other servers' tools can do anything; only their failures are worth recording.
     if touch is None or (outcome.ok and tool.startswith(OTHER_SERVERS_TOOL)):
         return None
     target = touch.target
@@ -220,11 +220,6 @@ def _add_outcome(action: Action, outcome: Outcome) -> Action:
     # Redact before the cut, as above.
     error = pick_error(redact(normalize_text(cut_middle(outcome.output, 2 * READ_CHARS))).text)
     return replace(action, error=error or None, error_signature=sign_error(error))
-
-
-def _find_reading(tool: str, arguments: Mapping[str, Any]) -> ToolTarget | None:
-    command = extract_command(arguments) if tool in SHELLS else ""
-    return ToolTarget(ActionType.READ, command) if command else None
 
 
 def split_commands(command: str) -> list[str]:
@@ -279,12 +274,8 @@ def _without_prefix(part: str) -> str:
 
 def list_effective_commands(command: str) -> list[str]:
     """Return the simple commands of a command line that do more than read."""
-    return [part for part in split_commands(command) if not _looks(part)]
-
-
-def _looks(part: str) -> bool:
     # Output redirected to a file changes that file.
-    return LOOKING.match(part) is not None and ">" not in part
+    return [part for part in split_commands(command) if LOOKING.match(part) is None or ">" in part]
 
 
 def _type_of(parts: list[str]) -> ActionType:

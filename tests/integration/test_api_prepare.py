@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from pipeline.context.lesson_records import ENOUGH
+from pipeline.context.render import ENOUGH
 from pipeline.identity import identify
 
 MESSAGE = "Which port does billing listen on?"

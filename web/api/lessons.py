@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AliasChoices, AliasPath, Field, PlainSerializer, StringConstraints
 
-from pipeline.context.lesson_records import Lesson, Usefulness
+from pipeline.context.render import Lesson, Usefulness
 from pipeline.records import Page, Source, Trust
 from pipeline.services import lessons
 from pipeline.services.feedback import answer_impression

@@ -279,7 +279,7 @@ def _restore_people(state: State, name: str) -> tuple[dict[str, Any], str]:
         _report_problem(problem)
     kept = "" if problems else "; removals and revocations since then stay in force"
     note = "" if aside is None else f"\nthe previous file is kept as {aside}"
-    answer = {"restored": restored.name, "people": restored.people, "aside": aside}
+    answer = {"restored": restored.name, "people": restored.count, "aside": aside}
     return answer, f"restored accounts, tokens and roles from {restored.name}{kept}{note}"
 
 

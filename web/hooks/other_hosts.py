@@ -6,7 +6,7 @@ from functools import partial
 
 from flask import Response
 
-from pipeline.text.patches import list_patch_files
+from pipeline.text.command_lines import list_patch_files
 from pipeline.transcripts.cline import unwrap_prompt
 from pipeline.transcripts.opencode import unquote_prompt
 from pipeline.transcripts.tool_calls import TOOLS

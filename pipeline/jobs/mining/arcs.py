@@ -24,7 +24,7 @@ from pipeline.jobs.mining.arc_graph import (
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Scope
 from pipeline.store import arcs as store, entities, meta
-from pipeline.text.derived_tags import NAMED_KINDS, drop_derived_tags
+from pipeline.text.memory_terms import NAMED_KINDS, drop_derived_tags
 from pipeline.times import parse
 
 NEWEST = 20_000

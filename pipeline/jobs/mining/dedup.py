@@ -17,10 +17,10 @@ from pipeline.jobs.model import as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Memory, Trust
 from pipeline.store import changes, duplicates, edges, ingested, memories
+from pipeline.text.similarity.choices import relate_by_key
 from pipeline.text.similarity.comparable_text import normalize_pair
 from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Judgement, Relation, classify_pair
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
-from pipeline.text.similarity.statement_key import relate_by_key
 from pipeline.write.reindex import reindex
 
 PAGE = 100

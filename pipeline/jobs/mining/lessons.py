@@ -20,8 +20,7 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Memory, Scope, Source
 from pipeline.store import derivations
 from pipeline.store.derivations import LESSONS
-from pipeline.text.phrases import corrects, fails, fixes
-from pipeline.text.sentences import split_sentences
+from pipeline.text.sentences import corrects, fails, fixes, split_sentences
 from pipeline.text.tokens import identifiers, search_tokens
 from pipeline.times import parse, utc_text
 

@@ -18,7 +18,7 @@ from pipeline.records import OWNER, EdgeKind, Kind, Memory
 from pipeline.store import changes, derivations, edges, goals, meta
 from pipeline.store.edges import REFLECT
 from pipeline.text.normalize import shorten
-from pipeline.text.phrases import corrects, fails, fixes
+from pipeline.text.sentences import corrects, fails, fixes
 from pipeline.text.tokens import identifiers, search_tokens
 from pipeline.times import utc_text
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from pipeline.text.similarity.vocabulary import FOREIGN
+from pipeline.text.similarity.vocabulary import WORDS
 from pipeline.text.tokens import search_tokens
 
 
@@ -14,7 +14,7 @@ def _stem_words(words: str) -> frozenset[str]:
     return frozenset(words.split()) | frozenset(search_tokens(words))
 
 
-FOREIGN_SMALL: Final = FOREIGN | _stem_words(
+FOREIGN_SMALL: Final = WORDS["foreign"] | _stem_words(
     "alt alten alter altes neu neuen neue wir jetzt nun seit ab im am vom beim wird werden hat haben ist mehr als noch "
     "no not für "
     "ahora antiguo antigua viejo vieja ya nuestro nuestra son está están ancien ancienne notre nos est maintenant "

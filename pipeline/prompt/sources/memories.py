@@ -6,17 +6,22 @@ from datetime import datetime
 from sqlite3 import Connection
 
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
-from pipeline.context.briefing import drop_dead, drop_seen, list_shown_unasked, once, version_of
 from pipeline.context.code_names import defines, read_code_names
-from pipeline.context.lesson_records import (
+from pipeline.context.prohibitions import is_about_to_break
+from pipeline.context.render import (
+    Entry,
     Usefulness,
     describe_record,
+    drop_dead,
+    drop_seen,
     is_critical,
     is_rule,
+    list_shown_unasked,
+    once,
+    render_line,
+    version_of,
     with_records,
 )
-from pipeline.context.prohibitions import is_about_to_break
-from pipeline.context.render import Entry, render_line
 from pipeline.kinds import is_indexed, is_said, render_text
 from pipeline.prompt.line import (
     BELOW_BAR,
@@ -85,7 +90,7 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> lis
     best = max((hit.score for hit in hits), default=0.0)
     # An identifier puts its memory first, but says nothing against the other memories about the message.
     sources = [_source_of(hit.memory) for hit in hits]
-    matches = list(map(_score_as_match, hits))
+    matches = [hit.score - hit.literal_score for hit in hits]
     best_match = max(matches, default=0.0)
     best_said = max((match for match, source in zip(matches, sources, strict=True) if source is None), default=0.0)
     rules = [hit for hit in hits if is_rule(hit.memory)]
@@ -102,10 +107,6 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> lis
     unnamed = [*others, *list(code.values())[len(named) :]]
     ordered = sorted(unnamed, key=lambda hit: hit.score, reverse=True)
     return [*rules, *named, *put_said_first(ordered, message)]
-
-
-def _score_as_match(hit: Hit) -> float:
-    return hit.score - hit.literal_score
 
 
 def _source_of(memory: Memory) -> str | None:

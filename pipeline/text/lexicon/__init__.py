@@ -32,11 +32,18 @@ class Lexicon:
 
 
 @cache
-def word_set(path: str, name: str) -> frozenset[str]:
-    """Return a list as a set; the path is a topic, or a topic and a sub-table: `messages.follow_up`."""
+def word_sets(path: str) -> dict[str, frozenset[str]]:
+    """Return the lists of a table as sets; the path is a topic, or a topic and a sub-table: `messages.follow_up`."""
     topic, _, table = path.partition(".")
-    lexicon = load_lexicon(topic)
-    return frozenset((lexicon.table(table) if table else lexicon).words(name))
+    lexicon = load_lexicon(topic).table(table) if table else load_lexicon(topic)
+    return {
+        name: frozenset(lexicon.words(name)) for name, entry in lexicon.entries.items() if isinstance(entry, str | list)
+    }
+
+
+def word_set(path: str, name: str) -> frozenset[str]:
+    """Return a list as a set."""
+    return word_sets(path)[name]
 
 
 @cache

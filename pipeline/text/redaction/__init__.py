@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pipeline.text.redaction.assignments import find_assigned, find_pairs_backwards, kind_of_key
-from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule, looks_random
+from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule, is_harmless, looks_random
 from pipeline.text.redaction.positions import POSITIONS
 from pipeline.text.redaction.prose import find_said
-from pipeline.text.redaction.values import is_harmless
 
 _MAX_PASSES: Final = 8  # a second pass handles what the first uncovered; more never occurs in practice
 # A value of this length is redacted wherever else it occurs.
@@ -142,7 +141,8 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
         holder, entry_key, item, kind = waiting.pop()
         if isinstance(item, Mapping):
             copy: Any = {}
-            named = _kind_of_entry(item)
+            # The kind of secret that an entry like `{"name": "DB_PASSWORD", "value": "…"}` contains.
+            named = next((found for key in _NAME_KEYS if (found := kind_of_key(item.get(key)))), None)
             for key, child in item.items():
                 clean = _free_key(copy, key, kinds)
                 copy[clean] = None
@@ -161,11 +161,6 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
     return root[0], tuple(sorted(kinds))
 
 
-def _kind_of_entry(item: Mapping[Any, Any]) -> str | None:
-    """Return the kind of secret that an entry like `{"name": "DB_PASSWORD", "value": "…"}` contains, or None."""
-    return next((kind for key in _NAME_KEYS if (kind := kind_of_key(item.get(key)))), None)
-
-
 def _kind_of_flag(item: Any) -> str | None:
     """Return the kind of secret that follows an argument like `--password`, or None."""
     return kind_of_key(item) if isinstance(item, str) and item.startswith("-") and "=" not in item else None
@@ -173,7 +168,8 @@ def _kind_of_flag(item: Any) -> str | None:
 
 def _redact_scalar(item: Any, kind: str | None, kinds: set[str]) -> Any:
     is_number = isinstance(item, int | float) and not isinstance(item, bool)
-    if kind and (is_number or (isinstance(item, str) and not _is_empty_of_secrets(item))):
+    is_text = isinstance(item, str) and item != ""
+    if kind and (is_number or (is_text and not is_harmless(item, "", quoted=True, tight=True, is_password=True))):
         kinds.add(kind)
         return f"[REDACTED:{kind}]"
     if not isinstance(item, str):
@@ -181,10 +177,6 @@ def _redact_scalar(item: Any, kind: str | None, kinds: set[str]) -> Any:
     redaction = redact(item)
     kinds.update(redaction.kinds)
     return redaction.text
-
-
-def _is_empty_of_secrets(item: str) -> bool:
-    return not item or is_harmless(item, "", quoted=True, tight=True, is_password=True)
 
 
 def _free_key(taken: Mapping[Any, Any], key: Any, kinds: set[str]) -> Any:

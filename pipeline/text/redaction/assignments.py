@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.redaction.formats import MARKER, FoundSecret
-from pipeline.text.redaction.values import (
+from pipeline.text.redaction.formats import (
     ENOUGH,
+    MARKER,
     Evidence,
+    FoundSecret,
     Value,
     finish_value,
     is_convincing,

@@ -8,8 +8,18 @@ from itertools import islice
 from typing import Final
 
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.redaction.formats import IDENTIFIER, FoundSecret, SecretRule, has_digit, looks_random
-from pipeline.text.redaction.values import Evidence, finish_value, is_convincing, is_placeholder, read_value
+from pipeline.text.redaction.formats import (
+    IDENTIFIER,
+    Evidence,
+    FoundSecret,
+    SecretRule,
+    finish_value,
+    has_digit,
+    is_convincing,
+    is_placeholder,
+    looks_random,
+    read_value,
+)
 
 _LEXICON: Final = load_lexicon("redaction")
 

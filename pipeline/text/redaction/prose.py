@@ -9,11 +9,13 @@ from itertools import islice
 from typing import Final
 
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.redaction.formats import IDENTIFIER, FoundSecret, has_digit
-from pipeline.text.redaction.values import (
+from pipeline.text.redaction.formats import (
     HARMLESS_WORDS,
+    IDENTIFIER,
+    FoundSecret,
     Value,
     finish_value,
+    has_digit,
     is_harmless,
     is_placeholder,
     is_strong,
@@ -82,13 +84,10 @@ _ASCII: Final = re.compile(r"[!-~]+")
 _WITHOUT_SPACES: Final = re.compile(r"[^\x00-\x7f。、，\n]{0,16}+[ ]?[:=]?[ ]?(?=[!-~]{6})")
 
 
-def _is_name(text: str) -> bool:
-    return "[REDACTED:" in text or is_placeholder(text) or _NAME_IN_CODE.fullmatch(text) is not None
-
-
 def _looks_secret(value: str) -> bool:
     """Return whether a value mixes letters with digits or signs, and is no name of something else."""
-    return is_strong(value, _LEAST) and not _is_name(value)
+    is_name = "[REDACTED:" in value or is_placeholder(value) or _NAME_IN_CODE.fullmatch(value) is not None
+    return is_strong(value, _LEAST) and not is_name
 
 
 def _looks_made_up(value: str) -> bool:

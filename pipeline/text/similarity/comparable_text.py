@@ -10,15 +10,16 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from pipeline.text.similarity import vocabulary as v
-from pipeline.text.similarity.announcements import strip_announcement
 from pipeline.text.similarity.normalizer import (
     VALUES,
     NormalizedText,
     Tense,
     WordClass,
+    find_difference,
     is_question,
     read_pieces,
     split_pieces,
+    strip_announcement,
     to_plain_text,
 )
 
@@ -56,11 +57,11 @@ class ComparableText:
         plain = to_plain_text(text)
         self._pieces = tuple(split_pieces(plain))
         self._asks = is_question(plain)
-        words = {piece.folded for piece in self._pieces}
-        self.english_words = _share(words & v.ENGLISH)
-        self.foreign_words = _share(words & v.FOREIGN)
+        words = frozenset(piece.folded for piece in self._pieces)
+        self.english_words = _share(words & v.WORDS["english"])
+        self.foreign_words = _share(words & v.WORDS["foreign"])
         self.is_ascii = text.isascii()
-        self.coupled = _share({v.COUPLED_WORDS[word] for word in words & _COUPLING_WORDS})
+        self.coupled = _share(frozenset(v.COUPLED_WORDS[word] for word in words & _COUPLING_WORDS))
         self._small_words = _share(words & _COUPLED_WORDS)
         self._forms: dict[_FormKey, NormalizedText] = {}
         self._places: dict[_FormKey, WordPlaces] = {}
@@ -91,13 +92,9 @@ class ComparableText:
         return places
 
 
-def _share(words: set[str]) -> frozenset[str]:
-    """Return a set that similar texts have in common."""
-    return _share_words(frozenset(words)) if words else _NO_WORDS
-
-
 @lru_cache(maxsize=2048)
-def _share_words(words: frozenset[str]) -> frozenset[str]:
+def _share(words: frozenset[str]) -> frozenset[str]:
+    """Return a set that similar texts have in common."""
     return words
 
 
@@ -107,7 +104,7 @@ def _find_places(form: NormalizedText) -> WordPlaces:
     values: dict[str, None] = {}
     for position, word in enumerate(words):
         text = word.text
-        if word.sort is WordClass.NEGATION or text in v.SYNONYMS or text in v.BESIDE_NEGATION:
+        if word.sort is WordClass.NEGATION or text in v.SYNONYMS or text in v.WORDS["beside_negation"]:
             places.setdefault(text, None)
             continue
         known = places.get(text)
@@ -159,3 +156,48 @@ def normalize_pair(first: str, second: str) -> tuple[NormalizedText, NormalizedT
     first_text, second_text = comparable_text(first), comparable_text(second)
     coupled, english = choose_rules(first_text, second_text)
     return first_text.normalize(coupled, english=english), second_text.normalize(coupled, english=english)
+
+
+# Statements that give different values for one slot: "names start with x_", "… with y_"
+
+MAX_VALUE = 3
+# With fewer common words, the subject is unclear.
+MIN_FRAME = 3
+# Longer statements are about several things.
+LONGEST_STATEMENT = 300
+
+
+def gives_another_value(first: str, second: str) -> bool:
+    """Return whether two texts give different values for a thing that has one value at a time."""
+    if max(len(first), len(second)) > LONGEST_STATEMENT:
+        return False
+    first_text, second_text = normalize_pair(*(comparable_text(text).bare for text in sorted((first, second))))
+    if (
+        first_text.asks
+        or second_text.asks
+        or first_text.tense != second_text.tense
+        or first_text.persons != second_text.persons
+    ):
+        return False
+    words, others = first_text.words, second_text.words
+    start, end, other_end = find_difference(words, others)
+    value, another, rest = words[start:end], others[start:other_end], words[end:]
+    return (
+        start > 0
+        and len(words) - len(value) >= MIN_FRAME
+        and all(
+            1 <= len(value_words) <= MAX_VALUE and any(w.sort in VALUES for w in value_words)
+            for value_words in (value, another)
+        )
+        and not any(word.text in v.WORDS["places_of_work"] for word in (*value, *another))
+        # The word after the value belongs to it, except for its object: "CamelCase for class names".
+        and (not rest or rest[0].link in ("for", "as"))
+        and any(word.text in v.WORDS["one_valued"] for word in words[:start])
+        and not any(word.text in v.WORDS["conditions"] or word.sort is WordClass.NEGATION for word in (*words, *others))
+    )
+
+
+def gives_value(text: str) -> bool:
+    """Return whether a text may give a value for a thing that has one value at a time."""
+    words = normalize_pair(comparable_text(text).bare, "")[0].words if len(text) <= LONGEST_STATEMENT else ()
+    return any(word.text in v.WORDS["one_valued"] for word in words) and any(word.sort in VALUES for word in words)

@@ -12,6 +12,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from pipeline.text.lexicon import load_lexicon
 from pipeline.text.similarity import vocabulary as v
 from pipeline.text.tokens import MONTHS, WEEKDAYS
 
@@ -85,6 +86,22 @@ _LOST_E = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|.*(?:[aeiou][cgsvz]|[lrn][cgs
 _ED_FORM = re.compile(r"(?!(?:need|speed|seed|feed|embed|indeed|hundred|red|shed)\Z)[a-z]{2,}ed")
 
 
+def _any_of(name: str) -> str:
+    phrases = load_lexicon("similarity").words(name)
+    return "|".join(re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True))
+
+
+_ANNOUNCES = re.compile(
+    rf"\A(?:\s*(?:(?:{_any_of('labels')})(?: (?:of|for) (?:this|the|our) \w+)?\s*:|(?:{_any_of('openings')})\b,?))*\s*",
+    re.IGNORECASE,
+)
+_ANNOUNCED = re.compile(
+    # Not from within white space: long runs of it would be tried from each of their places.
+    rf"(?<!\s)(?:,?\s+(?:{_any_of('endings')}))*\s*(?:[.!]\s*)?\Z",
+    re.IGNORECASE,
+)
+
+
 class Piece(NamedTuple):
     """A word or mark as it is written, and in lower case."""
 
@@ -100,6 +117,11 @@ def to_plain_text(text: str) -> str:
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
     opening = _OPENING.match(plain)
     return plain[opening.end() :] if opening else plain
+
+
+def strip_announcement(text: str) -> str:
+    """Return a statement without its announcement: "Decision:", "from now on", "in this project"."""
+    return _ANNOUNCED.sub("", _ANNOUNCES.sub("", text, count=1))
 
 
 def is_question(plain_text: str) -> bool:
@@ -153,21 +175,23 @@ class _Reader:
 
     def drops(self, surface: str, folded: str, *, opens: bool, after: str) -> bool:
         """Process a function word; return whether it was one."""
-        if folded in self.coupled or not _holds_only(folded, after):
+        # A form of "to have" or "to get" is an auxiliary before some words only.
+        is_auxiliary = after in v.WORDS["after_auxiliary"] or _ED_FORM.fullmatch(after)
+        if folded in self.coupled or (folded in v.WORDS["auxiliary"] and not is_auxiliary):
             return False
-        if surface in v.SHOUTED or (surface == "A" and not opens):
+        if surface in v.WORDS["shouted"] or (surface == "A" and not opens):
             return False
         if person := v.PERSONS.get(folded):
             self.persons.append(person)
-        elif folded in v.BEING:
+        elif folded in v.WORDS["being"]:
             self.stated = self.helped = True
-            self.past = self.past or folded in v.PAST
-        elif folded in v.HELPING:
-            self.helped = folded not in v.DOING
-            self.past = self.past or folded in v.PAST
+            self.past = self.past or folded in v.WORDS["past"]
+        elif folded in v.WORDS["helping"]:
+            self.helped = folded not in v.WORDS["doing"]
+            self.past = self.past or folded in v.WORDS["past"]
         elif folded in v.LINKS:
             self.link = v.LINKS[folded]
-        elif folded not in v.DROPPED and not (
+        elif folded not in v.WORDS["dropped"] and not (
             folded == "any" and self.words and self.words[-1].sort is WordClass.NEGATION
         ):
             return False
@@ -206,7 +230,7 @@ def read_pieces(pieces: Sequence[Piece], coupled: frozenset[str], *, english: bo
             reader.stated = reader.stated or surface in (":", "=")
             reader.commas += surface == ","
             continue
-        after = pieces[number + 1] if number + 1 < last and (opens or folded in v.AUXILIARY) else _NOTHING
+        after = pieces[number + 1] if number + 1 < last and (opens or folded in v.WORDS["auxiliary"]) else _NOTHING
         if english and folded in v.SMALL and reader.drops(surface, folded, opens=opens, after=after.folded):
             continue
         reader.keeps(surface, folded, opens=opens, after=after.surface)
@@ -214,6 +238,16 @@ def read_pieces(pieces: Sequence[Piece], coupled: frozenset[str], *, english: bo
     tense = max((word.tense for word in reader.words if not word.stated), default=Tense.NONE)
     tense = Tense.PAST if reader.past else tense
     return NormalizedText(tuple(reader.words), tuple(reader.persons), tense, asks, reader.commas, reader.joins, english)
+
+
+def find_difference(words: Sequence[Word], others: Sequence[Word]) -> tuple[int, int, int]:
+    """Return where the words of two texts start to differ, and the ends of the difference in both."""
+    start, end, other_end = 0, len(words), len(others)
+    while start < min(end, other_end) and words[start].text == others[start].text:
+        start += 1
+    while min(end, other_end) > start and words[end - 1].text == others[other_end - 1].text:
+        end, other_end = end - 1, other_end - 1
+    return start, end, other_end
 
 
 def _day_of(before: str, folded: str) -> str | None:
@@ -225,14 +259,9 @@ def _day_of(before: str, folded: str) -> str | None:
     return f"{day[1]}_{month}" if day else None
 
 
-def _holds_only(folded: str, after: str) -> bool:
-    """Return whether a form of "to have" or "to get" is an auxiliary, given the next word; True for other words."""
-    return folded not in v.AUXILIARY or after in v.AFTER_AUXILIARY or bool(_ED_FORM.fullmatch(after))
-
-
 def _is_verb(surface: str) -> bool:
     ends_as_one = len(surface) > 3 and surface.islower() and surface.endswith("s")
-    return ends_as_one or surface.casefold() in v.VERBS_AFTER_A_NAME
+    return ends_as_one or surface.casefold() in v.WORDS["verbs_after_a_name"]
 
 
 @lru_cache(maxsize=20_000)
@@ -242,7 +271,7 @@ def _form(surface: str, folded: str, english: bool) -> tuple[Word, Tense, Tense]
     alone = helped = Tense.NONE
     if english and (_ED_FORM.fullmatch(folded) or v.IRREGULAR.get(folded, folded) != folded):
         helped = Tense.PARTICIPLE
-        alone = Tense.PAST if folded in v.PAST_FORMS or folded.endswith("ed") else Tense.NONE
+        alone = Tense.PAST if folded in v.WORDS["past_forms"] or folded.endswith("ed") else Tense.NONE
     return Word(text, sort, "", stated=False, tense=Tense.NONE, ends=False), alone, helped
 
 
@@ -261,7 +290,7 @@ def _text_and_sort(surface: str, folded: str, *, english: bool) -> tuple[str, Wo
 
 
 def _sort(surface: str, folded: str) -> WordClass:
-    if folded in _CALENDAR or folded in v.DAYS or _ISO_DATE.fullmatch(surface):
+    if folded in _CALENDAR or folded in v.WORDS["days"] or _ISO_DATE.fullmatch(surface):
         return WordClass.DATE
     if _NUMBER.fullmatch(surface):
         return WordClass.NUMBER
@@ -273,7 +302,7 @@ def _sort(surface: str, folded: str) -> WordClass:
 def base_form(word: str) -> str:
     """Remove an English inflection from a word; ambiguous words stay unchanged."""
     word = v.IRREGULAR.get(word, word)
-    if len(word) < 4 or word in v.UNINFLECTED:
+    if len(word) < 4 or word in v.WORDS["uninflected"]:
         return word
     if word.endswith("s"):
         return _singular(word)
@@ -298,4 +327,4 @@ def _complete_stem(stem: str) -> str:
     """Restore the letters that an ending removed: "cach" → "cache", "stopp" → "stop", "load" is unchanged."""
     if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "lszfe":
         return stem[:-1]
-    return f"{stem}e" if stem in v.STEMS_WITH_E or _LOST_E.fullmatch(stem) else stem
+    return f"{stem}e" if stem in v.WORDS["stems_with_e"] or _LOST_E.fullmatch(stem) else stem

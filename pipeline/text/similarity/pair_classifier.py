@@ -12,9 +12,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from pipeline.text.similarity import vocabulary as v
-from pipeline.text.similarity.comparable_text import comparable_text, normalize_pair
-from pipeline.text.similarity.normalizer import VALUES, NormalizedText, Tense, Word, WordClass
-from pipeline.text.similarity.replacement import gives_another_value
+from pipeline.text.similarity.comparable_text import comparable_text, gives_another_value, normalize_pair
+from pipeline.text.similarity.normalizer import VALUES, NormalizedText, Tense, Word, WordClass, find_difference
 
 Words = Sequence[Word]
 
@@ -110,7 +109,7 @@ def find_hard_differences(c: TokenDiff) -> list[str]:
     others = set(word_texts(c.only_second))
     if others and any(not others.isdisjoint(v.opposites_of(word.text)) for word in c.only_first):
         reasons.append("opposites")
-    if all(any(word.text in v.PLACES_OF_WORK for word in only) for only in (c.only_first, c.only_second)):
+    if all(any(word.text in v.WORDS["places_of_work"] for word in only) for only in (c.only_first, c.only_second)):
         reasons.append("environments differ")
     if not reasons and all(any(word.sort in VALUES for word in only) for only in (c.only_first, c.only_second)):
         reasons.append("values differ")
@@ -134,7 +133,7 @@ def find_soft_differences(c: TokenDiff) -> list[str]:
         pairs = align_words(c.first, c.second)
         if pairs is None:
             reasons.append("order differs")
-        elif any(_links_differ(word.link, other.link) for word, other in pairs):
+        elif any(word.link != other.link and not {word.link, other.link} & {"", "of"} for word, other in pairs):
             reasons.append("prepositions differ")
         elif any(abs(word.tense - other.tense) > 1 for word, other in pairs):
             reasons.append("tense differs")
@@ -150,11 +149,7 @@ def find_soft_differences(c: TokenDiff) -> list[str]:
 
 
 def _persons(reading: NormalizedText) -> list[str]:
-    return [person for person in reading.persons if person not in v.IMPERSONAL]
-
-
-def _links_differ(link: str, other: str) -> bool:
-    return link != other and not {link, other} & {"", "of"}
+    return [person for person in reading.persons if person not in v.WORDS["impersonal"]]
 
 
 def align_words(first: NormalizedText, second: NormalizedText) -> list[tuple[Word, Word]] | None:
@@ -187,13 +182,13 @@ def _reorderings(x: NormalizedText, y: NormalizedText) -> Iterator[Words]:
 def _with_a_phrase_moved(words: Words, others: Words) -> Iterator[Words]:
     for k in range(1, len(words)):
         head, lead = words[k], others[0]
-        if head.text == lead.text and (head.text in v.MARKERS or (head.link and head.link == lead.link)):
+        if head.text == lead.text and (head.text in v.WORDS["markers"] or (head.link and head.link == lead.link)):
             yield [*words[k:], *words[:k]]
 
 
 def _with_a_genitive_turned(words: Words, others: Words) -> Iterator[Words]:
     """Turn "port of the server" into "server port"."""
-    start, end = _find_difference(words, others)
+    start, end, _ = find_difference(words, others)
     for k in range(start + 1, end):
         if words[k].link == "of":
             yield [*words[:start], *words[k:end], *words[start:k], *words[end:]]
@@ -206,15 +201,6 @@ def _in_active_voice(words: Words, other: NormalizedText) -> Iterator[Words]:
     for k, verb in enumerate(words):
         if k > 0 and verb.tense is Tense.PARTICIPLE and verb.stated:
             yield [verb, *words[:k], *words[k + 1 :]]
-
-
-def _find_difference(words: Words, others: Words) -> tuple[int, int]:
-    start, end, other_end = 0, len(words), len(others)
-    while start < min(end, other_end) and words[start].text == others[start].text:
-        start += 1
-    while min(end, other_end) > start and words[end - 1].text == others[other_end - 1].text:
-        end, other_end = end - 1, other_end - 1
-    return start, end
 
 
 def to_active_voice(reading: NormalizedText, other: NormalizedText) -> NormalizedText:
@@ -234,15 +220,14 @@ def find_denial(c: TokenDiff) -> str | None:
     if abs(c.first.tense - c.second.tense) > 1 or c.first.asks or c.second.asks:
         return None
     if (mid := _find_swapped(c)) is not None:
-        start, _ = _find_difference(c.first.words, c.second.words)
-        chooses = any(word.text in v.PREFERRING or word.sort is WordClass.NEGATION for word in mid)
+        start, *_ = find_difference(c.first.words, c.second.words)
+        chooses = any(word.text in v.WORDS["preferring"] or word.sort is WordClass.NEGATION for word in mid)
         return "sides swapped" if chooses and c.first.words[start].sort is not WordClass.NUMBER else None
     if sorted(_persons(c.first)) != sorted(_persons(c.second)):
         return None
     if _negates(c):
         return "negation differs"
-    start, end = _find_difference(c.first.words, c.second.words)
-    _, other_end = _find_difference(c.second.words, c.first.words)
+    start, end, other_end = find_difference(c.first.words, c.second.words)
     if _turns_opposite(c, start, end, other_end):
         return "opposites"
     return _find_other_value(c, start, end, other_end)
@@ -253,20 +238,20 @@ def _negates(c: TokenDiff) -> bool:
     negations = [word for word in only if word.sort is WordClass.NEGATION]
     if not 1 <= len(negations) <= 2 or any(word.text != "not" for word in negations):
         return False
-    if any(word.sort is not WordClass.NEGATION and word.text not in v.BESIDE_NEGATION for word in only):
+    if any(word.sort is not WordClass.NEGATION and word.text not in v.WORDS["beside_negation"] for word in only):
         return False
     denying = c.first if any(word.sort is WordClass.NEGATION for word in c.only_first) else c.second
     if denying is c.first and any(word.sort is WordClass.NEGATION for word in c.only_second):
         return False
     position = word_texts(denying.words).index("not")
-    if any(word.text in v.CONDITIONS for word in denying.words[:position]):
+    if any(word.text in v.WORDS["conditions"] for word in denying.words[:position]):
         return False
-    readings = [r._replace(words=tuple(w for w in r.words if not _comes_with_negation(w))) for r in (c.first, c.second)]
+    beside = v.WORDS["beside_negation"]
+    readings = [
+        text._replace(words=tuple(w for w in text.words if w.sort is not WordClass.NEGATION and w.text not in beside))
+        for text in (c.first, c.second)
+    ]
     return len(readings[0].words) > 0 and align_words(*readings) is not None
-
-
-def _comes_with_negation(word: Word) -> bool:
-    return word.sort is WordClass.NEGATION or word.text in v.BESIDE_NEGATION
 
 
 def _turns_opposite(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
@@ -275,38 +260,42 @@ def _turns_opposite(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
     word, other = c.first.words[start], c.second.words[start]
     if other.text not in v.contradictions_of(word.text):
         return False
-    if any(known.text in v.CONDITIONS for known in c.first.words[:start]):
+    if any(known.text in v.WORDS["conditions"] for known in c.first.words[:start]):
         return False
     claimed = word.stated and other.stated
-    return claimed or not ({word.text, other.text} & v.PREDICATES or other.text in v.toggle_negating_prefix(word.text))
+    return claimed or not (
+        {word.text, other.text} & v.WORDS["predicates"] or other.text in v.toggle_negating_prefix(word.text)
+    )
 
 
 def _find_other_value(c: TokenDiff, start: int, end: int, other_end: int) -> str | None:
     value, other = c.first.words[start:end], c.second.words[start:other_end]
     if not (0 < len(value) <= MAX_VALUE and 0 < len(other) <= MAX_VALUE) or start == 0:
         return None
-    if Tense.PAST in (c.first.tense, c.second.tense) or any(word.text in v.PLACES_OF_WORK for word in (*value, *other)):
+    if Tense.PAST in (c.first.tense, c.second.tense) or any(
+        word.text in v.WORDS["places_of_work"] for word in (*value, *other)
+    ):
         return None
     subject, rest = c.first.words[:start], c.first.words[end:]
-    if any(word.text in v.CONDITIONS for word in subject) or set(word_texts(value)) & set(word_texts(other)):
+    if any(word.text in v.WORDS["conditions"] for word in subject) or set(word_texts(value)) & set(word_texts(other)):
         return None
     typed = any(w.sort in VALUES for w in value) and any(w.sort in VALUES for w in other)
-    singular = any(word.text in v.SINGULAR for word in subject)
+    singular = any(word.text in v.WORDS["singular"] for word in subject)
     if subject[-1].text == "use":
         return "value differs" if rest and rest[0].link == "for" and typed else None
     if not (typed or singular) or not _has_one_value(subject, value[0].stated and other[0].stated):
         return None
     # A noun or verb implies a single value, and both texts have that form: the later one is valid.
-    return ANOTHER_VALUE if typed and (singular or subject[-1].text in v.SETTLED) else "value differs"
+    return ANOTHER_VALUE if typed and (singular or subject[-1].text in v.WORDS["settled"]) else "value differs"
 
 
 def _has_one_value(subject: Words, stated: bool) -> bool:
     """Return whether the subject's verb, or the noun after it, implies that one value follows."""
     for word in reversed(subject):
-        if stated or word.text in v.STATIVE or (word.stated and word.text in v.STATIVE_PARTICIPLES):
+        if stated or word.text in v.WORDS["stative"] or (word.stated and word.text in v.WORDS["stative_participles"]):
             return True
-        if word.text not in v.SINGULAR:
-            return word.text == "use" and subject[-1].text in v.SINGULAR
+        if word.text not in v.WORDS["singular"]:
+            return word.text == "use" and subject[-1].text in v.WORDS["singular"]
         stated = word.stated
     return False
 
@@ -315,7 +304,7 @@ def _find_swapped(c: TokenDiff) -> Words | None:
     """Return the words between two things that changed places; between two values there must be none."""
     if c.only_first or c.only_second or len(c.first.words) > MAX_REORDERED:
         return None
-    start, end = _find_difference(c.first.words, c.second.words)
+    start, end, _ = find_difference(c.first.words, c.second.words)
     x, y = c.first.words[start:end], c.second.words[start:end]
     a, b = word_texts(x), word_texts(y)
     for left in range(1, min(MAX_SWAPPED, len(a) - 1) + 1):

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pipeline.text.lexicon import load_lexicon
+from pipeline.text.lexicon import load_lexicon, word_sets
 
 _LEXICON: Final = load_lexicon("similarity")
 
 
-def _words(name: str) -> frozenset[str]:
-    return frozenset(_LEXICON.words(name))
+# The lists that are only asked whether they contain a word, by their names.
+WORDS: Final = word_sets("similarity")
 
 
 def _forms(name: str) -> dict[str, str]:
@@ -34,32 +34,20 @@ def _number_words(name: str, first: int = 0, step: int = 1) -> Iterable[tuple[st
     return ((word, str((first + number) * step)) for number, word in enumerate(_LEXICON.words(name)))
 
 
-ENGLISH: Final = _words("english")
-FOREIGN: Final = _words("foreign")
-
 CLITICS: Final = {clitic: tuple(words.split()) for clitic, words in _LEXICON.entries["clitics"].items()}
 PHRASES: Final = {tuple(phrase.split()): tuple(meant.split()) for phrase, meant in _LEXICON.entries["phrases"].items()}
 PHRASE_HEADS: Final = frozenset(phrase[0] for phrase in PHRASES)
 
 PERSONS: Final = _forms("persons")
-IMPERSONAL: Final = _words("impersonal")
 
-BEING: Final = _words("being")
-HELPING: Final = _words("helping")
-DOING: Final = _words("doing")
-AUXILIARY: Final = _words("auxiliary")
-AFTER_AUXILIARY: Final = _words("after_auxiliary")
-PAST: Final = _words("past")
-DROPPED: Final = _words("dropped")
 LINKS: Final = _forms("links")
 # Every word that may be dropped from an English text.
-SMALL: Final = frozenset({*PERSONS, *BEING, *HELPING, *AUXILIARY, *DROPPED, *LINKS, "any"})
+SMALL: Final = frozenset(
+    {*PERSONS, *LINKS, "any"}.union(*(WORDS[name] for name in ("being", "helping", "auxiliary", "dropped")))
+)
 COUPLED_WORDS: Final[Mapping[str, str]] = _LEXICON.entries["coupled"]
-SHOUTED: Final = _words("shouted")
-MARKERS: Final = _words("markers")
 
 NEGATIONS: Final = _forms("negations")
-BESIDE_NEGATION: Final = _words("beside_negation")
 
 NUMBERS: Final[Mapping[str, str]] = {
     **dict(_number_words("numerals")),
@@ -68,30 +56,13 @@ NUMBERS: Final[Mapping[str, str]] = {
     **_LEXICON.entries["numbers"],
 }
 UNITS: Final = _groups("units")
-DAYS: Final = _words("days")
-PLACES_OF_WORK: Final = _words("places_of_work")
 
 IRREGULAR: Final = _groups("irregular")
-PAST_FORMS: Final = _words("past_forms")
-UNINFLECTED: Final = _words("uninflected")
-STEMS_WITH_E: Final = _words("stems_with_e")
-VERBS_AFTER_A_NAME: Final = _words("verbs_after_a_name")
 
 SYNONYMS: Final = _groups("synonyms")
 DENYING: Final = _opposites("denying")
 DENYING_PREFIXES: Final = _LEXICON.words("denying_prefixes")
 DISTINGUISHING: Final = _opposites("distinguishing")
-PREDICATES: Final = _words("predicates")
-PREFERRING: Final = _words("preferring")
-CONDITIONS: Final = _words("conditions")
-STATIVE: Final = _words("stative")
-STATIVE_PARTICIPLES: Final = _words("stative_participles")
-SINGULAR: Final = _words("singular")
-SETTLED: Final = _words("settled")
-ONE_VALUED: Final = _words("one_valued")
-LABELS: Final = _LEXICON.words("labels")
-OPENINGS: Final = _LEXICON.words("openings")
-ENDINGS: Final = _LEXICON.words("endings")
 
 
 def same_meaning(first: str, second: str) -> bool:

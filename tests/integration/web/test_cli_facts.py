@@ -3,7 +3,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.context.lesson_records import Usefulness
+from pipeline.context.render import Usefulness
 from pipeline.store.arcs import ArcStatus
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.graph import ARC_STATUSES

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.context.environments import list_environments
+from pipeline.context.command_rules import list_environments
 from pipeline.context.turn import forbids, is_about_other_environment
 from pipeline.records import Draft, Kind
 from pipeline.write.prepare import prepare

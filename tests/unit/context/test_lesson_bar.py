@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.context.lesson_search import MOST_LESSONS, ComparedLesson, choose_lessons, may_any_apply
-from pipeline.text.activities import asks_information, list_activities
+from pipeline.text.sentences import asks_information, list_activities
 
 PUSH, MIGRATE, MAIL = "Run make check before every push", "Migrate in two releases", "Edit mails in emails/src"
 NEAR, FAR = 0.2, 0.01

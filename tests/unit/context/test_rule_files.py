@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context.rule_files import is_repeated, leave_out_rules, leave_out_rules_of_groups, list_rules
+from pipeline.context.render import is_repeated, leave_out_rules, leave_out_rules_of_groups, list_rules
 from pipeline.context.session_brief import BriefRoom, brief_project
 from pipeline.ingest.fields import Item
 from pipeline.records import RULE_FILE_TAG, Draft, Kind, Source

@@ -28,8 +28,9 @@ from pipeline.store.sqlite import SqliteDatabase
 from pipeline.sync import merge
 from pipeline.text.normalize import content_hash
 from pipeline.times import utc_now
-from pipeline.write import revise, share
+from pipeline.write import revise
 from pipeline.write.accept import accept
+from pipeline.write.move import share, withdraw
 from pipeline.write.revise import get_existing
 from tests.fakes.homes import Home
 from tests.fakes.in_process import PROFILE, digest_all, dump, fast_settings, open_worker, run_job
@@ -167,8 +168,8 @@ def change(database, statement, ids, *, with_triggers=True):
 
 def share_and_withdraw(worker, database, ids):
     private = accept(database, Draft("A remark of one session", scope=Scope(ScopeKind.SESSION, "s2"))).id
-    share.share(database, private, None)
-    share.withdraw(database, private, is_copy=False)
+    share(database, private, None)
+    withdraw(database, private, is_copy=False)
 
 
 def move_to_other_workspace(worker, database, ids):

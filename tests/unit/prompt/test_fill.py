@@ -5,26 +5,24 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.prompt.fill import (
+from pipeline.prompt.line import (
+    ALONE,
+    ALREADY_SHOWN,
     BARS,
+    BELOW_BAR,
     DECISIONS_HEADER,
+    DUPLICATE,
     LEADING_CHARS,
     LONE_CHARS,
     MOST,
     MOST_OF,
-    Budget,
-    fill,
-)
-from pipeline.prompt.line import (
-    ALONE,
-    ALREADY_SHOWN,
-    BELOW_BAR,
-    DUPLICATE,
     NO_ROOM,
     REPLACED,
+    Budget,
     Line,
     LineSource,
     describe_left_out,
+    fill,
 )
 from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, TEAM_HEADER
 from pipeline.records.recall import Hit

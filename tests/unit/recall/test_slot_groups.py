@@ -12,8 +12,8 @@ from pipeline.recall.rank import join_groups
 from pipeline.store.memory_columns import StatementRow
 from pipeline.text import languages
 from pipeline.text.sentences import split_sentences
-from pipeline.text.similarity import stated_values
-from pipeline.text.similarity.stated_values import find_stated_values, list_sentence_stems, slot_words
+from pipeline.text.similarity import choices
+from pipeline.text.similarity.choices import find_stated_values, list_sentence_stems, slot_words
 from pipeline.text.tokens import search_tokens, speaker_of
 
 PARTS = [
@@ -44,12 +44,12 @@ QUERIES = st.lists(st.sampled_from(PARTS[:9]), min_size=1, max_size=2).map("".jo
 
 def state_values(text):
     """State values as find_stated_values does, reading every sentence twice."""
-    if len(text) > stated_values.MAX_CHARS or not stated_values._VALUE.search(text):
+    if len(text) > choices.LONGEST_WITH_VALUES or not choices._VALUE.search(text):
         return []
     stated, before = [], ""
     sentences = split_sentences(text.partition(":")[2] if speaker_of(text) else text)
     for number, sentence in enumerate(sentences):
-        values = list(stated_values._read_slots(sentence, stated_values._VALUE.finditer(sentence), before))
+        values = list(choices._read_slots(sentence, choices._VALUE.finditer(sentence), before))
         stated += [(value, slot, number) for value, slot in values]
         before = "" if values else sentence
     return stated
@@ -93,8 +93,8 @@ def test_values_are_those_of_the_plain_reading(text):
 
 @given(st.text(alphabet="keptSTARTİıſ ing\n.'", max_size=60))
 def test_words_of_a_slot_ignore_the_verb_before_a_naming(text):
-    plain = [stated_values._SAME.get(stem, stem) for stem in search_tokens(stated_values._ASPECT.sub("", text))]
-    assert slot_words(text) == [stem for stem in plain if stem not in stated_values._GENERAL]
+    plain = [choices._SAME.get(stem, stem) for stem in search_tokens(choices._ASPECT.sub("", text))]
+    assert slot_words(text) == [stem for stem in plain if stem not in choices._GENERAL]
 
 
 @given(st.lists(st.tuples(TEXTS, st.integers(0, 3), st.booleans()), max_size=8), QUERIES)

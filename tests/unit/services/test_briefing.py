@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context.briefing import SHOWN_EACH
-from pipeline.context.lesson_records import ENOUGH
+from pipeline.context.render import ENOUGH, SHOWN_EACH
 from pipeline.prompt import briefing as briefing_module
 from pipeline.prompt.briefing import Briefing, BriefingLimits, Readable, compose_briefing
-from pipeline.prompt.fill import MOST
-from pipeline.prompt.line import IMPORTS_OFF, NO_ROOM
+from pipeline.prompt.line import IMPORTS_OFF, MOST, NO_ROOM
 from pipeline.recall.deadline import Deadline
 from pipeline.records import HEADER, RULES_HEADER, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.records.hooks import AgentSession

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.context.lesson_records import (
+from pipeline.context.render import (
     ENOUGH,
     Usefulness,
     usefulness,

@@ -4,8 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.context.last_exchange import STOPPED
-from pipeline.context.open_work import LAST_SESSIONS, MOST_CHARS, OPEN_GOALS, RECENT, is_outline, read_open_work
+from pipeline.context.open_work import (
+    LAST_SESSIONS,
+    MOST_CHARS,
+    OPEN_GOALS,
+    RECENT,
+    STOPPED,
+    is_outline,
+    read_open_work,
+)
 from pipeline.prompt.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.records import Kind, Scope, Sensitivity, Source, Trust
 from pipeline.records.hooks import AgentSession

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context.past_sessions import DECIDED, MOST_CHARS, PAST_SESSIONS, WORKED, describe_past_sessions
+from pipeline.context.open_work import DECIDED, MOST_CHARS, PAST_SESSIONS, WORKED, describe_past_sessions
 from pipeline.context.session_brief import BriefRoom, brief_project
 from pipeline.records import Kind
 from pipeline.records.hooks import AgentSession

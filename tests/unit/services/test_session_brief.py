@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context.last_exchange import STOPPED
+from pipeline.context.open_work import STOPPED
 from pipeline.context.session_brief import (
     ACTIONS_SHOWN,
     LEFT_OFF,

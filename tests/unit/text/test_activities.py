@@ -4,8 +4,8 @@ import re
 
 from hypothesis import given, strategies as st
 
-from pipeline.text.activities import list_activities
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.sentences import list_activities
 
 _LISTS = load_lexicon("activities").table("activities")
 _ENTRIES = {activity: _LISTS.words(activity) for activity in _LISTS.entries}

@@ -6,8 +6,7 @@ import pytest
 
 from pipeline.records import Draft, EntityKind, Kind
 from pipeline.records.digestion import EntityMention
-from pipeline.text.derived_tags import derive_tags, drop_derived_tags, drop_repeating_tags
-from pipeline.text.memory_terms import memory_terms
+from pipeline.text.memory_terms import derive_tags, drop_derived_tags, drop_repeating_tags, memory_terms
 from pipeline.write.prepare import prepare
 from pipeline.write.state import state_tag
 

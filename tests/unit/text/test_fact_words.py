@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.text.fact_words import fact_words, is_named_in, is_same_fact
+from pipeline.text.names import fact_words, is_named_in, is_same_fact
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.text.messages import KEY_WORDS, is_follow_up, is_small_talk, key_words, list_own_words, says_little
-from pipeline.text.phrases import count_rule_words
+from pipeline.text.sentences import count_rule_words
 
 
 @pytest.mark.parametrize(

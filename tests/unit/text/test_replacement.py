@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.text.similarity.announcements import strip_announcement
-from pipeline.text.similarity.replacement import gives_another_value
+from pipeline.text.similarity.comparable_text import gives_another_value
+from pipeline.text.similarity.normalizer import strip_announcement
 
 
 @pytest.mark.parametrize(

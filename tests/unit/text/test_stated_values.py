@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.text.similarity.stated_values import MAX_CHARS, find_stated_values, list_sentence_stems
+from pipeline.text.similarity.choices import LONGEST_WITH_VALUES, find_stated_values, list_sentence_stems
 
 
 def slots_of(text):
@@ -46,7 +46,7 @@ def test_what_stands_beside_a_value_is_known():
 
 @pytest.mark.parametrize("text", ["We talked about tables all day.", "'t_'", "", "Start table names with 't_'. " * 200])
 def test_most_texts_state_nothing(text):
-    assert len(text) > MAX_CHARS or not find_stated_values(text)
+    assert len(text) > LONGEST_WITH_VALUES or not find_stated_values(text)
     assert find_stated_values(text) == ()
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.records import Draft
 from pipeline.records.extraction import Extraction
+from pipeline.text.similarity.choices import MAX_CHARS, read_statement, relate_by_key
 from pipeline.text.similarity.pair_classifier import Relation
-from pipeline.text.similarity.statement_key import MAX_CHARS, read_statement, relate_by_key
 from pipeline.write.prepare import prepare
 
 

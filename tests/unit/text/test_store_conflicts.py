@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.text.similarity.store_conflicts import find_contradiction
+from pipeline.text.similarity.choices import find_contradiction
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.text.unfinished_turns import is_host_text
+from pipeline.text.own_words import is_host_text
 
 INTERRUPTIONS = [
     "[Request interrupted by user]",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.text.patches import list_patch_files
+from pipeline.text.command_lines import list_patch_files
 from web.hooks import gemini, other_hosts
 
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch"

@@ -7,7 +7,7 @@ from flask import url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
-from pipeline.context.lesson_records import ENOUGH, Usefulness
+from pipeline.context.render import ENOUGH, Usefulness
 from pipeline.services import lessons, memories
 from pipeline.services.feedback import answer_impression, withdraw_answer
 from pipeline.store.impressions import Impression

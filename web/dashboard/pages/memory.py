@@ -24,8 +24,8 @@ from pipeline.services.memory_details import (
     read_earlier_text,
 )
 from pipeline.text.normalize import normalize_tag
+from pipeline.write.move import is_sharer
 from pipeline.write.revise import text_mark
-from pipeline.write.share import is_sharer
 from web.dashboard.pages.facts import scope_text
 from web.dashboard.pages.timeline import describe_digestion
 from web.dashboard.text_diff import Side, TextPart, diff_texts, shorten

@@ -10,7 +10,7 @@ from pipeline.records import EntityKind, Filter, Kind, Scope, ScopeKind, Source,
 from pipeline.records.digestion import EntityMention
 from pipeline.services.review import CandidateVerdict, settle_candidate
 from pipeline.store import agent_sessions, changes, derivations, entities, memories
-from pipeline.text.phrases import corrects, fails, fixes
+from pipeline.text.sentences import corrects, fails, fixes
 from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
 from tests.fakes.model_replies import ModelReplies, reply_with
