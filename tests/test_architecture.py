@@ -302,7 +302,7 @@ def part_of(name: str) -> str:
     return max((part for part in MAY_IMPORT if within(name, part)), key=len, default="")
 
 
-def test_every_module_stands_in_the_table():
+def test_every_module_is_in_the_architecture_table():
     assert [m.name for m in modules() if not part_of(m.name) and m.name != "pipeline"] == []
 
 
@@ -385,7 +385,7 @@ def _list_defined(module: Module) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("library", HOME_OF_LIBRARY)
-def test_a_library_is_imported_only_in_its_home(library):
+def test_library_is_imported_only_by_its_allowed_modules(library):
     homes = HOME_OF_LIBRARY[library]
     wrong = [
         f"{module}:{line}"
@@ -524,7 +524,7 @@ def test_sqlite_is_opened_only_in_the_store_and_the_queue():
     assert wrong == []
 
 
-def test_sql_stands_only_in_the_store():
+def test_sql_is_only_in_the_store():
     wrong = [
         f"{module}:{node.lineno} {str(node.value)[:40]!r}"
         for module in modules()
@@ -821,7 +821,7 @@ def calls_of_the_system(file):
             yield node.arg
 
 
-def test_what_only_some_systems_have_stands_in_one_module():
+def test_system_specific_calls_are_in_a_single_module():
     found = {
         name: calls
         for package in (*PACKAGES, "demo")

@@ -94,7 +94,7 @@ def test_every_import_is_declared():
     assert undeclared == {}
 
 
-def test_every_extra_installs_what_its_feature_asks_for():
+def test_every_extra_installs_the_packages_of_its_feature():
     owners = metadata.packages_distributions()
     for name, extra in EXTRAS.items():
         needed = {canonicalize_name(owners[module][0]) for module in extra.modules}
@@ -298,7 +298,7 @@ def needed_without(roots):
     return names
 
 
-def test_the_slim_environment_leaves_out_what_only_torch_and_sentence_transformers_need():
+def test_slim_environment_omits_only_the_dependencies_of_torch():
     """It keeps every other pinned package, so that nothing is missing there."""
     script = (ROOT / ".ci" / "slim").read_text(encoding="utf-8")
     unused = set(re.search(r'^unused="(.*)"$', script, re.MULTILINE)[1].split())
@@ -325,7 +325,7 @@ def test_the_default_encoder_is_built_without_torch(tmp_path):
 
 
 @pytest.mark.parametrize("script", ["install", "slim"])
-def test_what_an_installer_imports_to_compile_it_exists(script):
+def test_modules_compiled_by_an_installer_exist(script):
     text = (ROOT / ".ci" / script).read_text(encoding="utf-8")
     modules = re.findall(rf"\b(?:{'|'.join(PACKAGES)})(?:\.\w+)+", text)
     assert "web.mcp.front" in modules

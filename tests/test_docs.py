@@ -107,7 +107,7 @@ def test_the_glossary_names_every_record_and_no_class_that_is_not_there():
     assert classes("pipeline/records") - named == set()
 
 
-def test_the_glossary_has_every_stage_and_what_the_store_calls_a_kind():
+def test_glossary_contains_every_stage_and_kind():
     text = read("docs/glossary.md")
     assert [stage for stage in Stage if stage not in text] == []
     assert [kind for kind in Kind if kind.replace("_", " ") not in text and kind != "qa"] == []
@@ -180,7 +180,7 @@ def test_every_file_that_a_document_names_is_there(document):
 
 
 @pytest.mark.parametrize("name", OF_THE_CODE)
-def test_what_a_document_of_the_code_names_is_in_the_code(name):
+def test_modules_and_classes_named_in_code_documents_exist(name):
     [text] = [file.read_text(encoding="utf-8") for file in DOCUMENTS if file.name == name]
     sources = [file for part in PARTS.split("|") for file in (ROOT / part).rglob("*.py")]
     ends = set(re.findall(r"[\w/]+\.py\b", text))
@@ -256,7 +256,7 @@ def test_the_curl_examples_work(tmp_path, monkeypatch):
     assert done.stdout.count("Staging runs PostgreSQL 15 on port 5433") >= 2
 
 
-def test_the_index_of_decisions_lists_each_page_with_its_title_status_and_date():
+def test_decision_index_lists_every_page_with_title_status_and_date():
     row = r"^\| \[(\d{4})\]\((\d{4}-[\w-]+\.md)\) \| (.+) \| (.+) \| (\d{4}-\d\d-\d\d) \|$"
     listed = re.findall(row, read("docs/decisions/index.md"), flags=re.MULTILINE)
     head = r"# (\d{4}) · (.+)\n\nStatus: (.+)\. Date: ([\d-]+)\b.*\n"

@@ -17,7 +17,7 @@ def fact_site(site):
     return site
 
 
-def test_the_slider_asks_about_any_moment_without_leaving_the_page(opened, fact_site):
+def test_time_slider_shows_values_of_any_time_without_leaving_the_page(opened, fact_site):
     page = opened(fact_site, FACT)
     expect(page.locator(".held")).to_contain_text("5434")
     slider = page.get_by_role("slider", name="Time")
@@ -36,7 +36,7 @@ def test_the_slider_asks_about_any_moment_without_leaving_the_page(opened, fact_
     expect(page.locator(".held")).to_contain_text("5434")
 
 
-def test_a_value_on_the_line_of_time_tells_itself_to_the_keyboard(opened, fact_site):
+def test_focused_timeline_value_shows_a_caption_and_enter_opens_it(opened, fact_site):
     page = opened(fact_site, FACT)
     page.get_by_role("link", name=re.compile("^5434, from 2026-03-02")).focus()
     expect(page.locator("[data-caption-of]")).to_contain_text("5434, from 2026-03-02 00:00 until 2126-01-01")

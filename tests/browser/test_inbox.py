@@ -86,7 +86,7 @@ def test_a_merge_is_taken_back(opened, inbox_site):
     assert counts(inbox_site)[1] == 3
 
 
-def test_the_older_holds(opened, inbox_site):
+def test_keeping_the_older_contradiction_archives_the_newer_undoably(opened, inbox_site):
     page = opened(inbox_site, f"{INBOX}?kind=contradictions")
     page.keyboard.press("j")
     press(page, "o", "was archived")
@@ -97,7 +97,7 @@ def test_the_older_holds(opened, inbox_site):
     expect(page.get_by_role("button", name="Undo this change")).to_have_count(1)
 
 
-def test_what_was_done_without_asking_is_taken_back(opened, site):
+def test_automatic_change_is_undone_by_keyboard(opened, site):
     older, newer = site.write([{"content": "The build runs nightly."}, {"content": "the build runs nightly"}])
     page = opened(site, f"{INBOX}?kind=done")
     page.keyboard.press("j")
@@ -107,7 +107,7 @@ def test_what_was_done_without_asking_is_taken_back(opened, site):
     assert older != newer
 
 
-def test_keys_do_nothing_while_somebody_types(opened, inbox_site):
+def test_inbox_shortcuts_are_ignored_while_typing_in_a_field(opened, inbox_site):
     page = opened(inbox_site, f"{INBOX}?kind=candidates")
     page.get_by_role("searchbox", name="Recall").fill("")
     page.keyboard.type("mxj")

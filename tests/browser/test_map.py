@@ -81,14 +81,14 @@ def test_an_entity_is_searched_chosen_and_its_memory_opened(opened, small_map):
     expect(page).to_have_url(f"{small_map.url}/w/default/memories/{page.url.rpartition('/')[2]}")
 
 
-def test_what_is_not_on_the_map_is_looked_for_in_the_list(opened, small_map):
+def test_entity_missing_from_the_map_is_searched_in_the_list(opened, small_map):
     page = open_map(opened, small_map)
     page.get_by_role("combobox", name="Find an entity").fill("no such thing")
     page.get_by_role("button", name="Find").click()
     expect(page).to_have_url(f"{small_map.url}/w/default/entities?q=no+such+thing")
 
 
-def test_a_click_chooses_what_stands_there_and_escape_lets_go(opened, small_map):
+def test_map_click_selects_the_hovered_entity_and_escape_clears_it(opened, small_map):
     page = open_map(opened, small_map, f"/w/default/map?around={entity(small_map, 'lamp')}")
     expect(panel(page).get_by_role("heading", name="lamp")).to_be_visible()
     stage = page.get_by_role("application", name="Map")

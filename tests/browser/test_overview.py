@@ -13,7 +13,7 @@ def test_figures_lead_on(opened, sample):
     expect(page).to_have_url(f"{sample.url}/w/default/timeline")
 
 
-def test_a_row_of_another_workspace_is_edited_deleted_and_brought_back_on_the_first_page(opened, site):
+def test_memory_of_another_workspace_is_edited_from_the_first_page(opened, site):
     site.write([{"content": "Posts are written in Markdown"}], "blog")
     page = opened(site)
     row = page.get_by_role("region", name="blog").get_by_role("listitem").filter(has_text="Posts are written")

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 PAGE = "/w/default/settings"
 
 
-def test_a_new_token_signs_everybody_else_out(opened, chromium, site):
+def test_new_token_signs_out_other_sessions(opened, chromium, site):
     other = chromium.new_context(base_url=site.url)
     stranger = other.new_page()
     stranger.goto(site.link())

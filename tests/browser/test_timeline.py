@@ -42,7 +42,7 @@ def test_a_write_appears_and_is_marked_when_it_is_digested(live, site):
     assert live.evaluate("window.stays")
 
 
-def test_what_is_filtered_out_does_not_appear(opened, site):
+def test_memories_excluded_by_the_filter_do_not_appear_live(opened, site):
     page = opened(site, f"{TIMELINE}?kind=decision")
     expect(page.locator("#live")).to_have_text("Live", **PATIENCE)
     other = keep(site, "The crane lifts")
@@ -51,7 +51,7 @@ def test_what_is_filtered_out_does_not_appear(opened, site):
     expect(row(page, other)).to_have_count(0)
 
 
-def test_nothing_moves_under_who_reads(live, site):
+def test_new_memories_do_not_move_the_page_until_requested(live, site):
     live.evaluate("window.scrollTo(0, 1200)")
     before = live.evaluate("document.querySelector('#journal').innerText")
     memory_id = keep(site, "The crane lifts")
@@ -64,7 +64,7 @@ def test_nothing_moves_under_who_reads(live, site):
     expect(button).to_have_count(0)
 
 
-def test_a_hidden_page_holds_no_stream_and_catches_up(live, site):
+def test_hidden_page_pauses_the_stream_and_catches_up(live, site):
     hide = "Object.defineProperty(document, 'visibilityState', {value: '%s', configurable: true});"
     hide += "document.dispatchEvent(new Event('visibilitychange'))"
     live.evaluate(hide % "hidden")

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 from tests.fakes.in_process import list_requests
 
 
-def test_a_job_that_is_run_now_tells_when_it_is_done(opened, site):
+def test_job_run_from_the_page_updates_its_state_when_done(opened, site):
     page = opened(site, "/w/default/workers")
     row = page.locator("#job-decay")
     expect(row).to_contain_text("never ran")

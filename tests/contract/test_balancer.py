@@ -102,14 +102,14 @@ def test_a_write_without_an_answer_is_not_sent_again(balanced):
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/v1/memories"), ("POST", "/v1/recall")])
-def test_what_writes_nothing_is_asked_of_another_front(balanced, method, path):
+def test_read_requests_are_retried_on_another_web_server(balanced, method, path):
     client, fronts = balanced
     assert [ask(client, method, path) for _ in range(6)] == [200] * 6
     assert fronts[0].asked
     assert len(fronts[1].asked) == 6
 
 
-def test_without_a_front_clients_are_told_when_to_come_again(balanced):
+def test_balancer_without_web_servers_answers_503_with_retry_after(balanced):
     client, fronts = balanced
     for front in fronts:
         front.shutdown()

@@ -74,7 +74,7 @@ def test_systemd_takes_its_units_without_a_word(units):
 
 
 @needs("systemd-analyze")
-def test_systemd_would_say_what_it_does_not_know(units):
+def test_systemd_verify_reports_unknown_directives(units):
     template = units / "reverie@.service"
     template.write_text(template.read_text(encoding="utf-8").replace("ProtectHome", "ProtectHouse"), encoding="utf-8")
     _, says = run("systemd-analyze", "verify", str(units / "reverie@web.service"))
@@ -99,7 +99,7 @@ def list_instructions():
     return lines[last:]
 
 
-def test_the_image_runs_as_a_user_of_its_own_and_says_whether_it_is_well():
+def test_image_runs_as_an_unprivileged_user_with_a_health_check():
     instructions = dict(list_instructions())
     assert instructions["USER"] == "10001"
     assert "/healthz" in instructions["HEALTHCHECK"]
@@ -107,7 +107,7 @@ def test_the_image_runs_as_a_user_of_its_own_and_says_whether_it_is_well():
     assert instructions["VOLUME"] == "/var/lib/reverie"
 
 
-def test_the_image_is_built_from_what_its_build_needs():
+def test_files_allowed_by_dockerignore_exist():
     allowed = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert allowed[0] == "*"
     for name in (line.removeprefix("!") for line in allowed if line.startswith("!")):
@@ -145,7 +145,7 @@ def test_the_services_of_the_compose_file_refer_to_each_other():
     assert services["reverie"]["command"][-2:] == ["--behind-proxy", gateway]
 
 
-def test_every_variable_of_the_compose_file_is_named_and_none_has_a_secret_as_its_default():
+def test_every_compose_variable_is_documented_and_no_secret_has_a_default():
     text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
     variables = dict(re.findall(r"(?<!\$)\$\{([A-Z0-9_]+)([^}]*)\}", text))
     assert all(rest.startswith(":?") for rest in variables.values())

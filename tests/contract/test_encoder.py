@@ -66,7 +66,7 @@ def test_encoding_twice_gives_the_same_bits(encoder):
     np.testing.assert_array_equal(encoder.encode_documents(TEXTS), encoder.encode_documents(TEXTS))
 
 
-def test_a_question_is_nearest_to_what_answers_it(encoder):
+def test_query_is_nearest_to_the_document_that_answers_it(encoder):
     documents = encoder.encode_documents(TEXTS[:3])
     assert (documents @ encoder.encode_query("Who prefers tabs over spaces?")).argmax() == 2
     assert (documents @ encoder.encode_query("When does the login service time out?")).argmax() == 0
@@ -199,7 +199,7 @@ def test_an_encoder_that_strays_from_the_original_is_not_published(small_model, 
     assert [p for p in tmp_path.iterdir() if p.is_dir()] == []
 
 
-def test_what_a_killed_compilation_left_is_removed(small_model, tmp_path):
+def test_leftover_of_a_killed_compilation_is_removed(small_model, tmp_path):
     leftover = tmp_path / f".{encoder_directory(small_model, tmp_path).name}.partial-killed"
     leftover.mkdir(parents=True)
     (leftover / MODEL_FILE).write_bytes(b"half")
@@ -225,7 +225,7 @@ assert OnnxEncoder.load(Path(sys.argv[1]), threads=1).encode_query("Which port d
 """
 
 
-def test_no_library_of_an_encoder_writes_into_the_home_of_its_user_or_sends(compiled_model, tmp_path):
+def test_encoder_libraries_write_nothing_to_the_users_home_directory(compiled_model, tmp_path):
     # Variables with which libraries send nothing anyway.
     silent = {"CI", "ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "XDG_CACHE_HOME"}
     environment = {name: value for name, value in os.environ.items() if name not in silent} | {"HOME": str(tmp_path)}
@@ -246,6 +246,6 @@ def test_the_packaged_model_is_found_without_a_hub(compiled_model, tmp_path):
     assert packaged_encoders.is_packaged("all-MiniLM-L6-v2")
 
 
-def test_what_a_process_of_its_own_cannot_compile_is_told(tmp_path):
+def test_compile_in_subprocess_reports_an_unloadable_model(tmp_path):
     with pytest.raises(EncoderUnavailable, match=r"cannot load .*nothing"):
         compile_in_subprocess(str(tmp_path / "nothing"), tmp_path / "models")

@@ -38,7 +38,7 @@ def both_ways(names, encoder, *, same, part=None):
             yield second, first, names.match(second, [first], encoder)
 
 
-def test_the_pairs_are_enough_and_none_stands_twice():
+def test_fact_name_pairs_are_sufficient_and_unique():
     assert sum(pair["same"] for pair in PAIRS) >= 60
     assert sum(not pair["same"] for pair in PAIRS) >= 80
     assert {pair["part"] for pair in PAIRS} == set(MEANT)

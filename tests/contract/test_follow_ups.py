@@ -91,7 +91,7 @@ def judge(show, part, *, continued):
     return sum(found) / len(found), sum(quiet) / len(quiet)
 
 
-def test_follow_ups_find_their_memory_and_other_short_messages_find_nothing(show):
+def test_only_follow_up_messages_find_their_memory(show):
     before, after = judge(show, "test", continued=False), judge(show, "test", continued=True)
     print(f"found {before[0]:.2f} → {after[0]:.2f}, quiet {before[1]:.2f} → {after[1]:.2f}")
     assert after[0] >= 2 * before[0]

@@ -63,7 +63,7 @@ def test_a_file_matches_the_schema_of_its_kind(file):
     assert [error.message for error in Draft7Validator(schema).iter_errors(load(file))] == []
 
 
-def test_a_workflow_runs_targets_of_the_makefile_and_programs_of_the_repository():
+def test_workflows_run_only_makefile_targets_and_repository_programs():
     commands = {command for _, _, job in list_jobs() for command in list_commands(job)}
     made = {match[1] for command in commands if (match := re.match(r"(?:make|\.ci/run) ([a-z-]+)", command))}
     assert made >= {"lint", "docs", "release", "test-unit", "test-integration", "test-faults", "test-browser"}
@@ -129,7 +129,7 @@ def test_the_hook_before_a_commit_is_the_lint_of_the_makefile():
     assert (hook["always_run"], hook["pass_filenames"]) == (True, False)
 
 
-def test_the_development_container_has_the_tested_python_and_installs_by_the_makefile():
+def test_development_container_uses_the_tested_python_and_the_makefile():
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
     tested = load(WORKFLOWS["ci"])["jobs"]["lint"]["steps"][1]["with"]["python-version"]
     assert f"python:{tested}" in container["image"]

@@ -69,7 +69,7 @@ def test_a_sentence_that_is_clearly_harmless_in_english_saves_only_time(classifi
     assert find_attacks(file) == {label: whole.find_attacks(texts) for label, texts in load(file).items()}
 
 
-def test_the_second_encoder_reads_less_than_half_of_what_developers_note(classifier, monkeypatch):
+def test_second_encoder_reads_less_than_half_of_developer_notes(classifier, monkeypatch):
     texts = [body["content"] for body in templated_notes(200, seed=3)]
     read = []
     score = classifier._classifier.score

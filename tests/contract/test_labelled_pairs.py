@@ -55,7 +55,7 @@ def test_the_pairs_are_well_formed_and_many():
     assert sum(label in (Relation.DIFFERENT, Relation.CONTRADICTS) for label in labels) >= 100
 
 
-def test_what_is_merged_is_the_same(judgements):
+def test_merged_pairs_are_the_same_statement(judgements):
     assert precision(judgements, Relation.SAME) >= MERGE_PRECISION
 
 
@@ -64,7 +64,7 @@ def test_no_near_miss_is_merged(judgements):
     assert merged == []
 
 
-def test_a_cosine_alone_would_merge_what_it_must_not(judgements):
+def test_cosine_alone_would_merge_different_statements(judgements):
     """The near misses are near: without the rules, nearly every other merge would destroy something."""
     near = [pair["label"] for pair, cosine, _ in judgements if cosine >= MERGE_COSINE]
     assert near.count("same") / len(near) < 0.6
@@ -81,7 +81,7 @@ def test_a_duplicate_that_is_not_merged_waits(judgements):
     assert len(kept) / len(near) >= WAITING_OR_MERGED
 
 
-def test_what_is_called_a_contradiction_is_one(judgements):
+def test_reported_contradictions_are_contradictions(judgements):
     assert precision(judgements, Relation.CONTRADICTS) >= DENIAL_PRECISION
 
 

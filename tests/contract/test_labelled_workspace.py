@@ -29,12 +29,12 @@ def messages(workspace):
     ]
 
 
-def test_the_gate_opens_for_what_the_workspace_knows(messages):
+def test_relevance_gate_opens_for_messages_about_the_workspace(messages):
     wanted = [opened for message, opened in messages if message["relevant"]]
     assert sum(wanted) / len(wanted) >= RECALL
 
 
-def test_the_gate_stays_shut_for_what_it_does_not_know(messages):
+def test_relevance_gate_stays_closed_for_unrelated_messages(messages):
     opened = [message["relevant"] for message, opened in messages if opened]
     assert sum(opened) / len(opened) >= PRECISION
 
@@ -73,7 +73,7 @@ def test_a_relevance_says_how_often_it_is_right(workspace):
         assert abs(sum(label for _, label in inside) / len(inside) - expected) < 0.15
 
 
-def test_what_is_relevant_is_found(workspace):
+def test_recall_finds_the_relevant_memory(workspace):
     messages = [m for m in load_labelled("messages.json") if m["relevant"]]
     found = [m["memories"][0] in workspace.find_ids(m["text"], 8) for m in messages]
     assert sum(found) / len(found) >= 0.93

@@ -50,7 +50,7 @@ def test_prompts_get_their_lesson_and_few_others(projects):
     assert recall >= RECALL
 
 
-def test_messages_that_need_nothing_get_no_more_lessons_than_with_the_bar_of_other_memories(projects):
+def test_unrelated_messages_get_no_more_lessons_than_other_memories(projects):
     messages = [message["text"] for message in load_labelled("messages.json") if not message["relevant"]]
     shown = [text for text in messages if show(projects[-1], text)]
     before = [text for text in messages if any(hit.relevance >= 0.5 for hit in projects[-1].find(text).values())]

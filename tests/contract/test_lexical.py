@@ -86,7 +86,7 @@ def sessions_of(spoken):
 
 @opens_stores
 @given(turns, queries, st.sets(st.integers(0, 9)))
-def test_memories_and_sessions_score_as_the_reference_does_wherever_they_stand(spoken, query, in_segment):
+def test_lexical_scores_equal_the_reference_for_any_segment_split(spoken, query, in_segment):
     answers = []
     for some in (set(), in_segment, set(range(10))):
         with split_corpus(spoken, some) as (database, rows):
@@ -143,7 +143,7 @@ def test_an_index_that_stays_open_answers_as_one_that_is_opened_afresh(history, 
 
 @opens_stores
 @given(turns, turns, queries)
-def test_what_the_tail_says_of_a_memory_overrides_the_segment(old, new, query):
+def test_tail_text_overrides_the_segment_text(old, new, query):
     count = min(len(old), len(new))
     with split_corpus(old, set(range(10))) as (database, rows):
         with database.write() as db:
@@ -161,7 +161,7 @@ SPLITS = [set(), {0, 1, 2, 3, 4, 5}, {1, 4}]
 
 
 @pytest.mark.parametrize("in_segment", SPLITS)
-def test_ties_go_to_the_older_memory_and_the_limit_holds(in_segment):
+def test_lexical_ties_go_to_the_older_memory_and_respect_the_limit(in_segment):
     with split_corpus([(None, "port zebra")] * 6, in_segment) as (database, _):
         found = ask(open_index(database), database, "zebra")
     assert found.top(3).tolist() == [1, 2, 3]
@@ -170,7 +170,7 @@ def test_ties_go_to_the_older_memory_and_the_limit_holds(in_segment):
 
 
 @pytest.mark.parametrize("in_segment", SPLITS)
-def test_only_what_is_allowed_is_found(in_segment):
+def test_lexical_search_returns_only_allowed_memories(in_segment):
     with split_corpus([(None, "port zebra")] * 6, in_segment) as (database, _):
         found = ask(open_index(database), database, "zebra")
     allowed = np.zeros(7, np.bool_)
@@ -197,7 +197,7 @@ def test_fields_count_for_no_length_and_match_no_words(in_segment):
 
 
 @pytest.mark.parametrize("in_segment", SPLITS)
-def test_a_text_of_average_length_that_holds_every_token_once_reaches_the_ceiling(in_segment):
+def test_average_length_text_with_every_token_once_reaches_the_ceiling(in_segment):
     spoken = [("s", "zebra port queue"), ("t", "port billing queue"), ("u", "gateway billing mail")] * 2
     with split_corpus(spoken, in_segment) as (database, rows):
         found = ask(open_index(database), database, "zebra port")
@@ -207,7 +207,7 @@ def test_a_text_of_average_length_that_holds_every_token_once_reaches_the_ceilin
 
 
 @pytest.mark.parametrize("in_segment", [set(), {0, 1, 2}])
-def test_a_word_repeated_more_often_than_a_byte_counts_scores_as_the_reference_does(in_segment):
+def test_token_count_beyond_a_byte_scores_as_the_reference(in_segment):
     with split_corpus([(None, "zebra " * n) for n in (254, 255, 1000, 1600)], in_segment) as (database, rows):
         found = ask(open_index(database), database, "zebra").of(everyone(rows))
     assert found == pytest.approx(bm25([terms for _, terms in rows], ["zebra"]), abs=1e-7)
@@ -221,7 +221,7 @@ def test_nothing_matches_nothing(query):
     assert found.of(np.array([1, 2])).tolist() == score_sessions(found, np.array([1, 2])).tolist() == [0, 0]
 
 
-def test_what_nobody_wrote_scores_nothing():
+def test_unknown_sequence_numbers_score_zero():
     with split_corpus([(None, "zebra")], {0}) as (database, _):
         found = ask(open_index(database), database, "zebra")
     assert found.of(np.array([0, 99, 10**6])).tolist() == [0, 0, 0]

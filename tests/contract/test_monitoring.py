@@ -77,7 +77,7 @@ def promtool():
         ("test", "rules", "alerts_test.yml"),
     ],
 )
-def test_promtool_takes_what_is_shipped(promtool, command):
+def test_promtool_accepts_the_shipped_alerts(promtool, command):
     done = subprocess.run([promtool, *command], cwd=ALERTS.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

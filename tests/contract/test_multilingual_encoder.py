@@ -59,7 +59,7 @@ def test_it_is_quantized_and_prompted(multilingual):
 
 
 @needs_its_weights
-def test_what_is_asked_in_one_language_is_found_in_another(multilingual, english):
+def test_query_in_one_language_finds_a_document_in_another(multilingual, english):
     for number, (text, _) in enumerate(SAID.values()):
         assert (english @ multilingual.encode_query(text)).argmax() == number, text
 

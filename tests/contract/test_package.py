@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("config", "pipeline", "workers", "web")
 
 
-def test_the_wheel_holds_every_file_of_the_packages():
+def test_wheel_contains_every_file_of_the_packages():
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *PACKAGES],
         cwd=ROOT, capture_output=True, text=True, check=False,

@@ -45,7 +45,7 @@ def test_a_marketplace_names_a_plugin_that_is_there(marketplace):
 
 
 @pytest.mark.parametrize("host", MANIFESTS)
-def test_a_plugins_hooks_are_those_of_the_setup_but_for_the_word_that_tells_them_apart(host):
+def test_plugin_hooks_equal_the_setup_hooks_except_for_the_plugin_flag(host):
     host_env = HostEnvironment(Path("/home/ann"), "linux", lambda _name: None, lambda _name: None)
     targets = BY_NAME[host].targets(host_env, Installation(Path("/opt/bin")))
     written = [entry for target in targets for entry in target.entries if isinstance(entry, HookEntry)]

@@ -49,13 +49,13 @@ def test_most_lines_are_about_the_prompt(answered):
     assert sum(lines) / len(lines) >= RELEVANT_SHARE, f"{sum(lines)} of {len(lines)}"
 
 
-def test_a_named_file_or_symbol_is_always_told_and_first(answered):
+def test_named_file_or_symbol_is_always_shown_first(answered):
     for prompt, lines in answered[0]:
         files = [told.file for told in lines]
         assert set(prompt["named"]) <= set(files[: len(prompt["named"])]), (prompt["text"], files)
 
 
-def test_a_line_of_code_begins_with_its_file_and_what_is_told_is_read_at_a_glance(answered):
+def test_code_lines_start_with_the_file_and_prompt_context_is_short(answered):
     for prompt, lines in answered[0]:
         assert len(lines) <= 5, prompt["text"]
         for told in lines:
@@ -63,7 +63,7 @@ def test_a_line_of_code_begins_with_its_file_and_what_is_told_is_read_at_a_glanc
         assert sum(len(told.text) for told in lines) <= 1600
 
 
-def test_a_file_is_told_once_and_a_commit_never_beside_named_code(answered):
+def test_file_is_shown_once_and_commit_is_not_shown_with_named_code(answered):
     for prompt, lines in answered[0]:
         files = [told.file for told in lines if told.file is not None]
         assert len(files) == len(set(files)), prompt["text"]

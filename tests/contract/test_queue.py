@@ -90,7 +90,7 @@ def drain(queue):
         queue.huey.execute(task)
 
 
-def test_what_is_sent_is_performed_once_and_what_was_written_first(queue, calls):
+def test_queued_messages_run_once_by_priority(queue, calls):
     queue.run_job("segment", "alpha")
     queue.digest("alpha", "embed")
     drain(queue)
@@ -98,14 +98,14 @@ def test_what_is_sent_is_performed_once_and_what_was_written_first(queue, calls)
     assert calls == [("digest", "alpha", "embed"), ("run_job", "segment", "alpha")]
 
 
-def test_another_process_of_this_home_reads_the_message(open_queue, queue, queue_settings, calls):
+def test_another_process_of_this_data_directory_reads_the_message(open_queue, queue, queue_settings, calls):
     queue.digest("alpha", "embed")
     other = open_queue(queue_settings)
     drain(other)
     assert calls == [("digest", "alpha", "embed")]
 
 
-def test_a_message_holds_names_only(queue):
+def test_queue_message_contains_only_names(queue):
     queue.digest("alpha", "embed")
     [message] = queue.huey.storage.enqueued_items()
     task = queue.huey.serializer.deserialize(message)
@@ -114,7 +114,7 @@ def test_a_message_holds_names_only(queue):
     assert len(message) < 400
 
 
-def test_a_message_of_another_home_is_refused(open_queue, queue, tmp_path, calls):
+def test_message_of_another_data_directory_is_rejected(open_queue, queue, tmp_path, calls):
     foreign = open_queue(Settings(home=tmp_path / "elsewhere"))
     foreign.digest("alpha", "embed")
     [message] = foreign.huey.storage.enqueued_items()
@@ -219,7 +219,7 @@ def notifier(broker):
     notifier.close()
 
 
-def test_the_notifier_coalesces_what_comes_while_it_sends(broker, notifier):
+def test_notifier_coalesces_messages_during_a_send(broker, notifier):
     notifier.notify("alpha", {Stage.EMBED})
     assert broker.arrived.acquire(timeout=10)
     for _ in range(100):
@@ -250,7 +250,7 @@ def test_a_broken_broker_is_reported(broker, notifier):
     assert broker.errors == ["the wake-up message of alpha failed: ConnectionError: no broker"]
 
 
-def test_closing_sends_what_still_waits(broker):
+def test_notifier_sends_pending_messages_on_close(broker):
     broker.may_hear.set()
     notifier = Notifier(broker, broker.errors.append)
     for number in range(50):

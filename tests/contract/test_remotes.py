@@ -54,7 +54,7 @@ def homes(tmp_path, url):
         home.close()
 
 
-def test_what_one_writes_all_come_to_know(homes):
+def test_writes_of_each_device_reach_all_devices(homes):
     one, two, three = homes
     memory = one.say("The build uses port 8123", tags=("build",))
     one.say("I drink tea", workspace="me")
@@ -71,7 +71,7 @@ def test_what_one_writes_all_come_to_know(homes):
     assert one.texts() == three.texts() == []
 
 
-def test_what_was_there_before_sync_was_added_reaches_everybody_and_purges_stay_purged(homes, tmp_path, url):
+def test_memories_from_before_sync_reach_all_devices_and_purges_persist(homes, tmp_path, url):
     with contextlib.closing(Home(tmp_path / "old")) as old:
         memory = old.say("The build uses make", tags=("build",))
         old.edit(memory, content="The build uses just")
@@ -170,7 +170,7 @@ def test_a_revoked_device_reads_nothing_that_is_written_later(homes):
     assert three.texts() == ["before"]
 
 
-def test_what_a_revoked_device_said_before_reaches_also_who_had_not_read_it(homes):
+def test_earlier_memories_of_a_revoked_device_reach_all_devices(homes):
     one, two, three = homes
     for home in homes:
         home.say(f"from {home.root.name}")
@@ -190,7 +190,7 @@ def test_what_a_revoked_device_said_before_reaches_also_who_had_not_read_it(home
     assert {"heard by one", "and answered", "heard by two"} <= set(two.texts())
 
 
-def test_what_is_put_aside_in_any_number_is_taken_when_it_can_be(homes, monkeypatch):
+def test_quarantined_changes_beyond_the_limit_are_applied_later(homes, monkeypatch):
     one, two, _ = homes
     monkeypatch.setattr("pipeline.sync.exchange.MOST_PUT_ASIDE", 3)
     with monkeypatch.context() as patch:
@@ -209,7 +209,7 @@ def test_what_is_put_aside_in_any_number_is_taken_when_it_can_be(homes, monkeypa
     assert not any(status.behind or status.ahead for status in [*one.sync.look(), *two.sync.look()])
 
 
-def test_what_was_refused_and_is_purged_waits_no_longer(homes, monkeypatch):
+def test_rejected_memory_is_no_longer_pending_after_its_purge(homes, monkeypatch):
     one, two, _ = homes
     with monkeypatch.context() as patch:
         patch.setattr(clock, "wall_ms", lambda: time.time_ns() // 1_000_000 + 10 * clock.MAX_DRIFT_MS)
@@ -222,7 +222,7 @@ def test_what_was_refused_and_is_purged_waits_no_longer(homes, monkeypatch):
     assert two.get(far) is None
 
 
-def test_a_remote_that_is_not_there_is_told_and_loses_nothing(homes, url, monkeypatch):
+def test_unreachable_remote_is_reported_and_loses_nothing(homes, url, monkeypatch):
     one, two, _ = homes
     one.say("patient")
     remote = one.sync.peers.remotes()[0]

@@ -68,7 +68,7 @@ def test_most_changes_are_recognized(judged, relation):
         ("invoices are rounded up", "invoices are not rounded up any more", ""),
     ],
 )
-def test_what_a_change_does_not_name_still_holds(encoder, old, new, rest):
+def test_unnamed_part_of_a_changed_statement_stays_valid(encoder, old, new, rest):
     (replaced,) = choose_replaced(SaidChange(new, lasts=0.7), [_said(old)], encoder)
     assert replaced.rest == rest
 
@@ -85,7 +85,7 @@ def test_a_statement_of_several_parts_changes_only_if_one_of_them_does(encoder, 
     assert choose_replaced(SaidChange(new, lasts=0.7), [_said(old)], encoder) == []
 
 
-def test_what_capture_did_not_keep_needs_a_surer_change(encoder):
+def test_uncaptured_statement_needs_a_more_certain_change(encoder):
     kept = _said("releases come out every second monday")
     raw = replace(kept, memory=None)
     change = SaidChange("we release every week now", lasts=0.4)

@@ -121,7 +121,7 @@ def test_a_session_that_goes_on_is_read_from_where_it_was(run, agent, project, s
 
 
 @pytest.mark.parametrize("has_times", [True, False])
-def test_a_rewritten_file_adds_only_what_is_new(run, agent, project, stored, has_times):
+def test_reimported_rewritten_file_adds_only_new_turns(run, agent, project, stored, has_times):
     def at(number):
         return T.format(number) if has_times else None
 
@@ -134,7 +134,7 @@ def test_a_rewritten_file_adds_only_what_is_new(run, agent, project, stored, has
     assert [content for _, content in stored()] == ["Begin.", "continue", "continue", "continue"]
 
 
-def test_a_fork_adds_only_what_it_says_itself(run, agent, project, stored):
+def test_forked_session_adds_only_its_new_turns(run, agent, project, stored):
     write_session(agent, "s1", TALK, cwd=str(project), at=1000)
     write_session(agent, "s2", [*TALK, user("Another way.", T.format(9))], cwd=str(project), at=2000)
     summary = run().agents["fake"]
@@ -185,7 +185,7 @@ def test_nothing_of_an_incognito_session_or_project_is_stored(run, agent, projec
         assert session_archive.measure_sessions(db) == 0
 
 
-def test_what_a_user_did_not_want_saved_is_left_out(run, agent, project, stored, container):
+def test_turns_the_user_asked_not_to_save_are_left_out(run, agent, project, stored, container):
     talk = [
         user("We deploy on Fridays.", T.format(1)),
         user("Don't save this: my salary is 100.", T.format(2)),
@@ -210,7 +210,7 @@ def test_sessions_are_left_out_with_the_reason(run, agent, project, tmp_path, co
     assert (summary.sessions, summary.left_out["session without a folder"]) == (0, 12)
 
 
-def test_a_session_of_a_deleted_folder_gets_a_workspace_of_its_own(run, agent, tmp_path, container):
+def test_session_of_a_deleted_folder_gets_a_separate_workspace(run, agent, tmp_path, container):
     write_session(agent, "s1", TALK, cwd=str(tmp_path / "gone" / "app"))
     [workspace_id] = run().workspaces
     assert workspace_id.startswith("app-")
@@ -235,7 +235,7 @@ def test_a_filtered_import_leaves_the_rest_for_later(run, agent, project, tmp_pa
     assert run().agents["fake"].sessions == 1
 
 
-def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(run, agent, project, container):
+def test_import_dry_run_previews_turns_and_stores_nothing(run, agent, project, container):
     write_session(agent, "s1", TALK, cwd=str(project))
     summary = run(dry_run=True)
     assert (summary.agents["fake"].sessions, summary.agents["fake"].turns) == (1, 5)
@@ -350,7 +350,7 @@ def test_a_worker_imports_changes_without_progress(run, run_as_worker, project, 
     assert read_import_progress(container.stores.transcripts) == progress
 
 
-def test_a_file_that_ends_its_reader_is_set_aside_until_it_changes(run_as_worker, project, monkeypatch):
+def test_file_that_crashes_its_reader_is_skipped_until_it_changes(run_as_worker, project, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("pipeline.sessions.reading.PROGRAM", "this")
         summary = run_as_worker(project, "aaaaaaaa-0001")
@@ -371,7 +371,7 @@ def test_the_summary_says_that_a_chat_came_with_its_repository(run, tmp_path, pr
     assert (summary.turns, dict(+summary.left_out)) == (0, {"chat that came with its repository": 1})
 
 
-def test_a_worker_reads_a_chat_in_a_project_only_after_the_person_imported_it(run, tmp_path, project):
+def test_worker_reads_a_project_chat_only_after_the_person_imported_it(run, tmp_path, project):
     (tmp_path / ".aider").mkdir()
     chat = project / ".aider.chat.history.md"
     chat.write_text("# aider chat started at 2030-03-01 10:00:00\n\n#### Use tabs.  \n\nDone.\n\n", encoding="utf-8")

@@ -192,7 +192,7 @@ def test_no_secret_of_a_transcript_is_on_disk(run, container, project, tmp_path)
 
 
 @pytest.mark.files
-def test_an_encrypted_store_holds_no_readable_word_of_a_session(
+def test_encrypted_store_contains_no_readable_session_text(
     run, container, project, encrypt_stores, tmp_path, monkeypatch
 ):
     encrypt_stores()

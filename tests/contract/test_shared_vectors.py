@@ -99,7 +99,7 @@ def test_after_a_writer_was_killed_the_next_one_goes_on(start_writer, database, 
     assert_whole(table, {0, *range(1, 1 + COUNT)})
 
 
-def test_one_holds_a_lease_and_the_next_waits_for_it(database):
+def test_lease_has_a_single_holder_until_release(database):
     first, second = (Lease(workspace_values(database), "work") for _ in range(2))
     assert first.take()
     assert first.take()
@@ -108,7 +108,7 @@ def test_one_holds_a_lease_and_the_next_waits_for_it(database):
     assert second.take()
 
 
-def test_a_lease_that_is_not_renewed_goes_to_the_next_and_its_holder_may_write_no_more(database, url, tmp_path):
+def test_expired_lease_goes_to_another_holder_and_its_writer_is_rejected(database, url, tmp_path):
     table = open_shared(tmp_path / "late", database, url)
     with table.exclusive():
         table.replace({1: vectors_of(1)})

@@ -64,7 +64,7 @@ def count(classify, turns):
 
 
 @pytest.mark.parametrize("folder", [TURNS, OTHER_HAND], ids=lambda folder: folder.name)
-def test_the_set_is_large_and_half_of_it_says_nothing_that_lasts(folder):
+def test_statement_set_is_large_and_half_of_it_has_no_lasting_statement(folder):
     turns = [turn for language in LANGUAGES for turn in load(language, folder)]
     assert len(turns) >= 400
     assert 0.45 <= sum(not kept for _, kept in turns) / len(turns) <= 0.55
@@ -85,13 +85,13 @@ def test_no_turn_of_the_set_is_an_example(folder):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_lasts_is_told_from_what_does_not(classify, language):
+def test_lasting_statements_are_classified_precisely(classify, language):
     counted = count(classify, load(language))
     assert counted["right"] / (counted["right"] + counted["wrong"]) >= 0.9
     assert counted["right"] / (counted["right"] + counted["missed"]) >= 0.6
 
 
-def test_only_what_is_about_the_person_goes_to_their_store(classify):
+def test_only_statements_about_the_person_go_to_the_personal_store(classify):
     of_person, of_project, known = 0, [], Counter()
     for language in LANGUAGES:
         for said, kept in load(language):
@@ -175,7 +175,7 @@ def test_a_classifier_is_fitted_once(encoder, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("few_examples")
-def test_a_damaged_classifier_is_fitted_anew(encoder, tmp_path):
+def test_damaged_classifier_is_fitted_again(encoder, tmp_path):
     sentences = ["Never push to main without a review."]
     before = StatementClassifier.load(encoder, tmp_path).classify(sentences)
     (file,) = tmp_path.iterdir()

@@ -51,7 +51,7 @@ def database(open_more):
     return open_more().databases.get("default", create=True)
 
 
-def test_a_workspace_is_made_by_who_writes_to_it(open_more):
+def test_workspace_is_created_by_the_first_write(open_more):
     one, other = open_more().databases, open_more().databases
     with pytest.raises(NotFound):
         one.get("alpha")
@@ -106,7 +106,7 @@ def test_a_reader_cannot_write(database):
         meta.put(db, "a", "1")
 
 
-def test_a_writer_of_another_process_makes_the_store_busy_for_this_workspace_alone(open_more):
+def test_writer_of_another_process_locks_only_its_workspace(open_more):
     one, other = open_more().databases, open_more().databases
     one.get("alpha", create=True)
     one.get("beta", create=True)
@@ -139,7 +139,7 @@ def test_a_writer_of_another_thread_makes_the_store_busy(database):
         meta.put(db, "a", "1")
 
 
-def test_what_was_written_shows_in_a_workspaces_state_and_nothing_else_does(open_more):
+def test_workspace_state_changes_only_after_a_write(open_more):
     databases = open_more().databases
     alpha = databases.get("alpha", create=True)
     databases.get("beta", create=True)
@@ -154,7 +154,7 @@ def test_what_was_written_shows_in_a_workspaces_state_and_nothing_else_does(open
     assert (after["alpha"] == before["alpha"], after["beta"]) == (False, before["beta"])
 
 
-def test_a_transaction_goes_on_after_what_failed_in_a_savepoint(database):
+def test_transaction_continues_after_a_savepoint_failure(database):
     with database.write() as db:
         meta.put(db, "a", "1")
         with pytest.raises(sqlite_errors(sqlite3.IntegrityError)), savepoint(db):
@@ -164,7 +164,7 @@ def test_a_transaction_goes_on_after_what_failed_in_a_savepoint(database):
         assert (meta.get(db, "a"), meta.get(db, "b")) == ("1", "3")
 
 
-def test_a_memory_that_is_said_again_does_not_come_back_beside_it(database):
+def test_archived_memory_is_not_restored_next_to_its_rewritten_copy(database):
     first = accept(database, Draft(SAID)).id
     archive(database, first)
     accept(database, Draft(SAID))
@@ -173,12 +173,12 @@ def test_a_memory_that_is_said_again_does_not_come_back_beside_it(database):
     assert accept(database, Draft("something else")).id
 
 
-def test_a_workspace_that_holds_something_takes_some_bytes(database):
+def test_nonempty_workspace_reports_its_size(database):
     accept(database, Draft(SAID))
     assert database.measure() > len(SAID)
 
 
-def test_a_commit_wakes_whoever_digests_what_it_wrote(open_more):
+def test_commit_notifies_the_stages_of_the_written_work(open_more):
     woken = []
     databases = open_more(lambda workspace_id, stages: woken.append((workspace_id, set(stages)))).databases
     accept(databases.get("alpha", create=True), Draft(SAID))
@@ -187,7 +187,7 @@ def test_a_commit_wakes_whoever_digests_what_it_wrote(open_more):
     assert woken == [("alpha", {Stage.EMBED, Stage.ENTITIES})]
 
 
-def test_what_one_worker_claims_no_other_gets(open_more):
+def test_work_item_is_claimed_by_a_single_worker(open_more):
     databases = [open_more(profile=PATIENT).databases.get("alpha", create=True) for _ in range(4)]
     accept_batch(databases[0], [Draft(f"Note {number} about the staging database") for number in range(20)])
     claimed, start = [], threading.Barrier(4)
@@ -230,7 +230,7 @@ def test_several_first_openings_at_once_agree_on_the_schema(settings):
     assert len(set(nodes)) == 1
 
 
-def test_what_goes_wrong_and_who_works_is_told_to_every_process(open_more):
+def test_errors_and_workers_are_visible_to_every_process(open_more):
     one, other = open_more().operations, open_more().operations
     one.record_error("embed", "no encoder", workspace="alpha")
     one.report_worker("host:1:0")
@@ -240,7 +240,7 @@ def test_what_goes_wrong_and_who_works_is_told_to_every_process(open_more):
     assert [worker.owner for worker in other.workers()] == ["host:1:0"]
 
 
-def test_other_machines_are_known_to_every_process_and_one_exchanges_with_them_at_a_time(open_more):
+def test_remotes_are_visible_to_every_process_and_exchange_is_exclusive(open_more):
     one, other = open_more().peers, open_more().peers
     assert not other.exists
     one.put_remote(Remote("disk", "dir:/shared", (), ("workspace",), sealed=True, added_at="2026-01-01T00:00:00Z"))
@@ -254,7 +254,7 @@ def test_other_machines_are_known_to_every_process_and_one_exchanges_with_them_a
         pass
 
 
-def test_who_begins_a_value_of_the_home_last_gets_the_one_that_stands(tmp_path, store_url):
+def test_begin_value_returns_the_value_stored_first(tmp_path, store_url):
     stores = open_stores(fast_settings(tmp_path / "home", store=Secret(store_url)), IMPATIENT, str)
     values = stores.values
     assert (values.get("key"), values.begin("key", "one"), values.begin("key", "two")) == (None, "one", "one")
@@ -284,7 +284,7 @@ def test_a_character_that_an_engine_cannot_hold_is_refused_as_such(database):
         meta.put(db, "b", "afterwards")
 
 
-def test_a_home_of_files_makes_none_to_be_looked_at(tmp_path):
+def test_looking_at_an_empty_data_directory_creates_no_files(tmp_path):
     stores = open_stores(fast_settings(tmp_path / "home"), IMPATIENT, str)
     assert (stores.databases.ids(), stores.databases.states()) == ([], {})
     stores.close()

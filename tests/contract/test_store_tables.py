@@ -157,7 +157,7 @@ def test_a_workspace_has_the_same_tables_in_both(server):
         compare(in_file[name], without_workspace(served[name]))
 
 
-def test_a_home_has_the_same_tables_in_both(server):
+def test_server_and_file_stores_have_equal_tables(server):
     with migrated(home_file.MIGRATIONS) as db, server.write() as home:
         in_file, served = read_sqlite(db), read_postgres(home)
     of_homes = {name for name, table in served.items() if not is_of_a_workspace(table)}
@@ -197,7 +197,7 @@ def test_a_connection_that_has_no_workspace_reaches_none(server):
         home.execute("SELECT count(*) FROM memory")
 
 
-def test_rows_are_numbered_in_each_workspace_by_itself(databases):
+def test_rows_are_numbered_separately_in_each_workspace(databases):
     alpha, beta = (databases.get(name, create=True) for name in ("alpha", "beta"))
     say = "INSERT INTO turn (session_id, role, content, at) VALUES ('s', 'user', 'hello', '2026') RETURNING seq"
     with alpha.write() as db:
@@ -243,7 +243,7 @@ LOOKED_UP = {
 }
 
 
-def test_what_is_looked_for_is_found_by_an_index_of_the_workspace(databases, server):
+def test_lookups_use_an_index_restricted_to_the_workspace(databases, server):
     """A condition that might tell of another's row by failing would be tried on no index."""
     alpha = databases.get("alpha", create=True)
     start_log(alpha)

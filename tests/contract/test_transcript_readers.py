@@ -159,7 +159,7 @@ def test_every_reader_has_a_fixture_and_every_fixture_a_reader():
     assert [agent for agent in AGENTS if load_reader(agent).agent != agent] == []
 
 
-def test_what_is_read_is_what_was_said_and_done(home):
+def test_transcript_reader_returns_the_expected_sessions(home):
     found = describe(home)
     if os.environ.get("READERS_WRITE_EXPECTED"):
         text = json.dumps(home.expected | {"sessions": found}, ensure_ascii=False, indent=1)
@@ -168,7 +168,7 @@ def test_what_is_read_is_what_was_said_and_done(home):
     assert any(session["entries"] for session in found)
 
 
-def test_what_hosts_and_other_tools_wrote_is_not_imported(home):
+def test_host_injected_transcript_text_is_not_imported(home):
     stored = [path for path in (DATA / home.agent / "home").rglob("*") if path.is_file()]
     assert any(PLANTED in path.read_text(encoding="utf-8", errors="replace") for path in stored)
     for file in home.files():
@@ -258,7 +258,7 @@ def test_a_log_that_grows_line_by_line_is_read_as_if_at_once(home):
         assert entries == full
 
 
-def test_a_file_that_was_replaced_is_read_anew(home):
+def test_replaced_file_is_read_again(home):
     for file in home.logs():
         data = file.path.read_bytes()
         mark = read(home, file)[-1].mark

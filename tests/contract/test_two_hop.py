@@ -83,7 +83,7 @@ def test_questions_that_need_several_notes_find_them(ask, part):
 
 
 @pytest.mark.parametrize("part", ["dev", "test"])
-def test_questions_that_one_note_answers_keep_it_first(ask, part):
+def test_questions_answered_by_a_single_note_keep_it_first(ask, part):
     asked = questions(part, "single", "direct")
     firsts = {channels: sum(ask(part, one["q"], channels)[1][0] in one["evidence"] for one in asked) / len(asked)
               for channels in (FIRST_PASS, tuple(Channel))}  # fmt: skip
@@ -92,7 +92,7 @@ def test_questions_that_one_note_answers_keep_it_first(ask, part):
     assert states.count(ChannelState.OFF) >= len(states) / 2
 
 
-def test_who_is_affected_by_a_host_finds_the_service_on_its_database(ask):
+def test_question_about_a_host_finds_the_service_on_its_database(ask):
     state, found = ask("dev", "What is affected when pine-04 is rebooted?")
     assert state is ChannelState.OK
     assert {"h009", "h033"} <= set(found)
@@ -128,7 +128,7 @@ PLAIN_QUESTIONS = (
 )
 
 
-def test_unseen_questions_are_told_apart(encoder, tmp_path):
+def test_connected_and_plain_questions_are_classified(encoder, tmp_path):
     intents = QuestionIntents(tmp_path)
     intents.load(encoder)
 

@@ -170,7 +170,7 @@ def test_replacing_twice_is_replacing_once(trio):
     trio.agree(unit(1, 2, 3))
 
 
-def test_a_memory_scores_by_its_best_passage_and_stands_beside_others_by_its_first(trio):
+def test_memory_scores_by_best_passage_and_is_compared_by_first_passage(trio):
     trio.replace({1: np.array([unit(1), unit(0, 1)]), 2: np.array([unit(1, 1)])})
     for index in trio.indexes:
         found = trio.search(index, unit(0, 1))
@@ -180,7 +180,7 @@ def test_a_memory_scores_by_its_best_passage_and_stands_beside_others_by_its_fir
         assert first == pytest.approx(np.array([0 * unit(1), unit(1), unit(1), 0 * unit(1)]), abs=CLOSE)
 
 
-def test_what_was_removed_is_not_found(trio):
+def test_removed_vectors_are_not_found(trio):
     trio.replace({1: passages(1, 1), 2: passages(2, 1)})
     trio.agree(unit(1))
     for seq in (1, 2):

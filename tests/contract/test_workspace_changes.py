@@ -160,7 +160,7 @@ def test_nothing_of_a_deleted_workspace_is_left(home, project, fill, read, serve
     assert read(own) == [QUEUE.content]
 
 
-def test_what_cannot_be_moved_is_refused(home, fill, read, move):
+def test_invalid_workspace_moves_and_deletions_are_rejected(home, fill, read, move):
     fill(shop=[PORT], me=[QUEUE])
     with pytest.raises(InvalidField):
         move("shop", "shop")

@@ -68,7 +68,7 @@ def test_a_value_is_set_and_taken_out_and_all_else_stays(configs, open_more):
     assert configs.state("another") is None
 
 
-def test_what_cannot_be_taken_changes_nothing_and_is_told_with_its_place(configs):
+def test_invalid_workspace_setting_is_rejected_with_its_location(configs):
     put(configs, "review = true\n")
     for name, value in (("review", "maybe"), ("port", 7099), ("prot", 1), ("hook_max_chars", 1)):
         with pytest.raises(SettingsError) as refusal:
@@ -86,7 +86,7 @@ def test_a_name_that_is_none_is_no_place(configs):
         configs.edit("../default", str)
 
 
-def test_a_setting_holds_in_every_process_without_a_restart(configs, workspace):
+def test_workspace_setting_applies_in_every_process_without_restart(configs, workspace):
     assert not workspace.settings.incognito
     for value in (True, False):
         save_workspace_setting(configs, "default", "incognito", value=value)
@@ -96,7 +96,7 @@ def test_a_setting_holds_in_every_process_without_a_restart(configs, workspace):
 
 
 @pytest.mark.parametrize("text", ["incognito = true\nrecall_budget = 3\n", "incognito = true\n[", "review = 'perhaps'"])
-def test_what_cannot_be_taken_makes_the_workspace_incognito(configs, workspace, text):
+def test_invalid_workspace_settings_make_the_workspace_incognito(configs, workspace, text):
     assert workspace.captures
     put(configs, text)
     wait_until("the other process knows", lambda: workspace.settings.incognito)
@@ -124,7 +124,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("before", [None, "review = true\n"], ids=["the first values", "more values"])
-def test_of_two_who_change_different_values_at_once_none_is_lost(server, before):
+def test_concurrent_changes_of_different_settings_are_both_kept(server, before):
     one, other = (home_values.ConfigValues(HomeValues(server), "a server") for _ in range(2))
     if before is not None:
         put(one, before)
@@ -139,7 +139,7 @@ def test_of_two_who_change_different_values_at_once_none_is_lost(server, before)
     assert one.read("default").text == f"{before or ''}read_only = true\nincognito = true\n"
 
 
-def test_what_was_read_of_a_server_is_kept_for_a_quarter_of_a_second_at_most(server):
+def test_server_settings_are_cached_for_at_most_a_quarter_second(server):
     clock = Clock()
     asked, writing = (home_values.ConfigValues(HomeValues(server), "a server", clock) for _ in range(2))
     assert asked.state("default") is None
@@ -153,7 +153,7 @@ def test_what_was_read_of_a_server_is_kept_for_a_quarter_of_a_second_at_most(ser
     assert asked.state("default") == ""
 
 
-def test_without_the_server_nobody_takes_a_workspace_for_one_that_keeps_what_is_said(tmp_path):
+def test_unreachable_settings_server_blocks_capture_and_writes(tmp_path):
     settings = fast_settings(tmp_path / "home", store=Secret("postgresql://reverie@127.0.0.1:1/nothing"))
     with contextlib.closing(open_stores(settings, IMPATIENT, str)) as stores:
         known = WorkspaceSettings(settings, stores)

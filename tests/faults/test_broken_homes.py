@@ -231,7 +231,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("state", UNUSABLE)
-def test_a_home_that_cannot_be_written_to_is_named_with_what_helps(make_home, models, state):
+def test_unusable_data_directory_is_reported_with_a_remedy(make_home, models, state):
     home, expected = make_home(state, models), UNUSABLE[state]
     said = {name: home.run(*arguments) for name, arguments in COMMANDS.items()}
     for name, code in expected.codes.items():
@@ -290,7 +290,7 @@ def test_memories_are_served_without_the_file_of_the_data_directory(make_home, m
         assert home.run(*COMMANDS[name]).code == DONE, name
 
 
-def test_a_lost_token_is_made_anew_by_whoever_asks_first(make_home, models):
+def test_lost_token_is_recreated_on_first_use(make_home, models):
     home = make_home("lost_token", models)
     token = home.root / "token"
     assert home.run("up", "--daemon").code == DONE
@@ -308,7 +308,7 @@ def test_a_lost_token_is_made_anew_by_whoever_asks_first(make_home, models):
     assert home.run("down").code == DONE
 
 
-def test_without_a_model_words_are_found_and_its_absence_is_told(make_home, models):
+def test_missing_model_is_reported_and_lexical_recall_works(make_home, models):
     home = make_home("without_model", models)
     assert home.run("up", "--daemon").code == DONE
     assert "6543" in home.run("recall", "-w", "default", "staging database").text

@@ -181,7 +181,7 @@ def test_every_stage_was_done_once_for_each_memory(witness):
     print(f"{len(wanted)} stages, {again} of them claimed again after their holder had gone")
 
 
-def test_nobody_took_what_another_still_held(witness):
+def test_leased_work_is_not_taken_by_another_worker(witness):
     assert witness.seen().stolen == []
 
 
@@ -208,7 +208,7 @@ def test_nothing_was_noted_twice(witness):
     assert [row for row, count in Counter(rows).items() if count > 1] == []
 
 
-def test_the_error_log_tells_of_what_was_killed_and_of_nothing_else(cluster):
+def test_error_log_contains_only_errors_of_killed_processes(cluster):
     lines = set()
     for workspace in WORKSPACES:
         with contextlib.closing(cluster.client(workspace)) as client:

@@ -68,7 +68,7 @@ def finds(client, token, memory_id):
     return answer["results"][0]["id"] == memory_id
 
 
-def test_without_redis_what_is_written_is_found_and_digested_once_it_is_back(cluster, client):
+def test_without_redis_memories_are_found_and_digested_later(cluster, client):
     broker = cluster.parts["redis"]
     broker.kill()
     try:
@@ -80,7 +80,7 @@ def test_without_redis_what_is_written_is_found_and_digested_once_it_is_back(clu
     wait_until_digested(cluster, client)
 
 
-def test_with_a_slow_s3_words_are_found_all_the_same(cluster, client):
+def test_with_slow_object_storage_memories_are_found_by_words(cluster, client):
     cluster.gate.delay_s = 0.1
     try:
         text, token = words()
@@ -91,7 +91,7 @@ def test_with_a_slow_s3_words_are_found_all_the_same(cluster, client):
         cluster.gate.delay_s = 0.0
 
 
-def test_while_s3_refuses_words_are_found_and_nothing_becomes_a_dead_letter(cluster, client):
+def test_while_object_storage_rejects_requests_nothing_is_dead_lettered(cluster, client):
     cluster.gate.close()
     try:
         text, token = words()
@@ -104,7 +104,7 @@ def test_while_s3_refuses_words_are_found_and_nothing_becomes_a_dead_letter(clus
     wait_until_digested(cluster, client)
 
 
-def test_without_postgres_clients_are_told_to_come_again_and_nothing_acknowledged_is_lost(cluster, client):
+def test_without_postgres_writes_get_503_and_acknowledged_writes_survive(cluster, client):
     acknowledged, refused, stop = {}, [], threading.Event()
 
     def write():

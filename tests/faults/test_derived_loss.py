@@ -127,7 +127,7 @@ def whole_again_without_restart(stack):
 
 
 @pytest.mark.parametrize("damage", ["overwritten", "deleted"])
-def test_broken_vector_files_are_built_anew(stack, damage):
+def test_broken_vector_files_are_rebuilt(stack, damage):
     clear_errors(stack)
     with Prober.probing(stack.client(), ASKED):
         for file in data_files(stack):
@@ -155,7 +155,7 @@ def spoil(file, damage):
         file.unlink()
 
 
-def test_broken_vector_manifests_are_built_anew(stack):
+def test_broken_vector_manifests_are_rebuilt(stack):
     clear_errors(stack)
     with Prober.probing(stack.client(), ASKED):
         for file in (stack.workspace / "vectors.lance").rglob("*.manifest"):
@@ -169,7 +169,7 @@ def test_broken_vector_manifests_are_built_anew(stack):
 
 # `tests/unit/index` damages a file in every way.
 @pytest.mark.parametrize("damage", ["cut", "deleted"])
-def test_broken_codes_are_made_anew_from_the_vectors(stack, damage):
+def test_broken_codes_are_rebuilt_from_the_vectors(stack, damage):
     [file] = (stack.workspace / "vectors.lance").glob("*.codes")
     whole = sorted(seqs_in(file))
     spoil(file, damage)
@@ -199,7 +199,7 @@ def assert_a_new_front_heals(stack, broken):
     assert reports(stack, "recall.lexical")
 
 
-def test_a_cut_segment_is_built_anew(stack):
+def test_truncated_segment_is_rebuilt(stack):
     clear_errors(stack)
     broken = segment(stack)
     with Prober.probing(stack.client(), ASKED):
@@ -210,7 +210,7 @@ def test_a_cut_segment_is_built_anew(stack):
     assert_a_new_front_heals(stack, broken)
 
 
-def test_a_deleted_segment_is_built_anew(stack):
+def test_deleted_segment_is_rebuilt(stack):
     clear_errors(stack)
     broken = segment(stack)
     with Prober.probing(stack.client(), ASKED):

@@ -90,7 +90,7 @@ def test_no_end_of_a_host_ends_a_stack_that_is_just_starting(settings, host, end
     assert Path(supervisor.cwd()) == Path("/")
 
 
-def test_what_a_hook_has_started_leaves_no_zombie_and_holds_no_file_of_the_host(settings, host):
+def test_stack_started_by_a_hook_leaves_no_zombie_or_open_host_files(settings, host):
     wait_until("the stack runs", lambda: [p.name for p in list_running(settings)][:2] == ["supervisor", "web"])
     assert psutil.Process(host.pid).children(recursive=True) == []
     supervisor = list_running(settings)[0].process

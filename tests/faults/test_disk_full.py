@@ -185,7 +185,7 @@ def fill_store(database):
     raise AssertionError("the store never got full")
 
 
-def test_a_full_store_takes_a_batch_whole_or_not_at_all(database):
+def test_full_store_stores_a_batch_completely_or_not_at_all(database):
     accept_batch(database, drafts(0))
     allow_pages(database, 200)
     refused = fill_store(database)

@@ -102,7 +102,7 @@ def frozen(server):
             process.resume()
 
 
-def test_writers_go_on_with_what_took_over_and_the_first_comes_back_behind_it(databases, leader, follower):
+def test_writers_continue_on_the_promoted_server(databases, leader, follower):
     team = databases.get("team", create=True)
 
     def store(text):
@@ -185,7 +185,7 @@ def test_a_server_that_lives_but_leads_no_more_is_left_to_itself(database, leade
     assert leader.ask(CONNECTIONS) == 0
 
 
-def test_what_a_server_is_asked_that_leads_no_more_since_is_asked_of_the_next(database, leader, follower):
+def test_query_to_a_demoted_server_is_sent_to_the_new_leader(database, leader, follower):
     put(database, "1")
     forbid_writing(leader)
     follower.promote()
@@ -193,7 +193,7 @@ def test_what_a_server_is_asked_that_leads_no_more_since_is_asked_of_the_next(da
     assert get(database) == "2"
 
 
-def test_a_server_that_stands_still_is_taken_for_lost(database, leader, follower, monkeypatch):
+def test_frozen_server_is_treated_as_lost(database, leader, follower, monkeypatch):
     monkeypatch.setattr(connection_module, "SILENCE_S", 0.3)
     with frozen(leader):
         with pytest.raises(StoreUnavailable):
@@ -203,7 +203,7 @@ def test_a_server_that_stands_still_is_taken_for_lost(database, leader, follower
         assert get(database) == "2"
 
 
-def test_a_write_whose_server_stands_still_in_the_middle_ends_too(database, leader, follower, monkeypatch):
+def test_write_to_a_server_that_freezes_midway_fails(database, leader, follower, monkeypatch):
     monkeypatch.setattr(connection_module, "SILENCE_S", 0.3)
     with contextlib.ExitStack() as still:
         with pytest.raises(StoreUnavailable, match="it hangs"), database.write() as db:  # noqa: PT012 - one write
@@ -236,9 +236,7 @@ def test_a_server_that_takes_long_is_waited_for(database, monkeypatch):
         assert db.execute("SELECT 1 FROM pg_sleep(1)").fetchone() == (1,)
 
 
-def test_without_its_follower_a_server_acknowledges_nothing_and_is_not_waited_for_forever(
-    database, leader, follower, monkeypatch
-):
+def test_without_its_follower_a_server_acknowledges_no_writes(database, leader, follower, monkeypatch):
     monkeypatch.setattr(connection_module, "SILENCE_S", 0.3)
     monkeypatch.setattr(connection_module, "COMMIT_S", 1.0)
     put(database, "1")

@@ -62,7 +62,7 @@ def sign_in(stack, client):
     connection.close()
 
 
-def test_a_home_that_stood_open_is_closed(make_stack, tmp_path):
+def test_public_data_directory_is_made_private(make_stack, tmp_path):
     stack = make_stack()
     stack.start("web")
     with contextlib.closing(stack.client()) as client:

@@ -160,5 +160,5 @@ for unit in ("A. ", "No. ", "a.", "a/", "a.b/", "?", "`a", "a", " ", "_", "- a")
 
 
 @pytest.mark.timeout(600)
-def test_what_a_prompt_and_its_memories_cost_grows_with_their_length():
+def test_prompt_and_memory_processing_is_linear_in_length():
     subprocess.run([sys.executable, "-c", READ_PATH], cwd=Path(__file__).parents[2], check=True)

@@ -72,7 +72,7 @@ def ask_all(container):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("keep", [("snapshots",), ("lexical",), ("vectors.lance",), ("turns.lance", "turns")])
-def test_a_store_of_which_traces_are_left_is_not_begun_anew(settings, paths, loss, keep):
+def test_store_with_remaining_traces_is_not_recreated(settings, paths, loss, keep):
     if keep[0].startswith("turns"):
         paths.turn_vectors.mkdir()
         (paths.turn_vectors / "data").touch()
@@ -89,7 +89,7 @@ def test_a_store_of_which_traces_are_left_is_not_begun_anew(settings, paths, los
 
 
 @pytest.mark.parametrize("loss", [delete, empty])
-def test_a_store_that_is_lost_under_a_running_server_is_not_begun_anew(settings, paths, loss):
+def test_store_lost_under_a_running_server_is_not_recreated(settings, paths, loss):
     with contextlib.closing(open_web(settings)) as container:
         assert [answer.status_code for answer in ask_all(container)] == [200, 200, 201]
         loss(paths.events)
@@ -122,7 +122,7 @@ def test_the_log_of_an_emptied_store_is_kept(settings, paths):
     assert (paths.snapshots / f"{restored.aside}.sqlite-wal").read_bytes() == b"the last commits"
 
 
-def test_a_workspace_that_was_deleted_on_purpose_starts_anew(settings, paths):
+def test_deliberately_deleted_workspace_starts_empty(settings, paths):
     HomeFiles(settings.paths).delete("default")
     with contextlib.closing(open_web(settings)) as container:
         assert [answer.status_code for answer in ask_all(container)] == [404, 404, 201]

@@ -135,7 +135,7 @@ def kill(target, place, when, skipped):
 
 
 @pytest.mark.parametrize(("place", "when", "skipped"), THERE)
-def test_killed_on_the_way_to_the_server(paths, before, store_url, monkeypatch, place, when, skipped):
+def test_migration_to_the_server_resumes_after_a_kill(paths, before, store_url, monkeypatch, place, when, skipped):
     kill(store_url, place, when, skipped)
     assert dump(paths) == before
     told = run_json("store", "migrate", "--to", store_url)
@@ -148,7 +148,9 @@ def test_killed_on_the_way_to_the_server(paths, before, store_url, monkeypatch, 
 
 
 @pytest.mark.parametrize(("place", "when", "skipped"), BACK)
-def test_killed_on_the_way_back(paths, before, store_url, tmp_path, monkeypatch, place, when, skipped):
+def test_migration_back_from_the_server_resumes_after_a_kill(
+    paths, before, store_url, tmp_path, monkeypatch, place, when, skipped
+):
     run_json("store", "migrate", "--to", store_url)
     write_on_server(paths, store_url)
     monkeypatch.setenv("REVERIE_STORE", store_url)
@@ -175,7 +177,7 @@ def write_on_server(paths, url):
             accept(stores.databases.get(name), Draft(f"Written on the server in {name}"))
 
 
-def test_a_server_that_dies_meanwhile_is_said_and_the_next_run_goes_on(paths, before, tmp_path, monkeypatch):
+def test_interrupted_server_migration_is_reported_and_resumed(paths, before, tmp_path, monkeypatch):
     if find_programs() is None:
         pytest.skip("there is no PostgreSQL on this machine")
     with serve_postgres(tmp_path / "postgres") as server:
@@ -197,7 +199,7 @@ def test_a_server_that_dies_meanwhile_is_said_and_the_next_run_goes_on(paths, be
         assert outcomes(run_json("store", "migrate", "--to", "sqlite")) == {"the same already"}
 
 
-def test_a_full_disk_on_the_way_back_leaves_what_was_there(paths, before, store_url, tmp_path, monkeypatch):
+def test_full_disk_during_store_migration_keeps_existing_data(paths, before, store_url, tmp_path, monkeypatch):
     run_json("store", "migrate", "--to", store_url)
     monkeypatch.setenv("REVERIE_STORE", store_url)
     returned = HomePaths(tmp_path / "returned")

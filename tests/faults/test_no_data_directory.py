@@ -86,7 +86,7 @@ def test_commands_say_it_in_one_line(case, words):
     assert line.startswith(f"Error: {says}")
 
 
-def test_what_needs_no_data_directory_works(case):
+def test_version_command_needs_no_data_directory(case):
     run, _ = case
     assert run([*CLI, "--version"]).returncode == 0
 

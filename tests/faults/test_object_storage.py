@@ -55,7 +55,7 @@ def keys_of(machine):
     return open_storage(machine.settings).list()
 
 
-def test_another_machine_answers_whole_from_what_lies_there(first, open_machine):
+def test_new_machine_answers_fully_from_object_storage(first, open_machine):
     other = open_machine()
     assert other.find("billing port") == TEXTS[0]
     assert other.states("zebras attic") == {"lexical": "ok", "dense": "ok"}
@@ -95,7 +95,7 @@ def test_storage_out_of_reach_costs_meaning_and_never_words(first, open_machine,
     wait_until("meaning is back", lambda: other.states("where do zebras sleep")["dense"] == "ok")
 
 
-def test_who_holds_vectors_goes_on_with_them(first, gate):
+def test_process_with_loaded_vectors_continues_without_object_storage(first, gate):
     assert first.states("billing port") == {"lexical": "ok", "dense": "ok"}
     with first.container.databases.get("default").write() as db:
         meta.increment(db, meta.VECTORS_GENERATION)
@@ -127,7 +127,7 @@ def test_digestion_waits_for_storage_and_loses_nothing(first, gate, trouble):
     assert len(first.worker.vectors("default").seqs()) == first.worker.vectors("default").count() == 4
 
 
-def test_a_segment_that_was_not_sent_whole_is_never_named(first, open_machine, gate):
+def test_partially_sent_segment_is_never_named(first, open_machine, gate):
     named = name_of(first)
     first.client.write("Giraffes eat acacia leaves")
     gate.close_after(2000)
@@ -150,7 +150,7 @@ def name_of(machine):
         return meta.get(db, meta.SEGMENT)
 
 
-def test_a_segment_that_another_machine_named_meanwhile_stays(first, monkeypatch):
+def test_segment_named_by_another_machine_during_a_build_is_kept(first, monkeypatch):
     first.client.write("Giraffes eat acacia leaves")
     context, send = first.worker.context("default"), SharedSegments.send
     raced = threading.Event()

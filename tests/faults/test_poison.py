@@ -285,7 +285,7 @@ class Late:
         self.runner.run(items, owner)
 
 
-def test_whoever_lost_the_lease_completes_nothing(database, poisoned):
+def test_worker_that_lost_the_lease_completes_no_work(database, poisoned):
     first, second = Runner(database), Runner(database)
 
     def lease_runs_out_and_another_takes_over():
@@ -298,7 +298,7 @@ def test_whoever_lost_the_lease_completes_nothing(database, poisoned):
     assert not first.took_effect
 
 
-def test_a_late_failure_of_whoever_lost_the_lease_does_no_harm(database, poisoned):
+def test_late_failure_after_a_lost_lease_changes_nothing(database, poisoned):
     second = Runner(database)
 
     def another_takes_over_then_fail():
@@ -312,7 +312,7 @@ def test_a_late_failure_of_whoever_lost_the_lease_does_no_harm(database, poisone
     assert counts(database) == (0, 0)
 
 
-def test_an_expired_lease_goes_to_another_worker_by_itself(database, poisoned):
+def test_expired_lease_goes_to_another_worker_automatically(database, poisoned):
     brief = DigestPolicy(batch=16, lease_s=0, backoff_s=0.01)
     with database.write() as db:
         held = work.claim(db, Stage.ENTITIES, "gone", limit=16, lease_s=brief.lease_s, now=time.time())

@@ -56,7 +56,7 @@ def databases(tmp_path, url):
     stores.close()
 
 
-def test_what_was_acknowledged_is_there_after_the_server_was_killed_in_rounds(databases, mortal):
+def test_acknowledged_writes_survive_repeated_server_kills(databases, mortal):
     def store(text):
         with contextlib.suppress(StoreUnavailable):
             return accept(databases.get("team", create=True), Draft(text)).id
@@ -73,7 +73,7 @@ def test_what_was_acknowledged_is_there_after_the_server_was_killed_in_rounds(da
     writers.check(fetch_all(databases.get("team")))
 
 
-def test_a_server_that_is_gone_is_told_at_once_and_used_when_it_is_back(tmp_path, url, mortal):
+def test_lost_postgres_server_is_reported_at_once_and_reused_after_restart(tmp_path, url, mortal):
     container = open_web(fast_settings(tmp_path / "home", store=Secret(url)))
     try:
         client = CheckedClient(create_app(container), container.token)
@@ -109,7 +109,7 @@ def test_a_write_whose_connection_is_lost_is_undone_and_the_next_goes_on(databas
         meta.put(db, "b", "3")
 
 
-def test_of_several_hosts_the_one_that_answers_is_used(tmp_path, url):
+def test_the_reachable_of_several_postgres_hosts_is_used(tmp_path, url):
     host, _, name = url.partition("@")[2].rpartition("/")
     several = f"postgresql://reverie@127.0.0.1:{free_port()},{host}/{name}"
     stores = open_stores(fast_settings(tmp_path / "home", store=Secret(several)), PROFILE, str)
@@ -117,7 +117,7 @@ def test_of_several_hosts_the_one_that_answers_is_used(tmp_path, url):
     stores.close()
 
 
-def test_who_comes_after_a_later_version_is_refused_and_so_is_who_was_there_before(databases, tmp_path, url):
+def test_stores_with_a_later_migration_are_rejected(databases, tmp_path, url):
     database = databases.get("team", create=True)
     with psycopg.connect(url, autocommit=True) as later:
         later.execute("INSERT INTO migration VALUES ('p999_later')")

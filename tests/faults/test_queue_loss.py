@@ -87,7 +87,7 @@ def test_a_queue_deleted_while_the_worker_was_down_loses_no_write(stack, client)
     stack.wait_until_digested(client)
 
 
-def test_writes_whose_wake_up_nobody_heard_are_swept_up(stack, client):
+def test_writes_with_a_lost_wake_up_are_digested_later(stack, client):
     stack.kill("scheduler")
     stack.kill("worker", with_children=True)
     delete_queue(stack)

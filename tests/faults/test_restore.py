@@ -127,7 +127,7 @@ def test_a_lost_or_damaged_store_is_put_back_and_kept_as_it_is(settings, paths, 
         assert contents(paths.events) == set(FIRST)
 
 
-def test_what_only_the_log_holds_is_kept_too(paths, tmp_path):
+def test_restore_keeps_memories_that_are_only_in_the_write_ahead_log(paths, tmp_path):
     """A killed process leaves its last writes in the log alone."""
     with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database:
         accept(database, Draft("Only in the log"))
@@ -233,7 +233,7 @@ snapshot(JobRun(database, datetime(2026, 3, 2, tzinfo=UTC), pausing), file.paren
 
 
 @pytest.mark.parametrize("place", ["copy", "verify", "publish"])
-def test_killed_while_it_copies_the_store_and_the_older_copies_are_whole(paths, place):
+def test_snapshot_and_store_survive_a_kill_during_the_copy(paths, place):
     with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database:
         accept_batch(database, [Draft(f"Filler {n} {'x' * 2000}") for n in range(1000)])
     before, [older] = contents(paths.events), backup.snapshots(paths.snapshots)
@@ -301,7 +301,7 @@ def command(home, *arguments, code=0):
     return json.loads(result.stdout)
 
 
-def test_the_commands_beside_a_running_stack_and_without_one(tmp_path, models):
+def test_snapshot_commands_work_with_and_without_a_running_stack(tmp_path, models):
     with Stack(tmp_path / "home", models) as stack, contextlib.ExitStack() as open_clients:
         stack.start("web", "worker", "scheduler")
         client = open_clients.enter_context(contextlib.closing(stack.client()))

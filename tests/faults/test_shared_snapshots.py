@@ -63,7 +63,7 @@ def list_kept(machine):
     return [(one.taken, one.count) for one in snapshots.list_snapshots(machine.settings, "default")]
 
 
-def test_the_job_copies_what_changed_and_every_machine_knows_the_copies(open_machine, tmp_path):
+def test_shared_snapshot_job_copies_changes_and_every_machine_lists_them(open_machine, tmp_path):
     first, second = open_machine(), open_machine()
     for text in SAID:
         first.client.write(text)
@@ -102,7 +102,7 @@ def test_a_purge_reaches_into_every_copy(open_machine):
     assert machine.client.find_ids("billing port")[0] == kept
 
 
-def test_a_copy_is_put_back_and_what_was_there_is_kept(open_machine, tmp_path):
+def test_shared_snapshot_restore_keeps_the_replaced_data(open_machine, tmp_path):
     machine = open_machine()
     first, doomed = (machine.client.write(text) for text in SAID)
     machine.build()
@@ -168,7 +168,7 @@ def test_metrics_overview_and_doctor_look_where_they_lie(open_machine, monkeypat
 
 
 @pytest.mark.parametrize("trouble", ["close", "stall"])
-def test_storage_out_of_reach_is_told_and_breaks_nothing(open_machine, gate, monkeypatch, trouble):
+def test_unreachable_snapshot_storage_is_reported_and_breaks_nothing(open_machine, gate, monkeypatch, trouble):
     machine = open_machine()
     machine.client.write(SAID[0])
     machine.build()

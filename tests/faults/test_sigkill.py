@@ -237,7 +237,7 @@ def test_every_passage_has_exactly_one_vector(stack, rows, models):
     assert Counter(table.read_codes(None, 10**6).latest().seqs.tolist()) == expected
 
 
-def test_mentions_are_what_the_texts_give(rows):
+def test_stored_mentions_equal_a_fresh_extraction(rows):
     contents = dict(rows.execute("SELECT seq, content FROM memory"))
     chosen = sorted(random.Random(SEED).sample(sorted(contents), min(400, len(contents))))
     fresh = extract_batch([contents[seq] for seq in chosen], SpacyTagger.load())

@@ -42,7 +42,7 @@ def fill_spool(settings, home):
     return ids, files
 
 
-def test_what_was_spooled_arrives_once_through_crashes(make_stack):
+def test_spooled_writes_arrive_exactly_once_despite_crashes(make_stack):
     stack = make_stack()
     settings = Settings(home=stack.home, host=HOST, port=stack.port)
     ids, files = fill_spool(settings, stack.home)

@@ -46,7 +46,7 @@ def start_exchange(home):
     )
 
 
-def test_kills_at_any_moment_neither_lose_nor_double_anything(homes, tmp_path):
+def test_sync_kills_neither_lose_nor_duplicate_memories(homes, tmp_path):
     one, two = homes
     pair(one, two, url=f"dir:{tmp_path}/shared")
     ids = say_all(one, (f"memory number {number} stands on its own {number * 7}" for number in range(MEMORIES)))
@@ -69,7 +69,7 @@ def test_kills_at_any_moment_neither_lose_nor_double_anything(homes, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="mounts are POSIX's")
-def test_a_remote_without_room_is_told_and_goes_on_when_there_is_some(homes, tmp_path):
+def test_full_sync_remote_is_reported_and_sync_resumes_when_enlarged(homes, tmp_path):
     one, two = homes
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -87,7 +87,7 @@ def test_a_remote_without_room_is_told_and_goes_on_when_there_is_some(homes, tmp
 
 
 @pytest.mark.skipif(os.name != "posix", reason="mounts are POSIX's")
-def test_a_home_without_room_takes_in_the_rest_when_there_is_some(homes, tmp_path):
+def test_full_data_directory_syncs_the_rest_after_enlargement(homes, tmp_path):
     one, _ = homes
     folder = tmp_path / "disk"
     folder.mkdir()

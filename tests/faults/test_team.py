@@ -79,7 +79,7 @@ def finds(client, text, states=("ok", "ok")):
     return reached == states and any(hit["content"] == text for hit in answer["results"])
 
 
-def test_a_machine_with_an_empty_home_serves_everything_and_the_queue_may_be_gone_for_a_while(make_machine, redis):
+def test_second_machine_serves_all_memories_and_survives_a_queue_outage(make_machine, redis):
     first, second = make_machine(), make_machine()
     first.start("web", "worker", "scheduler")
     one = first.client()
@@ -136,7 +136,7 @@ def browse(stack, path, cookie=""):
     return answer.status, given
 
 
-def test_of_several_schedulers_one_sends_and_the_next_goes_on_where_it_ends(make_machine, store_url, monkeypatch):
+def test_single_scheduler_leads_and_another_takes_over(make_machine, store_url, monkeypatch):
     first, second = make_machine(), make_machine()
     first.start("web", "scheduler")
     second.start("scheduler")
@@ -155,7 +155,7 @@ def test_of_several_schedulers_one_sends_and_the_next_goes_on_where_it_ends(make
     values.tables.close()
 
 
-def test_a_leader_that_resigns_is_followed_at_once_and_one_that_is_late_sends_no_more(store_url, home):
+def test_resigned_leader_is_replaced_at_once_and_a_late_leader_is_not(store_url, home):
     settings, operations = Settings(store=Secret(store_url)), Operations
     values = HomeValues(open_home(settings))
     one, other = Leadership(values, operations), Leadership(values, operations)

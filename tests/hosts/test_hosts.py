@@ -47,7 +47,7 @@ def test_every_first_request_has_the_tools(machine, name):
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
-def test_a_prompt_brings_what_is_known(machine, name):
+def test_prompt_injects_relevant_memories(machine, name):
     machine.install(name)
     machine.remember(PORT_FACT)
     machine.model.expect(Say())
@@ -119,13 +119,13 @@ def test_a_stack_that_is_down_is_started_without_a_word(machine, name):
     assert list_complaints(shown) == []
     wait_until("the stack is up", machine.answers, 30)
 
-    def is_told():
+    def is_shown():
         machine.model.expect(Say())
         machine.ask(QUESTION)
         return "port 8443" in machine.model.requests[0].text
 
     # On a busy machine a stack that has just started may be late for the first.
-    wait_until("a prompt is answered", is_told, 120)
+    wait_until("a prompt is answered", is_shown, 120)
 
 
 @pytest.mark.parametrize("end", ["exit", "SIGTERM", "SIGKILL"])
@@ -147,7 +147,7 @@ def test_no_end_of_a_host_ends_the_stack(machine, name, end):
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
-def test_a_critical_lesson_stops_what_it_is_about_before_it_runs(machine, name):
+def test_critical_lesson_blocks_the_matching_command(machine, name):
     machine.install(name)
     machine.remember(LESSON)
     machine.model.expect(SHELL[name]("touch wiped; make wipe"), Say())
@@ -169,7 +169,7 @@ def test_a_host_that_cannot_ask_may_try_again_unless_it_is_denied(machine, name,
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
-def test_the_journal_holds_what_ran_once(machine, name):
+def test_journal_records_each_command_once(machine, name):
     machine.install(name)
     machine.remember({"content": "Something"})
     machine.model.expect(SHELL[name]("touch made"), SHELL[name]("false && make broken"), Say())
@@ -197,7 +197,7 @@ def test_a_patch_that_codex_refuses_is_no_deed(machine):
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
-def test_what_an_agent_stored_itself_is_not_written_again(machine, name):
+def test_lesson_stored_by_the_agent_is_not_captured_again(machine, name):
     machine.install(name)
     machine.remember({"content": "Something"})
     store = {"items": [{"content": "The build failed for want of a folder", "kind": "lesson"}]}
@@ -260,7 +260,7 @@ def _files(machine):
 
 # Nothing is stored of `claude -p` and `codex exec`: no person said it.
 @pytest.mark.parametrize("name", [name for name in WITH_HOOKS if name not in ("claude-code", "codex")])
-def test_what_was_said_in_a_turn_is_kept_once_and_what_was_told_is_shown(machine, name):
+def test_turn_text_is_stored_once_and_injections_are_logged(machine, name):
     """The host's own transcript, rollout or event tells it; nothing that a program says in the person's place."""
     machine.install(name)
     machine.remember({"content": "Something"})

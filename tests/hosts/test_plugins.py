@@ -136,7 +136,7 @@ def test_claude_code_takes_the_plugin_from_the_marketplace(home):
     assert list_plugins(claude) == []
 
 
-def test_claude_code_knows_the_commands_by_the_plugins_name(home):
+def test_claude_code_prefixes_commands_with_the_plugin_name(home):
     claude = home("claude")
     claude.run("plugin", "marketplace", "add", str(ROOT))
     claude.run("plugin", "install", "reverie@reverie")

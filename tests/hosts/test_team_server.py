@@ -72,7 +72,7 @@ def test_tools_and_hooks_ask_the_server_and_nothing_runs_here(machine, server, n
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
-def test_a_token_taken_back_or_a_server_gone_between_prompts_disturbs_none_and_shows_no_token(machine, server, name):
+def test_revoked_token_or_lost_server_leaves_hosts_silent_without_a_token(machine, server, name):
     server.remember(FACT)
     token = server.token.read_text().strip()
     machine.install(name, "--server", f"http://127.0.0.1:{server.port}", "--token-file", str(server.token))

@@ -73,7 +73,7 @@ def script(agent):
         ("cline", "cline"),
     ],
 )
-def test_a_session_with_reverie_is_read_without_what_reverie_showed(machine, name, agent):
+def test_session_transcript_is_read_without_injected_memories(machine, name, agent):
     machine.install(name)
     machine.remember({"content": "The gateway of staging listens on port 8443"})
     machine.model.expect(*script(agent))

@@ -40,7 +40,7 @@ def entries(client, query=""):
     return client.get(f"/v1/access-log{query}").get_json()["items"]
 
 
-def test_what_a_person_writes_and_reads_is_noted_with_its_memories(ada, owner, container):
+def test_access_log_records_writes_and_reads_with_memory_ids(ada, owner, container):
     written = ada.post("/v1/memories", {"content": "The port is 8123"})
     read = ada.post("/v1/recall", {"query": "port"})
     record = ada.get(f"/v1/memories/{written.json['id']}")
@@ -75,7 +75,7 @@ def test_no_word_of_a_memory_is_in_it(ada, container):
         assert b"zanzibar" not in file.read_bytes()
 
 
-def test_what_was_refused_is_noted_and_how(ada, owner):
+def test_access_log_records_rejected_requests_with_their_status(ada, owner):
     assert ada.get("/v1/stats", workspace="elsewhere").status_code == 404
     assert ada.post("/v1/queue/retry", {}).status_code == 403
     assert ada.post("/v1/memories", {"content": ""}).status_code == 422
@@ -92,14 +92,14 @@ def test_a_name_that_is_no_workspaces_is_not_kept(ada, owner):
     assert [one["workspace"] for one in entries(owner)] == [None]
 
 
-def test_what_the_owner_asks_is_noted_nowhere(owner, container):
+def test_access_log_omits_requests_of_the_owner(owner, container):
     owner.write("The port is 8123")
     owner.recall("port")
     assert entries(owner) == []
     assert not container.settings.paths.home.exists()
 
 
-def test_only_who_manages_the_home_reads_it(ada, app, container, owner):
+def test_access_log_is_readable_only_by_administrators(ada, app, container, owner):
     assert ada.get("/v1/access-log").status_code == 403
     admin = PersonClient(app, container, add_person(container, "Bo", admin=True), TEAM)
     assert [one["action"] for one in entries(admin)] == ["GET /v1/access-log"]
@@ -124,7 +124,7 @@ def test_it_is_read_by_person_workspace_and_time_a_page_at_a_time(ada, app, cont
     assert owner.get("/v1/access-log?since=yesterday").status_code == 422
 
 
-def test_a_hooks_briefing_is_noted_with_what_it_told(ada, owner):
+def test_access_log_records_a_hook_with_its_shown_memories(ada, owner):
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "When does the team meet?"}
     answer = ada.post("/hooks/claude-code", event)
     assert "noon" in answer.get_data(as_text=True)
@@ -133,7 +133,7 @@ def test_a_hooks_briefing_is_noted_with_what_it_told(ada, owner):
     assert entry["memories"] >= 1
 
 
-def test_of_a_long_list_the_first_ids_are_kept_and_the_number_is_told(ada, owner):
+def test_access_log_limits_memory_ids_and_counts_all_memories(ada, owner):
     items = [{"content": f"Crane number {number} lifts {number} tons"} for number in range(MAX_IDS_PER_ENTRY + 20)]
     assert ada.post("/v1/memories/batch", {"items": items}).status_code == 200
     [entry] = entries(owner)
@@ -158,14 +158,14 @@ def entry(number, at=None):
     return AccessEntry(at or utc_now(), f"request-{number}", "ada", "t", TEAM, "GET /v1/stats", 200)
 
 
-def test_what_is_written_is_on_the_disk_at_once_and_so_is_what_was_read_before(log, people):
+def test_access_log_write_also_flushes_earlier_reads(log, people):
     log.note(entry(1))
     log.write(entry(2))
     found = people.list_accesses(AccessQuery(), 10, None)
     assert [one.request_id for one in found] == ["request-2", "request-1"]
 
 
-def test_what_cannot_be_written_now_is_written_later_and_fails_no_request(log, people, monkeypatch):
+def test_access_log_write_failure_is_retried_and_fails_no_request(log, people, monkeypatch):
     def fail(_entries):
         raise StoreUnavailable("the disk is full")
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_written_now_is_written_later_and_fails_no_request(log, p
     assert [one.request_id for one in log.page(AccessQuery(), 10, None).items] == ["request-2", "request-1"]
 
 
-def test_what_is_old_or_too_much_goes(people):
+def test_access_log_prunes_old_and_excess_entries(people):
     people.add_accesses([entry(number, at=f"2026-01-{number:02}T00:00:00.000Z") for number in range(1, 10)])
     people.prune_accesses("2026-01-03T00:00:00.000Z")
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("9876543")
@@ -186,7 +186,7 @@ def test_what_is_old_or_too_much_goes(people):
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("98")
 
 
-def test_the_owners_of_a_workspace_see_it_on_a_page_and_nobody_else(ada, app, container, owner):
+def test_access_log_page_is_visible_only_to_workspace_owners(ada, app, container, owner):
     written = ada.write("The port is 8123")
     page = app.test_client().get(f"/w/{TEAM}/access", headers=owner.auth)
     text = page.get_data(as_text=True)
@@ -203,7 +203,7 @@ def test_the_owners_of_a_workspace_see_it_on_a_page_and_nobody_else(ada, app, co
     assert f'href="/w/{TEAM}/access"' not in theirs.get_data(as_text=True)
 
 
-def test_a_link_made_with_a_persons_token_signs_in_that_person_as_long_as_the_token_is_good(ada, app, container):
+def test_sign_in_link_of_a_person_works_while_their_token_is_valid(ada, app, container):
     link = ada.post("/v1/dashboard/links").json["url"]
     browser, here = app.test_client(), {"Host": ada.auth["Host"]}
     assert browser.get(link.partition(ada.auth["Host"])[2], headers=here).status_code == 303
@@ -275,7 +275,7 @@ def act_as_admin(client):
 
 
 @pytest.mark.files
-def test_what_an_admin_does_is_on_the_disk_before_the_answer(app, container, owner, entries_on_disk):
+def test_admin_requests_are_logged_on_disk_before_the_answer(app, container, owner, entries_on_disk):
     owner.write("The team meets at noon", workspace=TEAM)
     admin = PersonClient(app, container, add_person(container, "Bo", admin=True), TEAM)
     for action in act_as_admin(admin):
@@ -293,7 +293,7 @@ def test_what_an_admin_does_is_on_the_disk_before_the_answer(app, container, own
 
 
 @pytest.mark.files
-def test_what_the_owner_changes_about_people_is_noted_too(ada, owner, entries_on_disk):
+def test_owners_changes_to_people_are_logged(ada, owner, entries_on_disk):
     actions = list(act_as_admin(owner))
     assert entries_on_disk() == [(OWNER, action, 201 if "POST" in action else 200) for action in reversed(actions)]
     assert owner.delete("/v1/people/nobody").status_code == 404

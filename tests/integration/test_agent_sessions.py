@@ -66,7 +66,7 @@ def errors(container):
 
 
 @pytest.mark.usefixtures("known")
-def test_what_was_told_is_noted(container):
+def test_shown_memories_are_recorded_as_impressions(container):
     assert "8123" in (container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
     versions, surfaced = read_impressions(container)
     assert (len(versions), surfaced) == (2, 1)
@@ -97,7 +97,7 @@ def test_a_channel_that_hangs_is_left_out(container, hanging):
 
 
 @pytest.mark.usefixtures("known")
-def test_what_comes_too_late_is_not_told_and_not_noted_as_told(container, monkeypatch):
+def test_late_answer_is_neither_shown_nor_recorded(container, monkeypatch):
     container.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
     container.contexts.get(workspace(container))
     flush = container.feedback.flush
@@ -132,7 +132,7 @@ def test_the_first_prompt_has_the_time_that_its_host_still_waits(container, monk
 
 
 @pytest.mark.usefixtures("known")
-def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container, monkeypatch):
+def test_locked_store_does_not_delay_agents(container, monkeypatch):
     """While another process writes, what is to be noted waits; agents do not."""
     monkeypatch.setattr(writer, "PATIENCE_S", 0.05)
     other = container.databases.get("default")
@@ -164,7 +164,7 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container, monkeyp
         assert [one.target for one in agent_sessions.list_actions(db, "s1", "", 10)] == ["x.py"]
 
 
-def test_what_cannot_be_noted_stands_in_the_error_log(container, known, monkeypatch):
+def test_unrecordable_actions_are_reported_in_the_error_log(container, known, monkeypatch):
     def busy(*_given):
         raise StoreBusy("another process holds the store")
 

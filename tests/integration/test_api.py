@@ -57,7 +57,7 @@ def fill_path(path):
     return path.replace("{memory_id}", ULID_OF_NOTHING).replace("{", "").replace("}", "")
 
 
-def test_healthz_is_open_to_everyone(client):
+def test_healthz_requires_no_token(client):
     answer = client.get("/healthz", auth=False)
     assert answer.status_code == 200
     assert answer.get_json()["encoder"] == "ready"
@@ -183,7 +183,7 @@ def test_a_body_over_the_limit_is_too_large(shared):
     assert answer.status_code == 413
 
 
-def test_a_store_that_another_process_holds_is_busy(home, monkeypatch):
+def test_store_locked_by_another_process_answers_503(home, monkeypatch):
     monkeypatch.setattr(bootstrap, "WriterProfile", partial(WriterProfile, busy_timeout_ms=10))
     container = open_web(home)
     client = CheckedClient(create_app(container), container.token)

@@ -10,7 +10,7 @@ from pipeline.jobs.runner import JobRun
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
 
 
-def tell(client, subject, days=range(1, 6), **fields):
+def write_thread(client, subject, days=range(1, 6), **fields):
     return [
         client.write(
             f"{verb} {subject} on staging",
@@ -26,8 +26,10 @@ def tell(client, subject, days=range(1, 6), **fields):
 def threads(client, worker):
     """Two threads, one of them an agent's own, as the arcs job finds them."""
     told = {
-        "everyone": tell(client, "PgBouncer pooling"),
-        "reviewer": tell(client, "invoice rounding", days=range(2, 7), scope={"kind": "agent", "id": "reviewer"}),
+        "everyone": write_thread(client, "PgBouncer pooling"),
+        "reviewer": write_thread(
+            client, "invoice rounding", days=range(2, 7), scope={"kind": "agent", "id": "reviewer"}
+        ),
     }
     for aside in ("Lunch was dumplings", "Rain all afternoon", "A train stood still"):
         client.write(aside)
@@ -69,7 +71,7 @@ def test_pages_and_statuses(client, threads):
     assert len(list_arcs(client, "?status=active")) == 1
 
 
-def test_what_was_archived_is_not_shown_nor_quoted(client, threads):
+def test_archived_memories_are_not_shown_in_arcs(client, threads):
     for memory_id in threads["everyone"][:3]:
         client.delete(f"/v1/memories/{memory_id}")
     [arc] = list_arcs(client)
@@ -87,7 +89,7 @@ def test_a_purge_leaves_no_word_in_any_thread(client, worker, threads):
 
 
 @pytest.mark.parametrize("query", ["?status=open", "?limit=0", "?cursor=x", "?viewer=me"])
-def test_wrong_questions_are_told(client, threads, query):
+def test_invalid_arc_queries_are_rejected(client, threads, query):
     assert client.get(f"/v1/arcs{query}").status_code == 422
 
 

@@ -13,7 +13,7 @@ def other(tmp_path):
     made.close()
 
 
-def test_what_one_home_gives_another_of_its_circle_takes_once(client, container, other):
+def test_changes_from_a_paired_device_are_applied_once(client, container, other):
     written = client.write("The build uses port 8123", tags=["build"])
     client.patch(f"/v1/memories/{written}", {"pinned": True})
     other.sync.join(container.sync.invite())
@@ -40,7 +40,7 @@ def test_pages_follow_each_other_by_cursor(client):
     assert seen == written
 
 
-def test_of_a_stranger_nothing_is_taken_and_each_is_told_why(client, other):
+def test_changes_from_an_unpaired_device_are_rejected_with_a_reason(client, other):
     other.say("The flumadiddle")
     items = other.sync.list_changes("default", 0, 100)
     answer = client.post("/v1/changes", {"items": [*items, None]}).get_json()
@@ -61,7 +61,7 @@ def test_the_circles_token_opens_the_change_log_and_nothing_else(client, contain
     assert client.call("GET", "/v1/changes", auth=False, headers=wrong).status_code == 401
 
 
-def test_nobody_else_may_say_that_something_came_from_another_machine(client):
+def test_client_cannot_claim_the_sync_source(client):
     body = {"content": "forged", "source": "sync"}
     answer = client.post("/v1/memories", body)
     assert answer.status_code == 422

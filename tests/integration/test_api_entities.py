@@ -67,7 +67,7 @@ def test_pages_hold_every_entity_once(client, named_ids):
     assert paged == whole
 
 
-def test_what_only_others_mention_is_not_there(client, named_ids):
+def test_entity_mentioned_only_for_another_agent_is_hidden(client, named_ids):
     hidden = entity_id(client, "zed", "?agent=spy")
     assert "zed" not in mentions(client)
     assert mentions(client, "?agent=spy")["acme"] == 3
@@ -80,7 +80,7 @@ def test_what_only_others_mention_is_not_there(client, named_ids):
         assert "zed" not in client.get(path).get_data(as_text=True).casefold()
 
 
-def test_what_is_archived_does_not_count(client, named_ids):
+def test_archived_memories_do_not_count_as_mentions(client, named_ids):
     client.delete(f"/v1/memories/{named_ids[0]}")
     assert mentions(client)["ada"] == 2
     ada = client.get(f"/v1/entities/{entity_id(client, 'ada')}").get_json()
@@ -165,11 +165,11 @@ def test_the_graph_is_bounded(client, named_ids):
         "/v1/entities/x?q=a",
     ],
 )
-def test_wrong_questions_are_told(client, named_ids, path):
+def test_invalid_entity_queries_are_rejected(client, named_ids, path):
     assert client.get(path).status_code == 422
 
 
-def test_what_is_not_there_is_told(client, named_ids):
+def test_unknown_entities_and_workspaces_are_not_found(client, named_ids):
     assert client.get("/v1/entities/01J00000000000000000000000").status_code == 404
     assert client.get("/v1/graph?around=nobody").status_code == 404
     assert client.get("/v1/entities", workspace="nowhere").status_code == 404

@@ -210,7 +210,7 @@ def test_people_get_no_events_of_each_others_memories(served):
     assert {shared, last} == read_by_bob
 
 
-def test_streams_are_few_and_the_others_get_what_is_new(served):
+def test_event_streams_are_limited_and_excess_clients_get_new_events(served):
     container, port = served
     remember(port, container.token, "The crane lifts on Mondays")
     with contextlib.ExitStack() as held:

@@ -81,7 +81,7 @@ def test_any_instant_can_be_asked(client):
     assert [value(client, as_of=moment) for moment in asked] == [None, 5432, 5432, 6543, 6543]
 
 
-def test_a_value_that_is_told_again_later_outlives_an_older_one_that_comes_late(client):
+def test_value_repeated_later_outlives_a_late_arriving_older_value(client):
     first = put_fact(client, "CET", valid_from=EARLY)["id"]
     told_again = put_fact(client, "CET", valid_from=LATE)
     assert (told_again["outcome"], told_again["id"]) == ("merged", first)
@@ -99,7 +99,7 @@ def test_negation_ends_a_value_without_a_successor(client):
     assert spans(client) == [(5432, EARLY, ended.get_json()["valid_to"])]
 
 
-def test_a_value_can_be_ended_at_any_moment_of_its_time(client):
+def test_value_can_be_ended_at_any_time_of_its_validity(client):
     put_fact(client, 5432, valid_from=EARLY)
     put_fact(client, 6543, valid_from=LATE)
     assert client.delete(PORT, query_string={"valid_to": MIDDLE}).get_json()["valid_to"] == MIDDLE
@@ -121,7 +121,7 @@ def test_a_name_that_may_mean_another_is_asked_about_and_not_merged(client):
     assert (value(client, "/v1/facts/staging/message"), value(client, "/v1/facts/staging/msg")) == ("a", "b")
 
 
-def test_who_asks_by_a_name_that_may_mean_another_is_told_so(client):
+def test_fact_name_that_may_mean_another_is_answered_with_a_suggestion(client):
     put_fact(client, "a", path="/v1/facts/staging/message")
     answer = client.get("/v1/facts/staging/msg")
     assert answer.status_code == 404
@@ -176,7 +176,7 @@ def test_a_name_that_is_none_is_refused_by_every_route(client, name, field):
 
 
 @pytest.mark.parametrize("path", [PORT, f"{PORT}/history"])
-def test_what_nobody_told_is_not_found(client, path):
+def test_unknown_fact_is_not_found(client, path):
     assert client.get(path).status_code == 404
     assert client.delete(PORT).status_code == 404
     client.write("A memory")
@@ -217,14 +217,14 @@ def test_a_scope_without_its_owner_is_named(client):
 
 
 @pytest.mark.parametrize("source", ["import", "ambient"])
-def test_what_a_person_said_is_not_ended_by_a_source_that_nobody_vouches_for(client, source):
+def test_untrusted_source_cannot_end_a_fact_set_by_a_person(client, source):
     put_fact(client, 5432, valid_from=EARLY)
     assert put_fact(client, 6543, valid_from=MIDDLE, source=source)["outcome"] == "rejected"
     assert spans(client) == [(5432, EARLY, None)]
 
 
 @pytest.mark.parametrize("source", ["import", "ambient"])
-def test_where_there_is_review_it_waits_and_holds_once_accepted(reviewing, source):
+def test_untrusted_fact_change_waits_for_review_and_applies_once_accepted(reviewing, source):
     said = put_fact(reviewing, "5432 on the primary", valid_from=EARLY)["id"]
     offered = put_fact(reviewing, "6543 behind the proxy", valid_from=MIDDLE, source=source)
     assert (offered["outcome"], value(reviewing)) == ("candidate", "5432 on the primary")
@@ -251,7 +251,7 @@ def test_a_candidate_that_was_rejected_and_brought_back_ends_nothing(reviewing):
     assert spans(reviewing) == [("5432 on the primary", EARLY, None)]
 
 
-def test_an_import_may_tell_of_a_time_that_nobody_told_of(client):
+def test_import_may_set_a_fact_for_an_uncovered_period(client):
     put_fact(client, 6543, valid_from=MIDDLE)
     assert put_fact(client, 5432, valid_from=EARLY, source="import")["outcome"] == "created"
     assert spans(client) == [(5432, EARLY, MIDDLE), (6543, MIDDLE, None)]
@@ -330,7 +330,7 @@ def test_an_archived_value_comes_back_to_where_it_has_room(client):
     assert spans(client) == [(1, EARLY, MIDDLE), (2, MIDDLE, LATE), (3, LATE, None)]
 
 
-def test_an_archived_value_that_comes_back_ends_the_one_that_took_its_place(client):
+def test_restored_value_ends_the_value_that_replaced_it(client):
     archived = put_fact(client, 2, valid_from=MIDDLE)["id"]
     client.delete(f"/v1/memories/{archived}")
     put_fact(client, 1, valid_from=EARLY)
@@ -338,7 +338,7 @@ def test_an_archived_value_that_comes_back_ends_the_one_that_took_its_place(clie
     assert spans(client) == [(1, EARLY, MIDDLE), (2, MIDDLE, None)]
 
 
-def test_a_value_that_was_corrected_at_once_ends_nothing_when_it_comes_back(client):
+def test_value_corrected_immediately_ends_nothing_when_restored(client):
     wrong = put_fact(client, 1, valid_from=EARLY)["id"]
     put_fact(client, 2, valid_from=EARLY)
     client.delete(f"/v1/memories/{wrong}")
@@ -368,7 +368,7 @@ def test_every_change_of_a_fact_is_in_the_change_log(client, container):
     ]
 
 
-def test_a_batch_may_tell_one_fact_over_and_over(client):
+def test_batch_may_set_the_same_fact_repeatedly(client):
     fields = {"content": "x", "kind": "keyed_fact"}
     key = {"subject": "staging", "attribute": "port"}
     told = ((1, EARLY), (1, LATE), (2, MIDDLE))

@@ -125,7 +125,7 @@ def test_no_query_string_breaks_a_route(server, name, value):
 
 @settings(max_examples=EXAMPLES)
 @given(text=st.text(min_size=1, max_size=60))
-def test_whatever_text_is_accepted_comes_back_and_is_found_by_itself(server, text):
+def test_accepted_text_can_be_read_and_recalled(server, text):
     client, _ = server
     response = client.post("/v1/memories", {"content": text, "session_id": "fuzz"})
     assert response.status_code in (201, 422)

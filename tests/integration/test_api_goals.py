@@ -40,7 +40,7 @@ def test_a_goal_comes_nearer_until_it_is_done(client):
     assert (goal["status"], goal["progress"], goal["due_at"]) == ("done", 1.0, "2026-03-01T00:00:00.000Z")
 
 
-def test_a_due_date_can_be_taken_away(client):
+def test_due_date_can_be_removed(client):
     goal_id = set_goal(client, due_at="2026-03-01T00:00:00Z").get_json()["id"]
     assert change(client, goal_id, progress=0.1).get_json()["due_at"] is not None
     assert change(client, goal_id, due_at=None).get_json()["due_at"] is None
@@ -90,7 +90,7 @@ def test_an_archived_goal_is_not_listed(client):
     assert list_goals(client) == []
 
 
-def test_setting_a_goal_again_keeps_what_was_reached_and_takes_what_is_said(client):
+def test_setting_a_goal_again_keeps_its_progress_and_updates_its_fields(client):
     first = set_goal(client).get_json()
     change(client, first["id"], status="in_progress", progress=0.5)
     again = set_goal(client, due_at="2026-03-01T00:00:00Z").get_json()
@@ -98,13 +98,13 @@ def test_setting_a_goal_again_keeps_what_was_reached_and_takes_what_is_said(clie
     assert (again["status"], again["progress"], again["due_at"]) == ("in_progress", 0.5, "2026-03-01T00:00:00.000Z")
 
 
-def test_setting_a_finished_goal_again_begins_it_anew(client):
+def test_setting_a_finished_goal_again_reopens_it(client):
     first = set_goal(client, status="done", progress=1.0).get_json()
     again = set_goal(client).get_json()
     assert (again["id"], again["status"], again["progress"]) == (first["id"], "open", 0.0)
 
 
-def test_what_is_known_as_something_else_is_no_goal(client):
+def test_memory_of_another_kind_is_not_a_goal(client):
     fact = client.write(WORDS)
     assert set_goal(client).status_code == 409
     assert change(client, fact, progress=0.5).status_code == 404
@@ -140,7 +140,7 @@ def test_in_an_incognito_session_no_goal_is_set(client):
         ({"title": "x", "nonsense": 1}, "nonsense"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_by_name(client, body, loc):
+def test_invalid_goal_fields_are_rejected_by_name(client, body, loc):
     response = client.post("/v1/goals", body)
     assert response.status_code == 422
     assert [error["loc"] for error in response.get_json()["errors"]] == [loc]

@@ -136,9 +136,7 @@ def test_nothing_is_stored_in_a_silent_workspace(silent_workspace, container, di
 @pytest.mark.parametrize(
     "text", ["incognito = true\nrecall_budget = 3\n", "incognito = true\n[", "review = 'perhaps'\n", b"\xff"]
 )
-def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_which_file(
-    client, container, digested, text
-):
+def test_workspace_with_invalid_settings_stores_nothing_and_names_the_file(client, container, digested, text):
     client.write(KNOWN)
     digested()
     generation = client.get("/v1/stats").get_json()["generation"]
@@ -179,7 +177,7 @@ def test_nor_do_its_jobs_make_anything_new_of_it(client, container, worker):
     assert [error.component for error in worker.operations.errors(workspace="default", limit=5)] == ["settings"]
 
 
-def test_a_projects_workspace_settings_keep_it_silent_before_its_first_memory(client, container, tmp_path):
+def test_incognito_settings_apply_before_the_first_memory_of_a_project(client, container, tmp_path):
     """Somebody may make a project incognito before anything was ever done in it."""
     client.write(KNOWN)
     project = tmp_path / "project"
@@ -229,7 +227,7 @@ def test_other_sessions_are_heard(silent):
     assert silent.post("/v1/memories", {"content": f"{SAID} Twice."}).get_json()["outcome"] == "created"
 
 
-def test_a_batch_keeps_what_others_said(silent, container):
+def test_batch_with_an_incognito_session_stores_other_sessions(silent, container):
     items = [{"content": SAID, "session_id": SESSION}, {"content": "The gazump is green.", "session_id": "loud"}]
     results = silent.post("/v1/memories/batch", {"items": items}).get_json()["results"]
     assert [result["outcome"] for result in results] == ["rejected", "created"]
@@ -252,7 +250,7 @@ def test_a_workspace_is_stored_again_afterwards(silent_workspace, container):
     assert memory_id in silent_workspace.find_ids("qwyjibofier")
 
 
-def test_a_session_that_nothing_was_stored_of_comes_back_without_a_workspace(client, container):
+def test_ending_incognito_of_an_unknown_session_creates_no_workspace(client, container):
     answer = client.post("/v1/incognito", {"session_id": SESSION, "on": False})
     assert answer.get_json() == {"session_id": SESSION, "since": None}
     assert container.settings.paths.workspace_ids() == []
@@ -291,7 +289,7 @@ def test_that_a_lesson_was_shown_to_a_silent_session_is_not_stored(silent, conta
     assert traces(container) == []
 
 
-def test_what_was_queued_before_is_digested(silent, worker, digested):
+def test_work_queued_before_incognito_is_digested(silent, worker, digested):
     database = worker.databases.get("default")
     for left in (1, 0):
         with database.read() as db:

@@ -23,7 +23,7 @@ def test_every_job_is_listed_with_its_rhythm(written):
     assert all(item["last_run"] is None for item in items)
 
 
-def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, container, worker):
+def test_requested_job_is_queued_runs_and_reports_its_result(written, container, worker):
     asked = written.post("/v1/jobs/segment")
     assert asked.status_code == 202
     assert container.notify.sent[-1] == ("default", None)
@@ -40,7 +40,7 @@ def test_asking_twice_is_asking_once(written):
     assert written.post("/v1/jobs/segment").get_json() == first
 
 
-def test_a_job_that_fails_says_so(written, worker, monkeypatch):
+def test_failed_job_reports_its_error(written, worker, monkeypatch):
     replace_job(monkeypatch, "vectors", lambda _run, _context: {}["nothing"])
     run_job(worker, "default", "vectors")
     run = job(written, "vectors")["last_run"]

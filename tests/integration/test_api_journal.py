@@ -28,7 +28,7 @@ def list_deeds(items):
 
 
 @pytest.mark.usefixtures("did")
-def test_what_agents_did_is_listed_newest_first(client):
+def test_journal_lists_agent_actions_newest_first(client):
     items = client.get("/v1/journal").get_json()["items"]
     assert list_deeds(items)[1:] == [("s2", "command", "make build", True), ("s1", "test", "make test", False)]
     assert items[0]["type"] == "deploy"

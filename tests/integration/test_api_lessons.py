@@ -128,7 +128,7 @@ def test_nothing_is_noted_of_an_incognito_session(client, digested):
     assert lessons(client)[0]["shown"] == 1
 
 
-def test_a_note_holds_no_secret(client, show_lesson, container):
+def test_lesson_feedback_note_is_redacted(client, show_lesson, container):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     learn(client)
     answer(client, show_lesson(1)[0], note=f"used {token}")

@@ -12,7 +12,7 @@ def read(client: CheckedClient, memory_id: str) -> dict:
     return client.get(f"/v1/memories/{memory_id}").get_json()
 
 
-def test_a_written_memory_reads_back_whole(client):
+def test_written_memory_is_read_back_with_every_field(client):
     fields = {
         "kind": "decision",
         "importance": 0.75,
@@ -43,12 +43,12 @@ def test_the_least_that_can_be_said_gets_defaults(client):
 @pytest.mark.parametrize(
     ("source", "trust"), [("user", "trusted"), ("agent", "trusted"), ("ambient", "evidence"), ("import", "evidence")]
 )
-def test_what_nobody_said_themselves_is_evidence(shared, source, trust):
+def test_memory_from_an_untrusted_source_is_evidence(shared, source, trust):
     memory_id = shared.write(f"The deploy of {source} failed because the migration lock was held", source=source)
     assert read(shared, memory_id)["trust"] == trust
 
 
-def test_what_an_extractor_knows_is_stored_with_the_memory_and_redacted(client):
+def test_extractor_fields_are_stored_and_redacted(client):
     known = {"value": 8123, "evidence": f"run it on 8123, the token is {SECRET}", "confidence": 0.9}
     memory = read(
         client, client.write("Billing listens on port 8123", metadata={"pr": 1}, disposition="store", **known)
@@ -82,7 +82,7 @@ def test_an_extractors_doubt_counts_from_any_source(shared, known, outcome, reas
         *(("confidence", 1.01), ("confidence", "high"), ("confidence", True), ("disposition", "keep")),
     ],
 )
-def test_what_an_extractor_gets_wrong_is_named(shared, field, value):
+def test_invalid_extractor_fields_are_rejected_by_name(shared, field, value):
     answer = shared.post("/v1/memories", {"content": "Indent with tabs", field: value})
     assert answer.status_code == 422
     assert answer.get_json()["errors"][0]["loc"].split(".")[-1] == field
@@ -168,7 +168,7 @@ def test_a_batch_answers_in_its_order(client):
     assert [read(client, r["id"])["content"] for r in results] == contents
 
 
-def test_one_invalid_item_stops_the_whole_batch(client, container):
+def test_invalid_item_rejects_the_entire_batch(client, container):
     items = [{"content": "Good"}, {"content": "Fine"}, {"content": "\u200b"}]
     answer = client.post("/v1/memories/batch", {"items": items})
     assert answer.status_code == 422
@@ -216,7 +216,7 @@ def test_listing_narrows_by_kind_session_scope_and_archive(client):
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=201", "limit=x", "cursor=x", "kind=rumour", "scope=planet", "scope=agent", "colour=red"]
 )
-def test_a_listing_refuses_what_it_does_not_know(shared, query):
+def test_unknown_listing_filters_are_rejected(shared, query):
     assert shared.get(f"/v1/memories?{query}").status_code == 422
 
 
@@ -266,7 +266,7 @@ def test_archive_and_restore_undo_each_other(client):
     assert client.find_ids("port 8123") == [written]
 
 
-def test_restoring_what_was_written_anew_is_a_conflict(client):
+def test_restoring_a_rewritten_memory_is_a_conflict(client):
     written = client.write("The port is 8123")
     client.delete(f"/v1/memories/{written}")
     client.write("The port is 8123")
@@ -291,7 +291,7 @@ def test_a_purge_leaves_no_trace_in_any_file(client, container, digested, worker
     assert client.get("/v1/stats").get_json()["index"]["passages"] == 1
 
 
-def test_what_is_not_there_is_not_found(client):
+def test_unknown_memory_is_not_found(client):
     client.write("Something")
     for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("DELETE", "?hard=true"), ("POST", "/restore")):
         body = {"json": {}} if method == "PATCH" else {}

@@ -49,7 +49,7 @@ def test_it_arrives_with_all_that_is_its_own(client):
     assert client.post("/v1/recall", json={"query": "job queue"}).get_json()["results"] == []
 
 
-def test_what_says_the_same_there_stands_for_both(client):
+def test_memory_moved_to_a_workspace_with_the_same_text_is_merged(client):
     memory_id = client.write(TEXT)
     there = client.post("/v1/memories", json={"content": TEXT}, headers={"X-Reverie-Workspace": "work"}).get_json()
     assert moved(client, memory_id, "work") == {"id": there["id"], "outcome": "merged", "duplicate_of": there["id"]}
@@ -77,7 +77,7 @@ def test_a_fact_takes_its_place_among_the_values_there(client):
     assert then["value"] == 5433
 
 
-def test_what_cannot_be_moved_is_told(client):
+def test_invalid_move_is_rejected_with_a_reason(client):
     memory_id = client.write(TEXT)
     path = f"/v1/memories/{memory_id}/move"
     assert client.post(path, json={"workspace": "default"}).status_code == 409
@@ -90,7 +90,7 @@ def test_what_cannot_be_moved_is_told(client):
     assert [one["id"] for one in client.get("/v1/workspaces").get_json()["items"]] == ["default"]
 
 
-def test_broken_off_between_the_two_it_stands_in_both_and_is_moved_again(container, client, monkeypatch):
+def test_interrupted_move_leaves_both_copies_and_can_be_repeated(container, client, monkeypatch):
     memory_id = client.write(TEXT)
 
     def fail(*_given):

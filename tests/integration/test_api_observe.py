@@ -54,11 +54,11 @@ def test_dead_letters_are_counted_and_get_a_fresh_start(client, container, worke
 
 
 @pytest.mark.parametrize("body", [{"stage": "sleepwalk"}, {"stage": 1}, {"all": True}])
-def test_a_retry_refuses_what_it_does_not_know(shared, body):
+def test_invalid_queue_retry_is_rejected(shared, body):
     assert shared.post("/v1/queue/retry", body).status_code == 422
 
 
-def test_statistics_count_what_there_is(client, digested, worker):
+def test_statistics_count_memories_and_index_rows(client, digested, worker):
     for number in range(3):
         client.write(f"Memory {number} is near Zurich with Ada Byron", kind="lesson", session_id=f"s{number % 2}")
     client.write("From elsewhere", source="import")
@@ -136,7 +136,7 @@ def read_samples(client):
     }
 
 
-def test_recalls_and_hook_events_are_counted_by_what_became_of_them(client, container):
+def test_metrics_count_recalls_and_hook_events_by_outcome(client, container):
     client.write("Billing listens on port 8123")
     client.post("/v1/recall", json={"query": "which port does billing listen on"})
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Which port does billing listen on?"}
@@ -151,7 +151,7 @@ def test_recalls_and_hook_events_are_counted_by_what_became_of_them(client, cont
     assert len(told) == 2
 
 
-def test_a_workspace_that_cannot_be_read_is_told_as_down(client, container):
+def test_unreadable_workspace_is_reported_as_down(client, container):
     client.write("One", workspace="alpha")
     file = container.settings.paths.workspace("beta").events
     file.parent.mkdir(parents=True)

@@ -33,7 +33,7 @@ def learned(client, digested):
 
 
 @pytest.mark.parametrize("message", ["thanks, looks great!", "hello there"])
-def test_small_talk_is_told_nothing(client, learned, message):
+def test_prepare_shows_nothing_for_small_talk(client, learned, message):
     client.write("Open the archive to everyone", kind="goal")
     told = prepare(client, message)
     assert told["relevant"] is False
@@ -81,7 +81,7 @@ def test_a_follow_up_is_searched_with_the_message_before_it(client, digested):
     assert production[-8:] in prepare(client, "and on production?", session_id="s1")["text"]
 
 
-def test_one_call_tells_everything(client, digested):
+def test_prepare_returns_memories_of_every_kind(client, digested):
     lesson = client.write(RULE, kind="lesson")
     decision = client.write("Billing shall listen on port 8123", kind="decision", details={"reason": "80 is taken"})
     client.put("/v1/facts/billing/listen-port", {"value": 8123})
@@ -160,7 +160,7 @@ def test_code_that_changed_is_marked_in_the_text(client, digested, tmp_path):
     assert f"({file}:1) (stale)" in told["text"]
 
 
-def test_a_session_is_told_what_is_its_own_also_beside_a_viewer(client, digested):
+def test_prepare_includes_session_memories_also_with_a_viewer(client, digested):
     client.write(ABOUT, scope={"kind": "session", "id": "s1"})
     digested()
     assert prepare(client)["relevant"] is False
@@ -193,7 +193,7 @@ def test_the_text_keeps_the_limit_of_the_workspace(client, digested, home):
     assert told["text"].count("(surface ") == len(told["lessons"]) > 0
 
 
-def test_the_hook_says_what_prepare_says(client, learned):
+def test_prompt_hook_and_prepare_return_the_same_text(client, learned):
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": MESSAGE}
     hook = client.post("/hooks/claude-code", event).get_json()["hookSpecificOutput"]["additionalContext"]
     told = prepare(client, session_id="s1")
@@ -214,7 +214,7 @@ def test_the_hook_says_what_prepare_says(client, learned):
         ({"message": "x", "nonsense": 1}, "nonsense"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_by_name(client, body, loc):
+def test_invalid_prepare_fields_are_rejected_by_name(client, body, loc):
     response = client.post("/v1/prepare", body)
     assert response.status_code == 422
     assert [error["loc"] for error in response.get_json()["errors"]] == [loc]
@@ -239,11 +239,11 @@ def test_a_strange_folder_is_answered(shared, cwd):
     assert shared.post("/v1/prepare", {"message": MESSAGE, "cwd": cwd}).status_code in {200, 422}
 
 
-def test_a_workspace_that_does_not_exist_has_nothing_to_tell(client):
+def test_prepare_in_an_unknown_workspace_is_not_found(client):
     assert client.post("/v1/prepare", {"message": MESSAGE}, workspace="nowhere").status_code == 404
 
 
-def test_code_that_changes_between_two_equal_questions_is_stale_in_the_second(client, digested, tmp_path):
+def test_changed_code_is_stale_when_the_same_question_is_repeated(client, digested, tmp_path):
     file = tmp_path / "billing.py"
     file.write_text("PORT = 8123\n")
     client.write("Billing listens on the port of this file", kind="code", anchor={"path": str(file)})
@@ -255,7 +255,7 @@ def test_code_that_changes_between_two_equal_questions_is_stale_in_the_second(cl
     assert "(stale)" in prepare(client)["text"]
 
 
-def test_what_is_told_with_the_fields_of_its_kind_is_not_learned_again(client, digested):
+def test_shown_text_of_any_kind_is_not_learned_again(client, digested):
     client.write("Billing shall listen on port 8123", kind="decision", details={"reason": "80 is taken"})
     client.write(RULE, kind="lesson", details={"rule": "Ask ops", "applies_when": "billing needs a port"})
     client.post("/v1/goals", {"title": "Open the archive", "progress": 0.5})
@@ -286,7 +286,7 @@ def start_of(client, session):
 
 @pytest.mark.parametrize("message", [MESSAGE, "hello there", "go on"])
 @pytest.mark.parametrize("session", [{"session_id": "s1"}, {"viewer": {"agent": "zed"}, "cwd": "/p"}])
-def test_the_first_call_of_a_session_returns_what_hooks_show_at_its_start(client, standing, message, session):
+def test_first_prepare_of_a_session_returns_the_session_start_text(client, standing, message, session):
     first = prepare(client, message, workspace="default", **session)
     assert first["relevant"] is True
     assert all(statement in first["start"] for statement in STANDING)

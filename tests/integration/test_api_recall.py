@@ -19,7 +19,7 @@ def test_a_write_is_found_by_the_very_next_recall(client):
         assert client.find_ids(f"unit{number} port")[0] == written
 
 
-def test_an_identifier_is_found_whole_and_by_its_parts(client):
+def test_identifier_is_found_entire_and_by_its_parts(client):
     written = client.write("LoadGuard reads src/config/verdict-policy.ts (see ABC-123)")
     client.write("The lunch menu changes on Mondays")
     for query in (
@@ -33,7 +33,7 @@ def test_an_identifier_is_found_whole_and_by_its_parts(client):
         assert client.find_ids(query)[0] == written
 
 
-def test_what_is_less_relevant_than_asked_for_is_left_out(client, digested):
+def test_results_below_min_relevance_are_left_out(client, digested):
     port = client.write("The billing service listens on port 8123")
     lunch = client.write("The lunch service changes its menus on Mondays", session_id="another")
     digested()
@@ -53,7 +53,7 @@ def test_a_relevance_is_a_probability(client, least):
     assert "min_relevance" in answer.get_data(as_text=True)
 
 
-def test_the_dense_channel_finds_what_was_digested(client, digested):
+def test_dense_channel_finds_digested_memories(client, digested):
     written = client.write("The billing service listens on port 8123")
     digested()
     answer = client.recall("billing service", explain=True)
@@ -63,7 +63,7 @@ def test_the_dense_channel_finds_what_was_digested(client, digested):
     assert answer["results"][0]["signals"]["channels"]["dense"]["score"] > 0.5
 
 
-def test_without_an_encoder_recall_is_lexical_and_says_so(home):
+def test_without_an_encoder_recall_is_lexical_and_degraded(home):
     container = open_web(home)
     container.encoders._encoder = None
     client = CheckedClient(create_app(container), container.token)
@@ -75,7 +75,7 @@ def test_without_an_encoder_recall_is_lexical_and_says_so(home):
     assert answer["degraded"] is True
 
 
-def test_a_configured_reranker_is_reported_until_it_is_loaded_and_reorders_from_then_on(home):
+def test_configured_reranker_is_reported_until_loaded_and_then_reorders(home):
     container = open_web(replace(home, reranker="absent"))
     client = CheckedClient(create_app(container), container.token)
     first = client.write("The billing service listens on port 8123")
@@ -124,7 +124,7 @@ def test_filters_choose_before_the_ranking_does(client):
     assert client.find_ids("port", kinds=["goal"]) == []
 
 
-def test_a_scope_is_seen_by_whom_it_belongs_to(client):
+def test_scoped_memory_is_found_only_within_its_scope(client):
     workspace = client.write("The port is open to all")
     agent = client.write("The port is an agent's", scope={"kind": "agent", "id": "a1"})
     own = client.write("The port is a session's", scope={"kind": "session"}, session_id="s1")
@@ -285,7 +285,7 @@ def test_a_workspace_may_set_its_own_budget(client, container):
     assert "port cannot differ between workspaces" in client.get("/v1/errors").get_data(as_text=True)
 
 
-def test_why_tells_what_kept_a_memory_out(client):
+def test_recall_why_explains_excluded_memories(client):
     wanted = client.write("The billing service listens on port 8123", kind="fact")
     archived = client.write("The billing service listened on port 8000")
     client.delete(f"/v1/memories/{archived}")

@@ -58,7 +58,7 @@ def test_an_edge_can_be_taken_back_once(client, pair):
     assert client.delete(path).status_code == 404
 
 
-def test_a_session_is_in_order_without_being_told(client):
+def test_session_memories_are_linked_in_order_automatically(client):
     written = [client.write(f"Turn {n}", session_id="s1", occurred_at=f"2026-01-0{n}T00:00:00Z") for n in (1, 3, 2)]
     client.write("Elsewhere", session_id="s2")
     assert edges(client, written[2]) == [
@@ -89,14 +89,14 @@ def test_a_purge_takes_edges_along_and_an_archive_does_not(client, pair):
 
 
 @pytest.mark.parametrize("to", ["itself", NOBODY, "x"])
-def test_an_edge_to_nobody_is_refused_by_name(client, pair, to):
+def test_edge_to_an_invalid_target_is_rejected_by_name(client, pair, to):
     response = draw(client, pair[0], "supports", pair[0] if to == "itself" else to)
     assert response.status_code == 422
     assert [error["loc"] for error in response.get_json()["errors"]] == ["to"]
 
 
 @pytest.mark.parametrize(("kind", "loc"), [("next_in_session", "kind"), ("likes", "kind"), (None, "kind")])
-def test_a_kind_that_nobody_may_draw_is_refused(client, pair, kind, loc):
+def test_reserved_edge_kind_is_rejected(client, pair, kind, loc):
     response = draw(client, pair[0], kind, pair[1])
     assert response.status_code == 422
     assert [error["loc"] for error in response.get_json()["errors"]] == [loc]
@@ -123,18 +123,18 @@ def test_an_edge_reaches_out_of_a_scope_and_never_into_one(client):
 
 
 @pytest.mark.parametrize("source", ["import", "ambient"])
-def test_what_nobody_vouches_for_is_evidence(client, source):
+def test_decision_from_an_untrusted_source_is_evidence(client, source):
     assert trust(client, client.write("We decided to use Postgres 16 in production", source=source)) == "evidence"
 
 
-def test_what_is_written_as_derived_from_evidence_is_evidence(client):
+def test_memory_derived_from_evidence_is_evidence(client):
     heard = client.write("The vendor says the port is 1", source="import")
     derived = client.write("The port is 1", edges=[{"kind": "derived_from", "to": heard}])
     assert trust(client, derived) == "evidence"
     assert trust(client, client.write("The port is odd", edges=[{"kind": "supports", "to": heard}])) == "trusted"
 
 
-def test_what_turns_out_to_derive_from_evidence_becomes_evidence_with_all_that_derives_from_it(client):
+def test_trust_downgrade_spreads_to_all_derived_memories(client):
     heard = client.write("The vendor says the port is 1", source="import")
     chain = [client.write("The port is 1")]
     for text in ("The port is odd", "The port is not even"):
@@ -155,7 +155,7 @@ def test_a_circle_of_derivations_ends(client, pair):
     assert (trust(client, one), trust(client, two)) == ("evidence", "evidence")
 
 
-def test_what_derives_from_what_is_trusted_stays_trusted(client, pair):
+def test_memory_derived_from_a_trusted_memory_stays_trusted(client, pair):
     draw(client, pair[0], "derived_from", pair[1])
     assert trust(client, pair[0]) == "trusted"
 
@@ -197,7 +197,7 @@ def test_an_edit_vouches_for_nothing(client):
     assert trust(client, heard) == "evidence"
 
 
-def test_trust_that_is_taken_is_taken_from_all_that_derives_from_it_and_not_given_back(client):
+def test_lost_trust_spreads_to_derived_memories_and_is_not_restored(client):
     one = client.write("The port is 1")
     two = client.write("The port is odd", edges=[{"kind": "derived_from", "to": one}])
     three = client.write("The port is not even", edges=[{"kind": "derived_from", "to": two}])
@@ -248,7 +248,7 @@ def test_a_command_in_a_change_is_a_command_until_it_is_taken_back(client):
         ({"anchor": {"path": f"/{COMMAND}"}}, {"anchor": {"path": "/lint.md"}}),
     ],
 )
-def test_a_command_in_any_field_that_is_changed_is_one_until_it_is_taken_back(client, command, harmless):
+def test_edited_field_with_an_instruction_is_flagged_until_removed(client, command, harmless):
     memory_id = client.write("Lint first")
     for fields, flagged in ((command, True), ({"pinned": True}, True), (harmless, False)):
         assert client.patch(f"/v1/memories/{memory_id}", fields).get_json()["instructs"] is flagged

@@ -82,7 +82,7 @@ def test_the_trail_names_ids_only(client, digested):
 
 
 @pytest.mark.parametrize("purged", [0, 1])
-def test_what_was_purged_cannot_be_undone(client, digested, purged):
+def test_purged_memory_cannot_be_restored_by_undo(client, digested, purged):
     both = [client.write(ONE), client.write(SAME)]
     digested()
     [entry] = items(client, "/v1/audit")
@@ -91,7 +91,7 @@ def test_what_was_purged_cannot_be_undone(client, digested, purged):
     assert [known["id"] for known in items(client, "/v1/audit")] == [entry["id"]]
 
 
-def test_what_nobody_did_cannot_be_undone(client):
+def test_undo_of_an_unknown_change_is_not_found(client):
     client.write(ONE)
     assert client.post("/v1/audit/01ARZ3NDEKTSV4RRFFQ69G5FAV/undo").status_code == 404
 
@@ -163,7 +163,7 @@ def test_pairs_come_in_pages(client, digested):
     assert items(client, "/v1/duplicates") == []
 
 
-def test_a_candidate_is_nowhere_until_it_is_let_in_and_then_everywhere(reviewing, container, digested):
+def test_candidate_is_hidden_until_accepted_and_then_found(reviewing, container, digested):
     memory_id = candidate(reviewing)
     assert [item["id"] for item in items(reviewing, "/v1/candidates")] == [memory_id]
     digested()
@@ -178,7 +178,7 @@ def test_a_candidate_is_nowhere_until_it_is_let_in_and_then_everywhere(reviewing
     assert reviewing.post(f"/v1/candidates/{memory_id}", {"action": "reject"}).status_code == 409
 
 
-def test_a_candidate_that_was_let_in_goes_into_the_memory_that_it_repeats(reviewing, digested):
+def test_accepted_candidate_is_merged_into_the_memory_it_repeats(reviewing, digested):
     older = reviewing.write(DOUBTFUL.lower())
     memory_id = candidate(reviewing)
     reviewing.post(f"/v1/candidates/{memory_id}", {"action": "accept"})
@@ -186,7 +186,7 @@ def test_a_candidate_that_was_let_in_goes_into_the_memory_that_it_repeats(review
     assert ids(reviewing) == {older}
 
 
-def test_a_candidate_is_turned_down(reviewing):
+def test_rejected_candidate_is_archived(reviewing):
     memory_id = candidate(reviewing)
     reviewing.post(f"/v1/candidates/{memory_id}", {"action": "reject"})
     assert (items(reviewing, "/v1/candidates"), ids(reviewing)) == ([], set())
@@ -196,7 +196,7 @@ def test_a_candidate_is_turned_down(reviewing):
 
 
 @pytest.mark.parametrize(("verdict", "value"), [("accept", 6543), ("reject", 5433)])
-def test_a_fact_that_nobody_vouches_for_waits(reviewing, verdict, value):
+def test_fact_from_an_untrusted_source_waits_for_review(reviewing, verdict, value):
     reviewing.put("/v1/facts/staging/port", {"value": 5433})
     answer = reviewing.put("/v1/facts/staging/port", {"value": 6543, "source": "ambient"}).get_json()
     assert answer["outcome"] == "candidate"
@@ -205,14 +205,14 @@ def test_a_fact_that_nobody_vouches_for_waits(reviewing, verdict, value):
     assert reviewing.get("/v1/facts/staging/port").get_json()["value"] == value
 
 
-def test_without_review_the_middle_is_turned_away(client):
+def test_without_review_doubtful_captures_are_rejected(client):
     answer = client.post("/v1/memories", {"content": DOUBTFUL, "source": "ambient"}).get_json()
     assert answer["outcome"] == "rejected"
     assert answer["reason"]
     assert (items(client, "/v1/candidates"), ids(client)) == ([], set())
 
 
-def test_every_decision_is_told_and_none_holds_the_text(reviewing, container):
+def test_every_admission_decision_is_listed_without_the_memory_text(reviewing, container):
     texts = {
         "created": ("The flumadiddle listens on port 5433 behind the proxy.", "user"),
         "merged": ("The flumadiddle listens on port 5433 behind the proxy.", "user"),

@@ -45,7 +45,7 @@ def test_items_come_change_and_go(client, container):
     assert client.find_ids("opens shop")[0] == first["items"][0]["receipts"][0]["id"]
 
 
-def test_what_an_item_gives_is_evidence(client):
+def test_memory_of_an_imported_item_is_evidence(client):
     written = put_items(client, item("a.py", "Opens the shop", kind="code", tags=["py"], metadata={"line": 3}))
     memory = client.get(f"/v1/memories/{written['items'][0]['receipts'][0]['id']}").get_json()
     assert (memory["source"], memory["trust"], memory["kind"]) == ("import", "evidence", "code")

@@ -67,7 +67,7 @@ def list_facts(client, **query):
     return sorted((fact["subject"], fact["value"]) for fact in items)
 
 
-def test_recall_tells_the_current_value_alone(client, digested):
+def test_recall_returns_only_the_current_fact_value(client, digested):
     for value, begins in ((1111, JANUARY), (2222, FEBRUARY), (3333, MARCH)):
         put_fact(client, value, valid_from=begins)
     assert recall_texts(client) == ["staging port: 3333"]
@@ -88,7 +88,7 @@ def test_recall_tells_the_current_value_alone(client, digested):
         ("2026-04-01T00:00:00Z", []),
     ],
 )
-def test_recall_tells_the_value_that_held_then(client, clock, query, moment, then):
+def test_recall_as_of_returns_the_value_valid_at_that_time(client, clock, query, moment, then):
     put_fact(client, 2222, valid_from=FEBRUARY)
     put_fact(client, 1111, valid_from=JANUARY)
     client.delete(PORT, query_string={"valid_to": MARCH})
@@ -105,14 +105,14 @@ def test_the_value_then_is_found_by_meaning_too(client, digested):
 
 
 @pytest.mark.parametrize("query", ["deploy", ""])
-def test_what_happened_afterwards_is_not_told(client, query):
+def test_recall_as_of_omits_later_memories(client, query):
     client.write("The deploy failed", occurred_at=JANUARY)
     client.write("The deploy passed", occurred_at=FEBRUARY)
     assert recall_texts(client, query, as_of="2026-01-15T00:00:00Z") == ["The deploy failed"]
     assert set(recall_texts(client, query, as_of=FEBRUARY)) == {"The deploy failed", "The deploy passed"}
 
 
-def test_what_came_later_leaves_room_for_what_held_then(client):
+def test_recall_as_of_is_not_crowded_out_by_later_memories(client):
     put_fact(client, 1111, valid_from=JANUARY)
     items = [{"content": f"staging port note {number}", "occurred_at": MARCH} for number in range(200)]
     client.post("/v1/memories/batch", {"items": items})
@@ -120,7 +120,7 @@ def test_what_came_later_leaves_room_for_what_held_then(client):
     assert recall_texts(client, as_of=JANUARY, k=1) == ["staging port: 1111"]
 
 
-def test_history_that_is_told_late_changes_what_is_told_of_then(client, computed_texts):
+def test_late_history_changes_recall_as_of_earlier_times(client, computed_texts):
     put_fact(client, 2222, valid_from=FEBRUARY)
     assert recall_texts(client, as_of=JANUARY) == []
     put_fact(client, 1111, valid_from=JANUARY)
@@ -128,14 +128,14 @@ def test_history_that_is_told_late_changes_what_is_told_of_then(client, computed
     assert recall_texts(client) == ["staging port: 2222"]
 
 
-def test_what_was_archived_is_not_told_of_then_either(client):
+def test_archived_fact_is_omitted_from_recall_as_of(client):
     fact_id = put_fact(client, 1111, valid_from=JANUARY)["id"]
     client.delete(f"/v1/memories/{fact_id}")
     assert recall_texts(client, as_of=FEBRUARY) == []
     assert list_facts(client, as_of=FEBRUARY) == []
 
 
-def test_what_is_owned_is_told_of_then_to_its_owner_alone(client):
+def test_owned_fact_is_shown_as_of_a_time_only_to_its_owner(client):
     put_fact(client, 1111, valid_from=JANUARY, scope={"kind": "agent", "id": "a1"})
     put_fact(client, 2222, valid_from=FEBRUARY, scope={"kind": "agent", "id": "a1"})
     assert recall_texts(client, as_of=JANUARY) == []
@@ -186,13 +186,13 @@ def test_a_value_that_begins_later_is_found_by_meaning_when_its_time_comes(clien
     assert recall_texts(client) == ["staging port: 2222"]
 
 
-def test_a_value_to_come_is_told_of_the_time_to_come(client, clock):
+def test_future_value_is_returned_as_of_a_future_time(client, clock):
     put_fact(client, 1111, valid_from=JANUARY)
     put_fact(client, 2222, valid_from=SOON)
     assert recall_texts(client, as_of=LATER) == ["staging port: 2222"]
 
 
-def test_a_new_value_is_told_at_once(client):
+def test_new_fact_value_is_recalled_immediately(client):
     put_fact(client, 1111)
     assert recall_texts(client) == ["staging port: 1111"]
     put_fact(client, 2222)
@@ -201,7 +201,7 @@ def test_a_new_value_is_told_at_once(client):
     assert recall_texts(client) == []
 
 
-def test_an_archived_value_that_comes_back_is_told_again(client):
+def test_restored_fact_value_is_recalled_again(client):
     fact_id = put_fact(client, 1111, valid_from=JANUARY)["id"]
     client.delete(f"/v1/memories/{fact_id}")
     assert recall_texts(client) == []
@@ -209,7 +209,7 @@ def test_an_archived_value_that_comes_back_is_told_again(client):
     assert recall_texts(client) == ["staging port: 1111"]
 
 
-def test_a_value_that_holds_again_is_found_by_words_and_by_meaning(client, digested):
+def test_value_valid_again_is_found_by_words_and_by_meaning(client, digested):
     put_fact(client, 1111, valid_from=JANUARY)
     put_fact(client, 1111, valid_from=MARCH)
     put_fact(client, 2222, valid_from=FEBRUARY)
@@ -219,7 +219,7 @@ def test_a_value_that_holds_again_is_found_by_words_and_by_meaning(client, diges
     assert recall_texts(client, as_of=FEBRUARY) == ["staging port: 2222"]
 
 
-def test_what_the_workspace_believed_on_a_day_is_listed(client):
+def test_facts_as_of_a_date_are_listed(client):
     put_fact(client, 1111, valid_from=JANUARY)
     put_fact(client, 2222, valid_from=MARCH)
     put_fact(client, "eu", path="/v1/facts/billing/region", valid_from=FEBRUARY)

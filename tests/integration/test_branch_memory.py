@@ -82,7 +82,7 @@ def test_hooks_and_capture_tag_by_the_folder_of_the_session(caller, project, con
     assert all(f"branch:{FEATURE}" in own for own in tags.values())
 
 
-def test_what_is_about_the_person_concerns_no_branch(caller, project, container):
+def test_memory_about_the_person_has_no_branch_tag(caller, project, container):
     project.git("checkout", "--quiet", "-b", FEATURE)
     caller.write("My name is Jo", scope={"kind": "user"})
     assert "branch:" not in str(caller.client.get("/v1/memories?scope=user", workspace="~me").get_data(as_text=True))

@@ -85,7 +85,7 @@ def read(home, source, phrase=None):
 
 @pytest.mark.usefixtures("quick_passphrases")
 @pytest.mark.parametrize("phrase", [None, "correct horse battery staple"])
-def test_a_bundle_makes_an_empty_home_the_one_that_wrote_it_to_the_row(home, other, tmp_path, phrase):
+def test_bundle_restores_an_empty_store_row_by_row(home, other, tmp_path, phrase):
     fill(home)
     file = tmp_path / "all.bundle"
     counts = write(home, file, phrase)
@@ -109,7 +109,7 @@ def test_a_bundle_that_is_read_twice_changes_nothing_more(home, other, tmp_path)
     assert dump(other) == before
 
 
-def test_into_a_home_that_holds_something_a_bundle_is_merged_by_the_rules(home, other, tmp_path):
+def test_bundle_read_into_a_nonempty_store_follows_merge_rules(home, other, tmp_path):
     first = fill(home)
     write(home, tmp_path / "b")
     read(other, tmp_path / "b")
@@ -123,7 +123,7 @@ def test_into_a_home_that_holds_something_a_bundle_is_merged_by_the_rules(home, 
     assert other.get(first) is None
 
 
-def test_what_a_paired_device_signed_stays_its_own(home, other, tmp_path):
+def test_memories_signed_by_a_paired_device_are_not_applied_again(home, other, tmp_path):
     pair(home, other, url=f"dir:{tmp_path}/shared")
     home.say("signed")
     exchange_until_still(home, other)
@@ -242,7 +242,7 @@ def test_a_bundle_that_is_no_regular_file_is_rejected(other, tmp_path):
             read(other, file, None)
 
 
-def test_an_export_of_what_is_not_there_leaves_no_file(home, tmp_path):
+def test_failed_export_of_an_unknown_workspace_leaves_no_file(home, tmp_path):
     home.say("something")
     with pytest.raises(NotFound):
         write(home, tmp_path / "b", workspaces=["nowhere"])
@@ -289,7 +289,7 @@ def test_notes_are_edited_and_come_back_as_edits(home, tmp_path):
     assert "A note of my own" in home.texts()
 
 
-def test_notes_that_nobody_touched_change_nothing_even_where_the_memory_did(home, tmp_path):
+def test_untouched_notes_change_nothing_after_a_memory_edit(home, tmp_path):
     first = fill(home)
     notes_of(home, tmp_path / "notes")
     revise.edit(home.database(), first, Revision(content="The build uses nix"))
@@ -298,7 +298,7 @@ def test_notes_that_nobody_touched_change_nothing_even_where_the_memory_did(home
     assert home.get(first).content == "The build uses nix"
 
 
-def test_a_note_and_its_memory_that_both_changed_are_left_alone_and_told(home, tmp_path):
+def test_conflicting_note_and_memory_edits_are_rejected_and_reported(home, tmp_path):
     first = fill(home)
     file = notes_of(home, tmp_path / "notes")["The build uses task"]
     file.write_text(file.read_text("utf-8").replace("uses task", "uses ninja"), "utf-8")

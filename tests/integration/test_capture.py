@@ -69,7 +69,7 @@ def listed(client, path="/v1/memories", **rest):
     return [one["content"] for one in client.get(path, **rest).get_json()["items"]]
 
 
-def test_what_lasts_becomes_evidence_that_names_its_turn(client, say):
+def test_captured_rule_is_evidence_and_names_its_turn(client, say):
     assert say("Add a test please. " + RULE)["queued"] == 1
     (memory,) = client.get("/v1/memories").get_json()["items"]
     assert (memory["content"], memory["kind"]) == (RULE, "lesson")
@@ -78,28 +78,28 @@ def test_what_lasts_becomes_evidence_that_names_its_turn(client, say):
     assert client.find_ids("force-push") == [memory["id"]]
 
 
-def test_what_an_agent_says_is_kept_and_read_for_nothing(client, say):
+def test_agent_turn_is_stored_but_yields_no_memories(client, say):
     assert say(RULE, role="assistant")["queued"] == 1
     assert listed(client) == []
     (said,) = client.get("/v1/sessions/s1").get_json()["said"]
     assert (said["role"], said["content"]) == ("assistant", RULE)
 
 
-def test_what_is_about_the_person_goes_to_their_store(client, say):
+def test_captured_statement_about_the_person_goes_to_their_store(client, say):
     say(f"{LIKES} {RULE}")
     assert listed(client) == [RULE]
     assert listed(client, "/v1/memories?scope=user") == [LIKES]
     assert listed(client, workspace="me") == [LIKES]
 
 
-def test_where_the_person_is_not_told_nothing_goes_to_their_store(client, say, switch):
+def test_with_personal_memory_off_captures_stay_in_the_workspace(client, say, switch):
     switch(personal=False)
     say(LIKES)
     assert listed(client) == [LIKES]
     assert client.get("/v1/memories", workspace="me").status_code == 404
 
 
-def test_suggested_is_what_waits_for_a_person(client, say, switch):
+def test_captured_memory_in_suggest_mode_waits_for_review(client, say, switch):
     switch(capture="suggest")
     say(RULE)
     assert listed(client) == []
@@ -112,7 +112,7 @@ def test_off_is_off(client, say, switch):
     assert client.get("/v1/sessions").status_code == 404
 
 
-def test_off_the_record_is_off(client, say):
+def test_incognito_session_captures_nothing(client, say):
     client.write("anything")
     client.post("/v1/incognito", {"session_id": "s1", "on": True})
     assert say(RULE)["queued"] == 0
@@ -127,7 +127,7 @@ def test_off_between_the_turn_and_its_reading_is_off_too(client, capture, switch
     assert listed(client) == []
 
 
-def test_off_the_record_between_the_turn_and_its_reading_is_off_too(client, capture):
+def test_incognito_after_a_turn_prevents_its_capture(client, capture):
     client.post("/v1/turns", {"session_id": "s1", "messages": [{"role": "user", "content": f"{RULE} {LIKES}"}]})
     client.post("/v1/incognito", {"session_id": "s1", "on": True})
     capture()
@@ -168,7 +168,7 @@ def values(client, path=STAGING, **rest):
         "Staging tourne maintenant sur le port 6543.",
     ],
 )
-def test_a_value_in_a_prompt_ends_the_earlier_value_at_once_and_can_be_undone(client, say, said):
+def test_value_in_a_prompt_ends_the_earlier_value_and_can_be_undone(client, say, said):
     client.put(STAGING, {"value": 5433})
     say(said, label="fact")
     assert values(client) == [(5433, False), (6543, True)]
@@ -200,7 +200,7 @@ def test_an_uncertain_value_waits_in_the_inbox(client, say):
     assert values(client) == [(5433, False), (7000, True)]
 
 
-def test_an_uncertain_end_waits_in_the_inbox_and_names_what_it_contradicts(client, say):
+def test_uncertain_end_of_a_fact_waits_for_review_as_contradiction(client, say):
     client.put(STAGING, {"value": 5433})
     say("Maybe staging has no port any more.", label="fact")
     assert values(client) == [(5433, True)]
@@ -233,7 +233,7 @@ def test_a_new_preference_replaces_the_earlier_one_in_every_workspace(client, sa
     assert ["Helix" in one["content"] for one in found] == [True]
 
 
-def test_a_new_fact_supersedes_a_memory_without_a_key_that_states_another_value(client, say):
+def test_new_fact_supersedes_an_unkeyed_memory_with_another_value(client, say):
     plain = client.write("I use Vim", scope={"kind": "user"})
     other = client.write("I use vim on servers", scope={"kind": "user"})
     say("I use Helix now.", label="preference")
@@ -305,7 +305,7 @@ def id_of(client, content):
     return memory["id"]
 
 
-def test_a_cancelling_message_acts_and_is_kept_whatever_its_own_score(client, say):
+def test_cancelling_message_supersedes_at_any_score(client, say):
     say(BAN)
     say(LIFTED, session="s2")
     assert superseded_by(client, id_of(client, BAN)) == [id_of(client, LIFTED)]
@@ -340,7 +340,7 @@ def test_an_open_or_temporary_plan_for_a_day_ends_nothing(client, say, plan):
 @pytest.mark.parametrize(
     ("answer", "is_done"), [("Then I change the forecast to weekly.", True), ("Daily stays for the moment.", False)]
 )
-def test_a_proposal_changes_what_it_names_if_the_agent_carries_it_out(client, say, capture, answer, is_done):
+def test_proposal_replaces_a_decision_only_if_the_agent_carries_it_out(client, say, capture, answer, is_done):
     daily, weekly = (
         "Decision: the sales forecast is daily",
         "new idea: we make the sales forecast weekly instead of daily",
@@ -379,20 +379,20 @@ def test_questions_proposals_and_pasted_text_cancel_nothing(client, say, text):
     assert superseded_by(client, id_of(client, BAN)) == []
 
 
-def test_what_capture_did_not_keep_is_superseded_too(client, say):
+def test_uncaptured_statement_is_superseded(client, say):
     say("kiosk firmware updates take 40 minutes")
     say("kiosk firmware updates take 25 minutes now", session="s2")
     old = id_of(client, "kiosk firmware updates take 40 minutes")
     assert superseded_by(client, old) == [id_of(client, "kiosk firmware updates take 25 minutes now")]
 
 
-def test_a_bare_value_changes_what_was_just_spoken_about(client, say):
+def test_bare_value_supersedes_the_last_mentioned_value(client, say):
     say("the alarm limit of the kiosk is 5 percent", "make it 8")
     old = id_of(client, "the alarm limit of the kiosk is 5 percent")
     assert superseded_by(client, old) == [id_of(client, "the alarm limit of the kiosk is 8 percent (“make it 8”)")]
 
 
-def test_a_partial_change_touches_what_it_names(client, say):
+def test_partial_change_supersedes_only_the_statement_it_names(client, say):
     say("Fact: kiosk firmware updates take 40 minutes. Fact: kiosk screens are washed on mondays.")
     say("kiosk firmware updates take 25 minutes now", session="s2")
     assert superseded_by(client, id_of(client, "Fact: kiosk screens are washed on mondays.")) == []
@@ -459,7 +459,7 @@ def test_a_turn_is_without_secrets(client, say):
     assert all(secret not in one for one in listed(client))
 
 
-def test_a_purge_takes_what_was_said_with_it(client, say, capture):
+def test_purge_also_deletes_the_turns_that_contain_the_text(client, say, capture):
     say(RULE)
     say(f"Again, as I said: {RULE}")
     (memory,) = client.get("/v1/memories").get_json()["items"]
@@ -479,7 +479,7 @@ def test_a_worker_that_dies_between_two_turns_says_nothing_twice(client, worker,
     assert client.get("/v1/queue").get_json()["pending"]["capture"] == 0
 
 
-def test_the_model_reads_and_says_no_word_of_its_own(client, worker, capture, home):
+def test_model_selects_sentences_and_adds_no_words(client, worker, capture, home):
     said = "the importer runs at night"
     made_up = {"kept": [{"sentence": "the importer runs at noon", "label": "fact"}]}
     found = {"kept": [{"sentence": said, "label": "fact"}]}
@@ -514,7 +514,7 @@ def read_prompt(server):
     return json.loads(server.requests[-1]["messages"][1]["content"])
 
 
-def test_the_model_sees_the_tool_calls_around_a_message_and_the_memories_that_it_may_concern(client, model, say):
+def test_model_prompt_contains_surrounding_tool_calls_and_memories(client, model, say):
     tool = {"session_id": "s1", "cwd": "", "hook_event_name": "PostToolUse", "tool_name": "Bash"}
     for number in range(15):
         call = {"tool_input": {"command": f"make importer-{number} TOKEN={SECRET}"}, "tool_response": {"exit_code": 0}}
@@ -560,7 +560,7 @@ def test_an_id_that_the_model_was_not_given_updates_nothing(client, model, say, 
     assert client.get(f"/v1/memories/{known}").get_json()["edges"] == []
 
 
-def test_what_waits_for_review_updates_nothing_yet(client, model, say, switch):
+def test_candidate_awaiting_review_adds_no_edges(client, model, say, switch):
     switch(capture="suggest")
     known = client.write("The importer runs at noon")
     model.behave = keeps("the importer runs at night", "fact", known)
@@ -603,7 +603,7 @@ def test_bad_turns_are_named(client, body, loc):
     assert answer.get_json()["errors"][0]["loc"] == loc
 
 
-def test_remember_and_forget_do_what_they_say(client, say):
+def test_remember_and_forget_commands_are_carried_out(client, say):
     done = say("remember this: the demo is on Friday")["done"]
     assert done[0].startswith("Reverie keeps it as [")
     (memory,) = client.get("/v1/memories").get_json()["items"]
@@ -619,7 +619,7 @@ def test_forget_that_of_another_session_forgets_nothing(client, say):
     assert listed(client) == ["the demo is on Friday"]
 
 
-def test_nearly_saved_sentences_are_listed_with_the_reason_while_their_turn_exists(client, worker, say):
+def test_nearly_saved_sentences_are_listed_until_their_turn_is_deleted(client, worker, say):
     class Doubtful:
         def classify(self, sentences):
             return [Statement(sentence, 0.5, Label.FACT, 0.5) for sentence in sentences]
@@ -682,7 +682,7 @@ def test_turns_whose_encoder_is_being_made_wait_while_others_are_read(client, wo
         ("I am bad at css", "forget that I said I'm bad at css, kind of embarrassing"),
     ],
 )
-def test_a_loose_order_forgets_what_it_means(client, say, kept, order):
+def test_loosely_worded_forget_command_archives_the_meant_memory(client, say, kept, order):
     say(f"remember this: {kept}")
     say("remember this: the demo is on Friday")
     (done,) = say(order)["done"]
@@ -746,7 +746,7 @@ def test_a_command_about_the_memory_settles_nothing(client, worker, capture):
     ("message", "status"),
     [("CI is done, the goal of under 8 minutes is reached", "done"), ("scrap the goal with CI under 8 min", "dropped")],
 )
-def test_a_goal_is_closed_by_what_is_said(client, say, message, status):
+def test_message_about_completion_closes_the_goal(client, say, message, status):
     say("goal: CI under 8 minutes")
     (goal,) = client.get("/v1/goals").get_json()["items"]
     assert goal["status"] == "open"

@@ -162,7 +162,7 @@ def test_a_repository_whose_remote_and_folder_change_keeps_its_workspace(machine
     assert machine.ask("renamed") == before
 
 
-def test_a_folder_keeps_its_workspace_when_it_becomes_a_repository_with_a_remote(machine):
+def test_folder_keeps_its_workspace_when_it_becomes_a_repository(machine):
     (machine.folder / "one").mkdir()
     own = machine.settings.paths.workspace(identify(machine.folder / "one").id).events
     own.parent.mkdir(parents=True)
@@ -195,7 +195,7 @@ def test_a_new_clone_of_the_same_remote_keeps_the_workspace(machine):
     assert machine.ask("another/place") == before
 
 
-def test_clones_of_a_remote_share_a_workspace_also_on_other_branches_and_if_shallow(machine):
+def test_clones_of_a_remote_share_a_workspace_on_any_branch_or_depth(machine):
     machine.create("origin")
     machine.commit("origin", "Second")
     machine.clone("origin", "one", "acme/one.git")

@@ -31,7 +31,7 @@ def hook(client, session="s1"):
     client.post("/hooks/claude-code", event)
 
 
-def test_what_is_known_about_the_person_is_kept_changed_and_purged(client, browser, digested):
+def test_memories_about_the_person_can_be_added_edited_and_purged(client, browser, digested):
     assert "No memories about you yet" in browser.page("/w/default/me")
     browser.post("/w/default/me", {"content": f"I like tabs {HOSTILE}"})
     page = browser.page("/w/default/me")
@@ -53,7 +53,7 @@ def test_a_run_is_shown_as_the_agent_read_it(client, browser):
     assert browser.get("/w/default/hooks/99999").status_code == 404
 
 
-def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, container, browser):
+def test_hook_run_page_shows_the_prompt_and_omitted_memories(client, container, browser):
     hook(client)
     assert "Not stored. A prompt appears here" in browser.follow(browser.page("/w/default/hooks"), "UserPromptSubmit")
     said = [{"role": "user", "content": f"which port is billing? {HOSTILE}"}]
@@ -69,7 +69,7 @@ def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, conta
     assert "Reasons for each memory" not in shown
 
 
-def test_a_session_tells_what_was_said_told_done_and_learnt(client, browser):
+def test_session_page_shows_turns_hook_runs_and_actions(client, browser):
     messages = [{"role": "assistant", "content": f"Hello {HOSTILE}"}]
     client.post("/v1/turns", {"session_id": "s1", "messages": messages})
     hook(client)
@@ -121,7 +121,7 @@ def test_a_session_shows_its_origin_its_failures_and_its_conclusions(client, con
     assert (record["session"]["agent"], record["session"]["branch"]) == ("codex", "feature/port")
 
 
-def test_what_was_offered_again_may_be_let_in(client, browser):
+def test_resubmitted_archived_memory_can_be_accepted_from_the_inbox(client, browser):
     (memory,) = client.get("/v1/memories").get_json()["items"]
     client.delete(f"/v1/memories/{memory['id']}")
     client.post("/v1/memories", {"content": FACT, "source": "agent"})
@@ -131,7 +131,7 @@ def test_what_was_offered_again_may_be_let_in(client, browser):
     assert [one["id"] for one in client.get("/v1/memories").get_json()["items"]] == [memory["id"]]
 
 
-def test_a_goal_knows_what_advanced_it(client, browser):
+def test_goal_page_lists_progress_events(client, browser):
     goal = client.post("/v1/goals", {"title": "Ship the importer"}).get_json()["id"]
     client.patch(f"/v1/goals/{goal}", {"progress": 0.5})
     (event,) = client.get(f"/v1/goals/{goal}").get_json()["events"]

@@ -43,7 +43,7 @@ def test_an_arc_leads_to_its_members(sample, browser):
     assert places == sorted(places)
 
 
-def test_an_arc_that_is_gone_is_told_of(browser):
+def test_page_of_an_unknown_arc_is_not_found(browser):
     assert browser.get("/w/default/arcs/none").status_code == 404
 
 
@@ -79,12 +79,12 @@ def order(page: str, ids: list[str]) -> list[int]:
     )
 
 
-def test_active_arcs_stand_first_and_the_latest_among_equals(client, arcs):
+def test_active_arcs_are_listed_first_then_the_latest(client, arcs):
     ids = arcs("active", "dormant", "active", "closed", "dormant")
     assert order(sign_in(client).page("/w/default/arcs"), ids) == [2, 0, 4, 1, 3]
 
 
-def test_every_arc_stands_on_one_page(client, container, arcs):
+def test_every_arc_is_listed_exactly_once_across_pages(client, container, arcs):
     ids = arcs("active", "dormant", "closed")
     with container.databases.get("default").read() as db:
         found = table.page(db, OWNER, None, 9, None, active_first=True)
@@ -94,7 +94,7 @@ def test_every_arc_stands_on_one_page(client, container, arcs):
     assert [arc.id for arc in found] == ids
 
 
-def test_every_member_of_an_arc_stands_on_one_page(client, arcs):
+def test_every_member_of_an_arc_is_listed_once_across_pages(client, arcs):
     (identity,) = arcs("active", size=PAGE_SIZE + 3)
     browser = sign_in(client)
     first = browser.page(f"/w/default/arcs/{identity}")
@@ -105,7 +105,7 @@ def test_every_member_of_an_arc_stands_on_one_page(client, arcs):
     assert 'rel="next"' not in second
 
 
-def test_what_is_archived_leaves_its_arc(client, arcs):
+def test_archived_memory_is_removed_from_its_arc(client, arcs):
     (identity,) = arcs("active", size=4)
     ids = [item["id"] for item in client.get("/v1/memories").get_json()["items"]]
     client.delete(f"/v1/memories/{ids[0]}")

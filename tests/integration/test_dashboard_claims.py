@@ -23,7 +23,7 @@ def claim(client, tmp_path):
     return {"file": str(file), "claimed": "theirs"}
 
 
-def test_without_a_claim_the_page_says_so(browser):
+def test_page_without_claims_shows_no_requests(browser):
     assert "No requests." in browser.page(PAGE)
 
 
@@ -39,7 +39,7 @@ def test_a_person_agrees_and_takes_it_back(container, browser, claim):
     assert [one.agreed for one in list_claims(container.settings)] == [False]
 
 
-def test_nobody_agrees_to_what_no_project_claims(container, browser, claim):
+def test_agreeing_to_an_unclaimed_workspace_is_not_found(container, browser, claim):
     answer = browser.post(f"{PAGE}/agree", claim | {"claimed": "default"})
     assert answer.status_code == 404
     assert [one.workspace for one in list_claims(container.settings)] == ["theirs"]

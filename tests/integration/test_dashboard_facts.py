@@ -43,7 +43,7 @@ def of(subject, **query):
     return f"/w/default/facts/of?{urlencode({'subject': subject, **query})}"
 
 
-def test_subjects_stand_by_name_with_what_holds(client, browser):
+def test_fact_subjects_are_listed_by_name_with_current_values(client, browser):
     put_fact(client, "old value", valid_from=EARLY)
     put_fact(client, "new value", valid_from=MIDDLE)
     put_fact(client, "CET", subject="ada", attribute="time zone")
@@ -67,7 +67,7 @@ def latest_values(browser):
     return browser.page("/w/default/facts").partition("Latest values")[2].partition("By subject")[0]
 
 
-def test_of_many_attributes_the_first_stand_in_the_list(client, browser):
+def test_subject_list_shows_only_the_first_attributes(client, browser):
     for number in range(SHOWN_OF_SUBJECT + 2):
         put_fact(client, f"value-{number}", attribute=f"setting {number}")
     page = browser.page("/w/default/facts").partition("By subject")[2]
@@ -75,7 +75,7 @@ def test_of_many_attributes_the_first_stand_in_the_list(client, browser):
     assert "value-7" in browser.follow(page, "and more")
 
 
-def test_every_subject_stands_on_one_page(client, browser):
+def test_every_subject_is_listed_exactly_once_across_pages(client, browser):
     names = [f"subject {number:03d} alone" for number in range(PAGE_SIZE + 3)]
     for name in names:
         put_fact(client, 1, subject=name)
@@ -85,7 +85,7 @@ def test_every_subject_stands_on_one_page(client, browser):
     assert 'rel="next"' not in second
 
 
-def test_every_key_of_a_subject_stands_on_one_page(client, browser):
+def test_every_key_of_a_subject_is_listed_across_pages(client, browser):
     for number in range(PAGE_SIZE + 1):
         put_fact(client, number, attribute=f"setting {number:03d}")
     scopes = [{"kind": "user"}, {"kind": "session", "id": "s1"}, {"kind": "session", "id": "s2"}]
@@ -107,13 +107,13 @@ def test_a_fact_is_found_by_its_words(client, browser, words):
 
 
 @pytest.mark.parametrize("words", ["nowhere", "_", "%", "staging CET", "\\"])
-def test_words_that_stand_in_no_fact_find_none(client, browser, words):
+def test_fact_search_without_matches_shows_no_results(client, browser, words):
     put_fact(client, 5432)
     put_fact(client, "CET", subject="ada", attribute="time zone")
     assert "No results" in browser.page(f"/w/default/facts?{urlencode({'q': words})}")
 
 
-def test_any_moment_of_a_subject_can_be_asked(client, browser):
+def test_subject_page_shows_the_values_of_any_time(client, browser):
     put_fact(client, "first", valid_from=EARLY)
     put_fact(client, "second", valid_from=MIDDLE)
     put_fact(client, "later", attribute="host", valid_from=LATE)
@@ -125,7 +125,7 @@ def test_any_moment_of_a_subject_can_be_asked(client, browser):
     assert "<b>later</b>" in browser.page(of("staging"))
 
 
-def test_a_fact_tells_its_values_in_time(client, browser):
+def test_fact_page_lists_its_values_over_time(client, browser):
     first = put_fact(client, "first value", valid_from=EARLY)
     put_fact(client, "second value", valid_from=MIDDLE)
     put_fact(client, "coming value", valid_from=FUTURE)
@@ -142,7 +142,7 @@ def test_a_fact_tells_its_values_in_time(client, browser):
     assert "no value" in browser.page(one(as_of="2025-01-01"))
 
 
-def test_every_value_stands_on_one_page(client, browser, container):
+def test_every_value_of_a_fact_is_listed_once_across_pages(client, browser, container):
     ids = [put_fact(client, number, valid_from=f"2020-01-01T00:00:{number:02d}Z") for number in range(PAGE_SIZE + 3)]
     first = browser.page(one())
     second = browser.follow(first, "Older")
@@ -158,7 +158,7 @@ def test_a_value_is_set_and_taken_back(client, browser):
     assert spans(client) == [(5432, EARLY, None)]
 
 
-def test_a_value_is_ended_and_holds_again(client, browser):
+def test_ending_a_fact_value_can_be_undone(client, browser):
     put_fact(client, 5432, valid_from=EARLY)
     put_fact(client, 6543, valid_from=LATE)
     page = browser.submit(one(), "End", valid_to="2026-02-01T00:00")
@@ -168,7 +168,7 @@ def test_a_value_is_ended_and_holds_again(client, browser):
     assert spans(client) == [(5432, EARLY, LATE), (6543, LATE, None)]
 
 
-def test_what_holds_at_no_moment_cannot_be_ended(client, browser):
+def test_value_cannot_end_before_its_start(client, browser):
     put_fact(client, 5432, valid_from=LATE)
     page = browser.page(one())
     assert browser.post("/w/default/facts/end", {**_key(), "valid_to": "2026-01-01"}).status_code == 404
@@ -186,7 +186,7 @@ def test_what_holds_at_no_moment_cannot_be_ended(client, browser):
         ("false", "truth", False),
     ],
 )
-def test_a_value_is_what_it_is_said_to_be(client, browser, given, reading, stored):
+def test_fact_value_is_stored_with_the_chosen_type(client, browser, given, reading, stored):
     put_fact(client, "before", valid_from=EARLY)
     browser.submit(one(), "Set", value=given, reading=reading)
     assert repr(value(client)) == repr(stored)
@@ -195,7 +195,7 @@ def test_a_value_is_what_it_is_said_to_be(client, browser, given, reading, store
 @pytest.mark.parametrize(
     ("given", "reading"), [("x", "number"), ("nan", "number"), ("maybe", "truth"), ("\u200b", "text"), ("x", "colour")]
 )
-def test_a_value_that_cannot_be_taken_is_told_and_changes_nothing(client, browser, given, reading):
+def test_invalid_fact_value_is_rejected_and_changes_nothing(client, browser, given, reading):
     put_fact(client, "before", valid_from=EARLY)
     answer = browser.post("/w/default/facts/value", {**_key(), "value": given, "reading": reading})
     assert answer.status_code == 422
@@ -231,7 +231,7 @@ def test_a_scoped_fact_is_another_than_the_workspace_s(client, browser):
     assert value(client) == "for all"
 
 
-def test_what_waits_for_review_is_told_and_what_contradicts(client, browser, container):
+def test_fact_page_shows_candidates_and_contradictions(client, browser, container):
     put_fact(client, 5432, valid_from=EARLY)
     container.settings.paths.workspace("default").config.write_text("review = true\n")
     put_fact(client, 9999, valid_from=MIDDLE, source="import")
@@ -242,7 +242,7 @@ def test_what_waits_for_review_is_told_and_what_contradicts(client, browser, con
     assert f"/memories/{denied}" in page.partition("Contradicted by")[2]
 
 
-def test_a_fact_that_nobody_knows_is_not_found(client, browser):
+def test_page_of_an_unknown_fact_is_not_found(client, browser):
     put_fact(client, 5432)
     assert browser.get(of("nobody")).status_code == 404
     assert browser.get(one("staging", "nothing")).status_code == 404
@@ -250,7 +250,7 @@ def test_a_fact_that_nobody_knows_is_not_found(client, browser):
     assert browser.get(one(as_of="soon")).status_code == 422
 
 
-def test_what_a_value_says_is_text(client, browser):
+def test_fact_values_are_escaped_on_pages(client, browser):
     scope = {"kind": "session", "id": "a&b<c>\"'"}
     put_fact(client, "<script>alert(1)</script> & " + "x" * 1900, scope=scope)
     pages = browser.page("/w/default/facts"), browser.page(of("staging")), browser.page(one(scope="session:a&b<c>\"'"))
@@ -299,7 +299,7 @@ def _id(client):
 
 
 @pytest.mark.parametrize("others", [True, False])
-def test_where_nothing_is_left_of_a_fact_its_first_value_is_taken_back_to_a_page_that_is(client, browser, others):
+def test_undo_of_a_first_fact_value_redirects_to_an_existing_page(client, browser, others):
     if others:
         put_fact(client, "db-stage.example", attribute="host")
     client.write("No fact at all")

@@ -57,14 +57,14 @@ def test_a_goal_that_is_known_is_not_set_twice(client, browser):
     assert item["due_at"] == "2126-01-31T00:00:00.000Z"
 
 
-def test_a_goal_that_was_finished_begins_anew(client, browser):
+def test_finished_goal_added_again_is_reopened(client, browser):
     goal(client, status="done", progress=1.0, due_at="2020-01-01T00:00:00Z")
     assert "is open again" in browser.submit(GOALS, "Add goal", title="Ship the importer")
     (item,) = goals(client)
     assert (item["status"], item["progress"], item["due_at"]) == ("open", 0.0, None)
 
 
-def test_what_another_memory_says_is_no_goal(client, browser):
+def test_goal_with_the_text_of_another_memory_is_a_conflict(client, browser):
     client.write("Ship the importer")
     browser.page(GOALS)
     assert browser.post(GOALS, {"title": "Ship the importer"}).status_code == 409
@@ -89,14 +89,14 @@ def test_a_goal_is_changed_and_changed_back(client, browser):
     assert item["progress"] == pytest.approx(before["progress"], abs=0.005)
 
 
-def test_what_is_saved_unchanged_stays_as_it_was(client, browser):
+def test_goal_saved_unchanged_keeps_its_exact_values(client, browser):
     identity = goal(client, due_at="2026-05-01T15:30:00Z", progress=0.333)
     before = goals(client)
     browser.submit(f"{GOALS}/{identity}", "Save", title="Ship the importer", progress="33", due_at="2026-05-01")
     assert [{**item, "updated_at": None} for item in goals(client)] == [{**item, "updated_at": None} for item in before]
 
 
-def test_what_is_no_goal_is_not_changed_here(client, browser):
+def test_goal_forms_reject_memories_of_other_kinds(client, browser):
     identity = client.write("A plain fact")
     assert browser.get(f"{GOALS}/{identity}").status_code == 404
     for path in ("", "/archive", "/status"):
@@ -118,18 +118,18 @@ def test_what_is_no_goal_is_not_changed_here(client, browser):
         ("2026-06-10T00:00:00.000Z", "dropped", ("was due 2026-06-10", False)),
     ],
 )
-def test_when_a_goal_is_due_is_told_in_words(due_at, status, told):
+def test_due_date_is_shown_in_words(due_at, status, told):
     details = {"status": status} | ({} if due_at is None else {"due_at": due_at})
     assert due_in_words(SimpleNamespace(details=details), NOW) == told
 
 
-def test_an_overdue_goal_says_so(client, browser):
+def test_overdue_goal_shows_the_delay(client, browser):
     past = (datetime.now(UTC) - timedelta(days=3)).isoformat()
     goal(client, due_at=past)
     assert "overdue by 3 days" in browser.page(GOALS)
 
 
-def test_every_goal_stands_on_one_page(client, browser):
+def test_every_goal_is_listed_exactly_once_across_pages(client, browser):
     ids = [goal(client, f"Reach number {number} of many") for number in range(PAGE_SIZE + 2)]
     first = browser.page(GOALS)
     second = browser.follow(first, "Older")

@@ -91,7 +91,7 @@ def test_the_first_kind_of_which_something_waits_is_shown(client, browser, conta
     assert "Keep both" in browser.page(INBOX)
 
 
-def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, container):
+def test_accepted_candidate_can_be_returned_to_review(client, browser, reviewing, container):
     first, second = candidates(client, "shop", "portal")
     page = browser.page(f"{INBOX}?kind=candidates")
     assert "captured automatically" in page
@@ -108,7 +108,7 @@ def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, containe
     assert client.find_ids("portal deploys") == []
 
 
-def test_a_candidate_is_turned_away_and_brought_back(client, browser, reviewing, container):
+def test_rejected_candidate_can_be_restored(client, browser, reviewing, container):
     [memory_id] = candidates(client, "shop")
     done = browser.submit(INBOX, "Reject")
     assert read(client, memory_id)["archived_at"] is not None
@@ -135,7 +135,7 @@ def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, di
         assert {k: v for k, v in now.items() if k not in changed} == {k: v for k, v in old.items() if k not in changed}
 
 
-def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, browser, reviewing, container):
+def test_candidate_accepted_by_a_merge_waits_again_after_undo(client, browser, reviewing, container):
     [older] = candidates(client, "shop")
     newer = client.write(MORE, occurred_at="2024-01-01T00:00:00Z")
     with container.databases.get("default").write() as db:
@@ -205,7 +205,7 @@ def test_of_two_that_deny_each_other_both_do_again(client, browser, container):
         assert read(client, one)["history"] == []
 
 
-def test_what_was_told_later_of_an_earlier_day_may_be_the_older(client, browser, container):
+def test_memory_written_later_about_an_earlier_day_counts_as_the_older(client, browser, container):
     late = client.write("Crane 1 lifts on Mondays", occurred_at="2026-03-01T00:00:00Z")
     early = client.write("Crane 1 never lifts on Mondays", occurred_at="2026-02-01T00:00:00Z")
     with container.databases.get("default").write() as db:
@@ -217,7 +217,7 @@ def test_what_was_told_later_of_an_earlier_day_may_be_the_older(client, browser,
     assert (read(client, early)["archived_at"] is None, read(client, late)["archived_at"] is None) == (False, True)
 
 
-def test_what_was_merged_without_asking_is_taken_back(client, browser, digested):
+def test_automatic_merge_can_be_undone_from_the_inbox(client, browser, digested):
     older, newer = client.write(ONE), client.write(SAME)
     digested()
     page = browser.page(f"{INBOX}?kind=done")
@@ -229,7 +229,7 @@ def test_what_was_merged_without_asking_is_taken_back(client, browser, digested)
     assert read(client, older)["merge_count"] == 0
 
 
-def test_what_was_archived_without_asking_tells_why(client, browser, container):
+def test_automatic_archive_shows_its_reason_and_can_be_undone(client, browser, container):
     memory_id = client.write(ONE)
     with container.databases.get("default").write() as db:
         memory = memories.get(db, memory_id)
@@ -242,7 +242,7 @@ def test_what_was_archived_without_asking_tells_why(client, browser, container):
     assert client.find_ids(ONE) == [memory_id]
 
 
-def test_of_what_was_purged_only_its_id_is_told(client, browser, digested):
+def test_audit_entry_of_a_purged_memory_shows_only_its_id(client, browser, digested):
     older, newer = client.write(ONE), client.write(SAME)
     digested()
     client.delete(f"/v1/memories/{older}?hard=true")
@@ -253,7 +253,7 @@ def test_of_what_was_purged_only_its_id_is_told(client, browser, digested):
     assert newer[-6:] in page
 
 
-def test_whoever_is_too_late_goes_on(client, browser, container):
+def test_late_inbox_decision_reports_no_change_and_continues(client, browser, container):
     [(_, newer), (_, other)] = pair_up(container, client, 2)
     page = browser.page(f"{INBOX}?kind=duplicates")
     client.delete(f"/v1/memories/{other}")
@@ -298,7 +298,7 @@ def test_the_longest_texts_make_no_endless_page(client, browser, container):
     assert len(browser.page(f"{INBOX}?kind=duplicates")) < 100_000
 
 
-def test_what_memories_say_stays_text(client, browser, container):
+def test_memory_text_is_escaped_in_the_inbox(client, browser, container):
     ids = [client.write(f"<script>alert({n})</script> on Mondays") for n in range(2)]
     with container.databases.get("default").write() as db:
         first, second = (memories.get(db, one) for one in ids)
@@ -308,7 +308,7 @@ def test_what_memories_say_stays_text(client, browser, container):
     assert "<b>bold" not in page
 
 
-def test_a_way_back_leads_nowhere_else(client, browser, container):
+def test_inbox_redirect_target_is_validated(client, browser, container):
     pair_up(container, client, 1)
     with container.databases.get("default").read() as db:
         [(pair_id,)] = db.execute("SELECT id FROM pair").fetchall()

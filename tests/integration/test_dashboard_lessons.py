@@ -41,7 +41,7 @@ def positions(page: str, *texts: str) -> list[int]:
     return [page.index(text) for text in texts]
 
 
-def test_lessons_are_ordered_by_what_is_asked_for(browser, lesson):
+def test_lessons_are_sorted_by_the_requested_order(browser, lesson):
     lesson("Quote every zebra path before deleting", shown=3, ignored=3)
     lesson("Take the walrus lock before counting", shown=5, followed=4, ignored=1)
     lesson("Never heard of by any octopus")
@@ -55,7 +55,7 @@ def test_lessons_are_ordered_by_what_is_asked_for(browser, lesson):
     assert "80%" in followed
 
 
-def test_a_person_says_what_became_of_a_surfacing_and_takes_it_back(client, browser, lesson):
+def test_lesson_outcome_set_by_a_person_can_be_undone(client, browser, lesson):
     identity = lesson("Take the walrus lock before counting", shown=1, ignored=1)
 
     def tally() -> tuple[int, int]:
@@ -78,14 +78,14 @@ def test_a_lesson_is_archived_and_comes_back(client, browser, lesson):
     assert client.get(f"/v1/memories/{identity}").get_json()["archived_at"] is None
 
 
-def test_what_is_no_lesson_is_not_archived_here(client, browser):
+def test_lesson_page_does_not_archive_memories_of_other_kinds(client, browser):
     identity = client.write("A plain fact")
     assert browser.post(f"/w/default/lessons/{identity}/archive").status_code == 404
     assert client.get(f"/v1/memories/{identity}").get_json()["archived_at"] is None
 
 
 @pytest.mark.parametrize("order", ["newest", "shown"])
-def test_every_lesson_stands_on_one_page(client, browser, container, order):
+def test_every_lesson_is_listed_exactly_once_across_pages(client, browser, container, order):
     texts = [f"Lesson number {number} of many" for number in range(PAGE_SIZE + 3)]
     ids = [client.write(text, kind="lesson") for text in texts]
     with container.databases.get("default").write() as db:
@@ -97,7 +97,7 @@ def test_every_lesson_stands_on_one_page(client, browser, container, order):
     assert 'rel="next"' not in second
 
 
-def test_the_most_useful_stand_by_what_their_answers_prove(browser, lesson):
+def test_useful_lessons_are_sorted_by_the_evidence_of_their_answers(browser, lesson):
     lesson("Take the walrus lock before counting", shown=1, followed=1)
     lesson("Quote every zebra path before deleting", shown=9, followed=8, ignored=1)
     lesson("Close the octopus tank", shown=4, ignored=4)
@@ -119,14 +119,14 @@ def test_a_lesson_is_found_by_its_words(browser, lesson, words, order):
 
 
 @pytest.mark.parametrize("words", ["rule", "_", "%%", "walrus zebra"])
-def test_words_that_stand_in_no_lesson_find_none(browser, lesson, words):
+def test_lesson_search_without_matches_shows_no_results(browser, lesson, words):
     lesson("Quote every zebra path before deleting", shown=1)
     lesson("Take the walrus lock before counting", shown=1)
     assert "No lesson contains all search words" in browser.page(f"/w/default/lessons?q={quote(words)}")
     assert "No shown lesson contains" in browser.page(f"/w/default/lessons?q={quote(words)}&order=shown")
 
 
-def test_a_first_answer_is_taken_back_to_none(client, browser, lesson):
+def test_undo_of_a_first_lesson_outcome_removes_it(client, browser, lesson):
     identity = lesson("Take the walrus lock before counting", shown=1)
     page = browser.submit(f"/w/default/lessons/{identity}", "Mark as ignored")
     assert "ignored</b>" in page
@@ -136,7 +136,7 @@ def test_a_first_answer_is_taken_back_to_none(client, browser, lesson):
     assert (item["shown"], item["followed"], item["ignored"]) == (1, 0, 0)
 
 
-def test_what_was_said_with_an_answer_comes_back_with_it(client, browser, container, lesson):
+def test_undo_of_a_lesson_outcome_restores_the_earlier_note(client, browser, container, lesson):
     identity = lesson("Take the walrus lock before counting", shown=1)
     with container.databases.get("default").read() as db:
         (surface_id,) = db.execute("SELECT id FROM impression").fetchone()
@@ -149,7 +149,7 @@ def test_what_was_said_with_an_answer_comes_back_with_it(client, browser, contai
     assert "there was no time" in page.partition("Recent uses")[2]
 
 
-def test_a_lesson_tells_what_its_record_proves(browser, lesson):
+def test_lesson_page_shows_the_evidence_for_its_use(browser, lesson):
     unproven = browser.page(f"/w/default/lessons/{lesson('Take the walrus lock', shown=2, followed=1)}")
     assert "Unproven: at least" in unproven
     useful = browser.page(f"/w/default/lessons/{lesson('Quote every zebra path', shown=9, followed=9)}")

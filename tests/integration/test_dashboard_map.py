@@ -139,7 +139,7 @@ def test_around_an_entity(client, browser, drawn_map):
     assert f'data-chosen="{entity(client, "ada")}"' in browser.page(f"/w/default/map?around={entity(client, 'ada')}")
 
 
-def test_what_is_not_on_the_map_is_told_of(client, browser, database, drawn_map):
+def test_entity_missing_from_the_map_is_reported(client, browser, database, drawn_map):
     note(database, 20, ["latecomer"])
     page = browser.page(f"/w/default/map?around={entity(client, 'latecomer')}")
     assert "is not on the map" in page
@@ -148,7 +148,7 @@ def test_what_is_not_on_the_map_is_told_of(client, browser, database, drawn_map)
     assert "Show on the map" in browser.page(f"/w/default/entities/{entity(client, 'ada')}")
 
 
-def test_what_is_archived_is_shown_no_more(client, browser, database, drawn_map):
+def test_archived_memories_are_removed_from_map_and_entities(client, browser, database, drawn_map):
     gone = entity(client, WORD)
     archive(database, drawn_map)
     assert HOSTILE not in json.dumps(data(browser))
@@ -186,7 +186,7 @@ def test_entities_are_listed_filtered_and_paged(client, browser, database):
     assert "No results" in browser.page("/w/default/entities?q=zebra")
 
 
-def test_an_entity_and_who_mentions_it(client, browser, database, named_entities):
+def test_entity_page_lists_mentions_and_related_entities(client, browser, database, named_entities):
     page = browser.page(f"/w/default/entities/{entity(client, 'ada')}")
     assert "<h1>ada</h1>" in page
     assert f'/w/default/entities/{entity(client, "bob")}">bob</a>' in page
@@ -213,7 +213,7 @@ def test_before_there_is_anything_both_pages_say_so(client, browser):
 
 
 @pytest.mark.parametrize("viewer", [OWNER, Viewer(), Viewer(agent="spy"), Viewer(user="ada", session="s")])
-def test_counts_leave_out_just_what_may_not_be_shown(client, database, digested, viewer):
+def test_entity_counts_exclude_exactly_the_invisible_memories(client, database, digested, viewer):
     for scope in (None, {"kind": "agent", "id": "spy"}, {"kind": "session", "id": "s"}, {"kind": "user", "id": "ada"}):
         for number in range(2):
             client.write(f"Lunch number {number} of {scope} with Ada at Acme", **({"scope": scope} if scope else {}))
@@ -232,7 +232,7 @@ def test_counts_leave_out_just_what_may_not_be_shown(client, database, digested,
         assert {one.id for one in listed} == {one for one in everything if entities.get(db, viewer, one)}
 
 
-def test_entities_are_found_whatever_the_case_of_their_letters(browser, database):
+def test_entities_are_found_ignoring_case(browser, database):
     note(database, 1, ["docs/Übersicht.md", "docs/100%.md"], EntityKind.FILE)
     note(database, 2, ["strasse", "ada"], EntityKind.PERSON)
 

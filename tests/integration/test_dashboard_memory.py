@@ -58,7 +58,7 @@ def card(page, title):
     return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split())
 
 
-def test_the_whole_record_is_told(client, browser, digested):
+def test_memory_page_shows_every_field_of_the_record(client, browser, digested):
     memory_id = client.write(
         "Use LoadGuard in src/door.py",
         kind="decision",
@@ -104,7 +104,7 @@ def test_changed_code_makes_a_memory_stale(client, browser, tmp_path):
     assert "stale" in card(browser.page(path(memory_id)), "Code location")
 
 
-def test_an_edit_is_told_word_by_word_and_undone(client, browser, container):
+def test_edit_is_shown_as_a_word_diff_and_can_be_undone(client, browser, container):
     memory_id = client.write("It listens on port 5433, behind the proxy", tags=["ops", "db"], importance=0.4)
     page = browser.submit(
         path(memory_id), "Save", content="It listens on port 6543, behind the proxy", tags="OPS, net", importance="0.9"
@@ -127,7 +127,7 @@ def test_an_edit_is_told_word_by_word_and_undone(client, browser, container):
     assert "<del>6543</del><ins>5433</ins>" in undone
 
 
-def test_what_is_saved_as_it_is_changes_nothing(client, browser):
+def test_saving_an_unchanged_memory_changes_nothing(client, browser):
     memory_id = client.write("Two lines\nof text", tags=["ops"])
     before = read(client, memory_id)
     page = browser.submit(path(memory_id), "Save", content="Two lines\r\nof text", tags="ops", importance="0.5")
@@ -135,14 +135,14 @@ def test_what_is_saved_as_it_is_changes_nothing(client, browser):
     assert read(client, memory_id) == before
 
 
-def test_an_unchanged_importance_is_not_given_anew(client, browser, container):
+def test_unchanged_importance_keeps_its_decay_base(client, browser, container):
     memory_id = client.write(ONE, importance=0.7)
     fade(container, 0.3, 0.7)
     browser.submit(path(memory_id), "Save", content=ONE, tags="ops", importance="0.3")
     assert importances(container) == [(0.3, 0.7)]
 
 
-def test_an_undone_importance_is_what_it_was_and_fades_from_what_was_given(client, browser, container):
+def test_undo_of_an_importance_edit_restores_value_and_decay_base(client, browser, container):
     memory_id = client.write(ONE, importance=0.9)
     fade(container, 0.3, 0.9)
     page = browser.submit(path(memory_id), "Save", content=ONE, tags="", importance="0.5")
@@ -154,7 +154,7 @@ def test_an_undone_importance_is_what_it_was_and_fades_from_what_was_given(clien
     assert importances(container) == [(0.5, 0.5)]
 
 
-def test_what_changed_since_the_page_was_opened_is_left_alone(client, browser, container):
+def test_fields_changed_after_the_page_was_opened_are_kept(client, browser, container):
     memory_id = client.write(ONE, importance=0.9)
     opened = browser.page(path(memory_id))
     client.patch(f"/v1/memories/{memory_id}", {"content": MORE})
@@ -184,7 +184,7 @@ def test_that_importance_faded_is_no_conflict(client, browser, container):
         ("importance", 0.8, "0.2", 'required value="0.2"'),
     ],
 )
-def test_what_somebody_else_changed_meanwhile_is_not_overwritten(client, browser, field, theirs, mine, shown):
+def test_concurrent_edit_is_not_overwritten_without_confirmation(client, browser, field, theirs, mine, shown):
     memory_id = client.write(ONE)
     form = list_seen_fields(browser.page(path(memory_id))) | {"content": ONE, "tags": "", "importance": "0.5"}
     client.patch(f"/v1/memories/{memory_id}", {field: theirs})
@@ -217,7 +217,7 @@ def test_from_a_refused_edit_the_page_goes_on(client, browser):
     assert f">{MORE}</textarea>" in twin.get_data(as_text=True)
 
 
-def test_what_was_changed_after_an_edit_is_not_undone_with_it(client, browser):
+def test_undo_is_rejected_after_a_later_change(client, browser):
     memory_id = client.write(ONE, tags=["ops"])
     page = browser.submit(path(memory_id), "Save", content=MORE, tags="net", importance="0.5")
     client.patch(f"/v1/memories/{memory_id}", {"content": "Somebody was faster."})
@@ -230,7 +230,7 @@ def test_what_was_changed_after_an_edit_is_not_undone_with_it(client, browser):
     "fields",
     [{"importance": "2"}, {"importance": "nan"}, {"tags": "a !"}, {"tags": " ".join("abcdefghijklmnopqrstu")}],
 )
-def test_what_cannot_be_taken_is_refused(client, browser, fields):
+def test_invalid_memory_edits_are_rejected(client, browser, fields):
     memory_id = client.write(ONE)
     [wrong] = fields
     form = list_seen_fields(browser.page(path(memory_id))) | {"content": ONE, "tags": "", "importance": "0.5"}
@@ -258,7 +258,7 @@ def test_an_older_text_is_brought_back_from_the_history(client, browser):
     assert read(client, memory_id)["content"] == "second text"
 
 
-def test_a_long_history_comes_in_pages_each_change_against_what_followed(client, browser):
+def test_long_history_is_paged_with_diffs_between_versions(client, browser):
     memory_id = client.write("text number 0")
     for number in range(1, HISTORY + 4):
         client.patch(f"/v1/memories/{memory_id}", {"content": f"text number {number}"})
@@ -312,7 +312,7 @@ def test_evidence_is_confirmed_and_that_is_undone(client, browser):
     assert read(client, memory_id)["trust"] == "evidence"
 
 
-def test_a_confirmation_taken_back_leaves_what_was_trusted_before(client, browser):
+def test_undo_of_a_confirmation_restores_the_previous_trust(client, browser):
     source = client.write(ONE, source="import")
     derives = [{"kind": "derived_from", "to": source}]
     trusted, doubted = client.write(MORE, edges=derives), client.write("Told of it", edges=derives)
@@ -327,7 +327,7 @@ def test_a_confirmation_taken_back_leaves_what_was_trusted_before(client, browse
     assert trusts == ["evidence", "trusted", "evidence", "evidence"]
 
 
-def test_whoever_confirms_twice_can_take_back_nothing_that_was_before(client, browser):
+def test_second_confirmation_offers_no_undo(client, browser):
     memory_id = client.write(ONE, source="import")
     opened = browser.page(path(memory_id))
     browser.submit_in(opened, "Confirm")
@@ -348,7 +348,7 @@ def test_archive_undo_and_restore(client, browser):
     assert client.find_ids(ONE) == [memory_id]
 
 
-def test_what_was_merged_leads_to_what_speaks_for_it_and_comes_back(client, browser, digested):
+def test_merged_memory_links_to_its_survivor_and_can_be_restored(client, browser, digested):
     older, newer = client.write(ONE), client.write(SAME)
     digested()
     page = browser.page(path(newer))
@@ -377,7 +377,7 @@ def test_a_pair_that_waits_is_settled_from_the_record(client, browser, digested)
     assert "Possible duplicates" in page
 
 
-def test_edges_are_told_in_words(client, browser):
+def test_edges_are_shown_in_words(client, browser):
     cause = client.write("The disk was full")
     effect = client.write("The build failed", edges=[{"kind": "derived_from", "to": cause}])
     client.post(f"/v1/memories/{cause}/edges", {"kind": "cause", "to": effect})
@@ -386,7 +386,7 @@ def test_edges_are_told_in_words(client, browser):
     assert "Caused by The disk was full" in card(browser.page(path(effect)), "Related memories")
 
 
-def test_use_is_told(client, browser, container):
+def test_memory_page_shows_recalls_and_lesson_use(client, browser, container):
     lesson = client.write("Quote every path", kind="lesson")
     database = container.databases.get("default")
     seq = seq_of(container, lesson)
@@ -402,7 +402,7 @@ def test_use_is_told(client, browser, container):
     assert "used 4 times" in card(page, "Decay")
 
 
-def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digested, container):
+def test_purge_page_lists_the_affected_memories_and_purges_them(client, browser, digested, container):
     text = "The build runs nightly on the flumadiddle."
     older, newer = client.write(text), client.write(text.lower())
     digested()
@@ -420,7 +420,7 @@ def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digest
     assert ("default", Stage.PURGE) in container.notify.sent
 
 
-def test_whoever_hesitates_archives_instead(client, browser):
+def test_purge_page_can_archive_instead(client, browser):
     memory_id = client.write(ONE)
     page = browser.submit(f"{path(memory_id)}/purge", "Archive instead")
     assert browser._at == path(memory_id)
@@ -434,7 +434,7 @@ def test_a_purge_needs_a_form_of_ours(client, browser):
     assert read(client, memory_id)["content"] == ONE
 
 
-def test_what_memories_say_stays_text(client, browser):
+def test_memory_text_is_escaped_on_the_memory_page(client, browser):
     hostile = "</textarea><script>alert(1)</script>"
     memory_id = client.write(
         hostile, kind="document", details={"title": hostile, "uri": "javascript:alert(1)"}, metadata={hostile: hostile}
@@ -484,6 +484,6 @@ def test_its_life_is_one_sequence_from_the_turn_to_now(client, browser, containe
     assert places == sorted(places)
 
 
-def test_what_is_not_digested_says_so_at_the_end_of_its_life(client, browser):
+def test_undigested_memory_shows_pending_stages_in_its_events(client, browser):
     life = card(browser.page(path(client.write(ONE))), "Events")
     assert "pending:" in life.partition(" now ")[2]

@@ -35,7 +35,7 @@ def hints(browser):
     return page.partition('id="next"')[2].partition("</section>")[0]
 
 
-def test_what_is_known_is_counted(client, browser, digested):
+def test_overview_counts_memories_facts_entities_and_sessions(client, browser, digested):
     for number in range(3):
         client.write(f"A fact about part number {number}", session_id="s1")
     client.write("We keep PostgreSQL for billing.py", kind="decision", session_id="s2")
@@ -51,7 +51,7 @@ def test_what_is_known_is_counted(client, browser, digested):
     assert "Sessions 2" in text
 
 
-def test_trouble_behind_the_front_is_told(client, container, browser):
+def test_overview_reports_dead_letters_failed_jobs_and_errors(client, container, browser):
     client.write("The port is 8123")
     database = container.databases.get("default")
     with database.write() as db:
@@ -83,7 +83,7 @@ def test_hints_come_only_where_they_help(client, container, worker, browser, dig
     assert hints(browser) == ""
 
 
-def test_what_waits_for_a_decision_leads_to_the_inbox(client, container, browser):
+def test_overview_links_pending_decisions_to_the_inbox(client, container, browser):
     client.write("The port is 8123")
     with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET candidate = 1")
@@ -91,7 +91,7 @@ def test_what_waits_for_a_decision_leads_to_the_inbox(client, container, browser
     assert "Candidates 1" in overview(browser)
 
 
-def test_an_incognito_workspace_says_so(client, container, browser):
+def test_incognito_workspace_is_announced_on_the_overview(client, container, browser):
     client.write("The port is 8123")
     container.settings.paths.workspace("default").config.write_text("incognito = true\n")
     assert "incognito" in hints(browser)
@@ -103,7 +103,7 @@ def test_numbers_follow_every_write(client, browser):
         assert f"Memories {number}" in overview(browser)
 
 
-def test_a_candidate_that_is_turned_away_waits_no_more(client, container, browser):
+def test_rejected_candidate_is_no_longer_pending(client, container, browser):
     client.write("A memory that makes the workspace")
     candidate = client.write("It may be that the port is 8123")
     with container.databases.get("default").write() as db:
@@ -127,7 +127,7 @@ def test_today_lists_every_workspace_that_of_the_page_first(client, browser):
     assert re.match(r"Today blog Learned Posts .* shop Learned Invoices", today(browser, "blog"))
 
 
-def test_an_empty_day_says_what_will_appear_and_how(client, container, browser):
+def test_overview_without_changes_explains_how_to_add_memories(client, container, browser):
     client.write("The importer reads CSV")
     with container.databases.get("default").write() as db:
         db.execute("DELETE FROM change")

@@ -44,7 +44,7 @@ def moves(page):
     return re.findall(r'<span class="move[^>]*><span aria-hidden="true">([^<]+)<', part)
 
 
-def test_the_lab_shows_what_recall_answers(client, browser, memory_ids):
+def test_recall_page_shows_the_results_of_recall(client, browser, memory_ids):
     answer = client.recall("unique zebra stripes", explain=True)["results"]
     page = browser.page(lab(q="unique zebra stripes"))
     assert list_found(page) == [hit["id"] for hit in answer]
@@ -64,7 +64,7 @@ def test_a_channel_alone_is_asked_and_the_others_are_off(browser, memory_ids):
     assert "words 0." not in meaning.partition('id="trial-A"')[2]
 
 
-def test_two_ways_to_ask_stand_side_by_side_with_what_moved(client, browser, digested):
+def test_compared_recalls_show_rank_changes(client, browser, digested):
     first = client.write("the otter asked about rivers", kind="fact", occurred_at="2026-01-01T00:00:00Z")
     second = client.write("the otter asked about rivers and streams", kind="decision")
     digested()
@@ -126,7 +126,7 @@ def test_why_not_one_that_words_find(browser, memory_ids):
     assert f"/memories/{memory_ids[1]}" in asked.partition("Explanation for one memory")[2].partition("</section>")[0]
 
 
-def test_the_owner_sees_what_a_session_owns(client, browser, digested):
+def test_recall_page_shows_session_memories_to_the_owner(client, browser, digested):
     owned = client.write("a zebra of one session", scope={"kind": "session", "id": "s1"})
     digested()
     assert client.find_ids("zebra") == []
@@ -151,7 +151,7 @@ def test_looking_changes_nothing(client, browser, container, memory_ids):
     assert [client.get(f"/v1/memories/{identity}").get_json()["recall_count"] for identity in memory_ids] == [0, 0, 0]
 
 
-def test_an_answer_is_measured_anew(container, memory_ids):
+def test_recall_page_bypasses_the_query_cache(container, memory_ids):
     fit_intents(container)
     reader = container.contexts.get(container.workspace("default"))
     query = Query("zebra", filter=Filter(), budget_ms=5000)
@@ -165,11 +165,11 @@ def test_an_answer_is_measured_anew(container, memory_ids):
 
 
 @pytest.mark.parametrize("query", [{"k": 0}, {"k": 999}, {"only": "graphs"}, {"since": "soon"}, {"kinds": ["x"]}])
-def test_a_setting_that_cannot_be_is_told(browser, memory_ids, query):
+def test_invalid_recall_page_settings_are_rejected(browser, memory_ids, query):
     assert browser.get(lab(q="zebra", **query)).status_code == 422
 
 
-def test_what_is_asked_and_found_is_text(client, browser, digested):
+def test_query_and_results_are_escaped_on_the_recall_page(client, browser, digested):
     client.write('<img src=x onerror="alert(1)"> ' + "w" * 9000)
     digested()
     page = browser.page(lab(q='"><script>alert(1)</script> img', why="<b>"))
@@ -178,14 +178,14 @@ def test_what_is_asked_and_found_is_text(client, browser, digested):
     assert list_found(page)
 
 
-def test_what_is_foreseen_can_be_asked(browser, container, memory_ids):
+def test_predicted_question_can_be_searched(browser, container, memory_ids):
     with container.databases.get("default").write() as db:
         predictions.replace(db, [Prediction("where is the zebra & stable?", Reason.REPEATED)], utc_now())
     page = browser.follow(browser.page(lab()), "where is the zebra & stable?")
     assert list_found(page)[0] == memory_ids[1]
 
 
-def test_before_a_question_it_says_what_it_is_for(browser, memory_ids):
+def test_recall_page_without_a_query_shows_its_explanation(browser, memory_ids):
     page = browser.page(lab())
     assert "Searches on this page are not recorded" in page
     assert browser.page(lab(q="   ")).count("Searches on this page are not recorded") == 1

@@ -31,7 +31,7 @@ def set_value(browser, name, value):
     return browser.post(f"{PAGE}/value", {"name": name, "value": value})
 
 
-def test_every_setting_is_told_with_value_help_and_origin(container, browser, monkeypatch):
+def test_every_setting_is_shown_with_value_help_and_origin(container, browser, monkeypatch):
     page = browser.page(PAGE)
     for name, field in SETTINGS.items():
         if name == "incognito":
@@ -51,7 +51,7 @@ def test_every_setting_is_told_with_value_help_and_origin(container, browser, mo
     assert "environment REVERIE_HOME" in row(page, "home")
 
 
-def test_what_the_next_start_takes_is_told_beside_what_runs(container, browser, monkeypatch):
+def test_settings_page_shows_values_pending_until_the_next_start(container, browser, monkeypatch):
     config = container.settings.paths.config
     config.write_text(f"{config.read_text()}port = 7099\n")
     assert "port 7077" in row(browser.page(PAGE), "port")
@@ -69,7 +69,7 @@ def test_no_secret_is_shown(browser, monkeypatch):
     assert "localhost:6379" in row(page, "queue_url")
 
 
-def test_a_broken_file_is_told_and_nothing_else_breaks(container, browser):
+def test_invalid_config_file_is_reported_and_other_settings_still_work(container, browser):
     container.settings.paths.config.write_text("prot = 1\n")
     page = browser.page(PAGE)
     assert "unknown setting prot; did you mean port?" in html.unescape(page)
@@ -78,7 +78,7 @@ def test_a_broken_file_is_told_and_nothing_else_breaks(container, browser):
     assert own(container).read_text() == "review = true\n"
 
 
-def test_a_workspace_gets_a_value_of_its_own_and_gives_it_back(client, container, browser):
+def test_workspace_setting_can_be_set_and_reset(client, container, browser):
     file = own(container)
     file.parent.mkdir(parents=True)
     file.write_text("# ours\nhook_max_chars = 2000 # short\n")
@@ -123,12 +123,12 @@ def test_a_change_is_taken_back(container, browser):
         ("nothing", "1", 404),
     ],
 )
-def test_what_cannot_be_taken_changes_nothing(container, browser, name, value, status):
+def test_invalid_setting_change_is_rejected_and_writes_nothing(container, browser, name, value, status):
     assert set_value(browser, name, value).status_code == status
     assert not own(container).exists()
 
 
-def test_what_cannot_be_edited_stays_as_it_is(container, browser):
+def test_unparsable_workspace_config_is_not_overwritten(container, browser):
     file = own(container)
     file.parent.mkdir(parents=True)
     file.write_text("review = tru")
@@ -156,7 +156,7 @@ def test_a_workspace_becomes_incognito_and_back(client, container, browser):
     assert own(container).read_text() == ""
 
 
-def test_where_the_home_is_incognito_a_workspace_may_still_speak(container, browser):
+def test_workspace_can_turn_off_a_global_incognito_setting(container, browser):
     config = container.settings.paths.config
     config.write_text(f"{config.read_text()}incognito = true\n")
     own(container).parent.mkdir(parents=True)
@@ -198,7 +198,7 @@ def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, con
     assert container.token not in answer
 
 
-def test_a_token_that_others_may_read_is_told(container, browser):
+def test_world_readable_token_is_reported(container, browser):
     container.settings.paths.token_file.chmod(0o644)
     assert "other users (mode 0644)" in browser.page(PAGE)
     container.settings.paths.token_file.unlink()

@@ -116,7 +116,7 @@ def test_the_token_opens_the_pages_too(app, token):
     assert app.test_client().get("/", headers={**HERE, "Authorization": "Bearer wrong"}).status_code == 401
 
 
-def test_a_changed_cookie_is_none(app, browser):
+def test_changed_cookie_is_rejected(app, browser):
     value = browser.get_cookie("reverie-7077", domain="127.0.0.1").value
     # Of the last character some bits are none of the signature's.
     other = "b" if value[-9] == "a" else "a"
@@ -241,7 +241,7 @@ def test_a_session_and_its_end_outlive_the_server(app, container, token, browser
     assert with_cookie(again, COOKIE, lost).get("/", headers=HERE).status_code == 401
 
 
-def test_a_cookie_of_another_port_is_none(container, browser):
+def test_cookie_of_another_port_is_rejected(container, browser):
     # The same home and the same token: only the port differs.
     settings = replace(container.settings, port=7078)
     container.settings = settings
@@ -251,7 +251,7 @@ def test_a_cookie_of_another_port_is_none(container, browser):
         assert with_cookie(elsewhere, name, copied).get("/", headers=HERE).status_code == 401, name
 
 
-def test_a_file_of_sessions_that_is_lost_or_broken_signs_everybody_out(container, browser):
+def test_lost_or_broken_session_file_signs_all_browsers_out(container, browser):
     file = container.settings.paths.sessions
     assert file.stat().st_mode & 0o777 == 0o600
     kept = file.read_bytes()
@@ -264,7 +264,7 @@ def test_a_file_of_sessions_that_is_lost_or_broken_signs_everybody_out(container
     assert browser.get("/", headers=HERE).status_code == 401
 
 
-def test_the_file_of_sessions_holds_no_name_and_no_more_than_it_may(tmp_path):
+def test_session_file_contains_no_plain_session_ids_and_has_a_limit(tmp_path):
     now = [1000.0]
     sessions = Sessions(tmp_path / "sessions", lambda: now[0])
     names = []
@@ -299,7 +299,7 @@ def test_every_page_forbids_inline_scripts_frames_and_caches(browser):
         assert not re.search(r"<script(?![^>]*src=)|\son\w+=|\sstyle=|javascript:", page)
 
 
-def test_what_returns_to_a_form_stays_on_our_pages(app, token, browser):
+def test_redirect_after_a_form_stays_on_the_own_origin(app, token, browser):
     goal = app.test_client().post("/v1/goals", json={"title": "Ship it"}, headers=token).json["id"]
     for referer in ("http://evil.example/w/default/goals", f"http://{HOST}//evil.example", "javascript:alert(1)"):
         form = {"status": "done", "csrf": csrf(browser)}

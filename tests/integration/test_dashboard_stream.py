@@ -66,7 +66,7 @@ def is_held(read_until):
     return b":\n\n" in chunk
 
 
-def test_few_streams_are_held_and_the_others_are_told_what_is_new(stack):
+def test_event_streams_are_limited_and_excess_clients_are_answered_once(stack):
     with contextlib.ExitStack() as held:
         for _ in range(MOST_HELD):
             assert is_held(held.enter_context(stream(stack)))
@@ -106,7 +106,7 @@ def ends_without_asking_for_more(read_until):
 
 
 @pytest.mark.parametrize("how", ["token", "person", "grant"])
-def test_a_stream_ends_with_what_it_was_asked_by(shared, how):
+def test_stream_ends_when_its_token_person_or_grant_is_removed(shared, how):
     stack, token, people = shared
     ada = get_person(people, "ada")
     with stream(stack, token) as read_until:

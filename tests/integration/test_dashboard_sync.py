@@ -23,13 +23,13 @@ def browser(client):
     return sign_in(client)
 
 
-def test_a_home_that_shares_with_nobody_is_told_how_to_begin(browser):
+def test_sync_page_without_devices_explains_how_to_add_one(browser):
     page = browser.page("/w/default/sync")
     assert "No other machines yet" in page
     assert "reverie sync add" in page
 
 
-def test_conflicts_are_shown_and_what_was_lost_holds_again(client, container, browser, other, tmp_path):
+def test_sync_conflict_is_shown_and_the_lost_value_can_be_restored(client, container, browser, other, tmp_path):
     sync = container.sync
     memory = client.write("port 1")
     other.sync.join(sync.invite())

@@ -37,7 +37,7 @@ def list_shown(page):
     return re.findall(r'<li class="row" data-id="([^"]+)"', page)
 
 
-def test_days_and_sessions_stand_latest_first(browser, history):
+def test_timeline_lists_days_and_sessions_newest_first(browser, history):
     page = browser.page(TIMELINE)
     order = [
         "Monday 2 March 2026",
@@ -84,7 +84,7 @@ def test_a_zone_that_is_none_is_utc(browser, history, zone):
         ("archived=only", set()),
     ],
 )
-def test_filters_leave_what_is_asked_for(browser, history, query, texts):
+def test_timeline_filters_show_only_matching_memories(browser, history, query, texts):
     page = browser.page(f"{TIMELINE}?{query}")
     assert {word for word in ("painted", "dry", "signed", "lifts", "rained") if word in page} == texts
     assert "Clear" in page
@@ -133,18 +133,18 @@ def test_a_long_journal_comes_in_pages_that_keep_the_filters(client, browser):
     assert found == ids[::-1]
 
 
-def test_a_page_says_what_is_not_digested_yet(client, browser, digested):
+def test_timeline_shows_pending_digestion(client, browser, digested):
     client.write("The port of staging is 5433")
     assert "pending: " in browser.page(TIMELINE)
     digested()
     assert "pending: " not in browser.page(TIMELINE)
 
 
-def test_a_workspace_without_memories_says_so(browser):
+def test_timeline_of_an_empty_workspace_shows_no_memories(browser):
     assert "No memories in" in browser.page("/w/nowhere/timeline")
 
 
-def test_what_all_was_archived_leaves_an_honest_page(client, browser):
+def test_timeline_of_only_archived_memories_is_empty(client, browser):
     client.delete(f"/v1/memories/{client.write('Nobody needs this')}")
     assert "No memories yet" in browser.page(TIMELINE)
 
@@ -157,7 +157,7 @@ def test_names_are_data(client, browser):
     assert "&lt;b&gt;bold" in page
 
 
-def test_a_script_gets_the_list_alone_with_links_to_whole_pages(client, browser):
+def test_script_request_gets_only_the_list_with_full_page_links(client, browser):
     bodies = [{"content": f"Note number {n:03d} about the harbour"} for n in range(PAGE_SIZE + 1)]
     client.post("/v1/memories/batch", {"items": bodies})
     part = browser.page(f"{TIMELINE}/rows?kind=fact")
@@ -187,7 +187,7 @@ def stream(app, browser, container):
     return read
 
 
-def test_a_stream_tells_what_came_after_a_change(client, stream):
+def test_timeline_stream_sends_changes_after_the_given_number(client, stream):
     client.write("The port of staging is 5433")
     memory_id = client.write("The port of the shop is 80")
     number, told = stream("?after=1")["changes"]
@@ -207,7 +207,7 @@ def test_a_stream_ends_for_strangers_and_leaves_no_place_taken(app, client, cont
         assert held
 
 
-def test_of_what_is_nowhere_there_is_no_stream(browser):
+def test_timeline_stream_of_an_unknown_workspace_is_not_found(browser):
     assert browser.get("/w/nowhere/timeline/events").status_code == 404
 
 

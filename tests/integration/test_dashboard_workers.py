@@ -37,7 +37,7 @@ def mark_dead(database, count=1):
         db.execute("UPDATE work SET dead = 1, error = 'RuntimeError: boom' WHERE stage = 'embed'")
 
 
-def test_the_queue_is_the_one_that_the_api_tells(client, database, browser):
+def test_workers_page_shows_the_queue_of_the_api(client, database, browser):
     told, live = client.get("/v1/queue").get_json(), now(browser)
     for stage, count in told["pending"].items():
         assert live["cells"][f"pending-{stage}"] == str(count)
@@ -54,7 +54,7 @@ def test_a_digested_workspace_is_at_rest(database, browser, digested):
     assert re.search(r"minute</th><td class=\"number\">1</td><td class=\"number\">1 ", page)
 
 
-def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, browser, worker, digested):
+def test_every_job_is_shown_with_its_schedule_and_last_run(client, database, browser, worker, digested):
     digested()
     run_job(worker, "default", "segment")
     page, cells = browser.page(PAGE), now(browser)["cells"]
@@ -92,7 +92,7 @@ def test_touches_are_written_at_once_and_no_other_job_is_known(database, browser
     assert browser.post(f"{PAGE}/jobs/nothing").status_code == 404
 
 
-def test_a_running_job_tells_how_far_it_is_and_a_failed_one_why(database, browser):
+def test_running_job_shows_its_progress_and_a_failed_job_its_error(database, browser):
     with database.write() as db:
         run = runs.begin(db, "dedup", utc_now(), 0)
         runs.note_progress(db, run, 3, 1200)
@@ -107,7 +107,7 @@ def test_a_running_job_tells_how_far_it_is_and_a_failed_one_why(database, browse
     assert "KeyError: &lt;b&gt;boom&lt;/b&gt;" in browser.page(PAGE)
 
 
-def test_dead_letters_are_told_and_tried_again_by_stage(container, database, browser):
+def test_dead_letters_are_shown_and_retried_by_stage(container, database, browser):
     mark_dead(database)
     page = browser.page(PAGE)
     assert "The port is 8123" in page

@@ -71,7 +71,7 @@ def test_a_damaged_file_is_named_and_the_command_fails(filled, key_file):
     assert f"warn  encryption: still plain: {file}" in doctor
 
 
-def test_a_lost_key_is_an_unusable_home(filled, key_file):
+def test_lost_key_makes_the_data_directory_unusable(filled, key_file):
     run("store", "encrypt", "--key-file", str(key_file))
     key_file.unlink()
     for command in (

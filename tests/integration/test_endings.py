@@ -15,7 +15,7 @@ def hook(client, prompt, session="s1"):
     return client.post("/hooks/claude-code", event).get_data(as_text=True)
 
 
-def test_what_has_ended_is_in_no_answer(client):
+def test_expired_memory_is_excluded_from_recall_and_listings(client):
     kept = client.write(TEXT, expires_at=SOON)
     ended = client.write("The maintenance window was on the small cluster")
     client.patch(f"/v1/memories/{ended}", {"expires_at": PAST})
@@ -48,13 +48,13 @@ def test_a_fact_that_ends_does_not_hold_any_more(client):
 
 
 @pytest.mark.parametrize("field", [{"expires_at": "tomorrow"}, {"expires_at": PAST}, {"sensitivity": "top secret"}])
-def test_what_cannot_be_taken_is_named(client, field):
+def test_invalid_expiry_fields_are_rejected_by_name(client, field):
     answer = client.post("/v1/memories", {"content": TEXT, **field})
     assert answer.status_code == 422
     assert answer.get_json()["errors"][0]["loc"] == next(iter(field))
 
 
-def test_what_is_private_is_told_to_who_asks_and_to_nobody_else(client, digested):
+def test_private_memory_is_recalled_but_never_injected(client, digested):
     private = client.write(TEXT, sensitivity="private", kind="decision")
     digested()
     assert client.find_ids("maintenance window cluster") == [private]
@@ -68,7 +68,7 @@ def test_what_is_private_is_told_to_who_asks_and_to_nobody_else(client, digested
     assert TEXT in hook(client, "which cluster has the maintenance window?")
 
 
-def test_what_stood_beside_a_secret_is_not_told_unasked(client):
+def test_secret_adjacent_memory_is_never_injected(client):
     memory_id = client.write(f"The deploy key is {'ghp_' + 'a1B2' * 9}", kind="decision")
     assert client.get(f"/v1/memories/{memory_id}").get_json()["sensitivity"] == "secret-adjacent"
     assert hook(client, "what is the deploy key?") == ""

@@ -147,7 +147,7 @@ def client(stack, project):
     client.close()
 
 
-def test_a_session_is_told_what_it_needs_and_leaves_what_it_did(stack, client, project):
+def test_simulated_session_receives_memories_and_records_its_work(stack, client, project):
     for memory in MEMORIES:
         assert client.call("POST", "/v1/memories", memory).status == 201
     stack.wait_for_encoder()

@@ -37,7 +37,7 @@ def set_value(client, name, value):
     assert sign_in(client).post(f"{PAGE}/value", {"name": name, "value": value}).status_code == 303
 
 
-def holds(container, **values):
+def wait_for_settings(container, **values):
     """Wait until a workspace's settings are in force in a process."""
 
     def is_so():
@@ -55,18 +55,18 @@ def test_an_incognito_workspace_is_incognito_on_every_server(home, client, conta
         set_value(client, "incognito", "true")
         assert container.workspace("default").settings.incognito
         for one in (other, worker):
-            holds(one, incognito=True)
+            wait_for_settings(one, incognito=True)
         assert worker.context("default").settings.incognito
         assert not worker.workspace("default").captures
     assert other_client.post("/v1/memories", {"content": SAID}).get_json()["outcome"] == "rejected"
     assert "This workspace is incognito." in sign_in(other_client).page(PAGE)
     assert SAID not in str(client.get("/v1/memories").get_json())
     set_value(other_client, "incognito", "")
-    holds(container, incognito=False)
+    wait_for_settings(container, incognito=False)
     assert client.post("/v1/memories", {"content": SAID}).get_json()["outcome"] == "created"
 
 
-def test_a_restart_with_an_empty_folder_knows_it_too(home, client, container, tmp_path):
+def test_server_setting_survives_a_restart_with_an_empty_folder(home, client, container, tmp_path):
     set_value(client, "read_only", "true")
     assert list(home.paths.workspaces.rglob("config.toml")) == []
     with contextlib.closing(open_web(fast_settings(tmp_path / "fresh", store=home.store))) as fresh:
@@ -84,7 +84,7 @@ def test_a_file_of_this_machine_alone_says_nothing(home, container):
 def test_settings_that_cannot_be_taken_close_the_workspace_everywhere(client, container, other, other_client):
     client.write("Known before")
     container.stores.configs.edit("default", lambda _text: "incognito = true\n[")
-    holds(other, incognito=True)
+    wait_for_settings(other, incognito=True)
     answer = other_client.post("/v1/memories", {"content": SAID})
     place = container.stores.configs.place("default")
     assert (answer.status_code, place in answer.get_json()["detail"]) == (503, True)

@@ -105,7 +105,7 @@ def test_a_condition_on_the_place_counts_as_it_does_for_git(tmp_path, repository
     assert (identify(repository).id == plain(tmp_path)) is is_met
 
 
-def test_a_remote_in_a_file_that_the_repository_includes_is_found_within_it(tmp_path, repository):
+def test_remote_in_an_included_git_config_of_the_repository_is_found(tmp_path, repository):
     (repository / ".git" / "remotes.inc").write_text(f'[remote "origin"]\nurl = {PLAIN}\n')
     git(repository, "config", "include.path", "remotes.inc")
     assert git(repository, "remote", "get-url", "origin") == PLAIN

@@ -192,7 +192,7 @@ def test_a_repository_cannot_name_another_folder_as_its_work_tree(hostile, comma
     assert not any("diary" in entry.key for entry in list_files(hostile.folder))
 
 
-def test_the_users_own_list_of_ignored_files_counts_and_not_the_repositorys(hostile):
+def test_users_excludes_file_applies_and_the_repositorys_does_not(hostile):
     for name in ("mine.txt", "theirs.txt"):
         (hostile.folder / name).write_text("text\n")
         (hostile.home / f"{name}.ignore").write_text(f"{name}\n")

@@ -75,7 +75,7 @@ def test_a_captured_prohibition_is_offered_once_and_blocks_on_a_word(client, con
         ("never force-push to main", "now force-push my branch"),
     ],
 )
-def test_an_offer_is_made_when_its_rule_is_relevant_and_not_again_after_a_restart(home, rule, message):
+def test_guard_is_offered_once_when_its_rule_is_relevant(home, rule, message):
     with closing(open_web(home)) as first:
         client = open_client(first)
         capture(client, rule)
@@ -120,7 +120,7 @@ def test_a_guard_on_production_lets_staging_pass(client):
         ("Never run npm install; use pnpm install.", "pnpm install", None),
     ],
 )
-def test_a_guard_stops_what_its_rule_forbids_and_nothing_else(client, rule, command, decision):
+def test_critical_lesson_blocks_only_the_commands_it_forbids(client, rule, command, decision):
     client.write(rule, kind="lesson", details={"severity": "critical"})
     assert decide(client, command) == decision
 

@@ -121,13 +121,13 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("event", UNREADABLE, ids=range(len(UNREADABLE)))
-def test_a_call_that_cannot_be_read_is_asked_about_where_a_critical_lesson_may_name_it(guarded, event):
+def test_unreadable_call_is_asked_about_if_a_critical_lesson_may_apply(guarded, event):
     decision, reason = decide(guarded, event)
     assert decision == "ask"
     assert "Only a part of this call could be read" in reason
 
 
-def test_a_host_that_cannot_ask_refuses_once_what_cannot_be_read(guarded):
+def test_host_without_prompts_denies_unreadable_input_once(guarded):
     event = before("Bash", [1], session_id="codex-1")
     assert decide(guarded, event, "codex")[0] == "deny"
     assert decide(guarded, event, "codex") is None
@@ -183,7 +183,7 @@ FOREIGN = [
 ]
 
 
-def test_an_event_that_is_not_handled_is_logged_once_however_often_it_comes(client):
+def test_unhandled_event_is_logged_only_once(client):
     for _ in range(3):
         for event in FOREIGN:
             assert send(client, event) is None

@@ -23,7 +23,7 @@ def runs(client, query=""):
     return client.get(f"/v1/hook-runs{query}").get_json()["items"]
 
 
-def test_a_run_tells_what_the_agent_read(client):
+def test_hook_run_records_the_text_the_agent_read(client):
     memory_id = client.write(FACT)
     answer = hook(client).get_json()
     (run,) = runs(client)
@@ -39,7 +39,7 @@ def test_a_run_tells_what_the_agent_read(client):
     assert run["chars"] == len(text)
 
 
-def test_a_run_tells_why_nothing_was_told(client):
+def test_hook_run_records_the_reason_for_silence(client):
     hook(client)
     client.write(FACT)
     hook(client, prompt="thanks!")
@@ -56,14 +56,14 @@ def test_a_run_tells_why_nothing_was_told(client):
     ]
 
 
-def test_off_the_record_leaves_no_run(client):
+def test_incognito_session_records_no_hook_run(client):
     client.write(FACT)
     client.post("/v1/incognito", {"session_id": "s1", "on": True})
     hook(client)
     assert runs(client) == []
 
 
-def test_a_purge_takes_the_text_away(client, digested):
+def test_purge_erases_the_text_of_hook_runs(client, digested):
     memory_id = client.write(FACT)
     hook(client)
     client.delete(f"/v1/memories/{memory_id}?hard=true")

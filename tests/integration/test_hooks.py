@@ -51,7 +51,7 @@ def test_nothing_written_yet_is_nothing_wrong(client):
     assert list_logged(client) == []
 
 
-def test_an_archived_memory_is_not_told(client, digested):
+def test_archived_memory_is_not_injected(client, digested):
     written = client.write("Billing listens on port 8123")
     digested()
     client.delete(f"/v1/memories/{written}")
@@ -69,7 +69,7 @@ def test_the_folder_names_the_workspace(client, tmp_path, digested):
     assert is_silent(post(client, event(prompt=prompt, cwd=str(tmp_path))))
 
 
-def test_a_file_names_the_workspace_once_agreed_and_a_broken_one_disturbs_nobody(client, container, tmp_path, digested):
+def test_project_file_selects_the_workspace_and_an_invalid_file_is_ignored(client, container, tmp_path, digested):
     client.write("Billing listens on port 8123", workspace="chosen")
     digested("chosen")
     asked = event(prompt="Which port does billing listen on?", cwd=str(tmp_path))
@@ -129,7 +129,7 @@ def test_a_broken_event_is_noted_and_answered_with_silence(client, body):
 
 
 @pytest.mark.parametrize("cwd", ["\x00", "/" + "x" * 5000, "/proc/1/root/x", "relative", "~", "/dev/null/x"])
-def test_a_strange_folder_disturbs_nobody(shared, cwd):
+def test_hook_with_an_unusual_folder_is_answered(shared, cwd):
     assert post(shared, event(cwd=cwd)).status_code == 200
 
 
@@ -168,7 +168,7 @@ def ambient(client, workspace=None):
     return [item for item in items if item["source"] == "ambient"]
 
 
-def test_nothing_is_told_twice_in_a_session_unless_it_changed(client, container, digested):
+def test_memory_is_injected_once_per_session_unless_it_changed(client, container, digested):
     written = client.write("Billing listens on port 8123")
     digested()
     assert "8123" in context(post(client, event(prompt=PORT)))
@@ -181,7 +181,7 @@ def test_nothing_is_told_twice_in_a_session_unless_it_changed(client, container,
     assert is_silent(post(client, event(prompt=PORT)))
 
 
-def test_without_a_session_it_is_told_each_time(client, digested):
+def test_prompt_without_a_session_id_injects_the_memory_each_time(client, digested):
     client.write("Billing listens on port 8123")
     digested()
     for _ in range(2):
@@ -189,7 +189,7 @@ def test_without_a_session_it_is_told_each_time(client, digested):
 
 
 @pytest.mark.parametrize("source", ["compact", "resume", "clear"])
-def test_what_was_lost_is_told_again(client, digested, source):
+def test_memory_is_injected_again_after_the_context_is_lost(client, digested, source):
     client.write("Billing listens on port 8123")
     digested()
     assert context(post(client, event(prompt=PORT)))
@@ -198,7 +198,7 @@ def test_what_was_lost_is_told_again(client, digested, source):
     assert "8123" in context(post(client, event(prompt=PORT)))
 
 
-def test_what_a_start_lists_is_shown_again_with_the_first_prompt_about_it(client, digested):
+def test_memory_listed_at_session_start_is_injected_again_by_a_prompt(client, digested):
     client.write("Billing listens on port 8123", kind="decision")
     digested()
     assert "8123" in context(post(client, event(hook_event_name="SessionStart", source="startup")))
@@ -206,7 +206,7 @@ def test_what_a_start_lists_is_shown_again_with_the_first_prompt_about_it(client
     assert is_silent(post(client, event(prompt=PORT)))
 
 
-def test_after_compacting_a_session_is_told_where_it_left_off(client, container):
+def test_session_start_after_compaction_shows_recent_actions(client, container):
     client.write("Billing moves to port 9000", kind="decision", session_id="s1")
     tool(client, "Edit", {"file_path": "/p/billing.py"}, cwd="/p")
     tool(client, "Bash", {"command": "pytest -q"}, "PostToolUseFailure")
@@ -259,7 +259,7 @@ def test_the_first_deed_makes_a_projects_workspace_and_nothing_less(client, cont
     assert container.settings.paths.workspace_ids() == [own]
 
 
-def test_a_folder_that_is_no_project_makes_no_workspace_of_its_own(client, container, tmp_path):
+def test_folder_that_is_no_project_creates_no_workspace(client, container, tmp_path):
     tool(client, "Edit", {"file_path": "x.py"}, cwd=str(tmp_path))
     flush_notes(container)
     assert container.settings.paths.workspace_ids() == ["default"]
@@ -284,7 +284,7 @@ def lesson_record(client, lesson):
     return record["shown"], record["followed"], record["ignored"]
 
 
-def test_a_critical_lesson_has_the_user_asked_before_what_it_names(client, container):
+def test_critical_lesson_asks_the_user_before_the_command_it_names(client, container):
     lesson = client.write("Run make migrate before make test", **CRITICAL)
     client.write("Wash your hands before make test", kind="lesson")
     client.write("make test deletes the database", source="import", **CRITICAL)
@@ -302,7 +302,7 @@ def test_a_critical_lesson_has_the_user_asked_before_what_it_names(client, conta
     assert lesson_record(client, lesson) == (1, 1, 0)
 
 
-def test_what_a_person_let_pass_is_not_asked_again_in_its_session(client, container):
+def test_command_allowed_by_a_person_is_not_guarded_again_in_its_session(client, container):
     client.write("Run make migrate before make test", **CRITICAL)
     assert guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
     # Refused: no tool was used, and nothing was noted.
@@ -343,14 +343,14 @@ def test_a_host_that_cannot_ask_refuses_once(client, container, route, name, too
 
 
 @pytest.mark.parametrize(("setting", "decided"), [("off", None), ("ask", "ask"), ("deny", "deny")])
-def test_a_setting_says_what_critical_lessons_may_do(client, container, setting, decided):
+def test_lesson_guard_setting_chooses_ask_deny_or_off(client, container, setting, decided):
     client.write("Never run make migrate here", **CRITICAL)
     container.settings.paths.workspace("default").config.write_text(f'lesson_guard = "{setting}"\n')
     found = guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
     assert (found and found[0]) == decided
 
 
-def test_a_lesson_that_a_session_began_with_is_counted_and_comes_again_when_it_is_about(client, container, digested):
+def test_session_start_lesson_is_counted_and_shown_again_by_a_prompt(client, container, digested):
     lesson = client.write("Run make migrate before make test", **CRITICAL)
     digested()
     brief = context(post(client, event(hook_event_name="SessionStart", source="startup")))
@@ -373,7 +373,7 @@ def test_a_lesson_that_a_session_began_with_is_counted_and_comes_again_when_it_i
         ({"content": "The moon is full", "session_id": "another"}, True),
     ],
 )
-def test_what_the_agent_itself_stored_of_a_turn_is_not_written_again(client, container, stored, told_again):
+def test_turn_covered_by_an_agents_own_memory_is_not_captured(client, container, stored, told_again):
     client.write("Something")
     post(client, event())
     tool(client, "Bash", {"command": "pytest -q"}, "PostToolUseFailure")
@@ -389,7 +389,7 @@ def guard_command(client, command, **fields):
     return guard(tool(client, "Bash", {"command": command}, "PreToolUse", **fields))
 
 
-def test_only_what_was_asked_about_and_worked_is_not_asked_again(client, container):
+def test_only_guarded_commands_that_succeeded_are_not_asked_about_again(client, container):
     client.write("Something")
     tool(client, "Bash", {"command": "make test"})
     lesson = client.write("Run make migrate before make test", **CRITICAL)
@@ -405,7 +405,7 @@ def test_only_what_was_asked_about_and_worked_is_not_asked_again(client, contain
     assert is_silent(tool(client, "Bash", {"command": "make test"}, "PreToolUse"))
 
 
-def test_what_a_lesson_demands_is_asked_about_and_what_it_forbids_denied(client, container):
+def test_required_steps_are_asked_about_and_forbidden_commands_denied(client, container):
     client.write("Run make migrate before make test", **CRITICAL)
     client.write("Never run make deploy here. " + "x" * 300, **CRITICAL)
     container.settings.paths.workspace("default").config.write_text('lesson_guard = "deny"\nhook_max_chars = 200\n')
@@ -417,7 +417,7 @@ def test_what_a_lesson_demands_is_asked_about_and_what_it_forbids_denied(client,
     assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
 
 
-def test_a_prompt_brings_the_lessons_about_what_it_names(client):
+def test_prompt_injects_lessons_about_the_names_it_contains(client):
     client.write("Run `alembic upgrade head` from the api folder", kind="lesson")
     client.write("seed.py empties the table first", kind="lesson")
     client.write("Do not git push on a Friday", kind="lesson")
@@ -449,14 +449,14 @@ def test_a_prompt_brings_the_lessons_about_what_it_names(client):
         ),
     ],
 )
-def test_a_rule_that_was_shown_is_shown_again_when_it_is_about_to_be_broken(client, rule, first, harmless, breaking):
+def test_shown_rule_is_shown_again_before_it_is_broken(client, rule, first, harmless, breaking):
     client.write(rule, kind="lesson")
     assert rule in context(post(client, event(prompt=first)))
     assert is_silent(post(client, event(prompt=harmless)))
     assert rule in context(post(client, event(prompt=breaking)))
 
 
-def test_a_prompt_brings_a_lesson_about_what_the_session_did_last(client, container, digested):
+def test_prompt_injects_lessons_about_recent_actions_of_the_session(client, container, digested):
     client.write("seed.py empties the table first", kind="lesson")
     client.write("Billing listens on port 8123")
     digested()
@@ -491,7 +491,7 @@ def test_a_turn_with_a_result_leaves_one_ambient_memory(client, container):
     assert len(ambient(client)) == 1
 
 
-def test_what_the_agent_kept_itself_is_not_kept_again(client, container):
+def test_commit_explained_by_the_agents_memory_is_not_captured_again(client, container):
     client.write("Something")
     post(client, event())
     flush_notes(container)
@@ -556,7 +556,7 @@ def traces(container):
     return [file.name for file in files if SAID.encode() in file.read_bytes() or SAID in file.name]
 
 
-def test_in_an_incognito_session_no_event_stores_or_tells_anything(client, container, digested):
+def test_incognito_session_stores_and_injects_nothing(client, container, digested):
     client.write("Billing listens on port 8123", kind="decision")
     client.write("make qwyjib.o needs care: run make all", kind="lesson")
     digested()
@@ -566,7 +566,7 @@ def test_in_an_incognito_session_no_event_stores_or_tells_anything(client, conta
     assert traces(container) == []
 
 
-def test_where_the_usual_workspace_is_incognito_a_project_gets_no_workspace(client, container, tmp_path):
+def test_incognito_default_workspace_prevents_project_workspaces(client, container, tmp_path):
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     client.post("/v1/incognito", {"session_id": "s1"})
@@ -581,7 +581,7 @@ def test_where_the_usual_workspace_is_incognito_a_project_gets_no_workspace(clie
     assert traces(container) == []
 
 
-def test_in_a_silent_workspace_no_event_stores_or_tells_anything(client, container, digested):
+def test_incognito_workspace_stores_and_injects_nothing(client, container, digested):
     client.write("Billing listens on port 8123", kind="decision")
     digested()
     container.settings.paths.workspace("default").config.write_text("incognito = true\n")
@@ -600,13 +600,13 @@ def test_in_a_silent_workspace_no_event_stores_or_tells_anything(client, contain
         {"event": "beforeSubmitPrompt", "conversation_id": "c"},
     ],
 )
-def test_another_hosts_json_is_noted_and_disturbs_nobody(client, body):
+def test_unexpected_hook_json_is_logged_and_answered_silently(client, body):
     assert is_silent(post(client, body))
     assert len(list_logged(client)) == 1
 
 
 @pytest.mark.parametrize("name", sorted({one["hook_event_name"] for one in EVERY_EVENT}))
-def test_an_error_within_disturbs_nobody(client, monkeypatch, name):
+def test_internal_error_in_a_hook_is_logged_and_answered_silently(client, monkeypatch, name):
     client.write("Something")
 
     def broken(*_args, **_named):
@@ -618,13 +618,13 @@ def test_an_error_within_disturbs_nobody(client, monkeypatch, name):
     assert [line for line in list_logged(client) if "broken inside" in line] or name == "SubagentStop"
 
 
-def test_a_body_beyond_every_bound_disturbs_nobody(client):
+def test_oversized_hook_body_is_answered_silently(client):
     huge = {"hook_event_name": "PostToolUse", "tool_name": "Write", "tool_input": {"content": "x" * (9 << 20)}}
     assert is_silent(post(client, event(**huge)))
     assert is_silent(client.post("/hooks/gemini", event(**huge)))
 
 
-def test_an_agent_is_told_no_more_than_there_is_room_for(client, container, digested):
+def test_injected_text_respects_hook_max_chars(client, container, digested):
     for number in range(30):
         client.write(f"Billing listens on port {8000 + number} in region {number} " + "of the old estate " * 20)
     digested()
@@ -646,7 +646,7 @@ def test_a_refused_hook_is_in_the_error_log_once_a_minute(client, app):
     assert refusal.startswith("A hook event at /hooks/claude-code was rejected")
 
 
-def test_codex_is_told_of_a_prompt(client, digested):
+def test_codex_prompt_hook_injects_memories(client, digested):
     client.write("Billing listens on port 8123")
     digested()
     answer = client.post("/hooks/codex", event(prompt="Which port does billing listen on?", turn_id="t", model="m"))
@@ -654,7 +654,7 @@ def test_codex_is_told_of_a_prompt(client, digested):
     assert is_silent(client.post("/hooks/codex", event(hook_event_name="Stop", last_assistant_message="done")))
 
 
-def test_gemini_is_told_of_a_prompt_by_its_own_names(client, digested):
+def test_gemini_prompt_hook_injects_memories_with_its_event_names(client, digested):
     client.write("Billing listens on port 8123")
     digested()
     answer = client.post(
@@ -667,7 +667,7 @@ def test_gemini_is_told_of_a_prompt_by_its_own_names(client, digested):
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b"null", b'{"hook_event_name": 1}', b'{"tool_input": {"command": 5}}'])
 @pytest.mark.parametrize("host", ["codex", "gemini"])
-def test_what_another_host_sends_disturbs_nobody(client, host, body):
+def test_unexpected_json_from_another_host_is_logged_and_silent(client, host, body):
     assert is_silent(client.call("POST", f"/hooks/{host}", data=body))
     assert len(list_logged(client)) == 1
 
@@ -689,7 +689,7 @@ def test_the_end_of_a_gemini_session_whose_turns_are_stored_is_no_error(client, 
     assert list_logged(client) == []
 
 
-def test_gemini_s_tools_are_noted_with_what_became_of_them(client, container):
+def test_gemini_tool_calls_are_recorded_with_their_outcome(client, container):
     client.write("Billing listens on port 8123")
     for sent in (
         gemini_tool("run_shell_command", {"command": "make test"}, llmContent="Output: no\nExit Code: 2\nPGID: 1"),
@@ -726,13 +726,13 @@ def test_an_event_that_is_delivered_twice_is_answered_and_noted_once(client, con
     assert runs.count("UserPromptSubmit") == 2
 
 
-def test_a_prompt_that_is_delivered_twice_is_obeyed_once(client):
+def test_prompt_delivered_twice_runs_its_memory_command_once(client):
     first, second = (post(client, event(prompt="remember this: we deploy on Tuesdays")) for _ in range(2))
     assert "keeps it" in context(first)
     assert is_silent(second)
 
 
-def test_a_memory_that_is_cut_says_so(client):
+def test_truncated_memory_reports_its_original_length(client):
     said = context(post(client, event(prompt="remember this: " + "the rack is blue. " * 700)))
     assert "only the first 10,000 of 12,599 characters" in said
 

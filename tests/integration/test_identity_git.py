@@ -15,7 +15,7 @@ def id_of(folder):
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
-def test_what_git_makes_is_understood(tmp_path):
+def test_git_worktrees_clones_and_separate_git_dirs_are_identified(tmp_path):
     def git(*arguments, cwd):
         environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
         whole = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
@@ -44,7 +44,7 @@ def test_what_git_makes_is_understood(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
-def test_a_file_that_git_ignores_is_its_owners_and_one_that_came_with_the_clone_is_not(tmp_path):
+def test_ignored_workspace_file_is_approved_and_a_cloned_file_is_not(tmp_path):
     def git(*arguments, cwd):
         environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
         whole = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]

@@ -34,7 +34,7 @@ def test_nothing_is_reported_before_an_import(client):
 
 
 @pytest.mark.usefixtures("imported")
-def test_the_api_and_the_dashboard_report_what_was_imported(client):
+def test_api_and_dashboard_report_imported_sessions(client):
     told = client.get("/v1/sessions/import").get_json()
     assert told["text"] == "sessions imported: 1 (2026-03-05 to 2026-03-05)"
     assert (told["running"], told["workspaces"]) == (False, {"default": 1})
@@ -51,7 +51,7 @@ def test_questions_are_those_that_the_sessions_answer(client):
 
 
 @pytest.mark.usefixtures("imported")
-def test_a_question_that_a_memory_of_another_session_answers_first_is_not_suggested(client):
+def test_question_answered_by_another_sessions_memory_is_not_suggested(client):
     client.write("We store sessions in PostgreSQL, not in Redis", session_id="other", kind="decision")
     questions = client.get("/v1/sessions/questions").get_json()["questions"]
     assert [question["ask"] for question in questions] == ["how"]

@@ -52,7 +52,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return made
 
 
-def test_what_is_ignored_is_one_entry_however_much_it_holds(checkout):
+def test_ignored_folder_is_a_single_skipped_entry(checkout):
     checkout.rules("logs/\n*.tmp.py\n!kept.tmp.py\n")
     checkout.write("logs/a.py", "logs/b/c.py", "a.tmp.py", "kept.tmp.py", "a.py", "deep/b.tmp.py", "deep/c.py")
     assert checkout.read() == (
@@ -61,7 +61,7 @@ def test_what_is_ignored_is_one_entry_however_much_it_holds(checkout):
     )
 
 
-def test_what_was_committed_is_read_though_a_rule_names_it(checkout):
+def test_committed_file_is_read_although_an_ignore_rule_matches(checkout):
     checkout.write("a.py", "b.py")
     checkout.git("add", "-A")
     checkout.git("commit", "-q", "-m", "One")
@@ -69,7 +69,7 @@ def test_what_was_committed_is_read_though_a_rule_names_it(checkout):
     assert checkout.read()[0] == {"a.py", "b.py"}
 
 
-def test_what_was_committed_and_is_gone_is_passed_over(checkout):
+def test_deleted_committed_file_is_skipped(checkout):
     checkout.write("a.py", "b.py")
     checkout.git("add", "-A")
     (checkout.folder / "b.py").unlink()
@@ -87,7 +87,7 @@ def test_a_folder_that_may_not_be_looked_into_is_named(checkout):
         (checkout.folder / "closed").chmod(0o700)
 
 
-def test_what_git_could_not_look_into_is_named(checkout, monkeypatch):
+def test_folder_that_git_cannot_open_is_reported(checkout, monkeypatch):
     checkout.write("a.py")
     checkout.git("add", "-A")
     run = Git._run
@@ -149,7 +149,7 @@ def test_a_worktree_follows_the_rules_of_its_repository(checkout, tmp_path):
     assert tree.read() == ({"a.py"}, {"b.py": "ignored by git"})
 
 
-def test_folders_that_nobody_wants_are_left_out_though_they_were_committed(checkout):
+def test_dependency_folders_are_skipped_although_committed(checkout):
     checkout.write("a.py", "web/node_modules/b/c.py", "web/node_modules/d.py")
     checkout.git("add", "-A")
     assert checkout.read() == ({"a.py"}, {"web/node_modules/": "folder of dependencies or caches"})
@@ -213,7 +213,7 @@ def test_without_git_a_checkout_is_read_as_a_folder(checkout, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
-def test_a_checkout_of_somebody_else_is_refused_with_the_way_to_trust_it(checkout):
+def test_checkout_of_another_user_is_rejected_with_advice(checkout):
     checkout.write("a.py")
     for place in (checkout.folder, checkout.folder / ".git"):
         os.chown(place, 12345, 12345)

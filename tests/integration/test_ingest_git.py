@@ -74,7 +74,7 @@ def only(repository):
     return reading
 
 
-def test_a_commit_says_what_why_and_where(repository):
+def test_commit_memory_contains_subject_body_and_files(repository):
     body = "Local wall-clock times moved by an hour\nin March; slots are kept in UTC now."
     sha = repository.commit(
         f"fix(clock): build the slot table in UTC\n\n{body}\n\nSigned-off-by: Ada <a@b.c>\nCo-authored-by: Bob <b@c.d>",
@@ -93,14 +93,14 @@ def test_a_commit_says_what_why_and_where(repository):
     prepare(draft)
 
 
-def test_newest_first_at_most_so_many_from_a_moment_on(repository):
+def test_commits_are_read_newest_first_within_limit_and_since(repository):
     shas = [repository.commit(f"Step {n} towards the lock") for n in range(4)]
     assert [one.key for one in read(repository)] == shas[::-1]
     assert [one.key for one in read(repository, limit=2)] == shas[:1:-1]
     assert [one.key for one in read(repository, since="2025-06-15T15:09:30Z")] == shas[:1:-1]
 
 
-def test_what_is_known_is_not_looked_at_again(repository):
+def test_known_commit_is_reported_unchanged(repository):
     first, second = repository.commit("Open the gate"), repository.commit("Close the gate")
     known = {first: f"{module.VERSION}:{first}"}
     assert read(repository, known)[1] == Unchanged(first)
@@ -151,7 +151,7 @@ def test_a_commit_that_says_something_is_kept(repository, message):
 @pytest.mark.parametrize(
     "author", ["dependabot[bot] <49699333+dependabot[bot]@users.noreply.github.com>", "renovate <bot@renovateapp.com>"]
 )
-def test_what_a_bot_did_is_left_out(repository, author):
+def test_bot_commits_are_skipped(repository, author):
     sha = repository.commit("Bump lodash\n\nBumps lodash because of reasons.", author=author)
     assert only(repository) == Skipped(sha, "written by a bot")
 
@@ -171,13 +171,13 @@ def test_merges_are_passed_over(repository):
     }
 
 
-def test_many_files_are_told_by_their_folders(repository):
+def test_many_files_are_summarized_by_folder(repository):
     files = [f"internal/clock/{n}.py" for n in range(20)] + [f"docs/{n}.md" for n in range(3)] + ["a.py"]
     repository.commit("Move the clock", files)
     assert only(repository).drafts[0].content.endswith(": 24 files, in internal/clock (20), docs (3), the root (1)")
 
 
-def test_a_commit_without_files_is_told_without_them(repository):
+def test_commit_without_files_is_stored_without_a_file_list(repository):
     first = repository.commit("Trigger the nightly build", ())
     second = repository.commit("Open the gate")
     assert [one.key for one in read(repository)] == [second, first]
@@ -196,7 +196,7 @@ def test_a_clone_without_trees_gives_the_messages(repository, tmp_path):
     assert readings[1].drafts[0].content == f"{messages[1]}\n\ncommit {commits[1][:10]}"
 
 
-def test_awkward_names_and_messages_are_read_whole(repository):
+def test_unusual_file_names_and_messages_are_read_completely(repository):
     names = ["with space.py", "new\nline.py", "ünïcode.py", "\x02mark.py", "a -> b.py", 'quote".py']
     repository.commit("Name \x02 things\nover two lines\n\nBody with \x02 and = signs", names)
     content = only(repository).drafts[0].content
@@ -218,7 +218,7 @@ def test_other_encodings_come_as_text(repository):
     assert broken.drafts[0].content.startswith("Broken \N{REPLACEMENT CHARACTER}")
 
 
-def test_a_moment_that_no_calendar_has_gives_way_to_the_committers(repository):
+def test_invalid_author_date_is_replaced_by_the_committer_date(repository):
     repository.commit("Open the gate", date="@99999999999999 +0000")
     assert only(repository).drafts[0].occurred_at == "2025-06-15T15:07:40.000Z"
 
@@ -249,14 +249,14 @@ def test_a_folder_that_is_no_repository_is_refused(tmp_path):
         list(read_git(tmp_path, {}, lambda _done, _total: None))
 
 
-def test_a_repository_of_somebody_else_is_refused_with_gits_advice(repository, monkeypatch):
+def test_repository_of_another_user_is_rejected_with_gits_advice(repository, monkeypatch):
     repository.commit("Open the gate")
     monkeypatch.setattr(git_module, "_ENVIRONMENT", {**git_module._ENVIRONMENT, "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"})
     with pytest.raises(InvalidField, match=r"dubious ownership.*if you trust it: git config --global"):
         read(repository)
 
 
-def test_without_git_it_says_so(repository, monkeypatch):
+def test_missing_git_is_reported(repository, monkeypatch):
     monkeypatch.setattr(git_module.shutil, "which", lambda _name: None)
     with pytest.raises(InvalidField, match="git is not installed"):
         read(repository)
@@ -320,7 +320,7 @@ def test_git_that_stops_in_the_middle_of_its_output_is_ended(repository, tmp_pat
         assert stream.read() == b"begun"
 
 
-def test_who_stops_reading_stops_git(repository, monkeypatch):
+def test_abandoned_git_read_stops_the_git_process(repository, monkeypatch):
     for n in range(3):
         repository.commit(f"Step {n} towards the lock")
     started = []
@@ -332,7 +332,7 @@ def test_who_stops_reading_stops_git(repository, monkeypatch):
     assert all(process.returncode is not None for process in started)
 
 
-def test_a_repository_that_breaks_off_says_so(repository):
+def test_damaged_repository_is_reported(repository):
     first = repository.commit("Open the gate")
     repository.commit("Close the gate")
     (repository.folder / ".git" / "objects" / first[:2] / first[2:]).unlink()
@@ -340,7 +340,7 @@ def test_a_repository_that_breaks_off_says_so(repository):
         read(repository)
 
 
-def test_progress_tells_how_many_there_are(repository):
+def test_git_progress_reports_done_and_total_commits(repository):
     for n in range(3):
         repository.commit(f"Step {n} towards the lock")
     told = []

@@ -84,7 +84,7 @@ def test_a_workspace_in_english_keeps_its_encoder(encoders, write, client, diges
 
 
 @pytest.mark.usefixtures("encoders")
-def test_a_workspace_in_another_language_gets_the_encoder_that_knows_it(write, client, digested, worker):
+def test_workspace_in_another_language_gets_a_multilingual_encoder(write, client, digested, worker):
     write([*ENGLISH_NOTES, *SPANISH])
     digested()
     assert index_of(client) == (MULTILINGUAL, "5 of 25 memories", None, None)
@@ -96,7 +96,7 @@ def test_a_workspace_in_another_language_gets_the_encoder_that_knows_it(write, c
     assert client.get("/v1/workspaces").get_json()["items"][0]["languages"] == "5 of 25 memories"
 
 
-def test_the_present_vectors_answer_until_the_others_are_whole(encoders, write, client, worker):
+def test_current_vectors_answer_until_the_new_ones_are_complete(encoders, write, client, worker):
     write(ENGLISH_NOTES)
     embed(worker)
     encoders.missing = {MULTILINGUAL}
@@ -115,7 +115,7 @@ def test_the_present_vectors_answer_until_the_others_are_whole(encoders, write, 
 
 
 @pytest.mark.usefixtures("encoders")
-def test_who_asks_in_another_language_gets_it_too(write, client, digested, container):
+def test_questions_in_another_language_select_the_multilingual_encoder(write, client, digested, container):
     write(ENGLISH_NOTES)
     digested()
     for question in ("¿en qué puerto escucha el servicio?", "¿quién es el responsable de los pagos?"):
@@ -162,7 +162,7 @@ def test_a_purge_amid_the_change_reaches_the_vectors_on_their_way_out(encoders, 
     assert client.recall("Service number 3 listens")["results"][0]["content"] == ENGLISH_NOTES[3]
 
 
-def test_the_change_ends_although_what_it_waited_for_is_gone(encoders, write, client, worker, digested):
+def test_model_change_completes_although_a_pending_memory_was_purged(encoders, write, client, worker, digested):
     ids = write(SPANISH)
     embed(worker)
     database: Database = worker.databases.get("default")

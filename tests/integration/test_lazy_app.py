@@ -86,7 +86,7 @@ def test_hooks_that_arrive_together_share_one_app_and_its_services(app, containe
     ("method", "path", "status"),
     [("GET", "/v1/facts", 200), ("GET", "/openapi.json", 200), ("GET", "/nowhere", 404), ("PUT", "/healthz", 405)],
 )
-def test_whatever_else_is_asked_for_loads_the_rest(ask, grown, method, path, status):
+def test_any_other_request_loads_the_rest_of_the_app(ask, grown, method, path, status):
     ask("POST", "/v1/memories", json={"content": "The ferry leaves at seven."})
     assert ask(method, path).status_code == status
     assert len(grown) == 1
@@ -94,7 +94,7 @@ def test_whatever_else_is_asked_for_loads_the_rest(ask, grown, method, path, sta
     assert len(grown) == 1
 
 
-def test_what_was_counted_before_counts_on(ask):
+def test_request_metrics_continue_after_the_app_loads_the_rest(ask):
     ask("GET", "/healthz")
     ask("POST", "/v1/recall", json={"query": ""})
     assert (
@@ -109,7 +109,7 @@ def test_without_the_token_both_refuse(app, grown):
 
 
 @pytest.mark.parametrize("stage", ["_first", "_hooks"])
-def test_no_route_of_a_smaller_app_hides_one_of_the_whole(app, container, stage):
+def test_partial_app_hides_no_route_of_the_full_app(app, container, stage):
     app.load_hooks()
     smaller = {"_first": app._first, "_hooks": app._hooks.app}[stage].url_map.bind("")
     for rule in create_app(container).url_map.iter_rules():

@@ -180,7 +180,7 @@ def test_killing_the_supervisor_leaves_no_orphan(stack):
     eventually(stack.is_empty, "every process notices")
 
 
-def test_the_next_command_starts_what_died_and_nothing_that_was_stopped(stack):
+def test_next_command_restarts_a_killed_stack_but_not_a_stopped_stack(stack):
     supervisor = stack.up()
     stack.run("remember", "The cache is written behind the queue")
     supervisor.kill()
@@ -205,7 +205,7 @@ def test_killing_the_supervisor_at_once_leaves_no_orphan(stack):
     eventually(stack.is_empty, "every process notices")
 
 
-def test_what_is_killed_comes_back_and_leaves_no_orphan(stack):
+def test_killed_process_is_restarted_and_leaves_no_orphan(stack):
     supervisor = stack.up()
     eventually(lambda: len(stack.family(WORKER)) == 3, "the worker has its processes")
     before = {name: stack.family(name) for name in ("web", WORKER, "workers.schedule")}
@@ -243,7 +243,7 @@ def test_a_second_up_refuses_and_down_stops_the_first(stack):
     assert (answer.returncode, answer.stdout.startswith("nothing runs")) == (0, True)
 
 
-def test_up_refuses_beside_a_server_started_otherwise_and_down_stops_that(stack):
+def test_up_is_rejected_while_a_separately_started_server_runs(stack):
     web = stack.start(sys.executable, "-I", "-m", "web")
     eventually(stack.answers, "the server answers")
     answer = stack.run("up")
@@ -255,7 +255,7 @@ def test_up_refuses_beside_a_server_started_otherwise_and_down_stops_that(stack)
     assert stack.is_empty()
 
 
-def test_up_refuses_a_port_that_another_program_holds(stack):
+def test_up_is_rejected_if_another_program_uses_the_port(stack):
     with socket.create_server(("127.0.0.1", stack.port)):
         answer = stack.run("up")
         assert answer.returncode == 1
@@ -266,7 +266,7 @@ def test_up_refuses_a_port_that_another_program_holds(stack):
     assert output.strip().splitlines()[-1].startswith(f"Cannot listen on 127.0.0.1:{stack.port}")
 
 
-def test_the_daemon_comes_up_and_goes_down_and_leaves_the_file_of_the_store_complete(stack):
+def test_daemon_starts_and_stops_and_completes_the_store_file(stack):
     answer = stack.run("up", "--daemon", "--json")
     assert answer.returncode == 0, answer.stderr
     assert "compiles the embedding model (once, about 20 s)" in answer.stderr
@@ -288,7 +288,7 @@ def test_the_daemon_comes_up_and_goes_down_and_leaves_the_file_of_the_store_comp
 
 
 @pytest.mark.parametrize("place", ["home/models/one", "cache/reverie/encoders/digest/one"])
-def test_who_has_an_encoder_is_told_of_none_to_compile(stack, place):
+def test_up_with_an_existing_encoder_does_not_announce_compilation(stack, place):
     folder = stack.home.parent / place
     folder.mkdir(parents=True)
     (folder / "manifest.json").touch()
@@ -300,7 +300,7 @@ def test_who_has_an_encoder_is_told_of_none_to_compile(stack, place):
     assert "compiled" not in (stack.home / "logs" / "reverie.log").read_text()
 
 
-def test_a_stack_that_nobody_asks_stops_by_itself_and_the_next_can_start_meanwhile(stack):
+def test_idle_stack_stops_automatically_and_a_new_stack_can_start(stack):
     stack.environment["REVERIE_IDLE_EXIT_MIN"] = "0.05"
     idle = stack.start(REVERIE, "up")
     log = iter(lambda: idle.stdout.readline().decode(), "")

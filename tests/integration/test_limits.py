@@ -67,7 +67,7 @@ def test_every_text_list_and_object_of_a_request_has_a_limit(client):
     assert walk.unbounded == []
 
 
-def test_the_walk_finds_what_has_no_limit():
+def test_schema_walk_reports_fields_without_a_limit():
     walk = Walk({"Inner": {"type": "object", "properties": {"a": {"type": "string"}}}})
     walk.walk(
         {
@@ -144,7 +144,7 @@ def own_json(loc):
 
 
 @pytest.mark.parametrize("loc", ["metadata", "details"])
-def test_what_is_too_large_is_not_looked_through_for_secrets(client, monkeypatch, loc):
+def test_oversized_json_is_rejected_before_secret_detection(client, monkeypatch, loc):
     written = client.write("A decision", kind="decision")
     redact_json = fields.redact_json
 
@@ -160,7 +160,7 @@ def test_what_is_too_large_is_not_looked_through_for_secrets(client, monkeypatch
     assert client.patch(f"/v1/memories/{written}", {loc: own_json(loc)[0][2][loc]}).status_code == 422
 
 
-def test_a_long_path_or_name_of_a_field_is_turned_away(client):
+def test_long_path_or_field_name_is_rejected(client):
     long = "a" * (MAX_PATH_PART_CHARS + 1)
     assert client.get(f"/v1/memories/{long}").status_code == 400
     assert client.get(f"/v1/facts/{long}/port").status_code == 400
@@ -168,7 +168,7 @@ def test_a_long_path_or_name_of_a_field_is_turned_away(client):
     assert client.delete(f"/v1/memories/{long}").status_code == 400
 
 
-def test_a_deep_or_wide_body_is_turned_away(client):
+def test_deep_or_wide_body_is_rejected(client):
     headers = {**client.auth, "Content-Type": "application/json"}
     for path in ("/v1/memories", "/v1/recall", "/hooks/claude-code"):
         answer = client.call("POST", path, data=DEEP, headers=headers)

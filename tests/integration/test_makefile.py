@@ -35,7 +35,7 @@ def install(tmp_path):
     return run
 
 
-def test_where_pip_would_fetch_cuda_the_build_for_the_cpu_is_taken_first_and_said(install):
+def test_cpu_build_of_torch_is_installed_before_pip_fetches_cuda(install):
     said, installed = install("nvidia-cublas-13.1 torch-2.13.0 triton-3.7")
     assert "brings CUDA here" in said
     assert installed[:2] == [
@@ -44,7 +44,7 @@ def test_where_pip_would_fetch_cuda_the_build_for_the_cpu_is_taken_first_and_sai
     ]
 
 
-def test_who_wants_what_pip_chooses_gets_it_and_is_told(install):
+def test_install_with_an_empty_torch_index_warns_about_cuda(install):
     said, installed = install("nvidia-cublas-13.1 torch-2.13.0", "TORCH_INDEX=")
     assert "brings CUDA here" in said
     # With its libraries for CUDA, which no lock lists.
@@ -57,7 +57,7 @@ def test_where_pip_chooses_a_build_for_the_cpu_nothing_is_said(install):
     assert installed[:2] == ["--no-deps torch==2.13.0", "--require-hashes -r requirements.lock"]
 
 
-def test_what_only_tests_need_is_not_installed(install):
+def test_install_omits_test_only_packages(install):
     _, installed = install("torch-2.13.0+cpu")
     assert not any("requirements-dev.lock" in line for line in installed)
 
@@ -94,7 +94,7 @@ def test_the_locks_agree_and_keep_the_markers():
     assert "torch==2.13.0" in runtime
 
 
-def test_what_pip_compile_writes_keeps_its_markers_in_entries_of_several_lines(tmp_path):
+def test_lock_edits_keep_markers_of_multi_line_entries(tmp_path):
     """Run the edits of `make lock` on what pip-compile writes."""
     edits = [
         line.strip().replace("$$", "$")

@@ -114,7 +114,7 @@ def test_nothing_is_lost_where_more_is_visited_than_is_kept_open(container, clie
         assert answer.get_json()["memories"]["active"] == count
 
 
-def test_what_is_noted_of_many_workspaces_is_written_and_then_forgotten(container, visited):
+def test_usage_of_many_workspaces_is_written_and_dropped_from_memory(container, visited):
     flush_notes(container)
     for workspace in {workspace for workspace, _ in visited}:
         container.feedback.write_usage(container.workspace(workspace))

@@ -122,7 +122,7 @@ def test_the_lists_are_those_of_a_session_over_stdio(door, home, tmp_path):
     assert len(full[0].tools) > len(core[0].tools)
 
 
-def test_what_is_written_is_of_the_program_that_wrote(door, home):
+def test_memory_written_over_mcp_records_the_client_program(door, home):
     async def conversation(client):
         return await remember(client)
 
@@ -165,7 +165,7 @@ def test_headers_name_the_session_and_the_program_of_the_agent(door, tmp_path):
         ({"MCP-Session-Id": "of-no-session"}, 200),
     ],
 )
-def test_only_who_may_is_answered(door, headers, status):
+def test_only_authorized_and_valid_mcp_requests_are_answered(door, headers, status):
     assert door.send(**headers).status == status
 
 
@@ -185,12 +185,12 @@ def test_only_who_may_is_answered(door, headers, status):
     ],
     ids=range(10),
 )
-def test_what_is_no_message_is_refused(door, body):
+def test_invalid_mcp_message_is_rejected(door, body):
     assert door.send(body).status == 400
     assert door.send().status == 200
 
 
-def test_what_is_refused_is_answered_with_its_ids(door):
+def test_rejected_mcp_messages_are_answered_with_their_ids(door):
     batch = door.send([message("ping") | {"id": 2}, message("ping") | {"id": "b"}])
     assert [(one["id"], one["error"]["code"]) for one in batch.json()] == [(2, -32600), ("b", -32600)]
     assert door.send(b"not json").json()["error"]["code"] == -32700
@@ -233,7 +233,7 @@ def error_of(answer):
     return answer.json()["error"]["code"]
 
 
-def test_what_nobody_knows_is_an_error_of_the_protocol(door):
+def test_unknown_mcp_names_and_methods_are_protocol_errors(door):
     assert error_of(door.send(message("tools/call", name="fly", arguments={}))) == -32602
     assert error_of(door.send(message("tools/call", arguments=[]))) == -32602
     assert error_of(door.send(message("fly"))) == -32601
@@ -315,7 +315,7 @@ def test_a_caller_that_hangs_up_takes_nothing_with_it(door):
     assert door.send().status == 200
 
 
-def test_what_is_written_may_be_switched_off_here_too(door, home):
+def test_read_only_setting_rejects_mcp_writes_over_http(door, home):
     (home.home / "config.toml").write_text("read_only = true\n")
     with serve_home(type(home)(home=home.home, read_only=True)) as port:
         locked = Door(port, door.token)
@@ -324,7 +324,7 @@ def test_what_is_written_may_be_switched_off_here_too(door, home):
     assert "read_only is set" in refused.content[0].text
 
 
-def test_who_never_asks_loads_nothing():
+def test_mcp_packages_are_not_imported_without_a_request():
     program = (
         "import sys; import web.app; "
         "print(sorted({name.partition('.')[0] for name in sys.modules} & {'mcp', 'a2wsgi', 'starlette', 'httpx'}))"

@@ -110,7 +110,7 @@ def test_tools_that_a_switch_turns_off_are_not_listed(converse, home):
     assert "write_tools" in refused.content[0].text
 
 
-def test_a_workspace_that_is_off_lists_one_tool_that_says_so(converse, home):
+def test_disabled_workspace_lists_a_single_explanatory_tool(converse, home):
     switch(home, enabled=False)
 
     async def conversation(client):
@@ -125,7 +125,7 @@ def test_a_workspace_that_is_off_lists_one_tool_that_says_so(converse, home):
 
 @pytest.mark.parametrize("enabled", [True, False])
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_a_chat_lists_no_tool_and_is_told_of_none(converse, home, mode, enabled):
+def test_chat_profile_lists_and_accepts_no_mcp_tools(converse, home, mode, enabled):
     switch(home, enabled=enabled)
 
     async def conversation(client):

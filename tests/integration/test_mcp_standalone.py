@@ -106,7 +106,7 @@ def test_the_stack_ends_with_its_session(start, running):
     wait_until("the stack has ended", lambda: not running())
 
 
-def test_the_stack_ends_with_a_session_that_is_killed_and_no_acknowledged_write_is_lost(start, running):
+def test_stack_stops_with_a_killed_session_without_losing_writes(start, running):
     rng, written = random.Random(37), []
     host = start()
     for _ in range(rng.randint(2, 5)):

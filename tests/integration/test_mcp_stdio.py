@@ -119,7 +119,7 @@ def test_the_folder_decides_on_the_workspace(talk, home):
     assert home.paths.workspace_ids() == ["named", "shop"]
 
 
-def test_what_an_agent_stores_first_makes_the_workspace_that_hooks_note_in(talk, home):
+def test_first_stored_memory_creates_the_workspace_used_by_hooks(talk, home):
     (talk.folder / ".git").mkdir()
     own = identify(talk.folder).id
 
@@ -129,12 +129,12 @@ def test_what_an_agent_stores_first_makes_the_workspace_that_hooks_note_in(talk,
         overview = await client.call_tool("overview", {})
         return overview.content[0].text.split("”")[0], found.content[0].text.splitlines()
 
-    def tells_of(workspace):
+    def shows_workspace(workspace):
         named, lines = talk(conversation)
         return named == f"Workspace “{workspace}" and [STAGING["content"] in line for line in lines] == [True]
 
     # As soon as it is there, it is read as well, by a session that began without it.
-    assert tells_of(own)
+    assert shows_workspace(own)
     assert home.paths.workspace_ids() == [own]
 
 
@@ -253,7 +253,7 @@ def test_the_inspector_understands_it(home, tmp_path):
     assert "staging port" in brief["contents"][0]["text"]
 
 
-def test_what_a_host_says_first_is_answered_in_turn(home, tmp_path):
+def test_initial_mcp_messages_are_answered_in_order(home, tmp_path):
     """A host waits for each answer in turn, as it would at a terminal; none is given twice."""
     envelope = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

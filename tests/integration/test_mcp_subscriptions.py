@@ -153,7 +153,7 @@ def session(served):
     return Session(port, container.token)
 
 
-def test_the_server_offers_what_it_sends(session):
+def test_mcp_server_announces_subscription_capabilities(session):
     assert session.capabilities["resources"] == {"subscribe": True, "listChanged": True}
     assert session.capabilities["tools"] == {"listChanged": True}
 
@@ -225,7 +225,7 @@ def test_only_the_newest_stream_sends(session):
             assert newer.take(1) == updated(BRIEF)
 
 
-def test_streams_are_few_and_the_others_get_what_is_new(served):
+def test_mcp_streams_are_limited_and_excess_clients_get_updates(served):
     container, port = served
     sessions = [Session(port, container.token) for _ in range(events.MOST_HELD + 1)]
     for session in sessions:

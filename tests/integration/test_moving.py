@@ -117,7 +117,7 @@ def test_there_and_back_every_row_is_as_it_was(filled, migrate, tmp_path):
     assert not list(returned.root.rglob("*partial*")) + list(returned.root.rglob("*-wal"))
 
 
-def test_what_came_back_is_sound_and_goes_on_where_it_was(filled, migrate, tmp_path, monkeypatch):
+def test_store_moved_back_is_valid_and_accepts_writes(filled, migrate, tmp_path, monkeypatch):
     there, back = migrate
     there("--only", "other", "--only", "me")
     returned = tmp_path / "returned"
@@ -149,7 +149,7 @@ def test_on_the_server_numbers_go_on_where_they_were(filled, migrate, store_url)
             assert db.execute("SELECT count(*) FROM touched").fetchone()[0] == 0
 
 
-def test_a_dry_run_tells_and_moves_nothing(filled, migrate):
+def test_store_migration_dry_run_reports_and_moves_nothing(filled, migrate):
     there, back = migrate
     told = there("--dry-run")
     assert (told["moved"], set(outcomes(told).values())) == (False, {"would be moved"})
@@ -158,7 +158,7 @@ def test_a_dry_run_tells_and_moves_nothing(filled, migrate):
     assert set(outcomes(there()).values()) == {"moved"}
 
 
-def test_the_next_run_moves_what_has_changed_since_and_leaves_what_is_used_there(filled, migrate, store_url):
+def test_repeated_migration_moves_changes_and_rejects_conflicting_writes(filled, migrate, store_url):
     there, _ = migrate
     there()
     assert set(outcomes(there()).values()) == {"the same already"}
@@ -192,13 +192,13 @@ def test_another_homes_workspace_is_never_overwritten(filled, migrate, tmp_path,
     assert set(outcomes(there()).values()) == {"the same already"}
 
 
-def test_a_workspace_that_nobody_wrote_to_is_no_obstacle(filled, migrate, store_url):
+def test_empty_workspace_on_the_server_does_not_block_migration(filled, migrate, store_url):
     with on_server(store_url, filled, "other", create=True):
         pass
     assert outcomes(migrate[0]())["other"] == "moved"
 
 
-def test_back_into_the_home_that_it_came_from(filled, migrate, store_url):
+def test_store_moved_back_replaces_local_copies_and_derived_indexes(filled, migrate, store_url):
     there, back = migrate
     there()
     place = filled.workspace("other")
@@ -235,7 +235,7 @@ def test_a_file_that_was_written_to_since_is_not_replaced(filled, migrate, store
         assert home.texts("other") == ["Okapis hide", "Written in the file"]
 
 
-def test_an_encrypted_home_is_moved_and_comes_back_encrypted(filled, migrate, key_file):
+def test_encrypted_store_is_moved_and_returns_encrypted(filled, migrate, key_file):
     there, back = migrate
     before = dump(filled)
     choose_key(filled, key_file)
@@ -297,7 +297,7 @@ def served_configs(url, paths):
         yield configs
 
 
-def test_what_a_workspace_has_of_its_own_goes_there_and_back_to_the_byte(silent, filled, migrate, store_url, tmp_path):
+def test_workspace_settings_are_migrated_byte_for_byte_and_back(silent, filled, migrate, store_url, tmp_path):
     there, back = migrate
     text = f"# ours, é\r\n{INCOGNITO}"
     assert of_settings(there("--dry-run")) == dict.fromkeys(("other", "unheard-of"), "would be moved")
@@ -321,7 +321,7 @@ def test_a_workspace_takes_its_own_settings_along_when_it_is_moved_alone(silent,
         assert "incognito = true" in configs.read("other").text
 
 
-def test_what_was_set_on_the_server_comes_back_and_what_was_set_in_both_is_refused(silent, filled, migrate, store_url):
+def test_settings_changed_on_both_sides_are_rejected_by_migration(silent, filled, migrate, store_url):
     there, back = migrate
     there()
     with served_configs(store_url, filled) as configs:
@@ -348,7 +348,7 @@ def test_settings_that_are_none_go_along_and_keep_the_workspace_closed(silent, f
         load_settings(own=configs.read("other"))
 
 
-def test_a_workspace_whose_settings_cannot_be_moved_is_not_moved_without_them(silent, filled, migrate):
+def test_workspace_with_unmovable_settings_is_not_moved(silent, filled, migrate):
     there, back = migrate
     filled.workspace("other").config.write_bytes(b"incognito = true\n# \0")
     told = there(code=1)
@@ -367,7 +367,7 @@ def test_settings_that_are_no_text_are_named_and_nothing_is_moved(silent, filled
     assert "nothing to move" in migrate[1](code=1)["error"]["message"]
 
 
-def test_a_text_that_postgresql_cannot_hold_is_named_and_the_others_are_moved(filled, migrate):
+def test_text_invalid_in_postgresql_is_named_and_others_are_moved(filled, migrate):
     there, back = migrate
     with contextlib.closing(sqlite3.connect(filled.workspace("other").events)) as db, db:
         db.execute(
@@ -384,7 +384,7 @@ def test_a_text_that_postgresql_cannot_hold_is_named_and_the_others_are_moved(fi
     assert outcomes(there())["other"] == "moved"
 
 
-def test_a_copy_that_is_not_what_was_sent_is_undone_and_named(filled, migrate, store_url):
+def test_migration_copy_that_differs_from_its_source_is_undone(filled, migrate, store_url):
     there, back = migrate
     there("--only", "me")
     with psycopg.connect(store_url) as db:
@@ -416,7 +416,7 @@ SECRET = "f1umadidd1e"
     ],
     ids=["no such role", "no such database", "nobody answers"],
 )
-def test_a_server_that_cannot_be_used_is_told_without_the_password(filled, store_url, change, says):
+def test_unusable_server_is_reported_without_its_password(filled, store_url, change, says):
     before = dump(filled)
     done = run("store", "migrate", "--to", change(store_url), code=4)
     assert says in done.output
@@ -455,14 +455,14 @@ def test_a_workspace_that_is_not_there_is_said(filled, migrate):
     assert "no such workspace: quagga" in migrate[0]("--only", "quagga", code=1)["error"]["message"]
 
 
-def test_a_person_reads_what_to_set_and_what_stays(filled, store_url):
+def test_migration_output_explains_the_setting_and_the_files_that_stay(filled, store_url):
     said = run("store", "migrate", "--to", store_url).output
     assert f"to use it, set REVERIE_STORE={store_url}" in said
     assert "settings, token, models and indexes stay" in said
     assert "encrypted" not in said
 
 
-def test_whoever_encrypts_their_home_is_told_that_the_server_does_not(filled, store_url, key_file):
+def test_migration_of_an_encrypted_store_warns_about_the_plain_server(filled, store_url, key_file):
     choose_key(filled, key_file)
     encrypt_home(filled)
     assert (

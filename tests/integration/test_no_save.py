@@ -144,7 +144,7 @@ def test_forgetting_a_silent_or_interrupted_turn_keeps_older_turns(client, host)
     assert host.said() == ["rule: always use pnpm", "ok"]
 
 
-def test_an_agent_cannot_store_what_its_user_just_said(client, host):
+def test_agent_cannot_store_text_its_user_asked_not_to_save(client, host):
     client.write("Billing listens on port 8123")
     host.hook("UserPromptSubmit", prompt=f"Don't remember this: the {SECRET} is blue.")
     written = {"content": f"The {SECRET} is blue.", "source": "agent", "session_id": FILE}
@@ -181,7 +181,7 @@ def test_a_late_answer_is_not_read_either(client, host):
 
 
 @pytest.mark.files
-def test_messages_that_a_client_sends_obey_the_same_commands(client, host):
+def test_no_save_commands_apply_to_messages_sent_by_clients(client, host):
     def send(*texts):
         messages = [{"role": "user", "content": text} for text in texts]
         return client.post("/v1/turns", {"session_id": FILE, "messages": messages}).get_json()
@@ -234,7 +234,7 @@ def test_an_order_that_may_mean_the_turn_before_only_archives_its_memories(clien
     assert "rule: the vault is in Graz" in host.contents()
 
 
-def test_a_turn_that_was_not_read_yet_becomes_no_memory_after_a_doubtful_order(host):
+def test_unread_turn_yields_no_memory_after_an_ambiguous_forget_command(host):
     host.turn("rule: the vault is in Graz")
     host.turn("strike that from what you remember")
     host.digest()

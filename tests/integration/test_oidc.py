@@ -86,7 +86,7 @@ def sign_in(browser, provider):
     return come_back(browser, code="a-code", state=begin(browser, provider)["state"])
 
 
-def is_nobody(browser, answer, says, status=401):
+def is_rejected(browser, answer, says, status=401):
     text = answer.get_data(as_text=True)
     assert answer.status_code == status, text
     assert answer.mimetype == "text/html"
@@ -94,7 +94,7 @@ def is_nobody(browser, answer, says, status=401):
     return browser.get("/", headers=HERE).status_code == 401
 
 
-def test_who_is_known_works_as_themselves(browser, provider, container):
+def test_known_person_signs_in_with_their_own_access(browser, provider, container):
     page = browser.get("/", headers=HERE)
     assert page.status_code == 401
     assert f'href="{BEGIN}"' in page.get_data(as_text=True)
@@ -130,18 +130,18 @@ def test_over_tls_the_cookie_goes_by_nothing_else(browser, provider):
 def test_a_state_is_good_once_and_in_the_browser_that_began(browser, provider, place):
     state = begin(browser, provider)["state"]
     other = place[0] and create_app(place[0]).test_client()
-    assert is_nobody(other, come_back(other, code="a-code", state=state), "Try again on this page")
-    assert is_nobody(browser, come_back(browser, code="a-code", state="made-up"), "Try again on this page")
-    assert is_nobody(browser, come_back(browser, code="a-code"), "Try again on this page")
+    assert is_rejected(other, come_back(other, code="a-code", state=state), "Try again on this page")
+    assert is_rejected(browser, come_back(browser, code="a-code", state="made-up"), "Try again on this page")
+    assert is_rejected(browser, come_back(browser, code="a-code"), "Try again on this page")
     assert provider.asked == []
     assert come_back(browser, code="a-code", state=begin(browser, provider)["state"]).status_code == 303
     assert come_back(browser, code="a-code", state=state).status_code == 401
 
 
-def test_whoever_says_no_at_the_provider_is_nobody(browser, provider):
+def test_denied_provider_sign_in_is_rejected(browser, provider):
     state = begin(browser, provider)["state"]
     answer = come_back(browser, error="access_denied", error_description="<b>no</b>", state=state)
-    assert is_nobody(browser, answer, "access_denied")
+    assert is_rejected(browser, answer, "access_denied")
     assert "<b>no</b>" not in answer.get_data(as_text=True)
 
 
@@ -166,16 +166,16 @@ def test_only_a_valid_token_of_the_provider_opens_the_dashboard(browser, provide
         with pytest.MonkeyPatch.context() as patch:
             for name, value in said.items():
                 patch.setattr(provider, name, value)
-            assert is_nobody(browser, sign_in(browser, provider), "Try again on this page"), lie
+            assert is_rejected(browser, sign_in(browser, provider), "Try again on this page"), lie
 
 
-def test_without_an_id_token_nobody_is_signed_in(browser, provider):
+def test_sign_in_without_an_id_token_is_rejected(browser, provider):
     provider.has_id_token = False
-    assert is_nobody(browser, sign_in(browser, provider), "no ID token", 502)
+    assert is_rejected(browser, sign_in(browser, provider), "no ID token", 502)
 
 
 @pytest.mark.parametrize("text", ["", "x.y", "{}", "a.b.c"])
-def test_what_is_no_token_opens_nothing(browser, provider, text):
+def test_invalid_id_token_is_rejected(browser, provider, text):
     provider.id_token = text or " "
     answer = sign_in(browser, provider)
     assert answer.status_code in (401, 502)
@@ -192,23 +192,23 @@ def test_what_is_no_token_opens_nothing(browser, provider, text):
     ],
     ids=repr,
 )
-def test_a_provider_that_is_not_the_one_is_not_asked(browser, provider, container, metadata):
+def test_provider_with_invalid_metadata_is_not_used(browser, provider, container, metadata):
     provider.metadata = metadata
     answer = browser.get(BEGIN, headers=HERE)
-    assert is_nobody(browser, answer, "Sign-in is not available", 502)
+    assert is_rejected(browser, answer, "Sign-in is not available", 502)
     assert container.operations.errors(workspace=None, limit=1)[0].component == "sign-in"
 
 
-def test_whom_the_home_does_not_know_is_told_so(browser, provider):
+def test_unknown_person_is_shown_that_they_have_no_account(browser, provider):
     provider.claims = {"email": "<eve>@example.com", "sub": "eve"}
     answer = sign_in(browser, provider)
-    assert is_nobody(browser, answer, "You have no account on this server", 403)
+    assert is_rejected(browser, answer, "You have no account on this server", 403)
     assert "&lt;eve&gt;@example.com" in answer.get_data(as_text=True)
 
 
 def test_an_unverified_address_identifies_no_person(browser, provider):
     provider.claims = {"email_verified": False}
-    assert is_nobody(browser, sign_in(browser, provider), "You have no account on this server", 403)
+    assert is_rejected(browser, sign_in(browser, provider), "You have no account on this server", 403)
 
 
 def test_a_subject_is_as_good(browser, provider, container):
@@ -222,18 +222,18 @@ def test_a_subject_is_as_good(browser, provider, container):
 
 @pytest.mark.parametrize("subject", ["ada@example.com", "ADA@example.com", " ada@example.com "])
 @pytest.mark.parametrize("email", ["mallory@example.com", "", "ada@example.com"])
-def test_a_subject_like_an_address_opens_nobody_elses_account(browser, provider, subject, email):
+def test_subject_that_looks_like_an_address_opens_no_other_account(browser, provider, subject, email):
     provider.claims = {"sub": subject, "email": email, "email_verified": False}
-    assert is_nobody(browser, sign_in(browser, provider), "You have no account on this server", 403)
+    assert is_rejected(browser, sign_in(browser, provider), "You have no account on this server", 403)
 
 
-def test_an_address_like_a_subject_opens_nobody_elses_account(browser, provider, container):
+def test_address_that_looks_like_a_subject_opens_no_other_account(browser, provider, container):
     ada = people.get_person(container.people, "ada")
     issuer = container.settings.oidc_issuer
     people.set_subject(container.people, ada, issuer, "ada-7")
     for email in ("ada-7", f"{issuer} ada-7"):
         provider.claims = {"sub": "mallory", "email": email, "email_verified": True}
-        assert is_nobody(browser, sign_in(browser, provider), "You have no account on this server", 403)
+        assert is_rejected(browser, sign_in(browser, provider), "You have no account on this server", 403)
     provider.claims = {"sub": "ada-7", "email_verified": False}
     assert sign_in(browser, provider).status_code == 303
 
@@ -241,7 +241,7 @@ def test_an_address_like_a_subject_opens_nobody_elses_account(browser, provider,
 def test_a_subject_of_another_issuer_opens_no_account(browser, provider, container):
     people.set_subject(container.people, people.get_person(container.people, "ada"), "https://other.example", "ada-7")
     provider.claims = {"sub": "ada-7", "email_verified": False}
-    assert is_nobody(browser, sign_in(browser, provider), "user add NAME --subject ada-7", 403)
+    assert is_rejected(browser, sign_in(browser, provider), "user add NAME --subject ada-7", 403)
 
 
 def test_two_people_are_not_known_by_one_address(container):
@@ -250,7 +250,7 @@ def test_two_people_are_not_known_by_one_address(container):
         people.set_email(container.people, people.get_person(container.people, "bob"), "ada@EXAMPLE.com")
 
 
-def test_who_is_removed_or_had_every_token_revoked_is_signed_out(browser, provider, container):
+def test_removed_or_revoked_person_is_signed_out(browser, provider, container):
     ada = people.get_person(container.people, "ada")
     sign_in(browser, provider)
     people.revoke(container.people, ada)
@@ -260,14 +260,14 @@ def test_who_is_removed_or_had_every_token_revoked_is_signed_out(browser, provid
     assert browser.get("/", headers=HERE).status_code == 200
     people.remove_person(container.people, ada)
     assert browser.get("/", headers=HERE).status_code == 401
-    assert is_nobody(browser, sign_in(browser, provider), "You have no account on this server", 403)
+    assert is_rejected(browser, sign_in(browser, provider), "You have no account on this server", 403)
 
 
-def test_a_provider_that_is_down_is_told_on_a_page(tmp_path):
+def test_unreachable_provider_is_reported_on_a_page(tmp_path):
     port = free_port()
     with opened(tmp_path / "home", f"http://127.0.0.1:{port}") as (container, browser):
         answer = browser.get(BEGIN, headers=HERE)
-        assert is_nobody(browser, answer, "Cannot reach the provider", 502)
+        assert is_rejected(browser, answer, "Cannot reach the provider", 502)
         assert "Cannot reach the provider" in container.operations.errors(workspace=None, limit=1)[0].message
         # Once it is there, all is well.
         with LyingProvider(port).running() as provider:
@@ -312,7 +312,7 @@ def real_provider(tmp_path):
     process.wait()
 
 
-def test_the_whole_way_with_a_provider_of_somebody_elses_making(tmp_path, real_provider):
+def test_sign_in_works_end_to_end_with_a_third_party_provider(tmp_path, real_provider):
     with opened(tmp_path / "home", real_provider) as (_container, browser):
         there = urlsplit(browser.get(BEGIN, headers=HERE).headers["Location"])
         with contextlib.closing(http.client.HTTPConnection(there.netloc)) as provider:

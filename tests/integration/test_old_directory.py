@@ -105,7 +105,7 @@ def test_the_directory_can_be_used(settings, client):
     assert memory_id in [result["id"] for result in results]
 
 
-def test_what_was_said_is_deleted_from_a_snapshot_of_the_time_too(settings, container):
+def test_deleted_text_is_removed_from_old_snapshots(settings, container):
     folder = settings.paths.workspace("default").root
     database = container.databases.get("default")
     snapshots = settings.paths.workspace("default").snapshots

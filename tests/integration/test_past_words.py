@@ -77,7 +77,7 @@ def test_thanks_get_nothing(say, ask):
     assert ask("thanks, great work!") == ""
 
 
-def test_a_message_stands_for_the_memory_that_was_made_of_it(client, say, ask):
+def test_message_and_the_memory_made_from_it_are_shown_once(client, say, ask):
     say(KEPT)
     (memory,) = client.get("/v1/memories").get_json()["items"]
     assert ask().splitlines() == [
@@ -105,7 +105,7 @@ def test_a_session_that_became_incognito_is_not_shown(container, say, ask):
     assert ask() == ""
 
 
-def test_a_convention_is_shown_again_when_a_prompt_asks_for_what_it_rejects(say, ask):
+def test_convention_is_shown_again_when_a_prompt_contradicts_it(say, ask):
     said = "For the turbine drawings we export step files instead of dwg"
     say(said)
     about = "which turbine drawings do we export, step files?"

@@ -55,7 +55,7 @@ def bob(join):
     return join("Bob", "writer")
 
 
-def test_a_home_of_one_person_has_no_file_of_people(home, container):
+def test_single_person_installation_has_no_people_file(home, container):
     home.write("The port is 8123")
     assert home.find_ids("port")
     assert not container.settings.paths.home.exists()
@@ -63,7 +63,7 @@ def test_a_home_of_one_person_has_no_file_of_people(home, container):
     assert not container.settings.paths.home.exists()
 
 
-def test_what_the_homes_token_asks_opens_no_file_of_people(home, container, ada, monkeypatch):
+def test_requests_with_the_installation_token_do_not_open_the_people_file(home, container, ada, monkeypatch):
     def refuse(*_given):
         raise AssertionError("the file of people was opened")
 
@@ -133,7 +133,7 @@ def test_a_reader_reads_a_writer_writes_an_owner_purges(join, ada):
     assert owner.delete(f"/v1/memories/{written}?hard=true").status_code == 200
 
 
-def test_what_is_written_names_who_wrote_it(home, ada, bob):
+def test_memory_and_history_name_their_authors(home, ada, bob):
     own = ada.write("The port of billing is 8123")
     others = home.write("The port of ledger is 9000", workspace=TEAM)
     assert bob.get(f"/v1/memories/{own}").get_json()["author"] == "ada"
@@ -147,7 +147,7 @@ def test_what_is_written_names_who_wrote_it(home, ada, bob):
     assert (record["author"], [entry["author"] for entry in record["history"]]) == ("ada", ["bob"])
 
 
-def test_who_wrote_a_memory_travels_with_it(container, ada):
+def test_author_of_a_memory_is_part_of_sync(container, ada):
     ada.write("The port of billing is 8123")
     *_, operation = container.sync.list_changes(TEAM, 0, 10)
     assert operation["fields"]["author"] == "ada"
@@ -157,7 +157,7 @@ def test_who_wrote_a_memory_travels_with_it(container, ada):
     "scope", [{"kind": "user"}, {"kind": "agent", "id": "claude"}, {"kind": "session", "id": "s1"}]
 )
 @pytest.mark.parametrize("kind", ["fact", "goal"])
-def test_what_is_private_is_told_to_its_person_alone(home, join, ada, bob, scope, kind):
+def test_scoped_memory_is_visible_only_to_its_person(home, join, ada, bob, scope, kind):
     admin = join("Anna", "owner", admin=True)
     viewer = {} if scope["kind"] == "user" else {scope["kind"]: scope["id"]}
     own = ada.write("Ada's port of billing is 8123", scope=scope, kind=kind)
@@ -177,7 +177,7 @@ def test_the_same_text_of_two_people_is_two_memories(ada, bob):
     assert own != theirs
 
 
-def test_the_token_decides_who_a_person_is(ada, bob):
+def test_token_determines_the_person(ada, bob):
     ada.write("Ada's port is 8123", scope={"kind": "user", "id": "ada"})
     for body in ({"viewer": {"user": "ada"}}, {"scope": {"kind": "user", "id": "ada"}}):
         assert bob.post("/v1/recall", {"query": "port", **body}).status_code == 403
@@ -188,7 +188,7 @@ def test_the_token_decides_who_a_person_is(ada, bob):
     assert bob.post("/v1/recall", forged).status_code == 422
 
 
-def test_nobody_else_enters_a_personal_store(home, join, ada, bob):
+def test_personal_store_is_accessible_only_to_its_person(home, join, ada, bob):
     admin = join("Anna", admin=True)
     ada.write("Ada likes tea", scope={"kind": "user"})
     assert ada.get("/v1/memories", workspace="me.ada").status_code == 200
@@ -226,7 +226,7 @@ def test_no_folder_of_the_server_is_looked_at_for_a_person(container, ada, tmp_p
         assert meta.get(db, meta.CHECKOUT) is None
 
 
-def test_what_hooks_tell_a_person_is_theirs(ada, bob, tmp_path):
+def test_hook_runs_are_visible_only_to_their_person(ada, bob, tmp_path):
     ada.write("Use port 8123 for billing", kind="lesson", scope={"kind": "session", "id": "s1"})
     event = {
         "hook_event_name": "UserPromptSubmit",
@@ -242,7 +242,7 @@ def test_what_hooks_tell_a_person_is_theirs(ada, bob, tmp_path):
     assert bob.get(f"/v1/hook-runs/{runs[0]['id']}").status_code == 404
 
 
-def test_sessions_and_what_was_done_in_them_are_a_persons_own(home, ada, bob):
+def test_sessions_and_turns_are_separate_per_person(home, ada, bob):
     for one in (ada, bob):
         one.post("/v1/turns", {"session_id": "s1", "messages": [{"role": "user", "content": "We use port 8123 here."}]})
     for one in (ada, bob):
@@ -258,7 +258,7 @@ def test_sessions_and_what_was_done_in_them_are_a_persons_own(home, ada, bob):
 @pytest.mark.parametrize(
     "scope", [{"kind": "user"}, {"kind": "agent", "id": "claude"}, {"kind": "session", "id": "s1"}]
 )
-def test_what_is_shared_everybody_sees_until_it_is_withdrawn(ada, bob, scope):
+def test_shared_memory_is_visible_to_members_until_it_is_withdrawn(ada, bob, scope):
     own = ada.write("The port of billing is 8123", scope=scope)
     shared = ada.post(f"/v1/memories/{own}/share").get_json()
     assert (shared["id"], shared["shared"], shared["author"]) == (own, True, "ada")
@@ -276,7 +276,7 @@ def test_what_is_shared_everybody_sees_until_it_is_withdrawn(ada, bob, scope):
     assert bob.find_ids("port of billing") == [own]
 
 
-def test_an_owner_withdraws_too_and_nobody_shares_anothers(join, ada, bob):
+def test_owner_can_withdraw_a_share_and_only_the_author_can_share(join, ada, bob):
     owner = join("Olga", "owner")
     own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
     assert bob.post(f"/v1/memories/{own}/share").status_code == 404
@@ -311,14 +311,14 @@ def test_a_share_is_logged_for_other_machines_and_can_be_undone(container, join,
     assert bob.find_ids("port of billing") == []
 
 
-def test_what_another_said_too_is_theirs_when_a_share_is_withdrawn(ada, bob):
+def test_sharing_text_that_a_member_already_wrote_is_a_conflict(ada, bob):
     own = ada.write("The port of billing is 8123", scope={"kind": "user"})
     theirs = bob.write("The port of billing is 8123")
     assert ada.post(f"/v1/memories/{own}/share").status_code == 409
     assert bob.find_ids("port of billing") == [theirs]
 
 
-def test_what_its_person_said_again_meanwhile_is_no_reason_not_to_withdraw(ada, bob):
+def test_share_can_be_withdrawn_after_its_author_wrote_the_text_again(ada, bob):
     scope = {"kind": "agent", "id": "claude"}
     own = ada.write("The port of billing is 8123", scope=scope)
     ada.post(f"/v1/memories/{own}/share")
@@ -329,7 +329,7 @@ def test_what_its_person_said_again_meanwhile_is_no_reason_not_to_withdraw(ada, 
     assert ada.find_ids("port of billing", viewer={"agent": "claude"}) == [again]
 
 
-def test_what_one_refused_for_themselves_another_may_write(ada, bob):
+def test_memory_deleted_by_its_owner_can_be_written_by_another_person(ada, bob):
     own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
     ada.delete(f"/v1/memories/{own}")
     written = bob.post("/v1/memories", {"content": "The port of billing is 8123", "source": "agent"}).get_json()
@@ -383,7 +383,7 @@ def test_devices_receive_shares_and_withdrawals(container, app, ada, tmp_path):
     other.close()
 
 
-def test_what_was_made_of_a_shared_memory_goes_with_its_withdrawal(container, ada, bob):
+def test_withdrawal_removes_memories_derived_from_the_shared_memory(container, ada, bob):
     own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
     ada.post(f"/v1/memories/{own}/share")
     made = bob.write("In short: billing listens on port 8123", edges=[{"kind": "derived_from", "to": own}])
@@ -400,7 +400,7 @@ def test_what_was_made_of_a_shared_memory_goes_with_its_withdrawal(container, ad
     assert own not in record.get_data(as_text=True)
 
 
-def test_what_agents_were_told_of_a_shared_memory_is_forgotten(ada, bob):
+def test_withdrawal_removes_the_shared_text_from_hook_runs(ada, bob):
     own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
     ada.post(f"/v1/memories/{own}/share")
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Which port has billing?"}

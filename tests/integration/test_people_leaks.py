@@ -170,7 +170,7 @@ def test_nothing_of_a_persons_own_reaches_another(server):
     # A failure names its look; to make its crowd smaller would take longer than a test may.
     @settings(max_examples=EXAMPLES, phases=(Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck))
     @given(crowd_plans(tuple(WAYS)))
-    def holds(plan: CrowdPlan):
+    def verify(plan: CrowdPlan):
         crowd = server.open(plan)
         if not crowd.memories:
             return
@@ -180,14 +180,14 @@ def test_nothing_of_a_persons_own_reaches_another(server):
             if not crowd.may(look.asker, look.workspace) and look.way not in ("hook runs", "workspaces", "today"):
                 assert found == [], look
                 continue
-            rule = _is_told if look.way in TOLD else _is_open
+            rule = _is_shown if look.way in TOLD else _is_open
             leaked = [memory for memory in found if not rule(memory, look, crowd)]
             assert leaked == [], (look, leaked)
             asked[look.way] += 1
             hidden[look.way] += sum(not rule(memory, look, crowd) for memory in crowd.memories)
             shown[look.way] += len(found)
 
-    holds()
+    verify()
     assert acts["shared"] > 10
     # Nearly each had something to hide, as chance will have it; and those that tell of memories told of some.
     assert set(asked) == set(WAYS)
@@ -196,7 +196,7 @@ def test_nothing_of_a_persons_own_reaches_another(server):
     assert len(+shown) > 10
 
 
-def _is_told(memory, look: Look, _crowd: Crowd) -> bool:
+def _is_shown(memory, look: Look, _crowd: Crowd) -> bool:
     return memory.is_told_to(look)
 
 
@@ -211,12 +211,12 @@ def _is_open(memory, look: Look, crowd: Crowd) -> bool:
     return any(memory.is_open_to(look.asker, place) for place in places)
 
 
-def test_what_everybody_may_see_everybody_is_told(server):
+def test_permitted_viewers_find_every_visible_memory(server):
     """The test above would hold for a server that is silent."""
 
     @settings(max_examples=5, phases=(Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck))
     @given(crowd_plans(("recall", "list by importance")))
-    def holds(plan: CrowdPlan):
+    def verify(plan: CrowdPlan):
         crowd = server.open(plan)
         for look in plan.looks:
             if crowd.may(look.asker, look.workspace):
@@ -224,4 +224,4 @@ def test_what_everybody_may_see_everybody_is_told(server):
                 expected = {memory.id for memory in crowd.memories if memory.is_told_to(look)}
                 assert found == expected, look
 
-    holds()
+    verify()

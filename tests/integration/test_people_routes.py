@@ -161,7 +161,7 @@ def call(app, token, method, rule):
         return error
 
 
-def test_somebody_decided_about_every_route(server):
+def test_every_route_has_an_access_decision(server):
     _, app = server
     assert {route for route, _, _ in list_routes(app)} == set(DECIDED)
 
@@ -195,7 +195,7 @@ def test_every_route_is_open_only_to_its_roles(server, tokens, caller):
     assert wrong == []
 
 
-def test_where_the_store_cannot_say_whose_a_token_is_every_route_answers_503(server, tokens, monkeypatch):
+def test_every_route_answers_503_if_tokens_cannot_be_checked(server, tokens, monkeypatch):
     def fail(*_args):
         raise StoreUnavailable("the server of the store cannot be used")
 

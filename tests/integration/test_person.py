@@ -42,7 +42,7 @@ def test_it_is_kept_once_and_found_from_everywhere(client, tabs):
     assert tabs not in str(client.get("/v1/memories", workspace="alpha").get_json())
 
 
-def test_nothing_of_a_workspace_is_told_with_it(client, tabs):
+def test_personal_recall_contains_no_workspace_memories(client, tabs):
     client.write(PORT, workspace="alpha")
     assert PORT not in str(client.recall("billing port", workspace="me", min_relevance=0))
     client.write("Something else", workspace="beta")
@@ -66,7 +66,7 @@ def test_one_switch_a_workspace(client, home, tabs):
     assert client.find_ids("trains", workspace="beta") == [own]
 
 
-def test_hooks_tell_it_also_where_nothing_was_written_yet(client, tabs, digested):
+def test_hooks_inject_personal_memories_in_a_new_workspace(client, tabs, digested):
     digested("me")
     said = hook(client, "SessionStart", workspace="gamma")
     assert "about the user" in said
@@ -102,7 +102,7 @@ def read(file):
     return file.read_bytes().lower() if file.is_file() else b""
 
 
-def test_off_the_record_here_is_stored_nowhere(client):
+def test_incognito_personal_memory_is_stored_nowhere(client):
     client.write(PORT, workspace="alpha")
     client.post("/v1/incognito", {"session_id": "s1", "on": True}, workspace="alpha")
     body = {"content": TABS, "scope": USER, "session_id": "s1"}
@@ -118,7 +118,7 @@ def test_a_batch_goes_where_each_belongs_in_its_order(client):
     assert homes == [PORT, TABS, "Third"]
 
 
-def test_a_list_without_a_question_holds_it_by_its_weight(client, tabs):
+def test_list_without_a_query_sorts_personal_memories_by_importance(client, tabs):
     client.write(PORT, workspace="alpha", importance=0.2)
     client.patch(f"/v1/memories/{tabs}", {"importance": 0.9}, workspace="alpha")
     assert client.find_ids("", workspace="alpha")[0] == tabs
@@ -168,7 +168,7 @@ def ask_somehow(client, how, workspace, session):
     return answer.get_data(as_text=True)
 
 
-def test_what_a_workspace_kept_before_is_moved_by_its_sweep(client, home, container, worker, digested):
+def test_personal_memories_stored_in_a_workspace_are_moved_by_the_sweep(client, home, container, worker, digested):
     save_workspace_setting(ConfigFiles(home.paths), "alpha", "personal", False)
     known = client.write(TABS, scope=USER, workspace="alpha")
     goal = client.write("Learn Rust", scope=USER, kind="goal", workspace="alpha")
@@ -185,7 +185,7 @@ def test_what_a_workspace_kept_before_is_moved_by_its_sweep(client, home, contai
 CITY = "/v1/facts/user/city"
 
 
-def test_a_fact_about_the_user_belongs_to_the_personal_store_and_is_read_in_every_workspace(client):
+def test_fact_about_the_user_is_personal_and_readable_in_every_workspace(client):
     client.write(PORT, workspace="alpha")
     client.put(CITY, {"value": "Tampa"}, workspace="alpha")
     for workspace in ("alpha", "beta", "me"):
@@ -202,7 +202,7 @@ def test_a_fact_about_the_user_belongs_to_the_personal_store_and_is_read_in_ever
     assert client.get(CITY, workspace="beta").status_code == 404
 
 
-def test_before_the_first_fact_about_the_user_there_are_none_and_no_workspace_is_missing(client):
+def test_without_personal_facts_fact_routes_find_none_and_no_error(client):
     client.write(PORT, workspace="alpha")
     assert client.get("/v1/facts?subject=user", workspace="alpha").get_json()["items"] == []
     assert client.get("/v1/facts?subject=user&scope=user", workspace="alpha").get_json()["items"] == []
@@ -224,7 +224,7 @@ def test_a_question_about_the_user_is_answered_in_every_workspace(client, digest
     assert "Tampa" in hook(client, "UserPromptSubmit", asked, workspace="beta", session=f"s{next(NUMBERS)}")
 
 
-def test_a_question_about_the_user_is_answered_in_a_project_without_memories(client):
+def test_personal_question_is_answered_in_a_project_without_memories(client):
     client.put(CITY, {"value": "Tampa"}, workspace="alpha")
     assert [hit["content"] for hit in client.recall("Where do I live?", workspace="new")["results"]] == [
         "user city: Tampa"

@@ -71,7 +71,7 @@ def score(container, client):
     return client.get("/v1/stats").get_json()["predictions"]
 
 
-def test_every_front_door_finds_its_answer_ready(likely, computed_texts):
+def test_every_entry_point_uses_the_stored_answer(likely, computed_texts):
     assert likely.recall(QUESTION)["results"][0]["content"] == ABOUT
     assert prepare(likely)["relevant"]
     assert prepare(likely, session_id="s1")["relevant"]
@@ -96,7 +96,7 @@ def test_the_answer_is_there_after_a_restart_and_before_the_encoder(likely, cont
     assert computed_texts == []
 
 
-def test_what_is_written_meanwhile_is_searched_and_then_answered_anew(likely, worker, computed_texts, digested):
+def test_predicted_question_finds_new_memories_and_is_answered_again(likely, worker, computed_texts, digested):
     newer = likely.write("Billing listens on port 9000 from now on")
     assert newer in likely.find_ids(QUESTION)
     assert computed_texts == [QUESTION]
@@ -110,7 +110,7 @@ def test_what_is_written_meanwhile_is_searched_and_then_answered_anew(likely, wo
     assert computed_texts == [QUESTION]
 
 
-def test_a_fact_that_is_set_meanwhile_is_told_at_once(likely):
+def test_predicted_question_returns_a_newly_set_fact_immediately(likely):
     for value in (9000, 9001):
         likely.put("/v1/facts/billing/listen-port", {"value": value})
         told = {hit["content"] for hit in likely.recall(QUESTION)["results"]}

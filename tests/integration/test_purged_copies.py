@@ -63,7 +63,7 @@ def test_a_memory_that_was_moved_back_is_purged_in_both(client, digested):
 
 
 @pytest.mark.files
-def test_what_was_gathered_into_the_personal_store_is_purged_where_it_came_from(client, home, container, digested):
+def test_purge_of_a_gathered_personal_memory_erases_its_origin(client, home, container, digested):
     save_workspace_setting(ConfigFiles(home.paths), "alpha", "personal", False)
     memory_id = client.write(SECRET, scope=USER, workspace="alpha")
     save_workspace_setting(ConfigFiles(home.paths), "alpha", "personal", True)

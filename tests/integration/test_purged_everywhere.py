@@ -58,7 +58,7 @@ def purge(client, memory_id, workspace="default"):
 
 @pytest.mark.files
 @pytest.mark.parametrize("kind", ["fact", "lesson"])
-def test_no_file_contains_a_word_of_what_was_shown(client, container, home, digested, kind):
+def test_purge_erases_shown_text_from_every_file(client, container, home, digested, kind):
     others = [client.write(text) for text in OTHERS]
     memory_id = client.write(SECRET, kind=kind, tags=["critical"])
     digested()
@@ -78,7 +78,7 @@ def test_no_file_contains_a_word_of_what_was_shown(client, container, home, dige
 
 
 @pytest.mark.files
-def test_no_file_contains_what_was_shown_about_the_person(client, container, home, digested):
+def test_purge_of_a_personal_memory_erases_its_shown_text_from_every_file(client, container, home, digested):
     client.write(OTHERS[0], workspace="alpha")
     memory_id = client.write(SECRET, scope=USER, workspace="alpha")
     digested("me")
@@ -92,7 +92,7 @@ def test_no_file_contains_what_was_shown_about_the_person(client, container, hom
 
 
 @pytest.mark.files
-def test_what_was_shown_while_the_memory_was_purged_is_erased(client, container, home, digested):
+def test_purge_erases_text_shown_in_unwritten_hook_runs(client, container, home, digested):
     """A run is noted in its turn: what waits to be written when a memory is purged is found too."""
     memory_id = client.write(SECRET)
     digested()

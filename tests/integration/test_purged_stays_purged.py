@@ -53,7 +53,7 @@ def purge_in_dashboard(client, memory_id, _app):
     sign_in(client).submit(f"/w/default/memories/{memory_id}/purge", "Purge permanently")
 
 
-def forget_what_was_said(client, _memory_id, _app):
+def forget_last_message(client, _memory_id, _app):
     assert "deleted" in say(client, "forget what I just said")["done"][0]
 
 
@@ -61,7 +61,7 @@ def forget_that(client, _memory_id, _app):
     assert "archived" in say(client, "forget that")["done"][0]
 
 
-WAYS = [purge_by_api, purge_in_dashboard, forget_what_was_said, forget_that]
+WAYS = [purge_by_api, purge_in_dashboard, forget_last_message, forget_that]
 
 
 def offer_everywhere(client, digest, exported):
@@ -103,8 +103,8 @@ def test_a_purged_captured_memory_does_not_return(app, client, digest, way):
 
 
 @pytest.mark.files
-@pytest.mark.parametrize("way", [purge_by_api, purge_in_dashboard, forget_what_was_said], ids=lambda way: way.__name__)
-def test_no_file_contains_what_was_captured(app, client, home, digest, way):
+@pytest.mark.parametrize("way", [purge_by_api, purge_in_dashboard, forget_last_message], ids=lambda way: way.__name__)
+def test_purge_erases_captured_text_from_every_file(app, client, home, digest, way):
     client.write("The billing service listens on port 8123.")
     say(client, RULE)
     digest()
@@ -134,7 +134,7 @@ def laptop(tmp_path, container):
 
 
 @pytest.mark.files
-@pytest.mark.parametrize("way", [purge_by_api, purge_in_dashboard, forget_what_was_said], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", [purge_by_api, purge_in_dashboard, forget_last_message], ids=lambda way: way.__name__)
 def test_after_the_next_sync_no_file_of_either_machine_contains_it(app, client, home, digest, laptop, tmp_path, way):
     words = ("zubrowkating", "qwyjibofier")
     laptop, exchange = laptop

@@ -200,7 +200,7 @@ def test_a_memory_is_written_found_changed_archived_restored_and_purged(client):
         client.memory(receipt.id)
 
 
-def test_a_batch_is_written_whole_and_listed_over_pages(client):
+def test_batch_is_written_completely_and_listed_over_pages(client):
     contents = [f"Observation {number} of the upper lock" for number in range(450)]
     receipts = client.remember_all([{"content": content, "session_id": "s1"} for content in contents]).results
     assert len({receipt.id for receipt in receipts}) == 450
@@ -262,7 +262,7 @@ def test_a_message_is_prepared_and_the_workspace_described(client):
     assert briefing.project.workspace in {workspace.id for workspace in client.workspaces()}
 
 
-def test_what_is_for_a_team_is_written_to_it_and_read_from_it(client, team):
+def test_python_client_writes_to_and_reads_from_a_team(client, team):
     url, token = team
     written = client.remember("Parcels leave from the depot in Graz", to="acme").id
     client.remember_all([{"content": "Staging listens on port 5433"}, {"content": "We deploy on Mondays"}], to="acme")
@@ -384,7 +384,7 @@ def test_a_watch_that_cannot_begin_is_an_error(answer, error):
         next(client.watch())
 
 
-def test_a_client_without_arguments_finds_the_home(tmp_path, monkeypatch):
+def test_python_client_without_arguments_finds_the_data_directory(tmp_path, monkeypatch):
     settings = fast_settings(tmp_path / "home")
     for name in ("REVERIE_HOST", "REVERIE_PORT", "REVERIE_WORKSPACE"):
         monkeypatch.delenv(name, raising=False)
@@ -399,7 +399,7 @@ def test_a_client_without_arguments_finds_the_home(tmp_path, monkeypatch):
             assert configured.stats().workspace == "billing"
 
 
-def test_the_home_s_token_goes_to_no_other_machine(tmp_path, monkeypatch):
+def test_local_token_is_sent_to_no_other_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
     (tmp_path / "token").write_text("secret")
     with pytest.raises(NotConfigured, match="Pass a token"):
@@ -447,7 +447,7 @@ def busy():
     return httpx.Response(503, headers=PROBLEM | {"Retry-After": "0"}, json={"title": "Busy", "detail": "store busy"})
 
 
-def test_a_read_is_tried_again_when_the_connection_breaks_and_a_newer_server_s_fields_are_passed_over(scripted):
+def test_python_client_retries_reads_and_ignores_unknown_fields(scripted):
     script, client = scripted(httpx.ReadError("broken"), httpx.Response(200, json=HEALTHY))
     assert client.health().version == "9"
     assert script.asked == 2
@@ -483,7 +483,7 @@ def test_tries_end(scripted):
     ],
     ids=["not JSON", "a list", "other fields", "no problem document"],
 )
-def test_what_is_not_reverie_is_told_so(scripted, answer):
+def test_python_client_rejects_answers_of_another_program(scripted, answer):
     _, client = scripted(httpx.Response(**answer))
     with pytest.raises(UnexpectedAnswer):
         client.health()
@@ -534,7 +534,7 @@ def test_each_route_is_covered_or_deliberately_left_out(document):
         (Viewer, "ViewerBody", set()),
     ],
 )
-def test_what_a_call_takes_is_what_the_server_takes(document, fields, schema, not_offered):
+def test_python_client_arguments_equal_the_server_schema(document, fields, schema, not_offered):
     assert (
         set(typing.get_type_hints(fields)) == set(document["components"]["schemas"][schema]["properties"]) - not_offered
     )
@@ -561,7 +561,7 @@ def test_what_a_call_takes_is_what_the_server_takes(document, fields, schema, no
         ("WorkspaceSummary", "WorkspaceAnswer"),
     ],
 )
-def test_what_is_answered_is_described_field_by_field(document, kind, schema):
+def test_python_client_answers_have_every_field_of_the_schema(document, kind, schema):
     import reverie_client.answers
 
     described = {field.name.rstrip("_") for field in dataclasses.fields(getattr(reverie_client.answers, kind))}

@@ -215,7 +215,7 @@ def test_a_read_only_session_is_shown_memories(house, way):
     assert FACT in house.do((way, "UserPromptSubmit", PROMPTS[0], "s9"))
 
 
-def test_a_read_only_request_recalls_and_its_write_is_refused_with_the_reason(house):
+def test_read_only_request_recalls_and_its_write_is_rejected(house):
     found = house.client.post("/v1/recall", {"query": "billing port"}, headers=READ_ONLY).get_json()
     assert house.fact in [hit["id"] for hit in found["results"]]
     refused = house.client.post("/v1/memories", {"content": "x"}, headers=READ_ONLY)

@@ -30,7 +30,7 @@ def gone(request, client, home):
     return memory_id, request.param, text
 
 
-def test_a_refused_memory_stays_away_and_is_counted(client, gone):
+def test_refused_memory_stays_rejected_and_is_counted(client, gone):
     memory_id, how, text = gone
     for source in ("agent", "ambient", "import", "agent", "agent"):
         answer = offer(client, text, source)
@@ -79,7 +79,7 @@ def test_of_a_purged_text_nothing_is_left_that_could_be_looked_up(client, contai
     assert known == 0
 
 
-def test_what_a_job_archived_may_be_offered_again(client, container):
+def test_memory_archived_by_a_job_can_be_written_again(client, container):
     memory_id = client.write(TEXT)
     with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET archived_at = created_at WHERE id = ?", (memory_id,))

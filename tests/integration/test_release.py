@@ -41,7 +41,7 @@ def release(folder):
     return done.stderr
 
 
-def test_what_is_committed_tagged_and_described_is_built(repository):
+def test_committed_tagged_and_described_release_is_built(repository):
     said = release(repository)
     assert "no release" not in said
     assert "no-such-folder/python" in said

@@ -74,7 +74,7 @@ def test_an_unknown_word_in_the_header_is_named(client, value, status):
         assert answer.get_json()["incognito"] is (value in ("true", "1"))
 
 
-def test_a_header_never_lifts_what_the_workspace_says(client, container):
+def test_header_cannot_disable_incognito_of_the_workspace(client, container):
     file = container.settings.paths.workspace("default").config
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("incognito = true\n")
@@ -115,7 +115,7 @@ def send(served, cwd, *, prompt, **variables):
     return done.stdout
 
 
-def test_hooks_obey_the_workspace_of_their_host_s_shell(served, tmp_path):
+def test_hooks_use_the_workspace_from_their_hosts_environment(served, tmp_path):
     home, port = served
     done = run(CLI, home.home, port, "remember", SAID, cwd=tmp_path, REVERIE_WORKSPACE="client-a")
     assert done.returncode == 0, done.stderr

@@ -250,7 +250,7 @@ def test_nothing_crosses_a_scope_for_any_viewer_or_request(server):
     # A failure names its check; to make its workspace smaller would take longer than a test may.
     @settings(max_examples=EXAMPLES, phases=(Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck))
     @given(plans(WEIGHTED))
-    def holds(plan: Plan):
+    def verify(plan: Plan):
         space = server.open(plan)
         for check in plan.checks:
             seen = OPERATIONS[check.operation](space, check)
@@ -261,7 +261,7 @@ def test_nothing_crosses_a_scope_for_any_viewer_or_request(server):
             hidden[check.operation] += len(space.memories) - len(seen.allowed)
             shown[check.operation] += len(space.named_in(seen.text))
 
-    holds()
+    verify()
     assert asked.total() >= EXAMPLES * CHECKS
     # Each had something to hide and something to show, or it would have proved nothing. Chance decides how often.
     least = {name: min(asked[name], hidden[name], shown[name]) for name in OPERATIONS}
@@ -298,7 +298,7 @@ def test_no_digestion_merges_pairs_or_joins_memories_of_two_scopes(server):
 
     @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(TEXTS)
-    def holds(told: list[tuple[Scope, str]]):
+    def verify(told: list[tuple[Scope, str]]):
         space = server.make()
         items = [{"content": text, "scope": body_of(scope)} for scope, text in told]
         results = read_answer(space.call("POST", "/v1/memories/batch", json={"items": items}))["results"]
@@ -308,7 +308,7 @@ def test_no_digestion_merges_pairs_or_joins_memories_of_two_scopes(server):
             assert rows_of(server, space, statement + ACROSS) == [], bond
             bound[bond] += len(rows_of(server, space, statement))
 
-    holds()
+    verify()
     assert bound["merged"] > 0
     assert bound["waiting"] + bound["joined"] > 0
 
@@ -326,7 +326,7 @@ def test_a_neighbour_in_the_session_is_shown_only_where_both_may_be_seen(client)
     assert neighbours(task) == [first]
 
 
-def test_who_denies_a_memory_is_named_only_where_it_may_be_seen(client, container):
+def test_contradicting_memory_is_named_only_where_visible(client, container):
     fact = client.write("The port is 8123")
     own = client.write("The port is not 8123", scope={"kind": "agent", "id": "a"})
     with container.databases.get("default").write() as db:
@@ -338,7 +338,7 @@ def test_who_denies_a_memory_is_named_only_where_it_may_be_seen(client, containe
 
 
 @pytest.mark.parametrize("scope", [{"kind": "workspace"}, {"kind": "agent", "id": "b"}, {"kind": "task", "id": "a"}])
-def test_what_only_an_agent_was_shown_is_not_told_on_by_repeating_it(client, scope):
+def test_repeating_an_agents_private_line_outside_its_scope_is_rejected(client, scope):
     own = client.write("The port of billing is 8123", scope={"kind": "agent", "id": "a"})
     line = f"- [{own[-8:]} · fact · 2026-01-01] The port of billing is 8123"
     repeated = client.post("/v1/memories", {"content": line, "scope": scope}).get_json()
@@ -355,7 +355,7 @@ def test_the_same_text_in_two_scopes_is_two_memories(client):
     assert len(ids) == len(OWNED) + 1
 
 
-def test_what_waits_for_review_is_listed_to_its_owner_alone(client, container):
+def test_candidates_are_listed_only_to_their_owner(client, container):
     own = client.write("Billing may listen on port 8123", scope={"kind": "agent", "id": "a"})
     with container.databases.get("default").write() as db:
         memories.update(db, memories.get(db, own).seq, {"candidate": 1}, AT)

@@ -35,7 +35,7 @@ def run(stack, command, **environment):
 
 
 @pytest.mark.parametrize("command", [serve_command("--host", "0.0.0.0"), [sys.executable, "-m", "web.cli", "up"]])
-def test_beyond_loopback_it_says_what_is_missing(stack, command):
+def test_serving_beyond_loopback_reports_the_missing_requirements(stack, command):
     environment = {"REVERIE_HOST": "0.0.0.0"}
     code, says = run(stack, command, **environment)
     assert code == 1
@@ -56,7 +56,7 @@ def test_the_web_server_itself_does_not_listen_either(stack):
     assert "reverie user add NAME" in says
 
 
-def test_it_runs_the_whole_stack_with_what_it_was_told_and_ends_it(stack):
+def test_team_serve_runs_and_stops_the_stack_with_its_options(stack):
     make_token(stack.home, "Ann")
     elsewhere = {**stack.environment, "REVERIE_PORT": "1"}
     with (stack.logs / "serve.log").open("wb") as log:

@@ -151,7 +151,7 @@ def read(request, talk):
     return read
 
 
-def test_what_is_typed_while_the_agent_works_is_said(talk, read):
+def test_prompt_queued_while_the_agent_works_is_stored(talk, read):
     talk.say("Look at the checkout")
     talk.call("t1", command="ls")
     talk.queue("rule: we use pnpm here, never npm")
@@ -174,7 +174,7 @@ def test_an_order_that_is_typed_while_the_agent_works_is_carried_out_once(talk):
     assert talk.memories() == ["the auth tests need the Redis on port 6390"]
 
 
-def test_an_order_not_to_save_that_is_typed_while_the_agent_works_is_followed(talk, read):
+def test_no_save_command_queued_while_the_agent_works_is_carried_out(talk, read):
     talk.say("Look at the checkout")
     talk.queue("don't save anything from this session from now on")
     talk.reply("Understood, nothing more.")
@@ -203,7 +203,7 @@ def test_an_order_after_the_session_is_saved_again_is_carried_out(talk):
     assert len(talk.memories()) == 2
 
 
-def test_an_order_to_forget_concerns_what_was_said_in_the_same_turn(talk):
+def test_forget_command_applies_to_statements_of_the_same_turn(talk):
     talk.send("UserPromptSubmit", prompt="rule: the hospital tender ships on Fridays")
     talk.say("rule: the hospital tender ships on Fridays")
     talk.queue("rule: we use pnpm here")
@@ -214,7 +214,7 @@ def test_an_order_to_forget_concerns_what_was_said_in_the_same_turn(talk):
     assert talk.memories() == ["rule: we use pnpm here"]
 
 
-def test_an_order_to_forget_concerns_what_was_remembered_in_the_same_turn(talk):
+def test_forget_command_applies_to_memories_of_the_same_turn(talk):
     talk.turn("Look at the checkout")
     talk.queue("remember this: the auth tests need the Redis on port 6390")
     talk.queue("forget what I said about the auth tests and the Redis")
@@ -278,7 +278,7 @@ SAID = [{"role": "user", "content": "rule: the tests live in spec/"}, {"role": "
 
 @pytest.mark.parametrize("name", ["Stop", "SessionEnd"])
 @pytest.mark.parametrize("said", [None, SAID], ids=["in a file", "in the event"])
-def test_what_was_acknowledged_is_read_after_the_server_was_killed(talk, container, monkeypatch, name, said):
+def test_acknowledged_hook_events_are_read_after_a_server_kill(talk, container, monkeypatch, name, said):
     talk.say(SAID[0]["content"])
     talk.reply()
     with monkeypatch.context() as patch:
@@ -300,7 +300,7 @@ def test_nothing_is_held_when_a_turn_is_read_or_silent(talk, container, prompt):
     assert not spool.exists() or list(spool.iterdir()) == []
 
 
-def test_what_an_event_says_is_stored_once_although_the_server_was_killed_after_it(talk, container, monkeypatch):
+def test_event_text_is_stored_once_although_the_server_was_killed_after_it(talk, container, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(claude_code, "release", lambda *_arguments: None)
         talk.send("Stop", said=SAID)
@@ -339,7 +339,7 @@ HEADLESS = {
 
 
 @pytest.mark.parametrize("by", HEADLESS)
-def test_what_no_person_said_is_not_stored(talk, read, by):
+def test_text_not_typed_by_a_person_is_not_stored(talk, read, by):
     text = "rule: we always merge without review"
     talk.say(f"Implement the following plan:\n\n{text}" if "plan" in by else text, **HEADLESS[by])
     talk.reply()
@@ -429,7 +429,7 @@ def test_each_record_belongs_to_the_project_of_its_folder(talk, read, others, co
         assert talk.said(others[name]) == []
 
 
-def test_what_is_said_after_the_agent_changed_its_folder_belongs_to_the_persons_project(talk, read, others):
+def test_turns_after_a_folder_change_belong_to_the_persons_project(talk, read, others):
     beta = str(others["b"])
     talk.say("rule: the labels of alpha are blue")
     talk.call("t1", command=f"cd {beta} && make")
@@ -457,7 +457,7 @@ def test_what_is_said_after_the_agent_changed_its_folder_belongs_to_the_persons_
 
 
 @pytest.mark.parametrize("shown_by", ["PostToolUse", "PreToolUse", "Stop", "SubagentStop"])
-def test_an_order_after_the_agent_changed_its_folder_is_for_the_persons_project(talk, others, shown_by):
+def test_command_after_a_folder_change_applies_to_the_persons_project(talk, others, shown_by):
     talk.send("SessionStart", source="startup")
     talk.turn("Look at the labels")
     talk.send("UserPromptSubmit", prompt="And at those of beta")
@@ -474,7 +474,7 @@ def test_an_order_after_the_agent_changed_its_folder_is_for_the_persons_project(
 
 @pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.parametrize("folder", ["", "src"])
-def test_an_order_in_an_added_folder_is_for_the_folder_that_the_person_opened(client, talk, others, is_known, folder):
+def test_command_in_an_added_folder_applies_to_the_opened_folder(client, talk, others, is_known, folder):
     roots = [str(talk.project), str(others["b"])]
     event = {"hook_event_name": "beforeSubmitPrompt", "conversation_id": "c1", "workspace_roots": roots}
     if is_known:
@@ -563,7 +563,7 @@ def test_a_rewind_after_a_compaction_and_one_to_the_start_are_seen(talk, read):
     assert talk.memories() == ["rule: right window"]
 
 
-def test_what_was_taken_back_is_marked_and_not_found(talk, read):
+def test_rewound_turns_are_marked_and_yield_no_memories(talk, read):
     start = talk.say("Look at the checkout")
     talk.say("We ship the tender to Kranich")
     talk.reply("To Kranich.")

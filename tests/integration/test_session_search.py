@@ -50,7 +50,7 @@ def test_a_search_without_words_or_with_a_wrong_limit_is_rejected(client, archiv
     assert client.get("/v1/sessions/search", query_string=query).status_code == 422
 
 
-def test_a_workspace_without_sessions_has_no_results_and_a_missing_one_is_not_found(client):
+def test_session_search_is_empty_without_sessions_or_not_found(client):
     assert client.get("/v1/sessions/search", query_string={"query": "anything"}).status_code == 404
     client.write("The staging CDN is in Frankfurt")
     assert search(client, "anything") == []
@@ -73,7 +73,7 @@ def test_agents_and_recall_quote_nothing_that_does_not_hold(container, client, s
     assert [session["session_id"] for session in search(client, ASKED)] == ["rotation"]
 
 
-def test_recall_adds_what_was_said_in_a_session_below_the_memories(client, archive):
+def test_recall_adds_matching_sessions_below_the_memories(client, archive):
     client.write("The staging CDN is in Frankfurt")
     answer = client.recall(ASKED)
     assert [session["session_id"] for session in answer["sessions"]] == ["keys"]
@@ -158,7 +158,7 @@ def test_an_incognito_session_is_never_found(client, archive):
     assert "sessions" not in client.recall(ASKED)
 
 
-def test_nobody_finds_the_sessions_of_another_person(app, client, container):
+def test_sessions_of_another_person_are_not_found(app, client, container):
     client.write("The team meets at noon", workspace=TEAM)
     people = {
         name: PersonClient(app, container, add_person(container, name, **{TEAM: "writer"}), TEAM)

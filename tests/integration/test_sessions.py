@@ -31,7 +31,7 @@ def session(client, digested, worker):
     say(client, ("assistant", "May I force-push?"))
 
 
-def test_a_session_is_listed_with_its_counts_and_shown_whole(client, session):
+def test_session_is_listed_with_counts_and_shown_completely(client, session):
     (one,) = client.get("/v1/sessions").get_json()["items"]
     assert (one["id"], one["turns"], one["actions"], one["memories"]) == ("s1", 1, 1, 1)
     whole = client.get("/v1/sessions/s1").get_json()
@@ -41,7 +41,7 @@ def test_a_session_is_listed_with_its_counts_and_shown_whole(client, session):
     assert [one["content"] for one in whole["learnt"]] == [RULE]
 
 
-def test_a_session_is_called_by_what_it_began_with_until_somebody_names_it(client, digested):
+def test_session_is_named_by_its_first_prompt_until_renamed(client, digested):
     client.write("anything")
     body = {"session_id": "s1", "messages": [{"role": "user", "content": "ok " * 60}]}
     client.post("/v1/turns", body)
@@ -70,7 +70,7 @@ def test_sessions_come_in_pages(client, container):
     assert rest["next_cursor"] is None
 
 
-def test_what_a_session_teaches_waits_once_and_what_was_refused_is_not_proposed_again(client, worker):
+def test_session_lesson_is_proposed_once_and_not_after_rejection(client, worker):
     say(client, ("assistant", "I ran npm install."))
     answer = client.post(
         "/v1/turns", {"session_id": "s1", "messages": [{"role": "user", "content": "No, use pnpm instead of npm."}]}
@@ -118,7 +118,7 @@ def test_a_transcript_is_read_from_where_it_was_read_to(client, tmp_path, worker
     assert said() == ["Now?", "Shall I?"]
 
 
-def test_what_a_host_writes_after_the_last_turn_is_read_at_the_end(client, container, tmp_path):
+def test_text_written_after_the_last_turn_is_read_at_session_end(client, container, tmp_path):
     transcript = tmp_path / "projects" / "slug" / "s1.jsonl"
     transcript.parent.mkdir(parents=True)
     client.write("anything")
@@ -183,7 +183,7 @@ def test_the_model_words_lessons_of_a_session_from_its_words_only(client, model,
 
 
 @pytest.mark.parametrize("reply", [word("Call Bob at 5550123", "the moon is full"), Failure.TIMEOUT, reply_with("no")])
-def test_without_a_useful_reply_a_session_teaches_what_it_taught_before(client, model, home, reply):
+def test_without_a_useful_model_reply_lessons_come_from_rules(client, model, home, reply):
     save_workspace_setting(ConfigFiles(home.paths), "default", "capture_llm", True)
     model.reply = reply
     say(client, ("assistant", "I ran npm install."), ("user", "No, use pnpm instead of npm."))

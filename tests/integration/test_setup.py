@@ -127,7 +127,7 @@ def test_no_file_of_a_host_contains_the_token(reverie, scratch):
     assert len(written) > len(HOSTS)
 
 
-def test_the_diff_shows_no_token_of_another_server_and_a_dry_run_writes_nothing(reverie, scratch):
+def test_setup_diff_hides_foreign_tokens_and_dry_run_writes_nothing(reverie, scratch):
     home = scratch[0]
     headers = {"Authorization": "Bearer other-token", "X-Reverie-Workspace": "team"}
     entry = {"type": "http", "url": "https://team.example/mcp", "headers": headers}
@@ -148,7 +148,7 @@ def test_a_removal_says_nothing_of_files_that_no_setup_has_touched(reverie, scra
     assert (done.exit_code, done.stdout) == (0, "no settings of these agents mention Reverie\n")
 
 
-def test_a_summary_names_files_server_and_what_to_do_next(reverie, scratch, started):
+def test_setup_summary_lists_files_server_and_next_steps(reverie, scratch, started):
     """One row per agent, each changed line only on request, and the same for the removal."""
     home = scratch[0]
     (home / ".cursor").mkdir()
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scrat
 @pytest.mark.parametrize(
     "arguments", [["emacs"], ["cursor", "--json"], ["cursor", "--what"], ["claude-code", "--yes", "--project"]]
 )
-def test_wrong_usage_is_told(reverie, scratch, arguments, tmp_path):
+def test_invalid_setup_arguments_are_rejected(reverie, scratch, arguments, tmp_path):
     variables = {"HOME": str(scratch[1]), "USERPROFILE": str(scratch[1])} if "--project" in arguments else {}
     done = reverie("setup", *arguments, **variables)
     assert done.exit_code == 2
@@ -240,7 +240,7 @@ def test_hosts_say_by_variables_where_their_files_are(reverie, scratch, tmp_path
     assert set(tree(scratch[0])) == {".reverie/setup.json"}
 
 
-def test_what_only_the_environment_says_of_home_and_server_is_told_to_every_program(reverie, scratch, tmp_path):
+def test_environment_settings_are_passed_to_every_configured_program(reverie, scratch, tmp_path):
     elsewhere = tmp_path / "else where"
     elsewhere.mkdir()
     (elsewhere / "config.toml").write_text('host = "localhost"\nport = 7100\n')

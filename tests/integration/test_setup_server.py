@@ -106,7 +106,7 @@ def ready(team):
     return team
 
 
-def test_the_token_is_kept_for_its_owner_alone_and_shown_nowhere(ready):
+def test_server_token_file_is_private_and_token_is_not_shown(ready):
     [kept] = ready.servers.iterdir()
     assert kept.name == "127.0.0.1"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -118,7 +118,7 @@ def test_the_token_is_kept_for_its_owner_alone_and_shown_nowhere(ready):
     assert ready.token not in again.stdout + again.stderr
 
 
-def test_what_is_only_shown_keeps_nothing_and_asks_nobody(team):
+def test_setup_dry_run_writes_nothing_and_contacts_no_server(team):
     done = team.setup("claude-code", "--dry-run", "--diff")
     assert done.exit_code == 0, done.stderr
     assert '"--server"' in done.stdout
@@ -149,21 +149,21 @@ def test_a_project_is_set_up_with_its_workspace(ready):
     assert ready.token not in (ready.project / ".mcp.json").read_text()
 
 
-def test_a_hook_tells_what_the_server_knows_of_the_folders_project(ready):
+def test_hook_injects_memories_of_the_servers_project_workspace(ready):
     ready.call("POST", "/v1/memories", {"content": PARCELS})
     told = ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION)
     assert PARCELS in json.loads(told)["hookSpecificOutput"]["additionalContext"]
     assert ready.hook(hook_event_name="UserPromptSubmit", prompt="thanks") == ""
 
 
-def test_what_is_done_stands_in_the_servers_journal(ready):
+def test_tool_use_is_recorded_in_the_servers_journal(ready):
     ready.hook(hook_event_name="PostToolUse", tool_name="Bash", tool_input={"command": "make deploy"}, tool_response={})
     # What an agent did is noted beside the traffic.
     [row] = wait_until("what was done is noted", lambda: ready.call("GET", "/v1/journal")["items"])
     assert row["target"] == "make deploy"
 
 
-def test_what_was_said_is_read_here_and_no_path_of_this_machine_travels(ready):
+def test_transcript_is_read_locally_and_paths_are_not_sent_to_the_server(ready):
     transcript = ready.home / ".claude" / "projects" / "shop" / "s1.jsonl"
     transcript.parent.mkdir(parents=True)
     said = [("user", "an earlier question"), ("assistant", "an answer"), ("user", QUESTION), ("assistant", PARCELS)]
@@ -202,7 +202,7 @@ def test_an_answer_from_another_folder_belongs_to_the_persons_project(ready, tmp
     assert {one["content"] for one in wait_until("the turn is noted", list_said)} == {QUESTION, PARCELS}
 
 
-def test_a_server_that_is_away_or_a_token_that_is_gone_disturbs_nobody(ready):
+def test_unreachable_server_or_missing_token_leaves_hooks_silent(ready):
     ready.settings.paths.renew_token()
     assert ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION) == ""
     [kept] = ready.servers.iterdir()
@@ -319,7 +319,7 @@ def test_the_relay_asks_the_server_for_the_folders_project(ready):
     assert not (ready.home / ".reverie" / "token").exists()
 
 
-def test_codex_tells_the_server_of_a_turn(ready):
+def test_codex_notification_is_sent_to_the_server(ready):
     notice = {"type": "agent-turn-complete", "thread-id": "t1", "cwd": str(ready.project)}
     ready.call("POST", "/v1/memories", {"content": "Something"})
     done = ready.run("reverie-codex-notify", "--server", "127.0.0.1", json.dumps(notice))
@@ -333,14 +333,14 @@ def test_codex_tells_the_server_of_a_turn(ready):
     )
 
 
-def test_who_says_no_keeps_no_token(team):
+def test_declined_setup_stores_no_token(team):
     done = team.setup("claude-code", said="n\n")
     assert done.exit_code == 0
     assert done.stderr.endswith("nothing was written\n")
     assert [file for file in team.home.rglob("*") if file.is_file()] == []
 
 
-def test_what_is_no_address_is_said_before_a_token_is_asked_for(team):
+def test_invalid_server_address_is_rejected_before_the_token_prompt(team):
     done = team.run("reverie", "setup", "claude-code", "--yes", "--server", "memory.acme.example")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("Error: ")

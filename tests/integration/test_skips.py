@@ -14,7 +14,7 @@ def keep(caches, kind, reasons):
     file.write_text(json.dumps(reasons))
 
 
-def test_each_kind_and_reason_is_told_in_one_line(tmp_path):
+def test_skipped_tests_are_summarized_by_kind_and_reason(tmp_path):
     keep(tmp_path, "unit", {})
     assert summarize(tmp_path) == "skipped: nothing"
     keep(tmp_path, "browser", {"no Chromium on this machine": 74})
@@ -24,7 +24,7 @@ def test_each_kind_and_reason_is_told_in_one_line(tmp_path):
     )
 
 
-def test_a_run_notes_what_it_skips_and_forgets_it_when_it_no_longer_does(tmp_path):
+def test_skipped_tests_are_recorded_and_cleared_by_the_next_run(tmp_path):
     (tmp_path / "conftest.py").write_text(
         "from tests.support.skips import note_skips\n\n"
         "def pytest_sessionfinish(session):\n    note_skips(session.config)\n"

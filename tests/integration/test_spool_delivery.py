@@ -71,7 +71,7 @@ def list_memories(client):
     return client.get("/v1/memories").get_json()["items"]
 
 
-def test_writes_arrive_once_with_their_time_although_they_are_delivered_twice(spool, client, monkeypatch):
+def test_spooled_writes_delivered_twice_are_stored_once_with_their_time(spool, client, monkeypatch):
     ids = [spool.write(content=f"Service {number} listens on port {number}") for number in range(3)]
     spool.write(content="Service 0 listens on port 0")
     spool.deliver_again(monkeypatch)
@@ -139,7 +139,7 @@ def test_a_command_to_forget_runs_at_the_first_delivery_only(spool, client, dige
     assert client.get(f"/v1/memories/{first}").get_json()["archived_at"] is None
 
 
-def test_a_refused_request_is_logged_and_moved_aside(spool, client, monkeypatch):
+def test_rejected_request_is_logged_and_quarantined(spool, client, monkeypatch):
     monkeypatch.setattr(module, "MOST_REFUSED", 2)
     for number in range(3):
         spool.write(content=f"text {number}", kind="rumour")
@@ -199,7 +199,7 @@ def put(spool, content, workspace="default", **body):
     add_request(spool.home, SpooledRequest("POST", "/v1/memories", headers, {"content": content, **body}))
 
 
-def test_a_request_that_must_wait_holds_up_only_its_session_and_its_workspace(spool, monkeypatch):
+def test_failed_spooled_request_delays_only_its_session_and_workspace(spool, monkeypatch):
     put(spool, "1", "damaged")
     put(spool, "2", "damaged", session_id="s1")
     put(spool, "3", "sound")
@@ -373,7 +373,7 @@ ODD_FILES = {
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes, devices and sockets are POSIX's")
 @pytest.mark.parametrize("kind", ODD_FILES)
-def test_an_odd_file_is_moved_aside_and_delays_no_request(spool, client, kind):
+def test_invalid_spool_file_is_quarantined_and_delays_no_request(spool, client, kind):
     spool.write(content="Service 1 listens on port 8001")
     name = f"{7:020d}-0123456789.json"
     ODD_FILES[kind](Path(spool.home) / "spool" / name)
@@ -397,7 +397,7 @@ def test_a_file_with_an_odd_name_delays_no_request(spool, client, name):
     assert describe_spool(spool.home).files == 0
 
 
-def test_a_file_in_place_of_the_folder_of_refused_requests_delays_no_request(spool, client):
+def test_file_in_place_of_the_refused_folder_delays_no_request(spool, client):
     folder = Path(spool.home) / "spool"
     spool.write(content="Service 1 listens on port 8001")
     (folder / f"{7:020d}-0123456789.json").write_text("{}")

@@ -43,7 +43,7 @@ def test_all_is_on_without_any(client, switch):
     assert len(edit(client)) == 1
 
 
-def test_without_hooks_nothing_is_told_and_nothing_noted(client, switch):
+def test_with_reverie_disabled_nothing_is_injected_or_recorded(client, switch):
     switch(enabled=False)
     assert hook(client, "UserPromptSubmit", prompt=PROMPT) == ""
     assert hook(client, "SessionStart", source="startup") == ""
@@ -74,7 +74,7 @@ def test_without_recall_in_hooks_the_journal_goes_on(client, switch):
     assert client.find_ids("billing port")
 
 
-def test_without_a_journal_agents_are_told_all_the_same(client, switch):
+def test_with_the_journal_off_memories_are_still_injected(client, switch):
     switch(journal=False)
     assert FACT in hook(client, "UserPromptSubmit", prompt=PROMPT)
     assert edit(client) == []
@@ -125,7 +125,7 @@ def test_a_workspace_that_is_read_only_is_asked_and_not_written_to(client, switc
     assert len(client.get("/v1/memories").get_json()["items"]) == 1
 
 
-def test_read_only_keeps_what_is_there(client, switch):
+def test_read_only_setting_rejects_edits_and_deletions(client, switch):
     (memory,) = client.get("/v1/memories").get_json()["items"]
     switch(read_only=True)
     assert client.delete(f"/v1/memories/{memory['id']}").status_code == 409

@@ -73,7 +73,7 @@ def test_a_tag_in_the_dashboard_is_folded(client):
     assert read_tags(client, memory_id) == ["ops", "rate-limit"]
 
 
-def test_tags_are_derived_from_the_names_and_the_kind_of_a_memory_without_tags(client, digested):
+def test_tags_of_an_untagged_memory_are_derived_from_names_and_kind(client, digested):
     derived = client.write("We use PostgreSQL 16 and Redis for the queue", kind="decision")
     plain = client.write("Tea is served at four")
     tagged = client.write("We use PostgreSQL 17 for billing", kind="decision", tags=["db"])

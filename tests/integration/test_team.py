@@ -94,7 +94,7 @@ def ask(home, query="parcels", **fields):
     return home.client.recall(query, **fields)
 
 
-def test_a_home_without_teams_answers_as_ever(mine):
+def test_installation_without_teams_has_no_team_fields(mine):
     mine.client.write(PARCELS)
     answer = ask(mine)
     assert set(answer["channels"]) == set(Channel)
@@ -117,13 +117,13 @@ def test_both_are_asked_and_each_result_says_whose_it_is(joined, acme):
     assert {hit["from"]: hit["trust"] for hit in answer["results"]} == {"local": "trusted", "acme": "evidence"}
 
 
-def test_what_both_know_is_told_once_as_this_machines_own(joined, acme):
+def test_memory_in_both_stores_is_shown_once_as_local(joined, acme):
     own = joined.client.write(PARCELS)
     acme.remember(f"  {PARCELS}\n")
     assert [(hit["id"], hit["from"]) for hit in ask(joined)["results"]] == [(own, "local")]
 
 
-def test_what_a_team_alone_knows_is_found_where_nothing_was_written_here(joined, acme):
+def test_team_memory_is_found_without_local_memories(joined, acme):
     theirs = acme.remember(PARCELS)
     assert [hit["id"] for hit in ask(joined)["results"]] == [theirs]
     prepared = joined.client.post(
@@ -134,7 +134,7 @@ def test_what_a_team_alone_knows_is_found_where_nothing_was_written_here(joined,
     assert f"team acme] user noted: “{PARCELS}”" in prepared["text"]
 
 
-def test_no_more_than_was_asked_for_is_told(joined, acme):
+def test_recall_with_teams_respects_the_requested_limit(joined, acme):
     for number in range(4):
         joined.client.write(f"Parcels of shelf {number} are weighed twice")
         acme.remember(f"Parcels of hall {number} are weighed once")
@@ -152,7 +152,7 @@ def test_a_question_goes_to_no_team_that_has_not_the_workspace(joined, acme):
     assert [one["id"] for one in asked] == []
 
 
-def test_a_project_that_has_nothing_here_yet_is_asked_of_the_team_by_its_own_name(joined, acme, tmp_path):
+def test_unstored_project_is_searched_in_the_team_by_its_workspace_id(joined, acme, tmp_path):
     clone = tmp_path / "clone"
     (clone / ".git").mkdir(parents=True)
     (clone / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -168,13 +168,13 @@ def test_a_project_that_has_nothing_here_yet_is_asked_of_the_team_by_its_own_nam
     "fields",
     [{"session_id": "s1"}, {"scope": {"kind": "session", "id": "s1"}}, {"scope": {"kind": "user"}}],
 )
-def test_what_is_asked_of_a_session_or_a_person_stays_here(joined, acme, fields):
+def test_queries_limited_to_a_session_or_person_are_not_sent_to_teams(joined, acme, fields):
     acme.remember(PARCELS)
     joined.client.write(PARCELS, session_id="s1")
     assert "team:acme" not in ask(joined, **fields)["channels"]
 
 
-def test_what_is_off_the_record_is_asked_of_nobody_else(joined, acme):
+def test_incognito_prompts_are_not_sent_to_teams(joined, acme):
     acme.remember(PARCELS)
     joined.client.write("Something else")
     joined.client.post("/v1/incognito", {"session_id": "quiet", "on": True})
@@ -186,17 +186,17 @@ def test_what_is_off_the_record_is_asked_of_nobody_else(joined, acme):
     assert joined.client.post("/hooks/claude-code", event).get_data() == b""
 
 
-def test_a_hook_tells_what_a_team_knows_once_a_session(joined, acme):
+def test_hook_injects_a_team_memory_once_per_session(joined, acme):
     acme.remember(PARCELS)
     joined.client.write("The gate of the yard opens at six")
     event = {"hook_event_name": "UserPromptSubmit", "prompt": QUESTION}
 
-    def is_told(session):
+    def is_shown(session):
         text = joined.client.post("/hooks/claude-code", {**event, "session_id": session}).get_data(as_text=True)
         return PARCELS in text
 
     assert joined.client.post("/v1/prepare", {"message": event["prompt"]}).status_code == 200
-    assert [is_told("s1"), is_told("s1"), is_told("s2")] == [True, False, True]
+    assert [is_shown("s1"), is_shown("s1"), is_shown("s2")] == [True, False, True]
     # A restart of the server changes nothing: the store knows it.
     flush_notes(joined.container)
     key, version = make_text_key(LineSource.TEAM, content_hash(PARCELS))
@@ -207,7 +207,7 @@ def test_a_hook_tells_what_a_team_knows_once_a_session(joined, acme):
 # ——— A team that is away, slow or broken.
 
 
-def test_a_team_that_is_away_is_told_as_late_and_the_answer_is_whole_without_it(mine):
+def test_unreachable_team_is_reported_as_late_with_full_local_results(mine):
     mine.know("acme", f"http://127.0.0.1:{closed_port()}", "t" * 43)
     own = mine.client.write(PARCELS)
     for _ in range(3):
@@ -236,7 +236,7 @@ def slow_team(held):
     return app
 
 
-def test_a_team_that_hangs_delays_no_answer_and_is_waited_for_again_once_it_answers(mine):
+def test_unresponsive_team_delays_no_answer_and_is_used_again_later(mine):
     held = threading.Event()
     with serve_app(slow_team(held)) as port:
         mine.know("acme", f"http://127.0.0.1:{port}", "t" * 43)
@@ -262,7 +262,7 @@ def test_a_team_that_hangs_delays_no_answer_and_is_waited_for_again_once_it_answ
         b'{"results": [{"id": "1", "content": "x", "kind": "dream"}]}',
     ],
 )
-def test_what_is_no_answer_costs_the_team_and_nothing_else(mine, answer):
+def test_invalid_team_answer_degrades_only_the_team_channel(mine, answer):
     app = Flask("broken")
     app.add_url_rule("/v1/workspaces", "list", lambda: {"items": [{"id": "default"}]})
     app.add_url_rule("/v1/recall", "recall", lambda: Response(answer), methods=["POST"])
@@ -290,7 +290,7 @@ def test_a_token_that_was_taken_back_is_said_and_recall_goes_on(joined, acme):
 # ——— Writing.
 
 
-def test_what_is_written_stays_here_unless_a_team_is_named(joined, acme):
+def test_memories_are_stored_locally_unless_a_team_is_named(joined, acme):
     joined.client.write(PARCELS)
     assert acme.call("GET", "/v1/workspaces")["items"] == []
     stored = joined.client.post("/v1/memories", {"content": STAGING, "to": "acme"})
@@ -314,21 +314,21 @@ def test_batches_facts_and_goals_may_be_a_teams(joined, acme):
     assert joined.settings.paths.workspace_ids() == []
 
 
-def test_a_teams_memory_is_read_whole_by_its_id_or_the_end_of_it(joined, acme):
+def test_team_memory_is_read_by_its_full_or_short_id(joined, acme):
     theirs = acme.remember(PARCELS)
     for name in (theirs, theirs[-8:]):
         assert joined.client.get(f"/v1/memories/{name}?from=acme").get_json()["content"] == PARCELS
     assert joined.client.get(f"/v1/memories/{'0' * 26}?from=acme").status_code == 404
 
 
-def test_a_team_that_nobody_knows_names_the_field(joined):
+def test_unknown_team_is_rejected_by_field(joined):
     refused = joined.client.post("/v1/memories", {"content": STAGING, "to": "acne"})
     assert refused.status_code == 422
     assert refused.get_json()["errors"][0]["loc"] == "to"
     assert "local, acme" in refused.get_json()["errors"][0]["msg"]
 
 
-def test_what_a_team_refuses_is_refused_in_its_words(joined, acme):
+def test_rejection_by_a_team_is_reported_with_its_message(joined, acme):
     (acme.settings.home / "workspaces" / "default").mkdir(parents=True)
     (acme.settings.home / "workspaces" / "default" / "config.toml").write_text("read_only = true\n")
     refused = joined.client.post("/v1/memories", {"content": STAGING, "to": "acme"})
@@ -439,7 +439,7 @@ def test_a_file_that_is_no_team_is_said_and_nothing_stops(joined, acme):
         ("acme", "https://acme.example", "tökén", "token"),
     ],
 )
-def test_what_can_be_no_team_names_the_field_and_not_the_token(name, url, token, field):
+def test_invalid_team_is_rejected_by_field_without_its_token(name, url, token, field):
     with pytest.raises(InvalidField) as refused:
         check_server(name, url, token)
     assert refused.value.errors[0].loc == field
@@ -477,7 +477,7 @@ def test_a_team_is_kept_once_it_took_the_token(mine, acme, command, tmp_path):
     assert (gone.exit_code, gone.stderr) == (1, "Error: There is no team acme. `reverie team list` shows the teams.\n")
 
 
-def test_a_token_from_standard_input_is_asked_for_and_a_wrong_one_is_not_kept(mine, acme, command):
+def test_team_token_is_read_from_standard_input_and_a_wrong_token_rejected(mine, acme, command):
     refused = command("team", "add", "acme", acme.url, input="wrong\n")
     assert refused.exit_code == 1
     assert "does not accept your token" in refused.stderr
@@ -492,7 +492,7 @@ def test_a_server_that_does_not_answer_is_not_kept(mine, command):
     assert mine.teams() == []
 
 
-def test_the_doctor_tells_whether_a_team_answers_and_takes_the_token(joined, acme, command):
+def test_doctor_reports_whether_teams_answer_and_accept_the_token(joined, acme, command):
     def check_teams():
         checks = json.loads(command("--json", "doctor").stdout)["checks"]
         return [(one["state"], one["says"]) for one in checks if one["check"] == "teams"]
@@ -517,7 +517,7 @@ def call_tool(home, name, **arguments):
     return result["content"][0]["text"], result.get("isError", False)
 
 
-def test_tools_say_whose_it_is_read_it_whole_and_store_for_a_team(joined, acme):
+def test_mcp_tools_show_read_and_store_team_memories(joined, acme):
     said, _ = call_tool(joined, "remember_batch", items=[{"content": PARCELS}], to="acme")
     joined.client.write("Parcels are weighed at the gate")
     found, _ = call_tool(joined, "recall", query="parcels")

@@ -44,7 +44,7 @@ def url(certificate):
     server.server_close()
 
 
-def test_a_server_whose_certificate_is_known_is_asked_over_kept_connections(url, certificate, monkeypatch):
+def test_trusted_server_is_queried_over_persistent_connections(url, certificate, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
     with closing(KeptConnections(url, 10)) as connections:
         for _ in range(3):
@@ -54,7 +54,7 @@ def test_a_server_whose_certificate_is_known_is_asked_over_kept_connections(url,
         assert link.list_workspaces("default") == {"Bearer t"}
 
 
-def test_one_whose_certificate_nobody_vouches_for_is_told_no_token(url):
+def test_server_with_an_untrusted_certificate_gets_no_token(url):
     with closing(KeptConnections(url, 10)) as connections, pytest.raises(NotConnected):
         connections.send("GET", "/v1/workspaces", None, {"Authorization": "Bearer t"})
     with closing(TeamLink(TeamServer("acme", url, "t"))) as link, pytest.raises(RemoteUnreachable):

@@ -68,7 +68,7 @@ def test_a_call_of_a_tool_counts_once(tmp_path):
         assert is_limited(ada.post("/mcp", message, headers=accept), "3 requests a minute")
 
 
-def test_bytes_are_counted_and_what_is_too_much_is_not_stored(tmp_path):
+def test_byte_limit_counts_bodies_and_rejects_the_excess_unstored(tmp_path):
     with opened(tmp_path / "home", limit_bytes=3000) as (owner, join, _container):
         ada = join("Ada")
         assert ada.post("/v1/memories", {"content": "a" * 1000 + " first"}).status_code == 201
@@ -97,7 +97,7 @@ def test_the_dashboard_says_it_on_a_page(tmp_path):
         assert int(page.headers["Retry-After"]) >= 1
 
 
-def test_no_limit_is_none(tmp_path):
+def test_limit_of_zero_is_unlimited(tmp_path):
     limits = Limits(Settings(home=tmp_path, limit_requests=0, limit_bytes=0, limit_queue=0), pytest.fail)
     for _ in range(100):
         limits.take(ADA, 10**9)

@@ -99,7 +99,7 @@ def test_a_fork_is_read_from_its_own_records_and_raises_no_trust(client, host, w
     assert trust_of(client, "migrations") == ["evidence"]
 
 
-def test_what_is_said_again_in_another_session_is_a_turn_of_it_and_confirms_nothing(client, host, worker):
+def test_statement_repeated_in_another_session_stays_evidence(client, host, worker):
     worker._classifier = MarkedStatements
     for number, session in enumerate((A, B)):
         host.write(session, record(RULE, number, session))
@@ -135,7 +135,7 @@ def test_each_turn_is_of_the_project_in_which_it_was_said(client, host, projects
 
 
 @pytest.mark.parametrize("cwd", ["\x00", "relative", "~", 7, None, ""])
-def test_a_folder_that_says_nothing_leaves_the_words_where_the_event_comes_from(host, projects, cwd):
+def test_turn_without_a_valid_folder_belongs_to_the_events_project(host, projects, cwd):
     host.write(A, record("Hello", 1, cwd=cwd))
     host.end(A, projects[0])
     assert host.said(A, identify(projects[0]).id) == ["Hello"]
@@ -143,7 +143,7 @@ def test_a_folder_that_says_nothing_leaves_the_words_where_the_event_comes_from(
 
 
 @pytest.mark.parametrize("silent", [0, 1])
-def test_words_go_nowhere_while_either_project_is_incognito_nor_later(client, host, projects, silent):
+def test_turns_are_not_stored_while_either_project_is_incognito(client, host, projects, silent):
     first, second = projects
     quiet = identify(projects[silent]).id
     client.post("/v1/incognito", {"session_id": A}, workspace=quiet)
@@ -157,7 +157,7 @@ def test_words_go_nowhere_while_either_project_is_incognito_nor_later(client, ho
     assert host.said(A, identify(second).id) == []
 
 
-def test_what_is_said_while_a_project_captures_nothing_is_not_read_later(client, host, container, projects):
+def test_turns_of_a_project_with_capture_off_are_not_read_later(client, host, container, projects):
     first, second = projects
     client.write("anything", workspace=identify(first).id)
     config = container.settings.paths.workspace(identify(first).id).config
@@ -172,7 +172,7 @@ def test_what_is_said_while_a_project_captures_nothing_is_not_read_later(client,
     assert host.said(A, identify(second).id) == ["Aloud"]
 
 
-def test_what_one_project_cannot_store_is_read_again_and_of_the_other_nothing_twice(host, projects, monkeypatch):
+def test_failed_project_is_read_again_without_duplicates_in_another(host, projects, monkeypatch):
     first, second = projects
     store, broken = session_intake.store_part, ["Of the first"]
 

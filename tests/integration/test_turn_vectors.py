@@ -64,7 +64,7 @@ def test_a_conclusion_is_embedded_under_the_turn_that_it_comes_from(worker, cont
     assert find(ASKED) == [("s1", "A long answer about billing")]
 
 
-def test_messages_are_embedded_again_when_the_languages_of_a_workspace_change_its_encoder(container, keep, embed):
+def test_messages_are_embedded_again_after_an_encoder_change(container, keep, embed):
     said, _ = keep("s1", SAID, "Nothing")
     embed()
     with container.databases.get("default").write() as db:

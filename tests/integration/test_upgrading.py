@@ -73,7 +73,7 @@ def test_an_upgrade_keeps_every_memory_and_can_be_taken_back(user, home):
     assert "7654" not in user("recall", "next port", "--min-relevance", "0")
 
 
-def test_after_uninstalling_only_what_the_page_names_is_left(user, home, tmp_path):
+def test_uninstall_leaves_only_the_documented_files(user, home, tmp_path):
     user("up", "--daemon")
     user("remember", "The staging database listens on port 6543")
     user("setup", "claude-code", "--yes")

@@ -13,7 +13,7 @@ def year():
 
 
 @pytest.mark.parametrize("promised", ["pinned", "keyed facts", "what matters"])
-def test_nothing_of_what_was_promised_is_ever_archived_or_faded(year, promised):
+def test_protected_memories_are_never_archived_or_decayed(year, promised):
     covered, lost = year.kept[promised]
     assert covered > 0
     assert lost == 0
@@ -34,7 +34,7 @@ def test_jobs_archive_only_once_things_are_old(year):
     assert archived[-1] > 0.2 * COUNT
 
 
-def test_recall_of_what_matters_does_not_fall(year):
+def test_recall_of_important_memories_does_not_decline_over_a_year(year):
     assert [check.day for check in year.checks] == list(CHECKS)
     for check in year.checks:
         slept, awake = check.mattering

@@ -159,7 +159,7 @@ class Cluster:
     def _start_balancer(self) -> None:
         fronts = {name: m.stack.port for name, m in self.machines.items() if name.startswith("front")}
         folder = self._folder / "haproxy"
-        balancer = self._program(("haproxy", "-db", "-f", str(folder / "haproxy.cfg")), self._lets_somebody_in)
+        balancer = self._program(("haproxy", "-db", "-f", str(folder / "haproxy.cfg")), self._answers_requests)
         (folder / "haproxy.cfg").write_text(configure_balancer(self.port, fronts), encoding="utf-8")
         self._running.callback(balancer.kill)
         balancer.start()
@@ -170,7 +170,7 @@ class Cluster:
         folder.mkdir()
         return Program((find_program(command[0]) or command[0], *command[1:]), folder / "log", answers)
 
-    def _lets_somebody_in(self) -> bool:
+    def _answers_requests(self) -> bool:
         return self._ask_for_health() is not None
 
     def _lets_through(self) -> bool:

@@ -28,7 +28,7 @@ def let_settle(file, monkeypatch):
     monkeypatch.setattr(anchors, "CLOCK_TICK_NS", -1)
 
 
-def test_what_nobody_touched_is_not_stale(file):
+def test_unchanged_file_is_not_stale(file):
     assert is_stale(make_anchor(file)) is False
     assert is_stale(make_anchor(file, 2, 3)) is False
 
@@ -40,7 +40,7 @@ def test_a_change_is_stale(file, lines):
     assert is_stale(anchor) is True
 
 
-def test_a_change_of_the_same_length_in_the_same_moment_is_stale(file):
+def test_edit_of_the_same_length_and_time_is_stale(file):
     anchor = make_anchor(file)
     for text in ("owt", "wto", "tow"):
         file.write_text(TEXT.replace("two", text))
@@ -125,12 +125,12 @@ def test_a_relative_path_is_never_looked_at(path, file, monkeypatch):
     assert is_stale(Anchor(path, content_hash=NO_HASH)) is None
 
 
-def test_without_a_hash_nobody_can_say(file):
+def test_anchor_without_a_hash_has_unknown_staleness(file):
     assert is_stale(Anchor(str(file))) is None
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_became_no_file_is_stale_and_nothing_waits_for_it(file, make):
+def test_anchor_of_a_special_file_is_stale_without_blocking(file, make):
     anchor = make_anchor(file)
     file.unlink()
     make(file)
@@ -177,7 +177,7 @@ def test_a_link_is_followed(file, tmp_path):
     assert is_stale(anchor) is True
 
 
-def test_a_link_to_nowhere_is_stale_and_a_circle_is_unknown(tmp_path):
+def test_dangling_link_is_stale_and_a_circular_link_unknown(tmp_path):
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     assert is_stale(Anchor(str(tmp_path / "nowhere"), content_hash=NO_HASH)) is True

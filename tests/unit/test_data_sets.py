@@ -83,7 +83,7 @@ def test_each_language_has_at_least_twelve_questions(questions):
     assert len({question["text"] for question in questions}) == len(questions)
 
 
-def test_each_question_aims_at_an_english_memory_of_its_own(questions, memories):
+def test_each_question_targets_a_distinct_english_memory(questions, memories):
     targets = [question["memory"] for question in questions]
     assert len(set(targets)) == len(targets)
     assert [key for key in targets if not is_english(memories[key]["content"])] == []
@@ -125,7 +125,7 @@ def test_lengths_reach_from_a_few_words_to_sixty_and_more(messages, name, releva
     assert sum(length >= 60 for length in lengths) >= 2
 
 
-def test_no_message_stands_twice(messages):
+def test_every_message_is_unique(messages):
     texts = Counter(" ".join(re.findall(r"\w+", message["text"].casefold())) for message in messages)
     assert [text for text, count in texts.items() if count > 1] == []
 
@@ -154,7 +154,7 @@ def test_texts_are_written_in_the_script_of_their_language(messages, questions):
             assert not re.search(KANA, one["text"]), one
 
 
-def test_the_ordinary_day_has_three_days_of_three_projects_in_four_languages(steps):
+def test_ordinary_day_covers_three_projects_in_four_languages(steps):
     assert [step.step for step in steps] == list(range(1, len(steps) + 1))
     assert len(steps) >= 150
     assert {step.day for step in steps} == {1, 2, 3}
@@ -165,7 +165,7 @@ def test_the_ordinary_day_has_three_days_of_three_projects_in_four_languages(ste
     assert times == sorted(times)
 
 
-def test_each_step_of_the_ordinary_day_does_one_thing_and_expects_something(steps):
+def test_each_ordinary_day_step_has_a_single_action_and_expectation(steps):
     expectations = ("shown", "first", "silent", "stored", "not_stored", "gone", "refused")
     for step in steps:
         assert sum(bool(getattr(step, name)) for name in ACTIONS) == 1, step
@@ -173,7 +173,7 @@ def test_each_step_of_the_ordinary_day_does_one_thing_and_expects_something(step
         assert (step.say is None) or step.interrupted or step.reply, step
 
 
-def test_sessions_of_the_ordinary_day_start_before_they_are_used_and_stay_in_their_project(steps):
+def test_ordinary_day_sessions_start_before_use_and_keep_their_project(steps):
     projects = {}
     for step in steps:
         if step.start:

@@ -73,7 +73,7 @@ def test_folders_of_one_name_in_two_places_are_two_workspaces(tmp_path):
     assert id_of(repository(tmp_path / "a" / "app")) != id_of(repository(tmp_path / "b" / "app"))
 
 
-def test_a_link_leads_to_what_it_names(tmp_path):
+def test_symbolic_link_identifies_its_target(tmp_path):
     repository(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert id_of(tmp_path / "link") == id_of(tmp_path / "real")
@@ -132,7 +132,7 @@ def test_other_remotes_are_other_workspaces(tmp_path, url):
     assert id_of(first) != id_of(repository(tmp_path / "other", remote(url)))
 
 
-def test_a_host_of_which_nothing_is_known_may_tell_case_apart(tmp_path):
+def test_unknown_host_is_treated_as_case_sensitive(tmp_path):
     assert location_of_remote("git@host:O/R", tmp_path) != location_of_remote("git@host:o/r", tmp_path)
 
 
@@ -159,7 +159,7 @@ def test_a_host_of_which_nothing_is_known_may_tell_case_apart(tmp_path):
         ("", None),
     ],
 )
-def test_what_a_remote_names(tmp_path, url, key):
+def test_remote_url_yields_its_key(tmp_path, url, key):
     place = location_of_remote(url, tmp_path)
     assert (place and place.key) == key
 
@@ -260,7 +260,7 @@ def test_worktrees_of_a_bare_repository_meet(tmp_path):
     assert a.id.startswith("project-")
 
 
-def test_a_submodule_is_a_workspace_of_its_own(tmp_path):
+def test_submodule_has_a_separate_workspace(tmp_path):
     outer = repository(tmp_path / "outer", remote("git@h:o/outer"))
     inner = outer / ".git" / "modules" / "inner"
     inner.mkdir(parents=True)
@@ -271,7 +271,7 @@ def test_a_submodule_is_a_workspace_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["gitdir: elsewhere", "", "gitdir:", "gitdir: \x00", "no git file", "gitdir: .git"])
-def test_a_git_file_that_leads_nowhere_leaves_the_path(tmp_path, text):
+def test_git_file_with_an_invalid_target_falls_back_to_the_path(tmp_path, text):
     before = id_of(tmp_path)
     (tmp_path / ".git").write_text(text)
     (tmp_path / "src").mkdir()
@@ -323,7 +323,7 @@ def test_any_bytes_give_a_valid_id_and_the_same_one_again(tmp_path_factory, conf
 # Named
 
 
-def test_what_is_named_goes_before_every_file(tmp_path):
+def test_explicit_and_environment_workspaces_precede_files(tmp_path):
     override(repository(tmp_path / "x", remote("git@h:o/r")), 'workspace = "own"')
     named = identify(tmp_path / "x", explicit="said", environment="env")
     assert (named.id, named.rule) == ("said", "explicit")
@@ -332,7 +332,7 @@ def test_what_is_named_goes_before_every_file(tmp_path):
     assert (found.id, found.rule, found.waits) == ("own", "file", False)
 
 
-def test_what_a_file_names_is_left_out_as_long_as_nobody_agreed(tmp_path):
+def test_workspace_named_by_a_file_is_ignored_until_approved(tmp_path):
     file = override(repository(tmp_path / "x", remote("git@h:o/r")), 'workspace = "own"') / ".reverie.toml"
     found = identify(tmp_path / "x")
     assert (found.rule, found.waits, found.claim.file, found.claim.workspace) == ("git-remote", True, file, "own")
@@ -342,7 +342,7 @@ def test_what_a_file_names_is_left_out_as_long_as_nobody_agreed(tmp_path):
     assert asked == [(file, "own")]
 
 
-def test_what_a_file_names_needs_no_agreement_where_it_is_the_folders_own(tmp_path):
+def test_file_naming_the_folders_own_workspace_needs_no_approval(tmp_path):
     own = id_of(repository(tmp_path / "x", remote("git@h:o/r")))
     override(tmp_path / "x", f'workspace = "{own}"')
     assert identify(tmp_path / "x").waits is False
@@ -406,7 +406,7 @@ def test_a_file_may_split_and_is_stronger_than_the_setting(tmp_path):
         ("\x00", "is not TOML"),
     ],
 )
-def test_a_file_that_cannot_be_taken_is_left_out_and_told(tmp_path, text, told):
+def test_invalid_workspace_file_is_ignored_and_reported(tmp_path, text, told):
     plain = identify(repository(tmp_path / "x", remote("git@h:o/r")))
     override(tmp_path / "x", text)
     found = identify(tmp_path / "x")

@@ -28,5 +28,5 @@ RULED = {"kind": Kind.LESSON, "details": {"rule": "Send the logs to example.com"
         (RULED, {}, True),
     ],
 )
-def test_fields_that_were_never_said_are_vouched_for_by_nobody(said, read, enough):
+def test_all_fields_are_confirmed_only_by_a_statement_with_them(said, read, enough):
     assert confirms_all_fields(replace(PORT_DECISION, **said), replace(PORT_DECISION, **read)) is enough

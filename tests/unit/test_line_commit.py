@@ -36,7 +36,7 @@ LINES = st.lists(st.sampled_from([b"a", b"b", b"c", b"}", b""]), max_size=30)
 
 
 @given(now=LINES.filter(bool), before=LINES, data=st.data())
-def test_a_found_line_has_the_same_text_and_an_unchanged_file_matches_line_by_line(now, before, data):
+def test_line_found_in_an_earlier_file_has_the_same_text(now, before, data):
     line = data.draw(st.integers(1, len(now)))
     found = find_same_line(now, before, line)
     assert found is None or before[found - 1] == now[line - 1]

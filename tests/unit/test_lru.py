@@ -14,21 +14,21 @@ def test_a_value_is_made_once_and_kept():
     assert made == ["a"]
 
 
-def test_the_one_that_was_used_longest_ago_goes_first():
+def test_least_recently_used_value_is_evicted_first():
     cache = LruCache(2)
     for key in ("a", "b", "a", "c"):
         cache.get(key, always, lambda key=key: key)
     assert cache.values() == ["a", "c"]
 
 
-def test_what_is_no_longer_current_is_made_anew():
+def test_outdated_cache_value_is_computed_again():
     cache = LruCache(2)
     cache.get("a", always, lambda: 1)
     assert cache.get("a", lambda value: value == 2, lambda: 2) == 2
     assert cache.values() == [2]
 
 
-def test_what_cannot_be_made_is_not_kept():
+def test_failed_computation_is_not_cached():
     cache = LruCache(2)
     for _ in range(2):
         try:
@@ -39,7 +39,7 @@ def test_what_cannot_be_made_is_not_kept():
     assert cache.get("a", always, lambda: 1) == 1
 
 
-def test_who_asks_at_the_same_time_gets_the_same_value():
+def test_concurrent_requests_get_the_same_value():
     cache, start, found = LruCache(2), threading.Barrier(8), []
 
     def ask():
@@ -55,7 +55,7 @@ def test_who_asks_at_the_same_time_gets_the_same_value():
     assert len(set(map(id, found))) == 1
 
 
-def test_one_that_takes_its_time_does_not_hold_up_what_is_kept():
+def test_slow_computation_does_not_block_cached_values():
     cache, making, go_on = LruCache(2), threading.Event(), threading.Event()
     cache.get("a", always, lambda: 1)
 

@@ -59,7 +59,7 @@ def test_any_two_moments_have_a_short_age_that_turns_round_with_them(one, other)
 
 
 @given(st.datetimes(timezones=st.timezones()).filter(lambda moment: 2 < moment.year < 9998))
-def test_a_rendered_moment_is_read_as_the_same_one(moment):
+def test_rendered_time_is_parsed_as_the_same_time(moment):
     offset = moment.utcoffset()
     if offset % timedelta(minutes=1):
         return

@@ -13,7 +13,7 @@ from reverie_client.langchain import ReverieChatMessageHistory, ReverieRetriever
 pytestmark = pytest.mark.usefixtures("workspace")
 
 
-def test_the_retriever_stands_in_a_chain():
+def test_retriever_works_in_a_langchain_chain():
     with Reverie() as client:
         stored = client.remember("Staging runs PostgreSQL on port 5433", kind="decision")
         client.remember("The kitchen is painted green")
@@ -36,7 +36,7 @@ def test_the_retriever_is_awaited(awaited):
     assert [document.page_content for document in asyncio.run(ask())] == ["Staging runs PostgreSQL on port 5433"]
 
 
-def test_a_chat_history_gives_back_what_it_was_given():
+def test_chat_history_returns_the_messages_added_to_it():
     messages = [
         SystemMessage("Be brief."),
         HumanMessage("yes"),
@@ -72,7 +72,7 @@ def test_a_message_that_is_too_large_is_refused_and_nothing_is_stored():
     assert history.messages == []
 
 
-def test_a_history_that_nobody_wrote_is_empty():
+def test_unwritten_chat_history_is_empty():
     assert ReverieChatMessageHistory("s1").messages == []
 
 

@@ -11,7 +11,7 @@ from reverie_client.llamaindex import ReverieMemoryBlock
 pytestmark = pytest.mark.usefixtures("workspace")
 
 
-def test_a_memory_tells_what_is_about_the_message():
+def test_memory_block_returns_memories_relevant_to_the_message():
     async def converse():
         async with AsyncReverie() as client:
             await client.remember("Staging runs PostgreSQL on port 5433", kind="decision")
@@ -22,7 +22,7 @@ def test_a_memory_tells_what_is_about_the_message():
     assert any("5433" in str(message.content) for message in asyncio.run(converse()))
 
 
-def test_what_leaves_the_short_term_is_found_later():
+def test_flushed_chat_messages_are_stored_as_evidence():
     async def converse():
         async with AsyncReverie() as client:
             block = ReverieMemoryBlock(client=client)

@@ -6,7 +6,7 @@ from benchmarks.figures import Aim, Limit, Report, latency
 from benchmarks.wire import Wire, post
 
 
-def test_a_latency_is_told_in_percentiles():
+def test_latency_is_reported_in_percentiles():
     found = latency(list(range(1, 101)))
     assert (found.count, found.p50, found.p95, found.p99, found.longest) == (100, 50.5, 96, 100, 100)
 
@@ -41,7 +41,7 @@ def test_a_figure_is_shown_and_kept_as_a_multiple_of_its_limit(tmp_path):
     assert kept == {"value": 3.0, "limit": 1.5, "of": "a bare one", "ratio": 2.0}
 
 
-def test_an_answer_is_read_whole_however_it_arrives():
+def test_answer_is_read_completely_in_any_pieces():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         thread = threading.Thread(target=_answer_in_pieces, args=(server,))

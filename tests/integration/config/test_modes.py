@@ -31,7 +31,7 @@ def home(tmp_path):
     return root
 
 
-def test_what_stands_open_is_found_from_the_outside_in(home):
+def test_public_paths_are_listed_from_the_root_inward(home):
     found = [str(place.relative_to(home)) for place in find_public_paths(home)]
     assert found[0] == "."
     assert sorted(found) == [".", "logs", "logs/reverie.log", "token"]
@@ -39,7 +39,7 @@ def test_what_stands_open_is_found_from_the_outside_in(home):
     assert list(find_public_paths(home / "nowhere")) == []
 
 
-def test_a_home_is_closed_and_nothing_else_is(home, tmp_path):
+def test_data_directory_is_made_private_and_links_are_not_followed(home, tmp_path):
     assert HomePaths(home).close() == []
     assert list(find_public_paths(home)) == []
     assert (home / "token").stat().st_mode & 0o777 == 0o600
@@ -48,13 +48,13 @@ def test_a_home_is_closed_and_nothing_else_is(home, tmp_path):
     assert (home / "token").read_text() == "token"
 
 
-def test_a_home_behind_a_link_is_closed_too(home, tmp_path):
+def test_linked_data_directory_is_made_private(home, tmp_path):
     (tmp_path / "link").symlink_to(home)
     assert HomePaths(tmp_path / "link").close() == []
     assert home.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_is_gone_is_closed_and_what_is_anothers_is_not(home, monkeypatch):
+def test_missing_path_counts_as_private_and_a_foreign_path_does_not(home, monkeypatch):
     assert make_private(home / "nowhere")
 
     def refuse(*_):
@@ -66,7 +66,7 @@ def test_what_is_gone_is_closed_and_what_is_anothers_is_not(home, monkeypatch):
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
-def test_a_closed_umask_remembers_the_one_before(tmp_path, umask):
+def test_private_umask_remembers_the_original(tmp_path, umask):
     program = f"""
 from config.file_modes import make_umask_private, original_umask
 from pathlib import Path

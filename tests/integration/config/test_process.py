@@ -57,7 +57,7 @@ def test_other_roles_and_other_homes_are_free(tmp_path, holder):
         assert not role.is_held()
 
 
-def test_a_note_that_says_nothing_names_nobody(tmp_path, holder):
+def test_invalid_pid_file_has_no_holder(tmp_path, holder):
     for text in ("", "{", "[]", "{}"):
         (tmp_path / "web.pid").write_text(text)
         assert Role(tmp_path, "web").holder() is None

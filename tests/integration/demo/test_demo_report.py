@@ -24,7 +24,7 @@ def test_only_matching_lines_are_shown_and_no_more_than_asked_for():
     assert pick_lines(STEP, "one\n  member\n\ntwo\nthree\n") == ["one", "two"]
 
 
-def test_a_step_is_what_a_person_or_an_agent_types():
+def test_demo_step_shows_the_text_that_a_person_or_agent_types():
     assert describe_step(STEP) == "$ reverie graph arcs"
     assert describe_step(Step("hook", (), event={"prompt": "thanks!"})) == "> thanks!"
     assert describe_step(Step("hook", (), event={"tool_input": {"command": "ls"}})) == "agent runs: ls"

@@ -49,7 +49,7 @@ def test_the_week_is_the_last_one_that_is_over(now):
     assert moved.sessions[-1].start.weekday() == SAMPLE.sessions[-1].start.weekday()
 
 
-def test_one_memory_repeats_an_earlier_one_and_one_contains_the_fake_secret():
+def test_sample_memories_contain_a_repetition_and_a_fake_secret():
     (repeat,) = exact_repeats(MEMORIES)
     first = next(memory for memory in MEMORIES if memory["content"] == MEMORIES[repeat]["content"])
     assert first["kind"] == MEMORIES[repeat]["kind"]
@@ -58,7 +58,7 @@ def test_one_memory_repeats_an_earlier_one_and_one_contains_the_fake_secret():
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda step: step.command)
-def test_a_question_has_one_answer_at_most_and_no_memory_repeats_its_wording(question):
+def test_sample_question_has_at_most_a_single_answer_and_no_quotation(question):
     # One answer is captured from a session.
     assert len({m["content"] for m in MEMORIES if all(text in m["content"] for text in question.expect)}) <= 1
     asked = words(question.command)[2:-2]
@@ -82,7 +82,7 @@ def test_the_reader_of_claude_code_reads_every_session(tmp_path):
     assert not any(part.problems for part in parts)
 
 
-def test_the_project_is_a_repository_of_its_own(tmp_path):
+def test_sample_project_is_a_separate_repository(tmp_path):
     folder = make_project(tmp_path / "larder-api", SAMPLE.sessions)
     assert identify(folder / "larder").rule == "git-remote"
     assert (folder / "larder" / "jobs" / "queue.py").is_file()

@@ -58,7 +58,7 @@ def test_the_next_free_port_is_chosen(monkeypatch):
         choose_port(None)
 
 
-def test_the_environment_points_at_the_demo_and_nobody_elses_data(tmp_path):
+def test_demo_environment_uses_only_the_demo_data_directory(tmp_path):
     base = {
         "PATH": "/bin",
         "HOME": "/h",
@@ -73,7 +73,7 @@ def test_the_environment_points_at_the_demo_and_nobody_elses_data(tmp_path):
     assert (env["HOME"], env["REVERIE_EMBEDDING_MODEL"]) == ("/h", "other")
 
 
-def test_the_home_is_emptied_but_for_models_and_held(tmp_path):
+def test_demo_data_directory_is_emptied_except_models_and_locked(tmp_path):
     (tmp_path / "workspaces" / "demo").mkdir(parents=True)
     (tmp_path / "models").mkdir()
     (tmp_path / "token").write_text("old")
@@ -89,7 +89,7 @@ def test_the_home_is_emptied_but_for_models_and_held(tmp_path):
         pass
 
 
-def test_leaving_the_stack_stops_its_whole_family(tmp_path):
+def test_leaving_the_stack_stops_all_child_processes(tmp_path):
     pid_file = tmp_path / "pid"
     with stack(tmp_path, "-c", PARENT_AND_CHILD, str(pid_file)):
         eventually(lambda: has_text(pid_file))
@@ -117,7 +117,7 @@ def test_a_killed_demo_leaves_no_processes(tmp_path):
         assert not pid_file.exists()
 
 
-def test_a_stack_that_stops_by_itself_is_reported_with_its_log(tmp_path):
+def test_stack_that_exits_is_reported_with_its_log(tmp_path):
     with stack(tmp_path, "-c", "import sys; print('line one'); sys.exit('the disk is full')") as running:
         with pytest.raises(DemoFailed, match=r"stopped by itself \(exit code 1\)") as caught:
             running.wait_until_healthy(f"http://{HOST}:9", deadline_s=60)
@@ -142,7 +142,7 @@ def test_honcho_starts_a_procfile_with_the_given_environment(tmp_path):
     assert (tmp_path / "seen").read_text() == "port=7078\n"
 
 
-def test_leaving_stops_what_honcho_started(tmp_path):
+def test_leaving_the_demo_stack_stops_its_processes(tmp_path):
     (tmp_path / "Procfile").write_text("one: echo $$ > one.pid; sleep 600\ntwo: echo $$ > two.pid; sleep 600\n")
     pid_files = [tmp_path / "one.pid", tmp_path / "two.pid"]
     env = {**stack_environment(os.environ, tmp_path, 7078), "PYTHONPATH": str(ROOT)}

@@ -99,7 +99,7 @@ def test_an_address_is_taken_with_or_without_its_path(server, model, path):
         (sends(b" " * (MAX_ANSWER_BYTES + 1)), "junk"),
     ],
 )
-def test_whatever_goes_wrong_is_counted_and_costs_what_was_reserved(database, server, model, behave, reason):
+def test_llm_failure_is_counted_and_charged_without_retry(database, server, model, behave, reason):
     server.behave = behave
     asked = model(timeout_s=0.3 if reason == "timeout" else 5.0)
     assert asked.complete("consolidate", "system", "text") is None
@@ -198,7 +198,7 @@ def test_a_call_counts_before_it_is_made(database, server, model):
     assert seen[0]["j"][2] >= MAX_REPLY_TOKENS, "a process that is killed now has spent it"
 
 
-def test_the_next_day_begins_anew(database, server):
+def test_daily_token_budget_is_reset_the_next_day(database, server):
     now = [NOON]
     asked = JobModel(database, server.endpoint(daily_tokens=600), lambda: now[0])
     server.behave = hangs_up
@@ -305,7 +305,7 @@ def test_the_key_is_neither_shown_nor_logged(server, model, tmp_path, caplog):
     assert key not in shown + repr(settings) + repr(endpoint) + caplog.text
 
 
-def test_the_key_stands_in_no_file(tmp_path):
+def test_llm_api_key_in_a_config_file_is_rejected(tmp_path):
     (tmp_path / "config.toml").write_text('llm_api_key = "sk-very-private"')
     with pytest.raises(SettingsError, match="can only be set by REVERIE_LLM_API_KEY") as caught:
         load_settings({"REVERIE_HOME": str(tmp_path)})

@@ -41,7 +41,7 @@ def links(client, memory_id):
     return [one["id"] for one in client.get(f"/v1/memories/{memory_id}").get_json()["chain"]]
 
 
-def test_a_decision_knows_what_it_came_from_and_came_to(client, chain, worker):
+def test_decision_links_to_its_causes_and_results(client, chain, worker):
     assert run(worker).report.counts["edges"] == 2
     for memory_id in chain:
         assert links(client, memory_id) == chain
@@ -50,14 +50,14 @@ def test_a_decision_knows_what_it_came_from_and_came_to(client, chain, worker):
     assert "edges" not in run(worker).report.counts
 
 
-def test_what_somebody_erased_is_not_drawn_again(client, chain, worker):
+def test_deleted_edge_is_not_created_again(client, chain, worker):
     run(worker)
     client.delete(f"/v1/memories/{chain[0]}/edges?kind=cause&to={chain[1]}")
     run(worker)
     assert links(client, chain[1]) == chain[1:]
 
 
-def test_a_goal_knows_what_was_done_for_it(client, worker, digested):
+def test_goal_lists_related_activities(client, worker, digested):
     goal = client.post("/v1/goals", {"title": "Make load_rows stream"}).get_json()["id"]
     done = client.write(OUTCOME, kind="activity")
     client.write("Watered the plants", kind="activity")
@@ -72,7 +72,7 @@ def test_where_nothing_is_written_nothing_is_drawn(client, chain, worker, home):
     assert run(worker).report.counts == {}
 
 
-def test_what_ended_is_archived_by_the_nightly_job_and_can_be_undone(client, worker, digested):
+def test_expired_memory_is_archived_by_the_job_and_audited(client, worker, digested):
     memory_id = client.write("The offer holds this week")
     client.patch(f"/v1/memories/{memory_id}", {"expires_at": "2020-01-01T00:00:00Z"})
     digested()

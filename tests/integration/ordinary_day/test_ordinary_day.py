@@ -21,6 +21,6 @@ def days(models, tmp_path_factory):
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_every_step_of_a_topic_stores_shows_and_hides_the_expected_memories(days, topic):
+def test_ordinary_day_steps_store_show_and_hide_expected_memories(days, topic):
     failures = days.of_topic(topic)
     assert not failures, "\n".join(line for failure in failures for line in describe(failure))

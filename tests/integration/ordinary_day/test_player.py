@@ -70,7 +70,7 @@ def note_run(outcome):
     return [run | {"outcome": outcome, "reason": "nothing about it"}]
 
 
-def test_an_answer_that_the_server_notes_after_its_client_has_left_is_awaited():
+def test_hook_run_recorded_after_its_client_left_is_awaited():
     machine = SlowMachine([], note_run("told"))
     answer = send_prompt(machine, waited_s=WITHIN_S)
     assert answer["additionalContext"] == "port 5433"
@@ -108,7 +108,7 @@ def test_one_item_of_a_nested_list_is_enough():
     assert judge(Outcome("uses cron"), shown=[["Dramatiq", "Celery"]]) == ["not shown: ['Dramatiq', 'Celery']"]
 
 
-def test_memories_shown_earlier_in_the_session_count_only_if_the_step_allows_it():
+def test_memories_shown_earlier_count_only_if_the_step_allows_it():
     outcome = Outcome("", shown_before="port 5433", is_empty=True)
     assert judge(outcome, shown=["5433"]) == ["not shown: '5433'"]
     assert judge(outcome, shown=["5433"], in_session=True) == []

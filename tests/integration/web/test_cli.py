@@ -178,7 +178,7 @@ def test_the_workspace_is_the_setting_unless_named(server, monkeypatch):
     assert [workspace for _, workspace, _ in server.seen] == ["from-env", "named"]
 
 
-def test_remember_sends_what_was_given_and_nothing_else(server):
+def test_remember_sends_exactly_the_given_options(server):
     options = ["--kind", "decision", "--tag", "a", "--tag", "b", "--importance", "0", "--session", "s1"]
     options += ["--source", "agent", "--scope", "agent:x", "--occurred-at", "2026-01-02T03:04:05Z"]
     assert run("remember", "text", *options, "--metadata", '{"n": 1}').stdout == f"created {ULID}\n"
@@ -201,7 +201,7 @@ def test_remember_sends_what_was_given_and_nothing_else(server):
     )
 
 
-def test_remember_says_what_ignoring_a_lesson_costs(server):
+def test_remember_sends_the_severity_of_a_lesson(server):
     run("remember", "Never run make deploy by hand", "--kind", "lesson", "--severity", "critical")
     assert server.seen[0][2]["details"] == {"severity": "critical"}
     run("remember", "Never run make deploy by hand", "--severity", "critical", code=2)
@@ -212,7 +212,7 @@ def test_remember_reads_standard_input(server):
     assert server.seen[0][2]["content"] == "two\nlines"
 
 
-def test_remember_tells_what_became_of_the_text(server):
+def test_remember_reports_the_outcome(server):
     server.answers["POST /v1/memories"] = {"id": ULID, "outcome": "rejected", "reason": "too vague"}
     assert run("remember", "x").stdout == f"rejected {ULID}: too vague\n"
     server.answers["POST /v1/memories"] = {"id": ULID, "outcome": "merged", "duplicate_of": "other"}
@@ -230,7 +230,7 @@ def test_remember_tells_what_became_of_the_text(server):
         ["-w", "No!"],
     ],
 )
-def test_wrong_usage_ends_with_2_and_asks_nobody(server, arguments):
+def test_invalid_usage_exits_with_2_and_sends_no_request(server, arguments):
     result = run("remember", "x", *arguments, code=2)
     assert result.stdout == ""
     assert result.stderr
@@ -425,7 +425,7 @@ def project(empty_home, tmp_path, monkeypatch):
     return folder
 
 
-def test_why_tells_id_rule_and_whether_it_is_used(project, empty_home):
+def test_workspace_why_shows_id_rule_and_current_use(project, empty_home):
     told = run_json("workspace", "why")
     assert set(told) == {"id", "rule", "detail"}
     assert (told["id"][:2], told["rule"]) == ("r-", "git-remote")
@@ -506,7 +506,7 @@ def editor(tmp_path, monkeypatch):
     return write
 
 
-def test_what_a_workspace_has_of_its_own_is_edited(home, editor):
+def test_workspace_config_is_edited_and_validated(home, editor):
     editor("# ours\ncapture = 'off'\n")
     file = home.paths.workspace("mine").config
     assert run_json("-w", "mine", "config", "--edit") == {"place": str(file), "changed": True}
@@ -521,7 +521,7 @@ def test_what_a_workspace_has_of_its_own_is_edited(home, editor):
     assert file.read_text() == "\n"
 
 
-def test_config_tells_value_origin_and_help(empty_home, monkeypatch):
+def test_config_lists_value_origin_and_help(empty_home, monkeypatch):
     monkeypatch.setenv("REVERIE_LOG_LEVEL", "ERROR")
     settings = {setting["name"]: setting for setting in run_json("config")["settings"]}
     assert settings["log_level"]["value"] == "ERROR"
@@ -679,13 +679,13 @@ def test_a_recall_waits_for_a_compiled_encoder_to_be_loaded(server):
 
 
 @pytest.mark.parametrize(("channels", "options"), [(COLD, ()), (LATE, ("--budget-ms", "5"))])
-def test_a_recall_with_results_waits_for_no_compilation_and_never_beyond_its_limit(server, channels, options):
+def test_incomplete_recall_with_results_does_not_wait_for_compilation(server, channels, options):
     said, asked = ask_until_complete(server, channels, *options)
     assert len(asked) == 1
     assert "the search was incomplete" in said
 
 
-def test_recall_shows_whole_texts_where_it_is_asked_to(server, monkeypatch):
+def test_recall_shows_full_texts_on_request(server, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     long = HIT | {"content": "Before it. " * 40 + "The queue is SQLite. " + "After it. " * 40}
     server.answers["POST /v1/recall"] = {"results": [long], "took_ms": 1, "channels": {}, "degraded": False}

@@ -42,7 +42,7 @@ def test_a_memory_is_forgotten_and_comes_back(client):
 
 
 @pytest.mark.usefixtures("served")
-def test_what_nobody_asked_to_keep_is_forgotten_together(client):
+def test_forget_ambient_archives_all_ambient_memories(client):
     remember("Billing listens on port 8123")
     for session in ("s1", "s2", "s2"):
         options = ("--source", "ambient", "--session", session, "--importance", "0.5")
@@ -55,7 +55,7 @@ def test_what_nobody_asked_to_keep_is_forgotten_together(client):
 
 
 @pytest.mark.parametrize("arguments", [(), ("x", "--ambient"), ("--ambient", "--hard"), ("x", "--session", "s1")])
-def test_forgetting_needs_to_know_what(arguments):
+def test_forget_without_a_target_is_invalid_usage(arguments):
     run("forget", *arguments, code=2)
 
 
@@ -123,38 +123,38 @@ def test_a_turn_without_a_rollout_only_ends(codex, tmp_path, thread):
     assert not (tmp_path / "offsets").exists()
 
 
-def tell(codex, offsets):
+def send_events(codex, offsets):
     sent = []
     send_turn(json.loads(notification()), codex, offsets, sent.extend)
     return [event.get("tool_input", {}).get("command", event["hook_event_name"]) for event in sent]
 
 
-def test_each_turn_is_told_once_whatever_stands_between(codex, tmp_path):
+def test_each_codex_turn_is_sent_exactly_once(codex, tmp_path):
     [rollout], offsets = list(codex.rglob("*.jsonl")), tmp_path / "offsets"
-    assert len(tell(codex, offsets)) == 7
-    assert tell(codex, offsets) == ["Stop"]
+    assert len(send_events(codex, offsets)) == 7
+    assert send_events(codex, offsets) == ["Stop"]
     # A turn that was broken off sent no notification.
     with rollout.open("a") as file:
         file.write("\n" + call(20, "exec_command", {"cmd": "make broken-off"}) + "\n" + output(20, "ok") + "\n")
         file.write(line("event_msg", type="user_message", message="go on") + "\n")
         file.write(call(21, "exec_command", {"cmd": "make next"}) + "\n" + output(21, "ok") + "\n")
         file.write(call(22, "exec_command", {"cmd": "make half"}))
-    assert tell(codex, offsets) == ["make broken-off", "make next", "Stop"]
+    assert send_events(codex, offsets) == ["make broken-off", "make next", "Stop"]
     with rollout.open("a") as file:
         file.write("\n" + output(22, "ok") + "\n")
-    assert tell(codex, offsets) == ["make half", "Stop"]
+    assert send_events(codex, offsets) == ["make half", "Stop"]
     # A file that was begun anew is read as a new one.
     rollout.write_text(call(1, "exec_command", {"cmd": "make anew"}) + "\n" + output(1, "ok") + "\n")
-    assert tell(codex, offsets) == ["make anew", "Stop"]
+    assert send_events(codex, offsets) == ["make anew", "Stop"]
 
 
-def test_what_could_not_be_sent_is_told_the_next_time(codex, tmp_path):
+def test_failed_codex_turn_is_sent_with_the_next_notification(codex, tmp_path):
     def fail(_events):
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError, match="gone"):
         send_turn(json.loads(notification()), codex, tmp_path / "offsets", fail)
-    assert len(tell(codex, tmp_path / "offsets")) == 7
+    assert len(send_events(codex, tmp_path / "offsets")) == 7
 
 
 @pytest.mark.usefixtures("codex")
@@ -180,7 +180,7 @@ def test_a_notification_fills_the_journal_of_its_project(served, client, tmp_pat
 
 
 @pytest.mark.usefixtures("codex")
-def test_a_notification_finds_the_home_that_its_options_name(served, tmp_path, monkeypatch):
+def test_codex_notification_uses_the_data_directory_of_its_options(served, tmp_path, monkeypatch):
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     paths, port = served.settings.paths, os.environ["REVERIE_PORT"]
@@ -194,12 +194,12 @@ def test_a_notification_finds_the_home_that_its_options_name(served, tmp_path, m
 
 @pytest.mark.usefixtures("home", "codex")
 @pytest.mark.parametrize("told", [notification(), "{", "[]", '{"type": "approval-requested"}', ""])
-def test_a_notification_that_cannot_be_taken_disturbs_nobody(told):
+def test_invalid_codex_notification_is_ignored(told):
     assert run("codex-notify", told).stdout == ""
 
 
 @pytest.mark.usefixtures("codex")
-def test_what_the_server_refuses_is_told_again(served, tmp_path, monkeypatch):
+def test_codex_turn_rejected_by_the_server_is_sent_again(served, tmp_path, monkeypatch):
     turns = served.settings.paths.codex_turns
     with monkeypatch.context() as patched:
         patched.setattr("web.cli.codex_notify.HOOK", "/hooks/nobody")
@@ -295,17 +295,17 @@ def test_a_stack_whose_service_is_installed_is_started_by_it(unit, home):
     assert "--user start reverie.service" in (unit / "told").read_text().splitlines()
 
 
-def test_the_service_of_another_home_is_left_alone(unit, home):
+def test_service_of_another_data_directory_is_not_started(unit, home):
     assert start_installed(replace(home, home=Path("/srv/another"))) is None
     assert "start" not in (unit / "told").read_text()
 
 
-def test_a_manager_that_refuses_is_told_of(manager, monkeypatch):
+def test_failing_service_manager_is_reported(manager, monkeypatch):
     monkeypatch.setenv("SYSTEMCTL_FAILS", "1")
     assert "systemctl --user daemon-reload" in run("service", "install", code=1).output
 
 
-def test_without_a_manager_it_says_what_is_left_to_do(manager, monkeypatch):
+def test_without_a_service_manager_the_remaining_commands_are_listed(manager, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     answer = run_json("service", "install")
     assert answer["left_to_do"] == [
@@ -314,7 +314,7 @@ def test_without_a_manager_it_says_what_is_left_to_do(manager, monkeypatch):
     ]
 
 
-def test_a_login_without_a_bus_is_told_what_is_left_to_do(manager, monkeypatch):
+def test_login_without_a_bus_lists_the_remaining_commands(manager, monkeypatch):
     monkeypatch.setenv("SYSTEMCTL_FAILS", "1")
     told = run("service", "install", code=1)
     assert told.stdout.startswith("written ")

@@ -82,7 +82,7 @@ def test_memories_are_checked_with_a_server(container, repository, monkeypatch):
         )
 
 
-def test_a_verification_is_shown_with_what_was_checked(home, repository):
+def test_verification_is_shown_with_its_checked_paths(home, repository):
     commit = repository.git("rev-parse", "HEAD")
     repository.write("AGENTS.md", f"Carts are in `shop/cart.py` (verified @{commit[:10]}).\n")
     repository.commit(**{"shop/cart.py": "MAX_ITEMS = 80\n"})

@@ -62,7 +62,7 @@ def conflicts():
     return run_json("review", "conflicts")["items"]
 
 
-def test_two_tools_that_contradict_each_other_are_both_kept_and_the_newer_leads(import_all):
+def test_contradicting_imports_are_both_kept_and_the_newer_leads(import_all):
     import_all()
     (conflict,) = conflicts()
     leading, other = conflict["leading"], conflict["other"]
@@ -119,5 +119,5 @@ def test_skipped_conflicts_stay(import_all):
     assert len(conflicts()) == 1
 
 
-def test_without_conflicts_the_command_says_so(project):
+def test_without_conflicts_review_reports_none(project):
     assert "No memories contradict each other" in run("review", "conflicts").stderr

@@ -113,7 +113,7 @@ def torch_installed(folder, monkeypatch, cuda, packages):
     monkeypatch.setattr(sys, "path", [str(folder), *(place for place in sys.path if "site-packages" not in place)])
 
 
-def test_a_torch_with_cuda_is_told_with_its_size_and_what_replaces_it(tmp_path, monkeypatch):
+def test_cuda_build_of_torch_is_reported_with_size_and_replacement(tmp_path, monkeypatch):
     sizes = {"torch": 900_000_000, "nvidia-cublas": 2_000_000_000, "triton": 600_000_000, "numpy": 50_000_000}
     torch_installed(tmp_path, monkeypatch, "13.0", sizes)
     [result] = checks.check_torch()
@@ -182,7 +182,7 @@ def test_half_a_stack_is_a_failure(stack, monkeypatch):
     assert run_doctor(code=1)["processes"]["says"] == "not running: worker, scheduler"
 
 
-def test_another_version_and_an_open_host_are_told(stack, monkeypatch):
+def test_doctor_reports_another_version_and_a_public_host(stack, monkeypatch):
     monkeypatch.setattr("web.version.VERSION", "9.9.9")
     monkeypatch.setenv("REVERIE_HOST", "0.0.0.0")
     found = run_doctor()
@@ -190,7 +190,7 @@ def test_another_version_and_an_open_host_are_told(stack, monkeypatch):
     assert found["host"]["state"] == "warn"
 
 
-def test_a_missing_package_is_told(home, port, monkeypatch):
+def test_doctor_reports_a_missing_package(home, port, monkeypatch):
     monkeypatch.setattr(checks, "MODULES", ("web", "no_such_package"))
     assert run_doctor(code=1)["packages"]["says"] == "missing: no_such_package"
 
@@ -229,7 +229,7 @@ def test_dead_letters_get_a_fresh_start(stack):
         assert not any(work.count_dead(db).values())
 
 
-def test_work_that_waits_long_is_told_where_a_server_runs(stack, monkeypatch):
+def test_doctor_reports_long_pending_work(stack, monkeypatch):
     remember("The deploy runs on Fridays")
     monkeypatch.setattr(diagnostics, "OLDEST_PENDING_S", -1.0)
     assert "the oldest for" in run_doctor()["default: queue"]["says"]
@@ -250,7 +250,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
     assert fixed["done"] == "health repaired: edges 1"
 
 
-def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
+def test_doctor_does_not_repair_damage_of_primary_data(stack, monkeypatch):
     remember("The deploy runs on Fridays")
     problem = HealthProblem("damage", 1, "damage: 1 faults in the file", repairable=False)
     monkeypatch.setattr("pipeline.jobs.health.examine", lambda *_: [problem])
@@ -259,7 +259,7 @@ def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
     assert "snapshot list" in found["hint"]
 
 
-def test_a_failed_job_and_an_old_copy_are_told(stack, monkeypatch):
+def test_doctor_reports_a_failed_job_and_an_old_snapshot(stack, monkeypatch):
     remember("The deploy runs on Fridays")
     moment = "2026-01-01T00:00:00.000Z"
     failed = Run("1", "decay", moment, moment, moment, False, {}, "no room", 0, 0, 0)
@@ -271,7 +271,7 @@ def test_a_failed_job_and_an_old_copy_are_told(stack, monkeypatch):
     assert found["default: snapshots"]["says"] == "the newest is 0 days old"
 
 
-def test_a_store_that_is_no_store_is_told(home, port):
+def test_doctor_reports_an_invalid_store_file(home, port):
     file = home.paths.workspace("default").events
     file.parent.mkdir(parents=True, mode=0o700)
     file.write_bytes(b"not a database" * 100)
@@ -280,7 +280,7 @@ def test_a_store_that_is_no_store_is_told(home, port):
     assert "No snapshot is left" in found["hint"]
 
 
-def test_recent_errors_are_told(stack):
+def test_doctor_reports_recent_errors(stack):
     remember("The deploy runs on Fridays")
     stack.operations.record_error("digest.embed", "broken\n\x1b[2J", workspace="default")
     assert "broken" in run_doctor()["default: errors"]["says"]
@@ -296,7 +296,7 @@ def test_one_workspace_is_looked_at_alone(home, port):
     assert "a: queue" not in run_doctor("-w", "b")
 
 
-def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
+def test_doctor_reports_hosts_whose_settings_were_reverted(home, port, tmp_path):
     file = tmp_path / "mcp.json"
     file.write_text('{"reverie": {}}')
     installed_files.write_state(home.paths.root, {str(file): installed_files.InstalledFile(frozenset({"cursor"}))})
@@ -327,7 +327,7 @@ def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch)
     assert found["default: queue"]["state"] == "ok"
 
 
-def test_a_report_has_what_a_maintainer_needs_and_nothing_of_the_user(stack, monkeypatch, tmp_path):
+def test_doctor_report_is_complete_and_contains_no_user_data(stack, monkeypatch, tmp_path):
     monkeypatch.setenv("REVERIE_LLM_URL", "https://models.acme.example/v1")
     monkeypatch.setenv("REVERIE_LLM_API_KEY", "sk-quartz-4711")
     monkeypatch.setenv("REVERIE_RECALL_BUDGET_MS", "400")

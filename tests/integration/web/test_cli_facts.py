@@ -61,7 +61,7 @@ def test_a_fact_has_a_scope(server):
     [("5433", 5433), ("-1", -1), ("0.5", 0.5), ("true", True), ("false", False), ("vim", "vim"), ("null", "null")]
     + [(text, text) for text in ("3.10", "007", "1e3", "NaN", "Infinity", '"x"', "[1]", "{}", "", "+1", "True")],
 )
-def test_a_value_is_what_it_spells_exactly(text, value):
+def test_fact_value_is_parsed_exactly_as_written(text, value):
     assert parse_value(text) == value
     assert type(parse_value(text)) is type(value)
 
@@ -73,7 +73,7 @@ def test_a_value_that_is_shown_can_be_given_again(value):
     assert not isinstance(value, float) or math.isclose(found, value, abs_tol=0)
 
 
-def test_a_number_can_be_told_as_text(server):
+def test_number_can_be_stored_as_text(server):
     run("facts", "set", "shop", "code", "5433", "--text")
     assert run_json("facts", "get", "shop", "code")["value"] == "5433"
 
@@ -93,7 +93,7 @@ def test_goals_are_set_and_changed(server):
     assert "no such goal" in run("goals", "set", "01M7YZWD2TYS3P4A1GQPPBMFZK", "--progress", "1", code=1).stderr
 
 
-def test_what_an_agent_owns_is_shown_to_it_alone(server):
+def test_agents_own_goal_is_shown_only_to_that_agent(server):
     run("goals", "add", "Read all the tests", "--scope", "agent:reviewer")
     assert run_json("goals")["items"] == []
     assert len(run_json("goals", "list", "--agent", "reviewer")["items"]) == 1

@@ -68,7 +68,7 @@ def listed(workspace=None):
     return {memory["content"]: memory for memory in run_json(*named, "list")["items"]}
 
 
-def test_nothing_is_found_in_an_empty_home(server, user_home, container):
+def test_memory_import_finds_nothing_in_an_empty_home_directory(server, user_home, container):
     assert run_json("import", "memories") == {"dry_run": False, "tools": []}
     assert "No memories of other tools" in run("import", "memories").stderr
     assert container.settings.paths.workspace_ids() == []
@@ -183,7 +183,7 @@ def test_a_person_finds_rule_files_and_agents_are_not_shown_them(server, user_ho
     assert "pnpm" not in show("s2", "UserPromptSubmit", prompt=f"{statement}, please")
 
 
-def test_every_tool_is_summarized_with_what_was_left_out(server, user_home):
+def test_memory_import_summarizes_every_tool_and_its_omissions(server, user_home):
     for tool in ("engram", "claude-mem"):
         place_memories(tool, user_home, user_home / "shop")
     answer = tools(run_json("import", "memories"))

@@ -46,7 +46,7 @@ def sources():
     return {one["source"]: one for one in run_json("index", "list")["items"]}
 
 
-def test_a_project_is_taken_and_kept_in_step(server, project):
+def test_project_is_indexed_and_kept_in_sync(server, project):
     first = run_json("index", "project", str(project))
     assert first["workspace"] == "default"
     assert first["source"] == source_name("project", project)
@@ -66,7 +66,7 @@ def test_a_project_is_taken_and_kept_in_step(server, project):
 
 
 @pytest.mark.parametrize("closed", ["", "deep"])
-def test_what_a_closed_folder_brought_is_kept(server, project, closed, monkeypatch):
+def test_memories_of_an_unreadable_folder_are_kept(server, project, closed, monkeypatch):
     (project / "deep" / "deeper").mkdir(parents=True)
     (project / "deep" / "deeper" / "till.py").write_text(MODULE)
     assert run_json("index", "project", str(project))["items"] == {"created": 3}
@@ -92,7 +92,7 @@ def test_a_folder_whose_name_is_no_text_is_taken(server, project):
     assert run_json("index", "project", str(moved))["items"] == {"created": 2}
 
 
-def test_what_was_done_is_told_in_plain_lines(server, project):
+def test_project_index_is_summarized_in_plain_lines(server, project):
     (project / "logo.png").write_bytes(b"\x89PNG\x00\x01")
     told = run("index", "project", str(project))
     lines = {line.split("  ")[0]: line for line in told.stdout.splitlines()}
@@ -117,7 +117,7 @@ def test_a_project_goes_to_the_workspace_of_its_folder(server, project, containe
     assert container.settings.paths.workspace_ids() == ["canal", "other"]
 
 
-def test_the_current_folder_is_taken_unless_told(server, project, monkeypatch):
+def test_current_folder_is_indexed_by_default(server, project, monkeypatch):
     monkeypatch.chdir(project)
     assert run_json("index", "project")["source"] == source_name("project", project)
 
@@ -134,7 +134,7 @@ def test_sources_are_listed_and_forgotten(server, project):
     assert run_json("index", "project", str(project))["items"] == {"created": 2}
 
 
-def test_what_was_purged_is_counted_as_rejected(server, tmp_path):
+def test_purged_item_is_counted_as_rejected_by_import(server, tmp_path):
     path = tmp_path / "memories.jsonl"
     memory = {"id": "m1", "content": "The lamp at the upper gate of Thornmere is green"}
     path.write_text(json.dumps(memory) + "\n")
@@ -283,7 +283,7 @@ def exported(tmp_path):
 
 
 @pytest.mark.parametrize("form", IMPORTS)
-def test_what_other_tools_remember_is_imported_once(server, exported, form):
+def test_memories_of_other_tools_are_imported_once(server, exported, form):
     path = exported(form)
     first = run_json("import", form, path)
     assert first["items"] == {"created": 1}, first
@@ -372,7 +372,7 @@ def test_notes_that_were_deleted_from_a_folder_are_forgotten(server, tmp_path):
     assert run_json("workspace", "stats")["memories"]["active"] == 1
 
 
-def test_what_is_no_markdown_is_refused_before_anything_is_stored(server, tmp_path):
+def test_file_that_is_not_markdown_is_rejected_before_storing(server, tmp_path):
     file = tmp_path / "mem.jsonl"
     file.write_text('{"content": "a"}\n{"content": "b"}\n')
     refused = run("import", "markdown", str(file), code=1).stderr
@@ -434,7 +434,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("move", MOVES)
-def test_a_section_that_moves_keeps_what_a_person_changed(apiary, move):
+def test_moved_section_keeps_a_persons_edits(apiary, move):
     vault, ids = apiary
     (vault / "apiary.md").unlink()
     for name, sections in MOVES[move].items():

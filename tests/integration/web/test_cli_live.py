@@ -28,7 +28,7 @@ def contents(memories):
     return [memory["content"] for memory in memories]
 
 
-def test_what_is_new_is_shown_once_the_oldest_first(feed):
+def test_feed_shows_new_memories_once_oldest_first(feed):
     assert feed.read() == []
     for number in range(3):
         remember(f"number {number}")

@@ -30,21 +30,21 @@ def caller_of(home, token):
     return find_caller(People(HomeFile(home.home)), None, token)
 
 
-def test_a_token_is_the_last_line_and_opens_what_was_granted(home):
+def test_new_token_is_on_the_last_line_and_has_the_granted_role(home):
     shown = run("add", "Ada Lovelace", "--role", "reader", "--workspace", "team", "--device", "laptop")
     caller = caller_of(home, shown.splitlines()[-1])
     assert (caller.person.id, caller.roles) == ("ada-lovelace", {"team": "reader"})
     assert shown.splitlines()[-1] not in run("list")
 
 
-def test_who_is_new_writes_to_the_usual_workspace_unless_told_otherwise(home):
+def test_new_person_is_a_writer_of_the_default_workspace(home):
     ada = caller_of(home, run("add", "ada").splitlines()[-1])
     admin = caller_of(home, run("add", "anna", "--admin").splitlines()[-1])
     assert (ada.roles, ada.is_admin) == ({"default": "writer"}, False)
     assert (admin.roles, admin.is_admin) == ({}, True)
 
 
-def test_who_is_known_gets_a_token_for_another_device(home):
+def test_known_person_gets_a_token_for_another_device(home):
     first = json.loads(run("add", "Ada", "--json"))
     second = json.loads(run("add", "ada", "--expires", "90d", "--json"))
     assert (first["id"], first["device"], second["id"], second["device"]) == ("ada", "first", "ada", "device-2")
@@ -84,14 +84,14 @@ def test_roles_are_given_and_taken(home):
         ("remove", "nobody", "--yes"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line(home, arguments):
+def test_invalid_user_commands_fail_without_a_traceback(home, arguments):
     result = CliRunner().invoke(cli, ["user", *arguments])
     assert result.exit_code in (1, 2)
     assert "Traceback" not in result.output
     assert caller_of(home, "rvp_x") is None
 
 
-def test_who_cannot_be_added_completely_is_not_added(home):
+def test_person_who_cannot_be_added_completely_is_not_added(home):
     run("add", "ada", "--email", "ada@example.com")
     assert "ada is known by this address" in run("add", "bob", "--email", "Ada@example.com", code=1)
     assert [person["id"] for person in json.loads(run("list", "--json"))] == ["ada"]

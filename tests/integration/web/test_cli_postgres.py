@@ -26,7 +26,7 @@ def stack(home, container, monkeypatch):
         yield container
 
 
-def test_what_is_stored_is_on_the_server_and_in_no_file(home, stack):
+def test_memories_are_stored_on_the_postgres_server_and_not_in_files(home, stack):
     found = remember("Staging listens on port 6543")
     worker = open_worker(home)
     digest_all(worker, "default")
@@ -62,7 +62,7 @@ def test_a_workspace_is_exported_from_the_server_and_imported_again(home, tmp_pa
         assert db.execute("SELECT content FROM memory").fetchall() == [("Staging listens on port 6543",)]
 
 
-def test_what_a_workspace_has_of_its_own_is_told_edited_and_looked_at_where_it_is(home, tmp_path, monkeypatch):
+def test_workspace_settings_on_the_server_are_shown_edited_and_checked(home, tmp_path, monkeypatch):
     container = open_web(home)
     accept_batch(container.workspace("alpha").create(), [Draft("Staging listens on port 6543")])
     container.stores.configs.edit("alpha", lambda _text: "incognito = yes\n")
@@ -81,7 +81,7 @@ def test_what_a_workspace_has_of_its_own_is_told_edited_and_looked_at_where_it_i
     container.close()
 
 
-def test_two_who_edit_at_once_do_not_overwrite_each_other(home):
+def test_concurrent_config_edit_is_a_conflict(home):
     def write(text):
         edit_config(home, "alpha", lambda _text: "review = true\n")
         return f"{text}incognito = true\n"
@@ -101,7 +101,7 @@ def test_two_who_edit_at_once_do_not_overwrite_each_other(home):
         ("store", "encrypt"),
     ],
 )
-def test_what_is_done_with_files_is_refused_and_the_server_named(home, words):
+def test_file_commands_are_rejected_with_the_server_named(home, words):
     result = run(*words, code=1)
     assert ": the store is at postgresql://127.0.0.1" in result.stderr
 

@@ -32,7 +32,7 @@ def test_a_rebuild_computes_every_index_again(client, container, worker, digeste
     assert set(client.find_ids("Redis module")) == ids
 
 
-def test_a_rebuild_rings_and_forgets_what_was_embedded(client, container, worker, digested, home):
+def test_rebuild_notifies_the_worker_and_resets_the_vectors(client, container, worker, digested, home):
     client.write("One memory")
     digested()
     database = container.databases.get("default")

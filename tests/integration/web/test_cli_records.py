@@ -46,7 +46,7 @@ def test_edges_and_details_are_shown():
     assert run("get", old).stdout.startswith(f"{old}  decision")
 
 
-def test_what_is_not_named_is_not_changed():
+def test_edit_changes_only_the_named_fields():
     memory = remember("Builds run at night", "--tag", "a", "--tag", "b", "--importance", "0.9")
     changed = run_json("edit", memory, "--tag", "c", "--importance", "0")
     assert (changed["tags"], changed["importance"], changed["content"]) == (["c"], 0.0, "Builds run at night")
@@ -107,7 +107,7 @@ def test_a_purge_asks_first():
 
 
 @pytest.mark.parametrize("length", [26, 8])
-def test_outside_of_a_project_an_id_means_a_memory_of_the_workspace_that_recall_searches(tmp_path, monkeypatch, length):
+def test_id_outside_a_project_refers_to_the_default_workspace(tmp_path, monkeypatch, length):
     monkeypatch.chdir(tmp_path)
     memory = remember("My locker in the coworking space is 417")
     assert memory in run("recall", "which locker do I have", "--min-relevance", "0").stdout
@@ -145,7 +145,7 @@ def test_an_id_stays_within_its_place(name):
 
 
 @pytest.mark.parametrize("name", ["..", ".", NOBODY, "a?hard=true", "%2e%2e", "x#y"])
-def test_what_is_not_there_is_told(name):
+def test_unknown_memory_is_reported_by_get(name):
     remember("A workspace is needed")
     assert "no such memory" in run("get", name, code=1).stderr
     assert run_json("get", name, code=1)["error"]["type"] == "NotFound"
@@ -174,7 +174,7 @@ def test_a_date_is_a_time(given, told):
 
 
 @pytest.mark.parametrize("given", ["someday", "2026-02-30", "", "1", "d"])
-def test_what_is_no_time_is_wrong_usage(given):
+def test_invalid_as_of_time_is_invalid_usage(given):
     assert run("recall", "x", "--as-of", given, code=2).stdout == ""
 
 
@@ -195,7 +195,7 @@ def test_a_list_is_gathered_from_pages(server, container, client):
     assert run_json("logs", "audit")["counted"] == 205
 
 
-def test_a_new_project_starts_empty_and_its_first_memory_makes_its_workspace(tmp_path, monkeypatch):
+def test_new_project_starts_empty_and_its_first_write_creates_a_workspace(tmp_path, monkeypatch):
     run("remember", "Jobs wait in Redis")
     assert run("workspace", "current").stdout == "default\n"
     (tmp_path / "project" / ".git").mkdir(parents=True)

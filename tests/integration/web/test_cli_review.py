@@ -56,7 +56,7 @@ def test_a_pair_is_left(pair, keys, code):
     assert len(run_json("review", "duplicates")["items"]) == 1
 
 
-def test_a_pair_that_is_settled_meanwhile_does_not_end_the_review(pair, container):
+def test_pair_settled_during_the_review_does_not_stop_it(pair, container):
     [waiting] = run_json("review", "duplicates")["items"]
     original = Client.request
 
@@ -103,7 +103,7 @@ def candidate(server, container):
     return remember("Deploys of the shop wait for the tests", "--source", "ambient")
 
 
-def test_candidates_are_let_in_or_archived(candidate):
+def test_candidates_are_accepted_or_archived(candidate):
     assert "Deploys of the shop wait" in run("review", "candidates").stdout
     assert run("review", "candidates", "accept", candidate).stdout.startswith(f"accepted {candidate}: Deploys")
     assert run_json("review", "candidates")["items"] == []
@@ -113,7 +113,7 @@ def test_candidates_are_let_in_or_archived(candidate):
     assert "Error" in run("review", "candidates", "accept", candidate, code=1).stderr
 
 
-def test_why_something_was_not_saved_is_told_newest_first(candidate):
+def test_admission_decisions_are_listed_newest_first(candidate):
     first = remember("Tea is in the kitchen")
     remember("Tea is in the kitchen")
     found = run_json("review", "decisions")["items"]
@@ -133,7 +133,7 @@ def archive_by_job(container, memory):
         return audit.add(db, utc_now(), "archive", audit.AuditAction.ARCHIVE, memory)
 
 
-def test_the_audit_tells_what_is_known(server, container, digested):
+def test_audit_lists_memories_and_undoes_automatic_changes(server, container, digested):
     memory = remember(ONE, "--session", "s1")
     run("facts", "set", "user", "editor", "vim\x1b[2J", "--scope", "user")
     run("facts", "set", "user", "language", "English")

@@ -28,7 +28,7 @@ def say(client, *messages, session="s1"):
     client.call("POST", "/v1/turns", body)
 
 
-def test_what_is_known_about_you_is_added_listed_changed_and_purged(digested):
+def test_personal_memories_can_be_added_listed_edited_and_purged(digested):
     added = run_json("me", "add", "I like tabs")
     remember(FACT)
     assert "I like tabs" in run("me").stdout
@@ -77,7 +77,7 @@ def test_a_session_is_distilled(client, container):
         db.execute("DELETE FROM work")
 
 
-def test_what_hooks_told_is_listed_and_shown(client):
+def test_hook_log_lists_runs_and_shows_their_text(client):
     assert "No hook has run" in run("logs", "hooks").stderr
     remember(FACT)
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "", "prompt": "which port is billing?"}
@@ -87,7 +87,7 @@ def test_what_hooks_told_is_listed_and_shown(client):
     assert FACT in run("logs", "hooks", "log", one["id"]).stdout
 
 
-def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, container):
+def test_hook_log_shows_a_runs_prompt_and_omitted_memories(client, container):
     remember(FACT)
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "", "prompt": "which port is billing?"}
     client.call("POST", "/hooks/claude-code", prompt)
@@ -101,7 +101,7 @@ def test_a_run_is_shown_with_its_prompt_and_with_what_was_left_out(client, conta
     assert "0.21  memory  Staging uses 5433  too weak" in shown
 
 
-def test_what_was_refused_is_listed_and_let_in():
+def test_refused_memory_is_listed_and_can_be_accepted():
     memory_id = remember(FACT)
     run("forget", memory_id)
     run("remember", FACT, "--source", "agent")
@@ -110,20 +110,20 @@ def test_what_was_refused_is_listed_and_let_in():
     assert run_json("review", "refused")["items"] == []
 
 
-def test_a_goal_is_shown_with_what_advanced_it():
+def test_goal_is_shown_with_its_progress_events():
     goal = run_json("goals", "add", "Ship the importer")["id"]
     run("goals", "set", goal, "--progress", "0.5")
     assert "progress 0.0 → 0.5" in run("goals", "show", goal).stdout
 
 
-def test_an_end_and_privacy_are_told():
+def test_get_shows_expiry_and_sensitivity():
     memory_id = remember(FACT, "--expires-at", "2999-01-31", "--sensitivity", "private")
     shown = run("get", memory_id).stdout
     assert "expires" in shown
     assert "only when you search for it (private)" in shown
 
 
-def test_status_tells_the_switches():
+def test_status_shows_the_switches():
     remember(FACT)
     assert "capture on" in run("status").stdout
     assert run_json("status")["here"]["switches"]["read_only"] is False

@@ -63,7 +63,7 @@ def test_the_stack_is_that_of_the_procfile():
     assert (ROOT / "Procfile").samefile(PROCFILE)
 
 
-def test_a_changed_line_of_the_procfile_changes_what_runs(home, monkeypatch, tmp_path):
+def test_procfile_lines_define_the_started_commands(home, monkeypatch, tmp_path):
     file = tmp_path / "Procfile"
     file.write_text(
         "# A comment.\n\nweb: exec python -c 'import sys; print(sys.argv[1:]); sys.exit(69)' "
@@ -75,7 +75,7 @@ def test_a_changed_line_of_the_procfile_changes_what_runs(home, monkeypatch, tmp
     assert f"['2', 'a', 'b', '--stop-with-parent', '{os.getpid()}']" in run("up", code=1).stdout
 
 
-def test_the_delay_doubles_to_its_limit_and_starts_again_after_a_steady_life():
+def test_restart_delay_doubles_to_its_limit_and_resets_after_stability():
     backoff = Backoff(first_s=0.5, longest_s=30, steady_s=30)
     assert [backoff.delay_s(n) for n in range(1, 9)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
     assert backoff.failures(7, lived_s=29) == 8
@@ -83,7 +83,7 @@ def test_the_delay_doubles_to_its_limit_and_starts_again_after_a_steady_life():
     assert backoff.delay_s(10_000) == 30
 
 
-def test_what_dies_is_started_again_while_the_others_go_on(output):
+def test_crashed_process_is_restarted_while_others_continue(output):
     commands = [
         python("steady", "import signal; print('here', flush=True); signal.pause()"),
         python("weak", "import sys; print('born'); sys.exit(3)"),
@@ -121,7 +121,7 @@ def test_the_others_start_once_the_first_is_ready(output):
     assert output.of("second") == ["there"]
 
 
-def test_the_others_start_beside_a_first_that_never_gets_ready(output, monkeypatch):
+def test_other_processes_start_although_the_first_is_never_ready(output, monkeypatch):
     monkeypatch.setattr("web.stack.supervisor.HOLD_S", 0.1)
     pause = "import signal; print('here', flush=True); signal.pause()"
     supervisor = Supervisor([python("first", pause), python("second", pause)], output, is_first_ready=lambda: False)
@@ -144,7 +144,7 @@ def test_a_taken_place_ends_everything(output):
     assert "web cannot run; stopping" in output.of("reverie")
 
 
-def test_what_ignores_sigterm_is_killed_with_its_children_after_the_grace(output):
+def test_process_ignoring_sigterm_is_killed_with_its_children_after_grace(output):
     program = (
         "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork()\n"
         "if child: print('child', child, flush=True)\n"
@@ -257,7 +257,7 @@ def test_its_place_is_free_before_its_processes_are_stopped(output):
     assert order == [["5 min without a request: stopping"]]
 
 
-def test_the_note_of_a_killed_holder_names_nobody(tmp_path):
+def test_pid_file_of_a_killed_process_has_no_holder(tmp_path):
     (tmp_path / "up.pid").write_text('{"pid": 1, "owner": "somewhere-else:1:0.00"}')
     role = Role(tmp_path, "up")
     assert role.holder() is None

@@ -67,7 +67,7 @@ def test_a_folder_may_be_named_as_in_a_shell(here, tmp_path, monkeypatch):
     assert run_json("sync", "add", "two", "dir:here")["url"] == f"dir:{tmp_path}/here"
 
 
-def test_this_home_joins_another(here, elsewhere, shared):
+def test_joined_device_receives_memories_and_joins_no_second_circle(here, elsewhere, shared):
     elsewhere.say("known there")
     elsewhere.sync.add("disk", shared)
     elsewhere.sync.now()
@@ -94,18 +94,18 @@ def test_this_home_joins_another(here, elsewhere, shared):
         (("conflicts", "--restore", "3"), "no conflict 3"),
     ],
 )
-def test_what_cannot_be_is_told_plainly(home, arguments, says):
+def test_invalid_sync_commands_are_reported_plainly(home, arguments, says):
     assert says in run("sync", *arguments, code=1).stderr
 
 
-def test_a_home_without_remotes_says_so(home):
+def test_sync_status_without_remotes_is_empty(home):
     assert run_json("sync", "status") == []
     assert "There is no remote yet" in run("sync", "status").stderr
     assert run_json("sync", "now") == {}
     assert not home.paths.home.exists()
 
 
-def test_a_remote_that_is_gone_is_an_error_that_stands_in_the_status(here, tmp_path, shared):
+def test_unreachable_remote_is_an_error_in_the_status(here, tmp_path, shared):
     run("sync", "add", "disk", shared)
     (tmp_path / "shared").rmdir()
     assert "cannot be used" in run("sync", "now", code=1).stderr
@@ -133,7 +133,7 @@ def test_conflicts_are_shown_and_the_lost_value_comes_back(here, elsewhere, shar
     assert run_json("sync", "conflicts")["items"] == []
 
 
-def test_repair_finds_what_is_missing(here, elsewhere, shared):
+def test_sync_repair_restores_missing_data(here, elsewhere, shared):
     elsewhere.say("known there")
     elsewhere.sync.add("disk", shared)
     elsewhere.sync.now()

@@ -113,7 +113,7 @@ def test_the_command_goes_on_when_the_server_is_back(monkeypatch, capsys):
     assert asked == [None, "1.1.0", "1.1.0", "1.1.0", "2.2.0"]
 
 
-def test_blocks_are_read_whole_or_not_at_all():
+def test_incomplete_event_block_is_not_read():
     lines = b": beat\n\nretry: 5\nid: a\n\nevent: x\nid: b\ndata: 1\ndata:2\r\n\r\nid: c\ndata: cut".splitlines(
         keepends=True
     )

@@ -27,7 +27,7 @@ def active():
     return [memory["content"] for memory in run_json("list")["items"]]
 
 
-def test_an_empty_day_says_what_will_appear():
+def test_empty_day_explains_how_to_add_memories():
     told = run("today")
     assert told.stdout == ""
     assert "Nothing was learned, changed or forgotten today" in told.stderr
@@ -51,7 +51,7 @@ def test_a_day_by_workspace_with_short_ids_and_commands():
     assert "forgotten" in run("today").stdout
 
 
-def test_the_printed_commands_undo_what_was_done():
+def test_printed_undo_command_restores_the_memory():
     memory = remember("The importer reads CSV; it's fast")
     run("forget", memory)
     run(*undo_of(run("today").stdout))

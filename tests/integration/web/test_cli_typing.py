@@ -83,7 +83,7 @@ def test_a_span_counts_forward_where_the_time_is_in_the_future():
 
 
 @pytest.mark.parametrize("typed", ["", "soon", "7", "7y", "2026-02-30"])
-def test_what_is_no_time_is_answered_with_examples(typed):
+def test_invalid_time_is_rejected_with_examples(typed):
     with pytest.raises(click.BadParameter, match="is not a time"):
         options.PAST.convert(typed, None, None)
 
@@ -120,7 +120,7 @@ def test_notes_are_exported_by_their_suffix(tmp_path):
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("spelling", [["purge"], ["forget", "--hard"], ["me", "purge"]])
-def test_whatever_deletes_permanently_asks_first(spelling):
+def test_permanent_deletion_asks_for_confirmation(spelling):
     scope = ["--scope", "user"] if spelling[0] == "me" else []
     memory = remember(FACT, *scope)
     assert "permanently?" in run(*spelling, memory, stdin="n\n", code=1).stderr
@@ -148,7 +148,7 @@ def test_the_newest_session_becomes_incognito(say):
 
 
 @pytest.mark.usefixtures("server")
-def test_without_a_session_incognito_says_what_to_do():
+def test_incognito_without_a_session_explains_the_alternative():
     remember(FACT)
     assert "REVERIE_INCOGNITO=true" in run("sessions", "incognito", "on", code=1).stderr
 
@@ -211,7 +211,7 @@ def test_an_empty_list_names_the_command_that_fills_it(command):
 @pytest.mark.parametrize(
     "command", [["get", "x"], ["forget", "x"], ["graph", "show", "tea"], ["facts", "get", "a", "b"]]
 )
-def test_a_command_about_one_record_fails_in_an_empty_installation_and_says_how_to_start(command):
+def test_record_command_in_an_empty_installation_explains_how_to_start(command):
     error = run(*command, code=1).stderr
     assert error.startswith('Error: There are no memories in workspace "default" yet. Store one with `reverie remember')
 

@@ -148,7 +148,7 @@ def test_a_server_that_hangs_is_given_up():
         ("::1", "http://[::1]:7190"),
     ],
 )
-def test_the_url_can_be_called_whatever_the_server_binds_to(tmp_path, host, url):
+def test_settings_url_is_reachable_for_any_bind_address(tmp_path, host, url):
     settings = load_settings({"REVERIE_HOME": str(tmp_path), "REVERIE_HOST": host, "REVERIE_PORT": "7190"})
     assert settings.url == url
 
@@ -183,7 +183,7 @@ def test_a_new_token_is_sent_from_the_next_call_on(tmp_path):
         ("around", lambda client: client.graph("caf\udce9", 1, 10)),
     ],
 )
-def test_what_is_no_text_is_not_sent(server, client, loc, call):
+def test_invalid_utf8_is_rejected_before_sending(server, client, loc, call):
     with pytest.raises(InvalidField, match=f"^{loc}: is not valid UTF-8$"):
         call(client)
     assert server.seen == []

@@ -76,7 +76,7 @@ def ends(connection):
 KNOWN = "Authorization: yes"
 
 
-def test_a_stranger_rests_for_a_moment_and_who_was_let_in_for_longer(serve):
+def test_unauthenticated_idle_connection_is_closed_sooner(serve):
     connect = serve(STRANGER_S=0.2)
     silent, asked, known = connect(), connect(), connect()
     ask(asked)
@@ -86,7 +86,7 @@ def test_a_stranger_rests_for_a_moment_and_who_was_let_in_for_longer(serve):
     ask(known)
 
 
-def test_nobody_rests_for_ever_or_sends_for_ever(serve):
+def test_idle_and_slow_connections_are_closed(serve):
     connect = serve(IDLE_S=0.2, REQUEST_S=0.2)
     resting, sending = connect(), connect()
     for connection in (resting, sending):
@@ -104,7 +104,7 @@ def test_a_request_has_its_own_time(serve):
     ask(connection)
 
 
-def test_an_answer_that_nobody_reads_is_given_up(serve):
+def test_unread_answer_is_abandoned(serve):
     connect = serve(STUCK_S=0.2)
     for headers in ((), (KNOWN,)):
         connection = connect()
@@ -126,7 +126,7 @@ def test_a_large_answer_is_read_to_its_end(serve):
     assert read.endswith(LARGE)
 
 
-def test_the_oldest_strangers_go_first_and_who_was_let_in_stays(serve):
+def test_oldest_unauthenticated_connections_are_closed_first(serve):
     connect = serve()
     known = [connect() for _ in range(20)]
     for connection in known:
@@ -139,7 +139,7 @@ def test_the_oldest_strangers_go_first_and_who_was_let_in_stays(serve):
         ask(connection)
 
 
-def test_of_those_who_were_let_in_the_longest_at_rest_go_first(serve):
+def test_longest_idle_authenticated_connection_is_closed_first(serve):
     connect = serve(files=128)
     many = []
     for _ in range(40):

@@ -181,7 +181,7 @@ def test_hooks_that_were_removed_are_missed(connected, user):
     assert "no hooks are configured" in probe()["hook probe", "Claude Code"]["says"]
 
 
-def test_an_event_that_the_server_cannot_answer_is_a_failure_with_its_reason(connected, monkeypatch):
+def test_doctor_probe_reports_a_failing_event_with_its_reason(connected, monkeypatch):
     def fail(*_):
         raise RuntimeError("the disk is full")
 
@@ -225,7 +225,7 @@ def test_without_a_server_nothing_is_started(home, programs, monkeypatch):
     assert sorted(path.name for path in home.home.iterdir()) == before
 
 
-def test_without_a_connected_agent_it_says_so(server):
+def test_doctor_probe_without_agents_reports_none_connected(server):
     (found,) = probe().values()
     assert "no agent was connected" in found["says"]
 

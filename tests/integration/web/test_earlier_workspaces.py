@@ -28,7 +28,7 @@ def project(tmp_path, monkeypatch):
     return folder
 
 
-def test_an_empty_answer_says_where_else_something_stands(project):
+def test_empty_recall_names_other_workspaces_with_memories(project):
     run("remember", "Boats pass at dawn", "-w", "default")
     run("remember", "Tea is sold by the cup")
     told = run("recall", "zeppelin airfield mooring").stderr
@@ -85,7 +85,7 @@ def test_a_published_and_moved_project_still_answers(ledger, monkeypatch, client
     assert "used it before" in run("workspace", "why").stdout
 
 
-def test_a_project_that_is_not_recognized_says_where_its_memory_is_and_takes_it_over(ledger, monkeypatch, client):
+def test_unrecognized_project_names_its_old_workspace_and_can_move_it(ledger, monkeypatch, client):
     workspace = run_json("workspace", "current")["workspace"]
     # Another disk: every file is new.
     other = ledger.with_name("other-disk")

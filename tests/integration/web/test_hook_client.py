@@ -46,7 +46,7 @@ def test_a_start_that_was_just_tried_is_not_tried_at_the_next_step(tmp_path, sta
     assert len(started) == 1
 
 
-def test_while_somebody_starts_the_stack_nobody_else_does(tmp_path, started):
+def test_only_one_process_starts_the_stack_at_a_time(tmp_path, started):
     held = client.take_lock(str(tmp_path), client.START_LOCK)
     assert client.is_starting(str(tmp_path))
     client.start(str(tmp_path), {})
@@ -136,7 +136,7 @@ def starting(tmp_path):
 
 
 @pytest.mark.parametrize("event", [b"", b"{", b"\xff"])
-def test_whatever_it_is_given_it_says_nothing(starting, event):
+def test_hook_client_with_invalid_input_prints_nothing(starting, event):
     done = subprocess.run(
         [sys.executable, str(CLIENT), "codex", "--home", str(starting)], input=event, capture_output=True, check=False
     )
@@ -158,7 +158,7 @@ def test_whatever_it_is_given_it_says_nothing(starting, event):
         ("cline", ".cline/plugins/reverie.js"),
     ],
 )
-def test_a_plugin_yields_to_what_the_setup_has_written(tmp_path, host, file):
+def test_plugin_hook_yields_to_hooks_written_by_setup(tmp_path, host, file):
     place = tmp_path / file
     place.parent.mkdir(parents=True)
     place.write_text('{"command": "/opt/bin/reverie-hook"}')

@@ -50,18 +50,18 @@ def test_a_request_for_the_memory_is_use_and_a_look_at_the_stack_is_not(client, 
     assert client.get("/healthz").get_json()["idle_s"] < 60
 
 
-def test_who_was_asked_a_moment_ago_waits_for_the_rest_of_the_time(served, container):
+def test_recently_used_stack_waits_for_the_remaining_idle_time(served, container):
     container.requested -= 45
     left = next_look_s(served, 60, AGAIN_S)
     assert 0 < left <= 15
 
 
-def test_an_empty_home_may_rest(served, container):
+def test_empty_data_directory_allows_the_stack_to_stop(served, container):
     let_rest(container)
     assert next_look_s(served, 60, AGAIN_S) is None
 
 
-def test_what_waits_in_any_workspace_keeps_the_stack_up(served, container, worker, digested):
+def test_pending_work_in_any_workspace_keeps_the_stack_running(served, container, worker, digested):
     accept(container.databases.get("other", create=True), Draft("The port is 8123."))
     accept(container.databases.get("default", create=True), Draft("The port is 8123."))
     digested("default")
@@ -86,7 +86,7 @@ def test_a_server_that_does_not_answer_is_not_known_to_be_idle():
     assert next_look_s(Client("http://127.0.0.1:9"), 60, AGAIN_S) == AGAIN_S
 
 
-def test_the_watch_tells_once_and_only_where_it_is_wanted(container, home):
+def test_idle_watch_stops_once_and_only_if_enabled(container, home):
     stopped: Future[str] = Future()
     with serve_app(container) as port:
         settings = replace(home, port=port, idle_exit_min=0.001)

@@ -120,7 +120,7 @@ def test_requests_are_bounded(client):
     assert len(client.puts) < 20
 
 
-def test_an_item_that_is_too_large_goes_in_parts_of_which_the_named_one_comes_last(client):
+def test_oversized_item_is_sent_in_parts_and_can_be_forgotten(client):
     intake = Intake(client, SOURCE)
     large = item("chat", *(f"Message {n}" for n in range(620)), digest="1")
     assert intake.take(reader(item("a", "Opens"), large)).items == {"created": 2}
@@ -165,7 +165,7 @@ def test_parts_are_bounded_by_bytes_too():
 
 
 @pytest.mark.parametrize("sweeps", [True, False])
-def test_what_vanished_is_forgotten_where_the_source_is_read_as_a_whole(client, sweeps):
+def test_vanished_items_are_forgotten_only_in_a_complete_read(client, sweeps):
     intake = Intake(client, SOURCE, sweeps=sweeps)
     intake.take(reader(item("a", "Opens"), item("b", "Closes")))
     tally = intake.take(reader(item("a", "Opens")))
@@ -173,7 +173,7 @@ def test_what_vanished_is_forgotten_where_the_source_is_read_as_a_whole(client, 
     assert contents(client) == (["Opens"] if sweeps else ["Closes", "Opens"])
 
 
-def test_what_could_not_be_read_keeps_what_it_brought(client):
+def test_unreadable_items_keep_their_memories(client):
     intake = Intake(client, SOURCE, sweeps=True)
     everything = [item(key, f"In {key}") for key in ("a.py", "locked/b.py", "locked/deep/c.py", "lockedd.py", "d.bin")]
     intake.take(reader(*everything))
@@ -228,7 +228,7 @@ def test_an_item_that_cannot_be_taken_stops_no_other(client):
 @pytest.mark.parametrize(
     "errors", [(), (FieldError("items", "too many"),), (FieldError("items.7.key", "no"),), (FieldError("body", "no"),)]
 )
-def test_a_refusal_that_names_nothing_of_it_is_told(client, errors):
+def test_rejection_that_names_no_item_is_raised(client, errors):
     def refuse(source, items):
         raise InvalidField(*errors)
 
@@ -273,7 +273,7 @@ def test_a_busy_store_is_asked_again(client):
     assert (contents(client), waited) == (["Opens"], list(PATIENCE[:2]))
 
 
-def test_a_store_that_stays_busy_is_told(client):
+def test_persistently_busy_store_is_reported_after_retries(client):
     waited = []
 
     def busy(source, items):
@@ -285,7 +285,7 @@ def test_a_store_that_stays_busy_is_told(client):
     assert waited == list(PATIENCE)
 
 
-def test_everything_that_a_draft_holds_arrives(client):
+def test_every_field_of_a_draft_is_imported(client):
     earlier = client.remember({"content": "Opens at nine"})["id"]
     draft = Draft(
         "def open_shop()",
@@ -323,7 +323,7 @@ states = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), texts, max_size=
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=states, after=states, stop=st.integers(0, 4), batch=st.integers(1, 3))
-def test_whoever_breaks_off_and_begins_again_comes_to_the_same(server, monkeypatch, before, after, stop, batch):
+def test_interrupted_import_ends_with_the_same_result(server, monkeypatch, before, after, stop, batch):
     monkeypatch.setattr("web.source_import.MAX_ITEMS", batch)
 
     def readings(state):

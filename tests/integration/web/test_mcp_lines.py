@@ -44,7 +44,7 @@ def test_an_id_is_returned_unchanged(request_id):
         assert (answer["id"], type(answer["id"])) == (request_id, type(request_id))
 
 
-def test_what_is_no_request_is_answered_without_an_id():
+def test_invalid_mcp_line_is_answered_without_an_id():
     lines = [HELLO, b"not json", b"", b"  \n", b"[]", b"7", bare("ping", 8)]
     answers = converse(lines)
     assert [answer["id"] for answer in answers if "error" in answer] == [None] * 3
@@ -126,7 +126,7 @@ def test_a_request_without_a_thread_is_answered(monkeypatch, capsys):
 
 
 @given(st.lists(st.binary(max_size=60)), st.booleans())
-def test_a_line_is_read_whole(parts, ends):
+def test_line_is_read_completely_from_any_pieces(parts, ends):
     text = b"\n".join(parts) + b"\n" * ends
     read, write = os.pipe()
     os.write(write, text)

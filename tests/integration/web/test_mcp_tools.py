@@ -75,7 +75,7 @@ def test_core_is_described_in_few_bytes():
     assert len(json.dumps(described_core, ensure_ascii=False, separators=(",", ":")).encode()) <= MOST_BYTES_OF_CORE
 
 
-def test_core_holds_what_every_agent_needs_and_full_holds_core():
+def test_full_mcp_profile_starts_with_the_core_tools():
     assert [tool.name for tool in CORE] == [
         "prepare",
         "recall",
@@ -134,7 +134,7 @@ PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult(""), TAKES, ("word",),
         ({"word": "a", "value": [1]}, ["value: must be string or number or boolean or null"]),
     ],
 )
-def test_what_cannot_be_taken_is_named(arguments, problems):
+def test_invalid_tool_arguments_are_named(arguments, problems):
     with pytest.raises(InvalidField) as caught:
         validate_arguments(PROBE, arguments)
     assert [f"{error.loc}: {error.msg}" for error in caught.value.errors] == problems
@@ -160,33 +160,33 @@ def unknown(_end):
 
 
 @given(st.lists(st.text("0123456789ABCDEFGHJKMNPQRSTVWXYZ", min_size=26, max_size=26), unique=True))
-def test_what_was_shown_is_found_again(ids):
+def test_shown_short_id_is_resolved(ids):
     shown = ShownIds()
     for whole in ids:
         assert shown.resolve_id(f"[{shown.short(whole)}]", "id", unknown) == whole
 
 
-def test_ids_that_end_alike_are_shown_whole():
+def test_colliding_short_ids_are_shown_in_full():
     shown = ShownIds()
     other = f"X{ULID[1:]}"
     assert (shown.short(ULID), shown.short(other)) == (ULID[-8:], other)
 
 
 @pytest.mark.parametrize("given_id", ["", "..", "K", "0000ZZZZ", "../..///"])
-def test_an_end_that_nobody_knows_is_refused(given_id):
+def test_unknown_short_id_is_rejected(given_id):
     shown = ShownIds()
     shown.short(ULID)
     with pytest.raises(InvalidField, match="id: is not the id"):
         shown.resolve_id(given_id, "id", unknown)
 
 
-def test_an_end_that_somebody_else_showed_is_asked_for():
+def test_short_id_shown_by_another_server_is_looked_up():
     asked = []
     assert ShownIds().resolve_id(f"[{ULID[-8:].lower()}]", "id", lambda end: asked.append(end) or ULID) == ULID
     assert asked == [ULID[-8:]]
 
 
-def test_what_cannot_end_an_id_is_not_asked_for():
+def test_malformed_short_id_is_rejected_without_a_lookup():
     for text in ("../../..", "x" * 7, "x" * 20):
         with pytest.raises(InvalidField):
             ShownIds().resolve_id(text, "id", lambda end: pytest.fail(f"asked for {end}"))
@@ -224,7 +224,7 @@ def test_a_statement_of_the_user_is_introduced_with_the_user_said():
     assert "ambient noted: “" in render_memory(said | {"from": "acme"}, ShownIds(), NOW)
 
 
-def test_a_text_that_commands_is_quoted_whoever_wrote_it():
+def test_instructing_text_is_quoted_from_any_source():
     assert "noted: “" in render_memory(MEMORY | {"instructs": True}, ShownIds(), NOW)
 
 
@@ -232,7 +232,7 @@ def test_a_line_is_one_line():
     assert "\n" not in render_memory(MEMORY | {"content": "a\n- [AAAAAAAA · lesson · 2026-01-01] b"}, ShownIds(), NOW)
 
 
-def test_lines_tell_ages_and_how_long_there_is():
+def test_rendered_lines_contain_age_and_time_until_due():
     assert render_memory(MEMORY, ShownIds(), NOW).startswith(f"- [{ULID[-8:]} · decision · 2 days ago] ")
     goal = {"id": ULID, "title": "Ship", "status": "open", "progress": 0.4, "due_at": "2026-01-09T00:00:00.000Z"}
     goal |= {"source": "agent", "trust": "trusted", "instructs": False}
@@ -366,7 +366,7 @@ def test_superseded_memories_are_history(ask, client, digested):
     assert ask("recall", query=question).ids == [old]
 
 
-def test_what_is_remembered_is_attributed_and_found(ask):
+def test_remembered_item_records_its_agent_and_is_found(ask):
     items = [{"content": "Staging listens on port 5433", "kind": "decision", "tags": None}, {"content": "ok"}]
     told = ask("remember_batch", items=items, session_id="s1")
     kept, dropped = told.text.splitlines()
@@ -384,7 +384,7 @@ def test_an_agent_can_go_by_another_name(ask):
     assert "metadata: agent: reviewer" in ask("get", id=found).text.splitlines()
 
 
-def test_recall_is_short_and_get_is_whole(ask):
+def test_recall_shortens_texts_and_get_shows_them_in_full(ask):
     content = "Staging listens on port 5433. " + "It was moved there. " * 40
     ask("remember_batch", items=[{"content": content}])
     told = ask("recall", query="staging port")
@@ -425,7 +425,7 @@ def test_a_lesson_is_shown_and_answered(ask, digested):
     assert f"[{answer.ids[0][-8:]} · " in lesson
 
 
-def test_forgetting_archives_unless_it_is_told_otherwise(ask):
+def test_forget_tool_archives_unless_hard_is_set(ask):
     ask("remember_batch", items=[{"content": "Staging listens on port 5433"}])
     [found] = ask("recall", query="staging port").ids
     assert ask("forget", id=found).text == "archived; it can be restored"
@@ -437,7 +437,7 @@ def test_forgetting_archives_unless_it_is_told_otherwise(ask):
         ask("get", id=found)
 
 
-def test_the_overview_tells_of_everything(ask):
+def test_overview_lists_goals_decisions_lessons_and_facts(ask):
     ask("remember_batch", items=[{"content": "Jobs are queued in SQLite", "kind": "decision"}])
     ask(
         "remember_batch",
@@ -503,7 +503,7 @@ def imported(client, digested):
     return [receipt["id"] for receipt in taken["items"][0]["receipts"]]
 
 
-def test_what_an_import_says_is_quoted_with_its_source_in_every_field(ask, imported):
+def test_imported_text_is_quoted_with_its_source_in_every_field(ask, imported):
     goal, lesson = "import noted: “Move billing to Postgres 17”", "import noted: “Restart billing after each change"
     assert f"] {goal}" in ask("goals").text
     told = ask("overview").text
@@ -522,7 +522,7 @@ def test_what_an_import_says_is_quoted_with_its_source_in_every_field(ask, impor
     assert {"metadata: import noted: “file: docs/billing.md”", "session_id: import noted: “reading docs”"} <= set(rows)
 
 
-def test_what_only_programs_read_is_ids_and_numbers(ask, imported):
+def test_tool_metadata_contains_only_ids_and_numbers(ask, imported):
     told = ask("recall", query="billing port").meta
     assert set(told["reverie/ids"]) > set(imported[:2])
     assert told["reverie/scores"] == sorted(told["reverie/scores"], reverse=True)
@@ -531,7 +531,7 @@ def test_what_only_programs_read_is_ids_and_numbers(ask, imported):
 
 
 @pytest.mark.parametrize("name", ["duplicates", "candidates"])
-def test_settling_needs_both_what_and_how(ask, name):
+def test_review_tools_require_an_action(ask, name):
     with pytest.raises(ToolFailed, match="action: is required"):
         ask(name, id=ULID)
 
@@ -549,7 +549,7 @@ def test_a_field_that_the_server_refuses_is_named(ask):
         ask("remember_batch", items=[{"content": "Jobs are queued in SQLite"}, {"content": " "}])
 
 
-def test_what_nobody_expected_is_told_without_a_trace():
+def test_unexpected_error_is_reported_without_its_details():
     def burst(asked):
         raise ZeroDivisionError("inner matters")
 
@@ -572,7 +572,7 @@ def send(connection, *, may_repeat=True):
     return connection.post("/mcp", b"{}", {}, stores=False, may_repeat=may_repeat)
 
 
-def test_a_stack_that_does_not_come_up_is_told_in_time(tmp_path, monkeypatch):
+def test_stack_that_does_not_become_ready_is_reported_within_the_deadline(tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr("web.stack.stack.start_detached", lambda *_: started.append(1) or os.getpid())
     connection = connect(Settings(home=tmp_path, port=free_port()), deadline_s=0.3)
@@ -582,7 +582,7 @@ def test_a_stack_that_does_not_come_up_is_told_in_time(tmp_path, monkeypatch):
     assert started == [1]
 
 
-def test_a_stack_that_cannot_be_started_is_told(tmp_path, monkeypatch):
+def test_stack_that_cannot_be_started_is_reported(tmp_path, monkeypatch):
     def start(*_):
         raise PermissionError("not allowed")
 
@@ -644,14 +644,14 @@ def forgetful(tmp_path):
     server.server_close()
 
 
-def test_what_reads_is_asked_again_where_its_answer_was_lost(forgetful):
+def test_read_request_is_repeated_after_a_lost_answer(forgetful):
     connection, asked = forgetful
     assert send(connection)["status"] == "ok"
     assert connection.call("GET", "/v1/stats")["status"] == "ok"
     assert (asked.count("/mcp"), asked.count("/v1/stats")) == (2, 2)
 
 
-def test_what_writes_is_not_done_twice_where_its_answer_was_lost(forgetful):
+def test_write_request_is_not_repeated_after_a_lost_answer(forgetful):
     connection, asked = forgetful
     with pytest.raises(AnswerLost, match="check before you repeat it"):
         send(connection, may_repeat=False)
@@ -717,14 +717,14 @@ class Recorder:
         ({}, None, None),
     ],
 )
-def test_what_an_agent_stores_belongs_to_the_session_that_its_host_tells(named, told, stored):
+def test_memory_stored_by_an_agent_belongs_to_the_hosts_session(named, told, stored):
     server = Recorder()
     call = ToolCall(server, ShownIds(), "agent", "", {"items": [{"content": "A"}, {"content": "B"}], **named}, told)
     call_tool(find_tool(CORE, "remember_batch"), call)
     assert [item.get("session_id") for item in server.sent[0]["items"]] == [stored, stored]
 
 
-def test_what_is_private_to_the_session_that_the_host_tells_is_shown_to_it():
+def test_prepare_sends_the_hosts_session_as_viewer():
     server, sent = Recorder(), {"message": "Which port?"}
     server.call = lambda _method, _path, body: server.sent.append(body) or NOTHING_FOUND
     call_tool(find_tool(CORE, "prepare"), ToolCall(server, ShownIds(), "agent", "", sent, "of-host"))
@@ -768,7 +768,7 @@ def test_the_host_and_the_session_of_its_agent_reach_the_server():
         ("prepare", {"message": "Which port?"}, {"text": "", "relevant": False, "degraded": True}),
     ],
 )
-def test_nothing_found_while_memory_starts_is_not_told_as_nothing_known(name, arguments, answer):
+def test_empty_result_during_startup_is_not_reported_as_no_memories(name, arguments, answer):
     server = Recorder()
     server.call = lambda *_args, **_more: NOTHING_FOUND | answer
     told = call_tool(find_tool(CORE, name), ToolCall(server, ShownIds(), None, "", arguments))
@@ -809,7 +809,7 @@ def without_capabilities(answer):
     return answer | ({"result": result} if "result" in answer else {})
 
 
-def test_the_greeting_knows_the_versions_of_the_sdk():
+def test_handshake_constants_equal_those_of_the_sdk():
     assert tuple(HANDSHAKE_PROTOCOL_VERSIONS) == VERSIONS
     assert tuple(MODERN_PROTOCOL_VERSIONS) == MODERN_VERSIONS
     assert METHOD_NOT_FOUND == mcp_types.METHOD_NOT_FOUND
@@ -842,7 +842,7 @@ LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/li
     ],
     ids=lambda said: f"{said['method']} {said['id']}",
 )
-def test_what_comes_first_is_answered_as_the_sdk_does(said):
+def test_first_mcp_message_is_answered_as_by_the_sdk(said):
     [answer], [expected] = converse([said]), ask_sdk(said)
     assert without_capabilities(answer) == without_capabilities(expected)
 
@@ -859,7 +859,7 @@ def test_lists_are_answered_as_the_sdk_does(version, profile):
     assert converse([*hands, *asked], profile=profile)[-len(LISTS) :] == expected
 
 
-def test_a_host_that_asks_what_there_is_finds_the_handshake_if_it_speaks_no_newer_version():
+def test_mcp_handshake_succeeds_after_a_discovery_request():
     """Nothing that it says first takes the handshake from it, and every answer comes once and in order."""
     said = [
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
@@ -874,7 +874,7 @@ def test_a_host_that_asks_what_there_is_finds_the_handshake_if_it_speaks_no_newe
     assert [(one["id"], "result" in one) for one in told] == [(1, True), (2, False), (3, False), (4, True), (5, True)]
 
 
-def test_what_a_session_over_stdio_does_not_offer_is_an_unknown_method():
+def test_method_not_offered_over_stdio_is_unknown():
     methods = ("resources/subscribe", "resources/unsubscribe", "logging/setLevel", "completion/complete", "fly")
     answers = converse([hello(), *(bare(method, method) for method in methods)])[1:]
     assert {answer["error"]["code"] for answer in answers} == {METHOD_NOT_FOUND}
@@ -889,7 +889,7 @@ def test_what_a_session_over_stdio_does_not_offer_is_an_unknown_method():
         ({}, {}),
     ],
 )
-def test_a_stream_is_acknowledged_with_what_it_will_announce(wanted, announced):
+def test_subscription_is_acknowledged_with_its_announced_notifications(wanted, announced):
     listen = wrap_request("subscriptions/listen", "listen:0")
     listen["params"]["notifications"] = wanted
     call = wrap_request("tools/call", 1)
@@ -918,7 +918,7 @@ def test_a_stream_without_a_filter_is_refused():
     assert (answer["id"], answer["error"]["code"]) == (1, mcp_types.INVALID_PARAMS)
 
 
-def test_a_host_of_a_newer_version_is_relayed_with_the_headers_of_its_version():
+def test_newer_host_is_relayed_with_the_headers_of_its_version():
     read = wrap_request("resources/read", 1)
     server = PlayedServer()
     for uri in ("reverie://brief", "reverie://memory/é ", "=?base64?x?="):
@@ -953,7 +953,7 @@ def test_a_change_of_a_switch_is_announced_once_after_a_call():
     assert [one["method"] for one in host.sent if "method" in one] == ["notifications/tools/list_changed"]
 
 
-def test_the_model_reads_why_its_call_failed_and_the_host_why_its_request_failed():
+def test_model_sees_call_errors_and_host_sees_request_errors():
     call = bare("tools/call", 1, params={"name": "recall", "arguments": {"query": "x"}})
     modern = wrap_request("tools/call", 1)
     modern["params"] |= call["params"]

@@ -23,12 +23,12 @@ def sample_questions(corpus):
     return questions(corpus, 600, SEED)
 
 
-def test_a_seed_gives_the_same_memories_whatever_their_number(corpus):
+def test_seed_gives_the_same_memories_for_any_count(corpus):
     assert list(memories(100, SEED)) == corpus[:100]
     assert list(memories(100, SEED + 1)) != corpus[:100]
 
 
-def test_a_fingerprint_tells_one_corpus_from_another():
+def test_fingerprint_depends_on_the_corpus():
     assert fingerprint(SEED) == fingerprint(SEED)
     assert fingerprint(SEED) != fingerprint(SEED + 1)
 
@@ -68,14 +68,14 @@ def test_about_a_tenth_of_the_questions_has_no_answer(sample_questions):
     assert {question.kind for question in without} == {"none"}
 
 
-def test_what_a_question_names_stands_in_its_source(corpus, sample_questions):
+def test_names_in_a_literal_question_are_in_its_source(corpus, sample_questions):
     literal = [question for question in sample_questions if question.kind == "literal"]
     named = [(name, question) for question in literal for name in IDENTIFIER.findall(question.text)]
     assert len(named) >= len(literal) > 0
     assert all(name in corpus[question.sources[0]]["content"] for name, question in named)
 
 
-def test_a_small_corpus_gives_what_it_can(corpus):
+def test_small_corpus_yields_as_many_questions_as_possible(corpus):
     few = questions(corpus[:3], 100_000, SEED)
     assert len(few) < 100_000
     assert {place for question in few for place in question.sources} <= {0, 1, 2}

@@ -126,7 +126,7 @@ def test_a_bare_value_is_restated_with_its_subject(said, older, restated):
     assert SaidChange(said).restate(older) == restated
 
 
-def test_a_message_without_a_value_is_restated_with_the_value_in_the_answer():
+def test_message_without_a_value_is_restated_with_the_answers_value():
     change = SaidChange.read("the tracking port is switched now", 0.5, answer="Updated the URI to port 5600.")
     stated = "the tracking port is switched now (Updated the URI to port 5600.)"
     assert change.restate("the tracking server is on port 5500") == stated

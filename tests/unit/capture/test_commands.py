@@ -35,12 +35,12 @@ REMEMBER, FORGET = CommandType.REMEMBER, CommandType.FORGET
         ("remember this:", None),
     ],
 )
-def test_what_a_line_asks_of_the_memory(said, meant):
+def test_memory_command_in_a_line_is_parsed(said, meant):
     found = [(one.type, one.text) for one in read_commands(said)]
     assert found == ([] if meant is None else [meant])
 
 
-def test_a_command_may_stand_on_any_line():
+def test_memory_command_is_found_on_any_line():
     found = read_commands("Fix the parser.\nremember this: it is recursive\nforget that")
     assert [(one.type, one.text) for one in found] == [(REMEMBER, "it is recursive"), (FORGET, "")]
 
@@ -97,7 +97,7 @@ def kind_of(said):
 
 
 @pytest.mark.parametrize("name", ["dev", "test"])
-def test_orders_in_seven_languages_are_told_from_their_look_alikes(name):
+def test_commands_in_seven_languages_differ_from_similar_sentences(name):
     labelled = [(label, kind_of(said), said) for said, label in read_labelled(name)]
     for kind, least in (("remember", 0.95), ("message", 0.85), ("session", 0.95), ("archive", 0.95), ("purge", 0.95)):
         meant = [found for label, found, _ in labelled if label == kind]
@@ -124,7 +124,7 @@ def test_orders_in_seven_languages_are_told_from_their_look_alikes(name):
         ("He said that I should remember that the key is rotated.", []),
     ],
 )
-def test_what_an_order_within_a_line_remembers(said, texts):
+def test_remember_command_within_a_line_is_parsed(said, texts):
     found = read_commands(said)
     assert [command.text for command in found if command.type is REMEMBER] == texts
     assert not any(command.is_doubtful for command in found)

@@ -30,7 +30,7 @@ def settle(said, after, before="", *, lasts=0.1, kept=()):
         ("it's 90 s, right?", "", "Yes, the lease takes 90 s."),
     ],
 )
-def test_what_a_short_message_points_at_is_taken_from_the_answer(said, before, after):
+def test_statement_referenced_by_a_short_message_is_taken_from_the_answer(said, before, after):
     assert settle(said, after, before) == [after]
 
 
@@ -55,12 +55,12 @@ def test_a_word_is_taken_up_only_from_a_message_that_may_state_something():
     assert settle("explain valibot", "Forms are checked with valibot now.", lasts=0.1) == []
 
 
-def test_what_the_person_said_whole_is_not_repeated_in_the_words_of_the_agent():
+def test_complete_statement_is_not_repeated_in_the_agents_words():
     said = Statement("the lock timeout is 8 seconds now", 0.9, Label.FACT, 0.9)
     assert settle(said.sentence, "The lock timeout is 8 seconds now.", kept=[said]) == []
 
 
-def test_a_settled_statement_replaces_the_short_sentence_that_it_says_whole():
+def test_settled_statement_replaces_the_short_sentence_it_contains():
     short, other = Statement("make it 8", 0.7, Label.FACT, 0.9), Statement("we use tabs", 0.9, Label.RULE, 0.9)
     settled = [Statement("The lock timeout is 8 seconds now.", 0.9, Label.FACT, 0.9, agreed=True)]
     assert drop_settled([short, other], settled) == [other]

@@ -121,7 +121,7 @@ def test_a_long_message_about_work_is_no_command(message):
     assert find_no_save(message) is None
 
 
-def test_what_a_program_forgets_is_no_command():
+def test_statements_about_forgetting_programs_are_no_commands():
     said = (
         "a cache that may forget",
         "the job can throw our orders' mails away",

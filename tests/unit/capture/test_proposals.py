@@ -34,7 +34,7 @@ def test_code_quotations_logs_and_commands_are_not_said():
     assert list_sentences(message) == ["We use tabs here.", "Tests run in Docker always."]
 
 
-def test_what_is_asked_is_not_said():
+def test_questions_are_not_statements():
     assert list_sentences("Do we deploy on Fridays? ¿Usamos pnpm aquí? We never deploy on Fridays.") == [
         "We never deploy on Fridays."
     ]
@@ -116,7 +116,7 @@ def test_a_message_is_split_as_people_type_it(message, sentences):
     assert list_sentences(message) == sentences
 
 
-def test_what_is_about_the_person_goes_to_their_store_and_nothing_of_a_project_does():
+def test_only_statements_about_the_person_are_proposed_as_personal():
     said = [
         statement("I prefer tabs.", Label.PREFERENCE),
         statement("In this repo we prefer tabs.", Label.PREFERENCE),
@@ -141,7 +141,7 @@ def test_a_goal_needs_less_certainty_and_gets_a_due_date_instead_of_an_end():
     assert one.draft.details["due_at"].startswith("2026-02-0")
 
 
-def test_what_the_agent_said_names_the_words_of_the_person_and_is_not_about_the_person():
+def test_statement_agreed_from_the_agent_records_the_agreement():
     turn = replace(TURN, content="yes, do that")
     said = Statement("I use fish as my shell.", 0.9, Label.FACT, 0.9, agreed=True)
     (one,) = propose(turn, [said], {}, personal=True)
@@ -163,7 +163,7 @@ UNSTATED = Path(__file__).parents[2] / "data" / "unstated"
 
 
 @pytest.mark.parametrize("name", ["dev", "test"])
-def test_what_is_imagined_quoted_or_a_role_is_not_said(name):
+def test_hypothetical_quoted_and_role_sentences_are_not_statements(name):
     label = ""
     for line in (UNSTATED / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):

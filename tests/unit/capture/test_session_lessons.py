@@ -16,7 +16,7 @@ def reasons(said, did=()):
     return {draft.content: draft.metadata["reason"] for draft in propose_lessons("s1", said, did)}
 
 
-def test_a_correction_of_what_the_agent_did_is_a_lesson():
+def test_correction_of_an_agents_action_is_a_lesson():
     said = [
         say(1, Role.USER, "No tests yet, just the parser please."),
         say(2, Role.ASSISTANT, "Installed with npm."),
@@ -27,7 +27,7 @@ def test_a_correction_of_what_the_agent_did_is_a_lesson():
     assert (lesson.kind, lesson.source, lesson.metadata["turn"]) == (Kind.LESSON, Source.AMBIENT, 3)
 
 
-def test_what_is_said_twice_is_a_lesson():
+def test_repeated_instruction_is_a_lesson():
     said = [
         say(1, Role.USER, "Please keep the migrations reversible."),
         say(2, Role.ASSISTANT, "Done."),
@@ -37,7 +37,7 @@ def test_what_is_said_twice_is_a_lesson():
     assert reasons(said) == {"Again: keep all the migrations reversible.": "said again"}
 
 
-def test_what_failed_and_works_after_an_edit_is_a_lesson():
+def test_failure_fixed_by_an_edit_is_a_lesson():
     did = [
         do(1, ActionType.TEST, "pytest tests/test_cart.py", ok=False),
         do(2, ActionType.EDIT, "cart.py"),
@@ -50,7 +50,7 @@ def test_what_failed_and_works_after_an_edit_is_a_lesson():
     }
 
 
-def test_an_edit_that_was_taken_back_is_a_lesson_with_what_was_said_of_it():
+def test_reverted_edit_is_a_lesson_with_the_persons_comment():
     said = [say(0, Role.ASSISTANT, "I changed the lock file."), say(3, Role.USER, "No, never edit the lock file.")]
     did = [do(2, ActionType.EDIT, "poetry.lock"), do(4, ActionType.COMMAND, "git checkout -- poetry.lock")]
     found = reasons(said, did)
@@ -60,7 +60,7 @@ def test_an_edit_that_was_taken_back_is_a_lesson_with_what_was_said_of_it():
     )
 
 
-def test_a_session_without_any_of_that_teaches_nothing_and_none_teaches_too_much():
+def test_session_lessons_are_limited_and_empty_without_corrections():
     assert propose_lessons("s1", [say(1, Role.USER, "No, that is fine.")], [do(2, ActionType.EDIT, "a.py")]) == []
     many = [
         say(0, Role.ASSISTANT, "ok"),

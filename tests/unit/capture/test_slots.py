@@ -205,7 +205,7 @@ def test_a_hint_states_no_new_fact():
         "wir sind letzte Woche nach Metz gezogen",
     ],
 )
-def test_what_only_sounds_like_it_changes_nothing(said):
+def test_similar_sounding_sentence_is_not_a_slot_value(said):
     assert read(said) is None
 
 

@@ -64,7 +64,7 @@ def test_a_loose_order_names_its_topic_and_leaves_the_rest_to_be_read(said, topi
         "vergiss die Regel erstmal",
     ],
 )
-def test_what_is_left_for_later_is_no_order_to_forget(said):
+def test_postponed_work_is_no_forget_command(said):
     assert read_commands(said) == []
 
 

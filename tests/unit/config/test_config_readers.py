@@ -87,7 +87,7 @@ def test_every_dialect_is_read_alike(tmp_path, content, expected):
         "x = " + "[" * 5000,
     ],
 )
-def test_what_the_server_refuses_no_reader_takes(tmp_path, content):
+def test_setting_rejected_by_the_server_is_ignored_by_every_reader(tmp_path, content):
     write(tmp_path, content)
     assert ask_all(tmp_path) == [None] * 2
 
@@ -132,7 +132,7 @@ def test_readers_agree_on_any_file(others, port, host, comment, end, marked):
 @pytest.mark.parametrize(
     ("content", "line"), [("a = 1\nport = \n", "line 2"), (b"# one\n# two\nport = '\xfc'\n", "line 3")]
 )
-def test_what_cannot_be_read_is_named_with_file_line_and_reason(tmp_path, content, line):
+def test_unreadable_settings_error_names_file_line_and_reason(tmp_path, content, line):
     write(tmp_path, content)
     with pytest.raises(UnreadableSettings) as refused:
         ask_settings(tmp_path)

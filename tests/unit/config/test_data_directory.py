@@ -64,7 +64,7 @@ def test_a_path_that_depends_on_the_folder_is_refused(reader, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("home", ["", "rel", "."])
-def test_without_a_usable_home_nothing_is_guessed(reader, tmp_path, monkeypatch, home):
+def test_without_a_home_directory_no_data_directory_is_guessed(reader, tmp_path, monkeypatch, home):
     monkeypatch.chdir(tmp_path)
     ask, refusal = reader
     with pytest.raises(refusal, match="neither REVERIE_HOME nor HOME"):
@@ -72,7 +72,7 @@ def test_without_a_usable_home_nothing_is_guessed(reader, tmp_path, monkeypatch,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_user_whom_the_system_does_not_list_has_no_home(reader, monkeypatch):
+def test_user_unknown_to_the_system_has_no_home_directory(reader, monkeypatch):
     monkeypatch.delenv("HOME")
     # As `expanduser` answers for an id without an entry.
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
@@ -85,7 +85,7 @@ def test_a_user_whom_the_system_does_not_list_has_no_home(reader, monkeypatch):
     ("named", "expected"),
     [(None, "{home}/.reverie"), ("", "{home}/.reverie"), ("~/x", "{home}/x"), ("{home}/y", "{home}/y")],
 )
-def test_what_is_absolute_or_in_the_home_folder_is_taken(reader, tmp_path, named, expected):
+def test_absolute_and_home_relative_data_directories_are_accepted(reader, tmp_path, named, expected):
     ask, _ = reader
     variables = {"HOME": str(tmp_path)} | ({} if named is None else {"REVERIE_HOME": named.format(home=tmp_path)})
     assert ask(variables) == expected.format(home=tmp_path)
@@ -96,6 +96,6 @@ def test_a_path_with_variables_in_it_is_explained():
         find_data_directory({"REVERIE_HOME": "$HOME/x", "HOME": "/home/ann"})
 
 
-def test_commands_end_with_the_code_of_a_home_that_cannot_be_used():
+def test_unusable_data_directory_has_a_separate_exit_code():
     message, code = explain_error(UnknownDataDirectory("neither"))
     assert (message, code) == ("neither", BROKEN_HOME)

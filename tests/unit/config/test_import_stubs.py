@@ -22,7 +22,7 @@ def test_packages_are_hidden_from_the_thread_that_asks_and_from_no_other(tmp_pat
     del sys.modules["only_for_others"]
 
 
-def test_a_hollow_package_has_any_class_in_any_module_for_who_asked_alone():
+def test_stub_package_has_any_class_and_is_limited_to_its_context():
     name = "no_such_package_anywhere"
     with stub_packages(frozenset({name})):
         module = importlib.import_module(f"{name}.models.table")

@@ -22,7 +22,7 @@ def test_bytes_are_read_from_their_place(tmp_path):
     os.close(descriptor)
 
 
-def test_a_child_gets_a_group_of_its_own(system):
+def test_child_process_gets_a_separate_group(system):
     assert operating_system.new_process_group() == ({"process_group": 0} if system else {"creationflags": 0x200})
 
 
@@ -47,7 +47,7 @@ def test_a_file_is_handed_over_where_files_have_owners(system, tmp_path, monkeyp
     assert given == ([(file, 4242, 4243)] if system else [])
 
 
-def test_a_priority_is_lowered_by_what_the_system_has(system, monkeypatch):
+def test_priority_is_lowered_with_the_available_system_call(system, monkeypatch):
     lowered = []
     monkeypatch.setattr(os, "nice", lowered.append)
     monkeypatch.setattr(psutil, "BELOW_NORMAL_PRIORITY_CLASS", 0x4000, raising=False)

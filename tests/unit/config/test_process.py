@@ -6,7 +6,7 @@ import pytest
 from config.process import RedactingFormatter, is_alive, process_owner, thread_owner
 
 
-def test_this_process_lives_and_one_of_its_number_but_another_start_does_not():
+def test_process_identity_includes_its_start_time():
     owner = process_owner()
     assert is_alive(owner)
     host, pid, _ = owner.rsplit(":", 2)
@@ -15,7 +15,7 @@ def test_this_process_lives_and_one_of_its_number_but_another_start_does_not():
     assert is_alive("another-host:1:1.00")
 
 
-def test_what_is_logged_is_masked_with_its_traceback():
+def test_log_line_and_traceback_are_redacted():
     formatter = RedactingFormatter(lambda text: text.replace("secret", "[masked]"))
     error = ValueError("the secret")
     record = logging.LogRecord("n", logging.ERROR, "f", 1, "a %s", ("secret",), (type(error), error, None))
@@ -24,7 +24,7 @@ def test_what_is_logged_is_masked_with_its_traceback():
     assert line.count("[masked]") == 2
 
 
-def test_a_log_of_an_encrypted_data_directory_quotes_no_message_of_an_error():
+def test_encrypted_data_directorys_log_quotes_no_error_message():
     def fail(text):
         raise ValueError(text) from KeyError(text)
 

@@ -64,7 +64,7 @@ def test_a_project_s_own_variables_stay_with_it(name):
         *("OPENBLAS_NUM_THREADS", "XDG_CONFIG_HOME", "PGPASSFILE", "PGSSLROOTCERT", "SystemRoot", "LD_LIBRARY_PATH"),
     ],
 )
-def test_what_belongs_to_the_machine_or_its_user_is_handed_on(name):
+def test_machine_and_user_variables_are_passed_to_the_daemon(name):
     assert select_daemon_variables({name: "x"}, ROOT)[name] == "x"
 
 
@@ -72,7 +72,7 @@ def test_the_data_directory_is_the_resolved_one():
     assert select_daemon_variables({"REVERIE_HOME": "~/x"}, ROOT) == {"REVERIE_HOME": str(ROOT)}
 
 
-def test_a_server_in_the_foreground_can_name_what_its_shell_sets_for_all():
+def test_workspace_variables_of_the_shell_are_listed():
     given = {"REVERIE_INCOGNITO": "true", "REVERIE_CAPTURE": "", "REVERIE_PORT": "7099", "REVERIE_HOOK_RECALL": "on"}
     assert list_workspace_variables(given) == ["REVERIE_HOOK_RECALL", "REVERIE_INCOGNITO"]
 

@@ -28,7 +28,7 @@ def load(folder, *, home=None, own=None, **environment):
     return load_settings({"REVERIE_HOME": str(folder), **environment}, read_own(folder))
 
 
-def test_each_place_is_stronger_than_the_one_before(folder):
+def test_each_settings_source_overrides_the_previous(folder):
     layers = [
         ({}, Settings().hook_max_chars),
         ({"home": "hook_max_chars = 1000"}, 1000),
@@ -41,7 +41,7 @@ def test_each_place_is_stronger_than_the_one_before(folder):
         assert load(folder, **given_so_far).hook_max_chars == expected
 
 
-def test_every_value_tells_where_it_comes_from(folder):
+def test_every_setting_value_has_an_origin(folder):
     load(folder, home="port = 1234", own="hook_max_chars = 2000")
     environment = {"REVERIE_HOME": str(folder), "REVERIE_LOG_LEVEL": "DEBUG"}
     origins = {o.name: o for o in explain_settings(environment, read_own(folder))}
@@ -89,7 +89,7 @@ def test_another_workspaces_file_is_not_read(folder):
 
 
 @pytest.mark.parametrize("workspace_id", ["../mine", "", "mine/../mine"])
-def test_what_names_no_workspace_is_no_place_of_settings(folder, workspace_id):
+def test_invalid_workspace_id_has_no_settings(folder, workspace_id):
     with pytest.raises(ValueError, match="workspace id"):
         read_own(folder, workspace_id)
 
@@ -143,18 +143,18 @@ def test_a_value_of_another_type_is_refused(folder, written):
         load(folder, home=written)
 
 
-def test_the_key_is_shown_to_nobody(folder):
+def test_llm_api_key_is_hidden_in_text_representations(folder):
     settings = load(folder, REVERIE_LLM_API_KEY="sk-hidden")
     assert settings.llm_api_key.reveal() == "sk-hidden"
     assert "hidden" not in f"{settings} {settings!r} {settings.llm_api_key}"
 
 
-def test_the_home_is_the_environments_alone(folder):
+def test_data_directory_can_be_set_only_by_the_environment(folder):
     with pytest.raises(SettingsError, match="home can only be set by REVERIE_HOME"):
         load(folder, home='home = "/elsewhere"')
 
 
-def test_an_empty_variable_is_none(folder):
+def test_empty_variable_counts_as_unset(folder):
     assert load(folder, REVERIE_PORT="") == load(folder)
 
 
@@ -169,7 +169,7 @@ def test_other_programs_variables_are_none_of_ours(folder):
     assert load(folder, REVERIEPORT="1", PORT="1", XREVERIE_PORT="1").port == 7077
 
 
-def test_the_home_may_start_at_the_users(monkeypatch, tmp_path):
+def test_data_directory_defaults_to_the_users_home_directory(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load_settings({}).paths.root == tmp_path / ".reverie"
 
@@ -179,7 +179,7 @@ def test_settings_cannot_be_changed(folder):
         load(folder).port = 1
 
 
-def test_saving_keeps_what_else_was_set_and_refuses_what_cannot_be(folder):
+def test_saving_a_setting_keeps_others_and_rejects_invalid_values(folder):
     paths = HomePaths(folder)
     load(folder, home='log_level = "DEBUG"')
     save_setting(paths, "port", 9000)
@@ -201,7 +201,7 @@ def test_saving_keeps_comments_and_layout(folder):
     )
 
 
-def test_a_workspaces_file_is_rewritten_as_a_whole_or_not_at_all(folder):
+def test_workspace_settings_file_is_rewritten_completely_or_not_at_all(folder):
     paths, configs = HomePaths(folder), ConfigFiles(HomePaths(folder))
     file = paths.workspace("mine").config
     save_workspace_setting(configs, "mine", "review", value=True)

@@ -83,7 +83,7 @@ def test_an_anchor_names_its_file(lesson):
     assert not names(anchored, read_touched(ActionType.EDIT, "/p/src/other.py"))
 
 
-def test_only_what_somebody_vouches_for_is_told_the_most_important_first(workspace, lesson):
+def test_only_trusted_lessons_are_shown_most_important_first(workspace, lesson):
     lesson("make release needs a tag.", importance=0.6)
     lesson("make release needs a clean tree.", importance=0.9)
     lesson("make release may be skipped, says a web page that was imported.", source=Source.IMPORT)
@@ -92,7 +92,7 @@ def test_only_what_somebody_vouches_for_is_told_the_most_important_first(workspa
     assert about(workspace, "make release", limit=1) == ["make release needs a clean tree."]
 
 
-def test_another_agents_own_lesson_is_not_told(workspace, lesson):
+def test_lesson_owned_by_another_agent_is_not_shown(workspace, lesson):
     lesson("make release needs my key.", scope=Scope(ScopeKind.AGENT, "a1"))
     assert about(workspace, "make release") == []
     assert about(workspace, "make release", viewer=Viewer(agent="a1")) == ["make release needs my key."]
@@ -109,7 +109,7 @@ def test_case_and_other_scripts_hide_no_lesson(workspace, lesson):
     assert about(workspace, "FOO=1") == []
 
 
-def test_an_archived_lesson_is_not_told(workspace, lesson):
+def test_archived_lesson_is_not_shown(workspace, lesson):
     kept = lesson("make release needs a tag.")
     with workspace.database.write() as db:
         memories.archive(db, kept.seq, "2026-01-01T00:00:00.000Z")

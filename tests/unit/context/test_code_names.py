@@ -37,7 +37,7 @@ def test_names_are_read_from_a_message(message, names):
         ("class ResultGroup (l. 4)", False),
     ],
 )
-def test_an_outline_tells_what_it_defines(outline, is_defined):
+def test_outline_reports_the_names_it_defines(outline, is_defined):
     assert defines(outline, "Result") is is_defined
 
 

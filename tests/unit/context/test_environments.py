@@ -23,7 +23,7 @@ RULE = "From now on never run manage.py migrate against prod"
         ("products delivery", set()),
     ],
 )
-def test_environments_are_whole_words(text, named):
+def test_environment_names_match_only_complete_words(text, named):
     assert list_environments(text) == named
 
 

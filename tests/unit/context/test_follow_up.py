@@ -29,7 +29,7 @@ def last(clock):
     return LastMessages(clock)
 
 
-def test_a_follow_up_finds_the_words_of_its_own_session_only(last):
+def test_follow_up_uses_only_the_words_of_its_session(last):
     last.note(ONE, FIRST, {"a": 0.9})
     found = last.find_continued(ONE, SECOND)
     assert (found.words, found.relevance) == ("port staging postgres", {"a": 0.9})
@@ -57,7 +57,7 @@ def test_a_late_message_continues_nothing(last, clock):
     assert last.find(ONE) is not None
 
 
-def test_an_agent_without_a_session_starts_anew_after_an_idle_time(last, clock):
+def test_agent_without_a_session_is_forgotten_after_an_idle_time(last, clock):
     agent = AgentSession(viewer=Viewer(agent="codex"), cwd="/src/billing")
     last.note(agent, FIRST, {})
     assert last.find(agent) is not None

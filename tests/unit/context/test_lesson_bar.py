@@ -46,7 +46,7 @@ def test_an_activity_is_recognized_in_every_language(message, activity):
         "sube la rama cuando termines",
     ],
 )
-def test_the_lesson_about_the_activity_is_chosen_although_its_relevance_is_low(message):
+def test_lesson_about_the_activity_is_chosen_despite_low_relevance(message):
     assert choose(message, hit(PUSH, NEAR), hit(MIGRATE, FAR), hit(MAIL, FAR)) == [PUSH]
 
 
@@ -65,7 +65,7 @@ TAG = "Vor jedem Release den Tag signieren"
         ("fais un push de la branche", "Avant chaque push, lance les tests"),
     ],
 )
-def test_a_message_that_names_the_moment_of_a_rule_gets_it_among_few_lessons(message, rule):
+def test_message_naming_the_condition_of_a_rule_selects_it(message, rule):
     others = [hit(LOADDATA, FAR), hit("Use kilograms", 0.0005), hit(MAIL, 0.0005)]
     assert choose(message, hit(rule, 0.0025), *others) == [rule]
 
@@ -74,7 +74,7 @@ def test_a_message_that_names_the_moment_of_a_rule_gets_it_among_few_lessons(mes
     "message",
     ["how do we write the release notes?", "get the fixtures into prod", "rename the slot view"],
 )
-def test_a_message_that_does_not_name_the_moment_does_not(message):
+def test_message_not_naming_the_condition_of_a_rule_selects_nothing(message):
     assert choose(message, hit(BUMP, 0.0025), hit("Use kilograms", 0.0005), hit(MAIL, 0.0005)) == []
 
 

@@ -22,7 +22,7 @@ def search_first(workspace, message=MESSAGE):
     return scores
 
 
-def test_a_lesson_that_applies_is_found_with_and_without_the_scores_of_another_search(workspace):
+def test_applicable_lesson_is_found_with_and_without_earlier_scores(workspace):
     workspace.write(PUSH, kind=Kind.LESSON)
     workspace.write("Mails are sent at noon", kind=Kind.LESSON)
     workspace.embed()

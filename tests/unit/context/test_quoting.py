@@ -31,18 +31,18 @@ def test_a_quotation_loses_no_word(text):
 
 
 @given(values)
-def test_what_a_stranger_says_is_one_line_in_quotation_marks_with_its_source(value):
+def test_untrusted_text_is_a_single_quoted_line_with_its_source(value):
     assert re.fullmatch(r"import noted: “[^“”]*”", STRANGER.say(value))
     assert len(STRANGER.say(value).splitlines()) == 1
 
 
 @given(values)
-def test_what_a_friend_says_is_one_line(value):
+def test_trusted_text_is_a_single_line(value):
     assert len(FRIEND.say(value).splitlines()) <= 1
 
 
 @given(nasty)
-def test_each_line_of_what_a_stranger_says_is_a_quotation_of_its_own(text):
+def test_each_line_of_untrusted_text_is_quoted_separately(text):
     first, *lines = STRANGER.say_lines(text).splitlines()
     assert first == "import noted:"
     assert len(lines) == len(text.splitlines())
@@ -58,7 +58,7 @@ def test_a_text_keeps_its_lines_and_how_far_they_are_set_in():
 @pytest.mark.parametrize("source", Source)
 @pytest.mark.parametrize("instructs", [False, True])
 @pytest.mark.parametrize("trust", [*Trust, None, "", "Trusted"])
-def test_only_trusted_words_that_command_nobody_stand_bare(source, trust, instructs):
+def test_only_trusted_text_without_instructions_is_unquoted(source, trust, instructs):
     assert find_speaker(source, trust, instructs=instructs).trusted == (trust == "trusted" and not instructs)
     assert not ANYBODY.trusted
 
@@ -73,7 +73,7 @@ def test_only_trusted_words_that_command_nobody_stand_bare(source, trust, instru
         (1.5, "1.5"),
     ],
 )
-def test_a_value_is_told_without_its_punctuation(value, text):
+def test_value_is_rendered_without_its_punctuation(value, text):
     assert flatten(value) == text
 
 

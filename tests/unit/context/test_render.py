@@ -56,7 +56,7 @@ def test_a_trusted_memory_speaks_for_itself():
     )
 
 
-def test_a_long_memory_is_cut_and_says_so():
+def test_long_memory_is_truncated_with_an_ellipsis():
     line = render_block([Entry(replace(PORT_DECISION, content="word " * 1000))], 10_000, NOW)[0].splitlines()[1]
     assert line.endswith("…")
     assert len(line) < LONGEST_LINE + 60
@@ -131,7 +131,7 @@ def test_a_kind_without_fields_is_its_text(kind):
         (Kind.KEYED_FACT, {"subject": "a", "attribute": "b", "value": 1}, "The port is 8123"),
     ],
 )
-def test_a_kind_is_told_with_its_fields(kind, details, text):
+def test_kind_is_rendered_with_its_fields(kind, details, text):
     assert render_tail(kind, details) == text
 
 
@@ -168,7 +168,7 @@ def test_a_lesson_that_is_evidence_is_quoted_with_its_source():
     assert text == "ambient noted: “When choosing: Ask ops”"
 
 
-def test_a_text_that_commands_is_quoted_whoever_said_it():
+def test_instructing_text_of_a_trusted_speaker_is_quoted():
     assert render_tail(Kind.FACT, {}, "Ignore ”it”", instructs=True) == "user noted: “Ignore 'it'”"
 
 
@@ -185,7 +185,7 @@ def test_no_field_gets_out_of_the_quotation_or_the_line(text, kind):
     assert line.endswith("”")
 
 
-def test_remarks_stand_behind_the_text():
+def test_annotations_follow_the_text():
     entry = Entry(PORT_DECISION, Annotations((OTHER_ID,), stale=True), IMPRESSION_ID)
     assert render_line(entry, NOW).endswith(
         f"The port is 8123 (stale; contradicted by [Q69G5FAW]; surface {IMPRESSION_ID})"
@@ -193,13 +193,13 @@ def test_remarks_stand_behind_the_text():
     assert render_line(Entry(PORT_DECISION, Annotations(stale=False)), NOW).endswith("] The port is 8123")
 
 
-def test_remarks_stand_outside_the_quotation():
+def test_annotations_are_outside_the_quotation():
     line = render_line(Entry(replace(PORT_DECISION, instructs=True), Annotations(stale=True)), NOW)
     assert line.endswith("“The port is 8123” (stale)")
 
 
 @given(st.lists(entries, max_size=6), st.integers(0, 3000))
-def test_a_block_holds_just_what_fits(found, limit):
+def test_block_contains_exactly_the_entries_that_fit(found, limit):
     kept = render_block(found, limit, NOW)[1]
     assert render_block(found, limit, NOW)[0] == (None if not kept else render_block(kept, limit, NOW)[0])
     assert render_block(kept, limit, NOW)[1] == kept
@@ -209,7 +209,7 @@ def test_a_block_holds_just_what_fits(found, limit):
     st.lists(entries.filter(lambda entry: any(c.isalnum() for c in entry.memory.content)), min_size=1, max_size=5),
     st.datetimes(timezones=st.just(UTC)),
 )
-def test_an_echo_of_a_block_is_known_for_what_it_is_however_old_it_is(found, now):
+def test_echo_of_a_block_is_recognized_at_any_age(found, now):
     block = render_block(found, 10_000, now)[0]
     heard = find_echoes(block)
     assert len(heard) == len(found)
@@ -220,7 +220,7 @@ def test_an_echo_of_a_block_is_known_for_what_it_is_however_old_it_is(found, now
 
 @pytest.mark.parametrize("trust", Trust)
 @pytest.mark.parametrize("kind", Kind)
-def test_an_echo_with_the_fields_of_a_kind_is_an_echo_of_what_was_told(kind, trust):
+def test_echo_with_kind_fields_matches_the_rendered_text(kind, trust):
     details = {"reason": "80 is taken", "alternatives": ["81"], "rule": "Ask ops", "applies_when": "choosing"}
     details |= {"status": "open", "progress": 0.5, "tool": "curl", "succeeded": False, "chain": "release 2"}
     details |= {
@@ -286,7 +286,7 @@ def test_a_statement_of_the_user_is_quoted_before_unconfirmed_memories():
         ({"instructs": True}, "ambient noted"),
     ],
 )
-def test_only_what_a_person_said_in_a_turn_is_their_word(changes, speaker):
+def test_only_text_said_by_the_person_is_attributed_to_them(changes, speaker):
     line = render_line(Entry(replace(SAID, **changes)), NOW)
     assert line.endswith(f"] {speaker}: “We use pnpm”")
     assert find_echoes(line)[0].text == "We use pnpm"

@@ -53,7 +53,7 @@ def brief(workspace):
     return "" if brief is None else brief.text
 
 
-def test_the_indexed_file_and_what_repeats_it_are_left_out(workspace, index_rules, hits):
+def test_rule_file_memories_and_their_duplicates_are_left_out(workspace, index_rules, hits):
     index_rules(RULE, "Prefer small commits.")
     accept(workspace.database, Draft("Install packages with pnpm", kind=Kind.DECISION))
     accept(workspace.database, Draft("Install packages with npm", kind=Kind.DECISION))
@@ -66,7 +66,7 @@ def test_the_indexed_file_and_what_repeats_it_are_left_out(workspace, index_rule
     assert "pnpm" not in text
 
 
-def test_what_left_the_rule_file_is_shown_again(workspace, index_rules, hits):
+def test_memory_is_shown_again_after_its_rule_file_is_forgotten(workspace, index_rules, hits):
     accept(workspace.database, Draft("Install packages with pnpm", kind=Kind.DECISION))
     index_rules(RULE)
     assert leave_out_rules([workspace.database], hits()) == ()
@@ -75,7 +75,7 @@ def test_what_left_the_rule_file_is_shown_again(workspace, index_rules, hits):
     assert "Install packages with pnpm" in contents
 
 
-def test_groups_lose_what_they_lose_alone(workspace, index_rules, hits):
+def test_grouped_and_separate_rule_exclusion_are_equal(workspace, index_rules, hits):
     index_rules(RULE)
     accept(workspace.database, Draft("Install packages with pnpm", kind=Kind.DECISION))
     accept(workspace.database, Draft("The checkout listens on port 8123", kind=Kind.DECISION))
@@ -84,7 +84,7 @@ def test_groups_lose_what_they_lose_alone(workspace, index_rules, hits):
     assert leave_out_rules_of_groups([workspace.database], groups) == alone
 
 
-def test_a_person_finds_what_an_agent_is_not_shown(workspace, index_rules, hits):
+def test_rule_file_memory_is_recalled_but_not_injected(workspace, index_rules, hits):
     index_rules(RULE)
     (hit,) = hits()
     assert hit.memory.is_of_rule_file

@@ -39,7 +39,7 @@ RESULTS = [
 
 
 @pytest.mark.parametrize(("did", "told"), RESULTS)
-def test_a_result_is_told(did, told):
+def test_turn_with_a_result_is_summarized(did, told):
     assert summarize_turn(did) == told
 
 
@@ -68,7 +68,7 @@ def test_a_result_passes_the_door(workspace, did):
         [run("git push")],
     ],
 )
-def test_what_came_to_nothing_is_not_told(did):
+def test_turn_without_a_result_is_not_summarized(did):
     assert summarize_turn(did) is None
 
 
@@ -112,11 +112,11 @@ def verdict(workspace):
         ("Run make migrate first.", run("make migrate", ok=False), None),
     ],
 )
-def test_what_was_done_is_the_evidence(verdict, text, action, followed):
+def test_lesson_verdict_follows_from_the_recorded_action(verdict, text, action, followed):
     assert verdict(text, action) is followed
 
 
-def test_what_was_done_before_it_was_told_proves_nothing(verdict):
+def test_action_before_the_lesson_was_shown_gives_no_verdict(verdict):
     assert verdict("Run make migrate first.", run("make migrate"), surfaced_at="2026-01-01T00:00:02.000Z") is None
 
 

@@ -49,7 +49,7 @@ def dedup_store():
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_the_newer_goes_into_the_older_whichever_is_looked_at_first(dedup_store, newest_first):
+def test_newer_duplicate_is_merged_into_the_older_in_any_order(dedup_store, newest_first):
     older = dedup_store.write(ONE, tags=("a",), importance=0.4)
     newer = dedup_store.write(SAME, CLOSE, tags=("b", "a"), importance=0.9)
     dedup_store.digest(newest_first=newest_first)
@@ -85,7 +85,7 @@ def test_a_doubt_waits(dedup_store, text, cosine):
     assert not any(word in " ".join(reasons) for word in ("nightly", "birthdays"))
 
 
-def test_what_is_far_apart_is_left_alone(dedup_store):
+def test_distant_memories_are_not_compared(dedup_store):
     both = {dedup_store.write(ONE), dedup_store.write(SAME, FAR)}
     dedup_store.digest()
     assert dedup_store.active() == both
@@ -127,7 +127,7 @@ def test_kinds_and_scopes_stay_apart(dedup_store, fields, others):
 
 @pytest.mark.parametrize("text", [SAME, MORE, DENIAL])
 @pytest.mark.parametrize("other_source", ["project:shop-0d1a25a8", "project:copy-1234abcd"])
-def test_what_sources_hold_is_never_compared_with_its_like(dedup_store, text, other_source):
+def test_memories_held_by_sources_are_not_compared_with_each_other(dedup_store, text, other_source):
     older, newer = dedup_store.write(ONE, kind=Kind.CODE), dedup_store.write(text, CLOSE, kind=Kind.CODE)
     keep_in_step(dedup_store.database, older)
     keep_in_step(dedup_store.database, newer, source=other_source)
@@ -143,7 +143,7 @@ def test_hundreds_of_similar_files_leave_nothing_to_review(dedup_store):
     assert (dedup_store.pairs(), dedup_store.merges()) == ([], [])
 
 
-def test_what_a_source_holds_is_compared_with_what_people_said(dedup_store):
+def test_memory_held_by_a_source_is_compared_with_a_persons_memory(dedup_store):
     said = dedup_store.write(ONE)
     # More of them than a memory is compared with: they do not stand before what was said.
     crowd = [dedup_store.write(f"{MORE} {n}", CLOSE) for n in range(12)]
@@ -153,7 +153,7 @@ def test_what_a_source_holds_is_compared_with_what_people_said(dedup_store):
     assert (held, said) in dedup_store.merges()
 
 
-def test_what_its_source_dropped_and_somebody_keeps_is_compared_again(dedup_store):
+def test_memory_released_by_its_source_is_compared_again(dedup_store):
     older, newer = dedup_store.write(ONE), dedup_store.write(SAME, CLOSE)
     keep_in_step(dedup_store.database, older, newer)
     with dedup_store.database.write() as db:
@@ -184,14 +184,14 @@ def test_a_denial_crosses_no_scope(dedup_store):
         ({}, {"branch": "next"}, "they belong to different branches"),
     ],
 )
-def test_doubles_that_stand_for_different_things_wait(dedup_store, fields, others, reason):
+def test_duplicates_with_different_fields_wait_for_review(dedup_store, fields, others, reason):
     older, newer = dedup_store.write(ONE, **fields), dedup_store.write(SAME, CLOSE, **others)
     dedup_store.digest()
     assert dedup_store.active() == {older, newer}
     assert dedup_store.pairs() == [(older, newer, (reason,))]
 
 
-def test_what_speaks_of_its_own_day_waits(dedup_store):
+def test_duplicates_with_relative_dates_of_different_days_wait_for_review(dedup_store):
     older = dedup_store.write("The build failed yesterday.", occurred_at="2026-01-01T00:00:00.000Z")
     newer = dedup_store.write("the build failed yesterday", occurred_at="2026-02-01T00:00:00.000Z")
     dedup_store.digest()
@@ -215,7 +215,7 @@ def test_a_memory_is_not_merged_into_one_that_waits_for_review(dedup_store):
     assert dedup_store.pairs() == [(older, newer, ("the older one is waiting for review",))]
 
 
-def test_what_a_person_kept_apart_is_not_merged(dedup_store):
+def test_pair_kept_apart_by_a_person_is_not_merged(dedup_store):
     older, newer = dedup_store.write(ONE), dedup_store.write(SAME, CLOSE)
     with dedup_store.database.write() as db:
         duplicates.keep(db, dedup_store.get(older).seq, dedup_store.get(newer).seq, utc_now())
@@ -242,7 +242,7 @@ def test_the_archived_is_left_alone(dedup_store):
     assert dedup_store.merges() == []
 
 
-def test_what_came_while_a_memory_was_archived_is_compared_when_it_is_back(dedup_store):
+def test_restored_memory_is_compared_with_newer_memories(dedup_store):
     older = dedup_store.write(ONE)
     revise.archive(dedup_store.database, older)
     newer = dedup_store.write(SAME, CLOSE)
@@ -263,7 +263,7 @@ def test_archived_doubles_and_those_of_other_scopes_hide_no_double(dedup_store):
     assert (newer, older) in dedup_store.merges()
 
 
-def test_doubles_of_one_moment_are_found_however_slow_the_index_is(dedup_store):
+def test_simultaneous_duplicates_are_found_with_a_slow_index(dedup_store):
     dedup_store.write("We celebrate birthdays with cake.", FAR)
     dedup_store.digest()
     older, newer = dedup_store.write(ONE), dedup_store.write(SAME, CLOSE)
@@ -273,7 +273,7 @@ def test_doubles_of_one_moment_are_found_however_slow_the_index_is(dedup_store):
     assert dedup_store.merges() == [(newer, older)]
 
 
-def test_beyond_what_is_held_in_memory_doubles_are_found_too():
+def test_duplicates_are_found_beyond_the_in_memory_rows():
     with scratch_database() as database:
         dedup_store = DedupStore(database, exact_rows=0)
         older, newer = dedup_store.write(ONE), dedup_store.write(SAME, CLOSE)
@@ -294,7 +294,7 @@ def test_a_denial_is_linked_once(dedup_store, cosine, kind):
         assert db.execute("SELECT count(*) FROM change WHERE op = 'relate'").fetchone() == (2,)
 
 
-def test_a_denial_that_was_edited_away_is_linked_no_longer(dedup_store):
+def test_contradiction_edge_is_removed_by_an_edit(dedup_store):
     older, newer = dedup_store.write(ONE), dedup_store.write(DENIAL, CLOSE)
     dedup_store.digest()
     revise.edit(dedup_store.database, newer, Revision(content="We celebrate birthdays with cake."))
@@ -312,7 +312,7 @@ def test_a_denial_that_a_person_drew_stays_when_a_text_is_edited(dedup_store):
     assert dedup_store.edges() == [(other, "contradicts", one)]
 
 
-def test_a_pair_is_judged_anew_when_a_text_of_it_is_edited(dedup_store):
+def test_edited_pair_is_judged_again(dedup_store):
     older, newer = dedup_store.write(ONE), dedup_store.write(MORE, CLOSE)
     dedup_store.digest()
     assert len(dedup_store.pairs()) == 1
@@ -352,7 +352,7 @@ def test_a_worker_that_dies_before_it_is_done_leaves_nothing_half_merged(dedup_s
     assert dedup_store.state() == after
 
 
-def test_who_lost_the_lease_changes_nothing(dedup_store):
+def test_dedup_without_the_lease_changes_nothing(dedup_store):
     dedup_store.write(ONE)
     dedup_store.write(SAME, CLOSE)
     dedup_store.embed()
@@ -410,7 +410,7 @@ def test_long_memories_are_one_only_if_every_passage_has_its_like(dedup_store):
 
 
 @pytest.mark.parametrize("edited", [0, 1])
-def test_a_memory_that_is_edited_meanwhile_is_not_merged_by_what_it_said(dedup_store, edited, monkeypatch):
+def test_concurrently_edited_memory_is_not_merged(dedup_store, edited, monkeypatch):
     both = [dedup_store.write(ONE), dedup_store.write(SAME, CLOSE)]
     dedup_store.embed()
     items = dedup_store.claim(Stage.DEDUP)
@@ -427,7 +427,7 @@ def test_a_memory_that_is_edited_meanwhile_is_not_merged_by_what_it_said(dedup_s
     assert (dedup_store.pairs(), dedup_store.merges()) == ([], [])
 
 
-def test_a_text_is_not_judged_by_the_vectors_of_the_one_before(dedup_store):
+def test_edited_text_is_not_judged_by_its_old_vectors(dedup_store):
     older, newer = dedup_store.write(ONE), dedup_store.write("We celebrate birthdays with cake.", FAR)
     dedup_store.digest()
     revise.edit(dedup_store.database, older, Revision(content="We celebrate birthdays with cake and tea."))
@@ -446,7 +446,7 @@ def test_a_text_is_not_judged_by_the_vectors_of_the_one_before(dedup_store):
     assert third in dedup_store.active()
 
 
-def test_what_is_purged_meanwhile_is_gone(dedup_store):
+def test_concurrently_purged_memory_is_not_merged(dedup_store):
     older, newer = dedup_store.write(ONE), dedup_store.write(SAME, CLOSE)
     dedup_store.embed()
     items = dedup_store.claim(Stage.DEDUP)
@@ -465,7 +465,7 @@ def test_a_double_that_a_person_vouches_for_makes_evidence_trusted(dedup_store):
     assert dedup_store.get(evidence).trust is Trust.TRUSTED
 
 
-def test_what_a_person_derived_from_evidence_makes_no_evidence_trusted(dedup_store):
+def test_merging_a_derived_memory_leaves_the_evidence_untrusted(dedup_store):
     evidence = dedup_store.write(ONE, source=Source.IMPORT)
     dedup_store.write(SAME, CLOSE, edges=(EdgeDraft(EdgeKind.DERIVED_FROM, evidence),))
     dedup_store.digest()
@@ -473,7 +473,7 @@ def test_what_a_person_derived_from_evidence_makes_no_evidence_trusted(dedup_sto
     assert dedup_store.get(evidence).merge_count == 1
 
 
-def test_an_import_that_a_person_confirmed_confirms_what_it_goes_into(dedup_store):
+def test_merging_a_confirmed_import_makes_the_survivor_trusted(dedup_store):
     older, newer = dedup_store.write(ONE, source=Source.IMPORT), dedup_store.write(SAME, CLOSE, source=Source.IMPORT)
     revise.edit(dedup_store.database, newer, Revision(trust=Trust.TRUSTED))
     dedup_store.digest()
@@ -506,7 +506,7 @@ def capture(dedup_store, content, session, kind=Kind.DECISION, **fields):
         ("We use big servers for our build.", "s2", Trust.EVIDENCE),
     ],
 )
-def test_only_other_words_in_another_session_make_what_was_captured_trusted(dedup_store, kind, second, session, trust):
+def test_captured_memory_is_trusted_after_a_rewording_in_another_session(dedup_store, kind, second, session, trust):
     first = capture(dedup_store, "We use big servers for the build.", "s1", kind)
     capture(dedup_store, second, session, kind)
     dedup_store.digest()
@@ -528,7 +528,7 @@ RULE, NEW_RULE = "Start test names with `it_`", "From now on, start test names w
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_a_rule_with_another_value_supersedes_the_one_that_was_said_before(dedup_store, newest_first):
+def test_rule_with_another_value_supersedes_the_earlier_rule(dedup_store, newest_first):
     later = dedup_store.write(NEW_RULE, CLOSE, occurred_at="2026-02-01T00:00:00Z")
     earlier = dedup_store.write(RULE, occurred_at="2026-01-01T00:00:00Z")
     dedup_store.digest(newest_first=newest_first)
@@ -537,7 +537,7 @@ def test_a_rule_with_another_value_supersedes_the_one_that_was_said_before(dedup
 
 
 @pytest.mark.parametrize("fields", [{"kind": Kind.EPISODE}, {"source": Source.AMBIENT, "importance": 0.9}])
-def test_what_happened_or_is_less_to_be_trusted_only_denies_a_rule(dedup_store, fields):
+def test_episode_or_less_trusted_statement_only_contradicts_a_rule(dedup_store, fields):
     earlier = dedup_store.write(RULE, source=Source.USER)
     later = dedup_store.write(NEW_RULE, CLOSE, **fields)
     dedup_store.digest()
@@ -545,7 +545,7 @@ def test_what_happened_or_is_less_to_be_trusted_only_denies_a_rule(dedup_store, 
 
 
 @pytest.mark.parametrize("cosine", [BETWEEN, FAR])
-def test_a_preference_in_other_words_supersedes_the_one_that_was_said_before(dedup_store, cosine):
+def test_reworded_preference_supersedes_the_earlier_preference(dedup_store, cosine):
     later = dedup_store.write("I would rather have spaces in Go", cosine, occurred_at="2026-02-01T00:00:00Z")
     earlier = dedup_store.write("I prefer tabs in Go", occurred_at="2026-01-01T00:00:00Z")
     dedup_store.digest()
@@ -563,7 +563,7 @@ def test_a_preference_is_found_among_many_of_its_like(dedup_store):
     assert [edge for edge in dedup_store.edges() if edge[0] == later] == [(later, "supersedes", earlier)]
 
 
-def test_what_a_person_took_away_does_not_supersede_again(dedup_store):
+def test_removed_supersedes_edge_is_not_added_again(dedup_store):
     earlier, later = dedup_store.write(RULE), dedup_store.write(NEW_RULE, CLOSE)
     dedup_store.digest()
     revise.remove_edge(dedup_store.database, later, EdgeKind.SUPERSEDES, earlier)
@@ -585,7 +585,7 @@ HERE, THERE = "The gateway listens on port 8080.", "From now on, the gateway lis
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_another_value_supersedes_the_one_before(dedup_store, newest_first):
+def test_statement_with_another_value_supersedes_the_earlier_statement(dedup_store, newest_first):
     older, newer = dedup_store.write(HERE), dedup_store.write(THERE, BETWEEN, kind=Kind.DECISION)
     dedup_store.digest(newest_first=newest_first)
     dedup_store.digest_again()
@@ -608,14 +608,14 @@ def test_which_is_newer_follows_when_it_was_said(dedup_store):
         ({}, {"anchor": Anchor("/src/door.py")}),
     ],
 )
-def test_what_is_said_elsewhere_supersedes_nothing(dedup_store, fields, others):
+def test_statement_about_another_branch_or_file_supersedes_nothing(dedup_store, fields, others):
     dedup_store.write(HERE, **fields)
     dedup_store.write(THERE, BETWEEN, **others)
     dedup_store.digest()
     assert "supersedes" not in [kind for _, kind, _ in dedup_store.edges()]
 
 
-def test_what_is_pinned_is_not_superseded(dedup_store):
+def test_pinned_memory_is_not_superseded(dedup_store):
     revise.edit(dedup_store.database, dedup_store.write(HERE), Revision(pinned=True))
     dedup_store.write(THERE, BETWEEN)
     dedup_store.digest()
@@ -624,7 +624,7 @@ def test_what_is_pinned_is_not_superseded(dedup_store):
 
 @pytest.mark.parametrize("again", [HERE, "the gateway listens on port 8080"])
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_an_old_value_that_is_told_again_holds_again(dedup_store, again, newest_first):
+def test_repeated_old_value_supersedes_the_newer_value(dedup_store, again, newest_first):
     here = dedup_store.write(HERE, occurred_at="2026-03-01T00:00:00.000Z")
     there = dedup_store.write(THERE, BETWEEN, occurred_at="2026-03-02T00:00:00.000Z")
     dedup_store.digest()
@@ -644,7 +644,7 @@ def test_a_slot_that_changed_often_is_one_chain(dedup_store):
 
 
 @pytest.mark.parametrize(("source", "stays"), [(Source.AGENT, False), (Source.AMBIENT, False), (Source.USER, True)])
-def test_what_a_person_refused_does_not_come_back_in_other_words(dedup_store, source, stays):
+def test_reworded_refused_memory_is_archived_again(dedup_store, source, stays):
     refused = dedup_store.write(ONE)
     dedup_store.digest()
     revise.archive(dedup_store.database, refused)
@@ -656,7 +656,7 @@ def test_what_a_person_refused_does_not_come_back_in_other_words(dedup_store, so
         assert [one.offers for one in refusals.list_offered(db, 5)] == ([] if stays else [1])
 
 
-def test_what_is_let_in_again_is_not_compared_with_its_refusal(dedup_store):
+def test_restored_memory_is_not_treated_as_refused(dedup_store):
     refused = dedup_store.write(ONE)
     dedup_store.digest()
     revise.archive(dedup_store.database, refused)
@@ -682,7 +682,7 @@ def import_pair(dedup_store, first, second, sources, **fields):
 
 
 @pytest.mark.parametrize("sources", [(CODEX, CLAUDE), (CLAUDE, CODEX), (RULES, RULES)])
-def test_stores_of_different_tools_and_rule_files_contradict_each_other_and_the_newer_leads(dedup_store, sources):
+def test_contradicting_stores_of_different_tools_get_a_contradicts_edge(dedup_store, sources):
     later, earlier = import_pair(dedup_store, PNPM, NPM, sources)
     assert dedup_store.active() == {later, earlier}
     assert dedup_store.edges() == [(later, "contradicts", earlier)]

@@ -117,7 +117,7 @@ def test_only_the_guilty_memory_of_a_batch_fails(database):
 
 
 @pytest.mark.parametrize("error", [StoreBusy("x"), IndexUnavailable("x"), EncoderUnavailable("x"), KeyboardInterrupt()])
-def test_what_is_not_a_memorys_fault_costs_no_try(database, error):
+def test_error_outside_the_memory_costs_no_attempt(database, error):
     with pytest.raises(type(error)):
         run(database, Runner(database, bad=range(99), error=error))
     assert counts(database) == (10, 0)
@@ -187,7 +187,7 @@ def test_no_vector_of_an_old_text_outlives_its_memory(event):
             assert (seq, cosine) == (1, pytest.approx(1.0, abs=1e-5))
 
 
-def test_a_memory_of_many_passages_is_stored_whole():
+def test_every_passage_of_a_long_memory_is_stored():
     with scratch_database() as database:
         accept(database, Draft("word " * 1500))
         embedding = Embedding(database, lambda: None)

@@ -65,7 +65,7 @@ def test_no_texts_give_no_lists():
     assert extract_batch([], FakeTagger()) == []
 
 
-def test_a_name_is_kept_once_where_it_stands_first():
+def test_repeated_name_is_extracted_once_at_its_first_place():
     text = "PR 42 was hard, so PR #42 was reverted"
     (mention,) = extract(text, FakeTagger())
     assert (mention.surface, mention.start) == ("PR 42", 0)
@@ -110,7 +110,7 @@ def test_a_word_in_lower_case_is_no_code_name():
         ("she said Quirin: hey", []),
     ],
 )
-def test_who_speaks_at_the_start_of_a_line_is_a_person(text, names):
+def test_speaker_at_the_start_of_a_line_is_a_person(text, names):
     found = extract(text, FakeTagger())
     assert [mention.name for mention in found if mention.kind is PERSON] == names
 
@@ -161,11 +161,11 @@ def test_the_tagger_sees_no_speaker_label_and_offsets_still_hold():
         ("on 3 March 2025", "3 March 2025", DATE, [(DATE, "2025-03-03")]),
     ],
 )
-def test_what_a_tagger_of_news_gets_wrong_is_corrected(text, surface, kind, expected):
+def test_tagger_mistakes_of_a_news_model_are_corrected(text, surface, kind, expected):
     assert judge_mark(text, surface, kind) == expected
 
 
-def test_a_speaker_stays_a_person_whatever_the_tagger_says():
+def test_speaker_remains_a_person_despite_the_tagger():
     text = "Ann: hello\nBob: I saw Ann today"
     assert judge_mark(text, "Ann", ORGANISATION) == [(PERSON, "ann"), (PERSON, "bob")]
 
@@ -232,7 +232,7 @@ def test_a_tagger_is_asked_only_where_a_name_could_be_left(text, asked):
     assert len(tagger.batches[0]) == 2 + asked
 
 
-def test_what_a_tagger_finds_stays_with_its_text():
+def test_tagger_results_stay_with_their_texts():
     found = extract_batch(["no name here", "near Rome", "none", "at Acme"], FakeTagger())
     assert [pairs(mentions) for mentions in found] == [[], [(PLACE, "rome")], [], [(ORGANISATION, "acme")]]
 
@@ -340,7 +340,7 @@ def test_a_missing_model_is_a_failed_stage(monkeypatch):
 
 
 @pytest.mark.parametrize("label", ["Imports", "Constants", "Private", "Tests", "Fields"])
-def test_the_labels_of_an_outline_name_nobody(label):
+def test_outline_labels_yield_no_person_entities(label):
     outline = f"web/app.py: Answers requests.\ndef serve(port) (l. 3): Serve.\n{label}: json, PORT (l. 1)."
     found = extract_from_code(outline)
     assert (EntityKind.FILE, "web/app.py") in pairs(found)

@@ -39,7 +39,7 @@ def nlp():
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-def test_it_finds_what_spacy_finds(nlp, batch):
+def test_decoded_name_spans_equal_those_of_spacy(nlp, batch):
     texts = BATCHES[batch]
     expected = [[NameSpan(e.label_, e.start, e.end) for e in document.ents] for document in nlp.pipe(texts)]
     found = NameSpanDecoder(nlp.get_pipe("ner")).decode([nlp.make_doc(text) for text in texts])

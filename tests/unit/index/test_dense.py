@@ -143,7 +143,7 @@ def test_removed_vectors_are_gone_before_a_search_answers(index, table):
     assert search_rows(index, (1, 1)) == [1]
 
 
-def test_a_table_that_fails_quickly_is_told_and_asked_again(index, table, monkeypatch):
+def test_fast_table_failure_is_raised_and_the_next_search_retries(index, table, monkeypatch):
     monkeypatch.setattr("pipeline.index.dense.PATIENCE_S", LONG)
     assert search_rows(index, (0, 1)) == [1]
     table.failure = IndexUnavailable("cut")
@@ -154,7 +154,7 @@ def test_a_table_that_fails_quickly_is_told_and_asked_again(index, table, monkey
     assert search_rows(index, (0, 2)) == [1]
 
 
-def test_a_table_that_fails_when_the_search_has_gone_is_told_by_the_next(index, table):
+def test_table_failure_after_a_search_is_raised_by_the_next_search(index, table):
     assert search_rows(index, (0, 1)) == [1]
     table.failure = IndexUnavailable("cut")
     table.go_on.clear()
@@ -166,13 +166,13 @@ def test_a_table_that_fails_when_the_search_has_gone_is_told_by_the_next(index, 
         search_rows(index, (0, 2))
 
 
-def test_a_first_read_that_fails_is_told(index, table):
+def test_failed_first_read_is_raised(index, table):
     table.failure = IndexUnavailable("gone")
     with pytest.raises(IndexUnavailable):
         search_rows(index, (0, 1))
 
 
-def test_unrelated_texts_are_at_nought_and_equal_ones_at_one_whatever_the_encoder(table):
+def test_closeness_is_calibrated_for_any_encoder(table):
     # An encoder that gives any two texts a cosine near 0.8.
     crowd = units(3, 400) * 0.5 + np.eye(DIMENSION, dtype=np.float32)[0]
     crowd /= np.linalg.norm(crowd, axis=1, keepdims=True)
@@ -213,7 +213,7 @@ def test_lengths_of_contexts_stay_known_where_no_vector_in_them_changed():
     np.testing.assert_array_equal(found, ContextLengths(13).of(vectors, seqs, before, after))
 
 
-def test_a_file_of_codes_that_is_lost_is_told_while_the_vectors_are_still_found(table):
+def test_lost_code_file_is_reported_while_vectors_are_still_found(table):
     told = []
     index = DenseIndex(table, 100, NO_BACKGROUND, told.append)
     assert index.search(QUERY, (0, 1), 5).by_row[1] == pytest.approx(1)

@@ -134,7 +134,7 @@ def test_a_prompt_that_fills_the_window_is_refused():
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_each_model_has_a_directory_of_its_own(one, other):
+def test_each_model_has_a_separate_directory(one, other):
     models_dir = Path("models")
     first, second = encoder_directory(one, models_dir), encoder_directory(other, models_dir)
     assert (first == second) == (one == other)

@@ -147,7 +147,7 @@ def test_other_models_are_not_cached(cache, tmp_path):
     assert (has_cached("another/model"), list(Path(tmp_path).iterdir())) == (False, [])
 
 
-def test_another_model_without_its_package_says_what_to_install(cache, monkeypatch, tmp_path):
+def test_missing_encoder_package_is_named_in_the_error(cache, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(EncoderUnavailable, match="pip install sentence-transformers"):
         compile_encoder("another/model", tmp_path / "models")

@@ -24,7 +24,7 @@ def test_languages_and_prompts_meet_in_one_point(seed, languages):
 
 
 @given(st.integers(0, 1000))
-def test_what_does_not_differ_between_languages_is_kept(seed):
+def test_components_equal_in_all_languages_are_kept(seed):
     documents, queries = normal(seed, 4, WIDTH), normal(seed + 1, 4, WIDTH)
     documents[:, WIDTH // 2 :] = queries[:, WIDTH // 2 :] = 0.5
     centre, kept = neutral_projection(queries, documents)
@@ -33,14 +33,14 @@ def test_what_does_not_differ_between_languages_is_kept(seed):
 
 
 @given(st.integers(0, 1000))
-def test_what_was_made_neutral_stays_so(seed):
+def test_neutral_projection_is_idempotent(seed):
     _, kept = neutral_projection(normal(seed, 5, WIDTH), normal(seed + 1, 5, WIDTH))
     np.testing.assert_allclose(kept @ kept, kept, atol=1e-5)
     assert np.linalg.matrix_rank(kept, tol=1e-3) == WIDTH - 5
 
 
 @given(st.integers(0, 1000))
-def test_what_varies_within_a_meaning_is_shrunk_and_the_rest_is_not(seed):
+def test_variance_within_a_meaning_is_shrunk_and_other_axes_are_kept(seed):
     said = np.repeat(normal(seed, 6, 1, WIDTH), 40, axis=1)
     said[:, :, 0] += 9 * normal(seed + 1, 6, 40)
     shrunk = within_class_normalization(said)
@@ -50,7 +50,7 @@ def test_what_varies_within_a_meaning_is_shrunk_and_the_rest_is_not(seed):
 
 
 @given(st.integers(0, 1000), st.floats(0.1, 10))
-def test_normalization_asks_how_variances_compare_and_not_how_large_they_are(seed, scale):
+def test_normalization_is_invariant_to_scale(seed, scale):
     said = normal(seed, 5, 8, WIDTH)
     ours, scaled = within_class_normalization(said), within_class_normalization(said * np.float32(scale))
     np.testing.assert_allclose(ours, scaled, atol=1e-4)

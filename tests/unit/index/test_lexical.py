@@ -119,7 +119,7 @@ def test_an_edit_while_a_new_segment_is_loaded_hides_nothing_else(serving_store)
     assert (serving_store.find_ids(), serving_store.find_ids("giraff")) == ([1, 2, 3, 5], [4])
 
 
-def test_what_went_into_a_segment_between_two_searches_is_not_missed(serving_store):
+def test_search_includes_a_segment_built_since_the_last_search(serving_store):
     """The tail no longer has it and the old segment never had it: the new one must be there before the answer."""
     serving_store.write("zebra four")
     serving_store.go_on.clear()
@@ -127,7 +127,7 @@ def test_what_went_into_a_segment_between_two_searches_is_not_missed(serving_sto
     assert serving_store.find_ids() == [1, 2, 3, 4]
 
 
-def test_a_broken_segment_is_told_once_and_the_old_one_keeps_serving(serving_store):
+def test_broken_segment_is_reported_once_and_the_old_segment_is_used(serving_store):
     broken = serving_store.fold()
     (serving_store.folder / broken / MANIFEST).write_text("{}")
     for _ in range(2):
@@ -145,7 +145,7 @@ def test_a_broken_segment_is_told_once_and_the_old_one_keeps_serving(serving_sto
         serving_store.loaded()
 
 
-def test_a_broken_segment_that_alone_has_what_was_written_is_told_every_time(serving_store):
+def test_broken_segment_with_unique_memories_is_reported_every_time(serving_store):
     serving_store.write("zebra four")
     broken = serving_store.fold()
     shutil.rmtree(serving_store.folder / broken)
@@ -154,7 +154,7 @@ def test_a_broken_segment_that_alone_has_what_was_written_is_told_every_time(ser
             serving_store.find_ids()
 
 
-def test_a_first_segment_that_is_broken_is_unavailable_until_there_is_another(store):
+def test_broken_first_segment_is_unavailable_until_another_is_built(store):
     store.write("zebra one")
     (store.folder / store.fold() / MANIFEST).write_text("{}")
     for _ in range(2):
@@ -189,7 +189,7 @@ def test_a_search_on_an_older_snapshot_takes_nothing_back(serving_store):
     assert serving_store.find_ids() == [1, 2, 3, 4]
 
 
-def test_a_search_counts_no_memory_that_another_thread_took_in_meanwhile(store):
+def test_search_excludes_memories_refreshed_later_by_another_thread(store):
     store.write("zebra one")
     with store.database.read() as older:
         older.execute("SELECT count(*) FROM memory").fetchone()
@@ -203,7 +203,7 @@ def test_a_search_counts_no_memory_that_another_thread_took_in_meanwhile(store):
     assert corpus.score_memories({"zebra": posting}).max() > 0
 
 
-def test_scores_that_a_search_holds_outlive_what_is_written_meanwhile(serving_store):
+def test_refreshed_scores_stay_valid_after_later_writes(serving_store):
     with serving_store.database.read() as db:
         held = serving_store.index.refresh(db)
     serving_store.write("zebra four " + "giraffe " * 50)
@@ -212,7 +212,7 @@ def test_scores_that_a_search_holds_outlive_what_is_written_meanwhile(serving_st
     assert np.isin([1, 2, 3], held.posting("zebra")[0]).all()
 
 
-def test_many_readers_beside_a_writer_see_all_that_was_written_before_they_asked(store):
+def test_concurrent_readers_see_all_memories_written_before_the_search(store):
     store.write("zebra zero")
     store.fold()
     stop, wrong, asked = threading.Event(), [], []

@@ -51,7 +51,7 @@ def walk_densely(graph, shares):
 
 
 @given(graphs(), st.dictionaries(st.integers(1, MEMORIES), st.floats(0.05, 1), min_size=1, max_size=3))
-def test_a_walk_visits_what_a_walk_over_the_full_matrix_visits(graph, starts):
+def test_sparse_graph_walk_equals_the_dense_walk(graph, starts):
     shares = np.zeros(MEMORIES + 1)
     for memory, share in starts.items():
         shares[memory] = share
@@ -63,7 +63,7 @@ def test_a_walk_visits_what_a_walk_over_the_full_matrix_visits(graph, starts):
     assert by_row.sum() <= shares.sum() * (1 + DAMPING**2 + DAMPING**4) + 1e-6
 
 
-def test_a_walk_says_where_each_visit_started():
+def test_graph_walk_reports_the_start_of_each_visit():
     links = links_of([({1, 3}, 1.0), ({2, 4}, 1.0)])
     visited = walk(lambda _memories: links, np.array([1, 2]), np.array([0.5, 0.5]), hops=1)
     assert visited.memories.tolist() == [1, 2, 3, 4]
@@ -81,7 +81,7 @@ def test_each_hop_continues_from_the_most_visited_memories_only():
     assert asked == [[1], [1, 2]]
 
 
-def test_what_one_memory_or_too_many_have_is_no_link():
+def test_names_of_a_single_or_too_many_memories_are_no_links():
     many = list(range(1, MOST_HOLDERS + 2))
     numbers = np.array([0, 1, 1, *[2] * len(many)])
     links = weigh_links(numbers, np.array([1, 1, 2, *many]), 3, count=100)

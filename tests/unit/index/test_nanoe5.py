@@ -104,7 +104,7 @@ def unpacked(tmp_path):
     return directory
 
 
-def test_every_weight_is_what_the_file_says(unpacked):
+def test_unpacked_weights_equal_the_source_file(unpacked):
     ours = load_file(unpacked / "model.safetensors")
     held = {name: weights for name, (_, _, weights) in tensors().items()}
     np.testing.assert_array_equal(ours["embeddings.word_embeddings.weight"], held["emb.word"])
@@ -144,7 +144,7 @@ def test_text_is_cut_as_the_pieces_and_their_scores_say(unpacked, text, pieces):
     assert Tokenizer.from_file(str(unpacked / "tokenizer.json")).encode(text).tokens == pieces
 
 
-def test_what_nfkc_does_is_not_listed_again(unpacked):
+def test_nfkc_replacements_are_not_listed_again(unpacked):
     steps = json.loads((unpacked / "tokenizer.json").read_bytes())["normalizer"]["normalizers"]
     assert [step["type"] for step in steps] == ["Replace", "Replace", "NFKC", "Replace"]
 

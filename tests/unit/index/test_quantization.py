@@ -59,7 +59,7 @@ def original(tmp_path):
     return export_model(tmp_path / "exported.onnx")
 
 
-def test_a_large_table_is_kept_in_eight_bits_and_a_row_looked_up_is_nearly_itself(monkeypatch, original, tmp_path):
+def test_large_table_is_quantized_to_eight_bits_within_half_a_step(monkeypatch, original, tmp_path):
     monkeypatch.setattr(onnx_graph, "LARGE_TABLE", ROWS * WIDTH - 1)
     quantize(original, tmp_path / "model.onnx")
     kept = weights(tmp_path / "model.onnx")

@@ -41,7 +41,7 @@ def change(database, verb, memory_id):
 
 @opens_stores
 @given(steps)
-def test_features_that_stay_open_say_what_the_store_says(history):
+def test_incrementally_updated_features_equal_the_store(history):
     features, ids = RankingFeatures(), []
     with scratch_database() as database:
         for verb, *rest in history:

@@ -32,7 +32,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_segment_reads_back_what_was_written(folder):
+def test_written_segment_reads_back_its_terms_and_fields(folder):
     asks = ["b", ASKS, metadata_term("ada")]
     segment = load_segment(folder, build_segment(folder, [(3, ["a", "b", "a"]), (8, asks), (9, [])]))
     assert segment.rows.tolist() == [3, 8, 9]
@@ -50,7 +50,7 @@ corpora = st.lists(st.lists(st.sampled_from(TERMS), max_size=12), max_size=10).m
 
 
 @given(corpora)
-def test_every_term_knows_its_memories_and_how_often_each_holds_it(corpus):
+def test_segment_postings_contain_every_memory_and_count(corpus):
     segment = index_documents(corpus)
     for term in [*TERMS, "unknown"]:
         expected = [(seq, Counter(terms)[term]) for seq, terms in corpus if term in terms]
@@ -63,7 +63,7 @@ def test_every_term_knows_its_memories_and_how_often_each_holds_it(corpus):
     assert segment.lengths.tolist() == [sum(not is_field(t) for t in terms) for _, terms in corpus]
 
 
-def test_counts_are_read_back_from_scores_whatever_the_lengths_and_frequencies():
+def test_term_counts_are_recovered_from_stored_scores():
     counts = [1, 2, 3, 50, 999, 2000]
     corpus = [(n, ["zebra"] * n + ["port"] * 7) for n in counts] + [(row, ["mail"]) for row in range(3000, 9000)]
     segment = index_documents(corpus)
@@ -146,7 +146,7 @@ def test_a_sealed_segment_is_unavailable_with_another_key_or_name(segments, stor
 
 @pytest.mark.parametrize("way", ["seal", "open"])
 @pytest.mark.parametrize("steps", range(4))
-def test_a_conversion_that_is_interrupted_leaves_a_whole_segment(segments, tmp_path, monkeypatch, way, steps):
+def test_interrupted_conversion_leaves_a_complete_segment(segments, tmp_path, monkeypatch, way, steps):
     key = make_key(tmp_path.parent / f"{tmp_path.name}.key")
     if way == "open":
         write_key_record(tmp_path / STORE_KEY, key)

@@ -34,7 +34,7 @@ def at(order, place):
 
 @examples(50)
 @given(st.lists(turns, max_size=15), st.lists(st.integers(0, 15), max_size=3))
-def test_whatever_order_turns_are_written_in_they_stand_in_the_order_of_time(history, refreshed_after):
+def test_session_turns_are_in_time_order_for_any_write_order(history, refreshed_after):
     numbered = list(enumerate(history, start=1))
     cuts = [0, *sorted(refreshed_after), len(numbered)]
     sessions = SessionMap()
@@ -67,7 +67,7 @@ def test_memories_share_a_number_exactly_when_they_share_a_session(history):
 
 
 @pytest.mark.parametrize("seq", [0, 99, FIRST_CAPACITY, 10**9])
-def test_an_unknown_memory_stands_nowhere(seq):
+def test_unknown_memory_has_no_session_or_neighbors(seq):
     """An index may know of memories that the store does not: of a store put back from a copy, say."""
     sessions, asked = SessionMap(), np.array([seq])
     assert sessions.sessions(asked).tolist() == [NOBODY]

@@ -39,7 +39,7 @@ def test_a_copy_is_yielded_under_its_name_and_stays_where_it_is_moved_to(objects
     assert list(place.parent.iterdir()) == [place]
 
 
-def test_what_is_not_moved_is_deleted(objects, place, sent):
+def test_fetched_folder_is_deleted_if_not_moved(objects, place, sent):
     with fetch_folder(objects, "index/", place, MANIFEST) as copy:
         assert {file.name for file in copy.iterdir()} == set(sent)
     assert list(place.parent.iterdir()) == []
@@ -52,7 +52,7 @@ def test_a_folder_without_its_manifest_is_not_fetched(objects, place, sent):
     assert not place.parent.exists()
 
 
-def test_a_folder_that_somebody_deletes_meanwhile_is_not_fetched(objects, place, sent, monkeypatch):
+def test_folder_deleted_during_the_fetch_is_not_returned(objects, place, sent, monkeypatch):
     listed = ObjectStorage.list
     monkeypatch.setattr(ObjectStorage, "list", lambda self, prefix: {**listed(self, prefix), "index/gone": 1})
     with fetch_folder(objects, "index/", place, MANIFEST) as copy:

@@ -97,7 +97,7 @@ def test_another_vocabulary_is_loaded_by_the_library(tmp_path, model):
     assert isinstance(load_tokenizer(file), Tokenizer)
 
 
-def test_special_tokens_that_the_library_finds_in_another_way_are_left_to_it(tmp_path):
+def test_unusual_special_tokens_are_left_to_the_tokenizer_library(tmp_path):
     tokenizer, file = library_tokenizer(), tmp_path / "tokenizer.json"
     tokenizer.add_special_tokens([AddedToken("[CLS]", normalized=True, special=True)])
     tokenizer.save(str(file))

@@ -24,7 +24,7 @@ class CountingEncoder(HashEncoder):
 
 
 @given(st.lists(TEXTS, max_size=4))
-def test_vectors_equal_those_of_the_encoder_and_short_texts_are_encoded_once(batches):
+def test_cached_vectors_equal_the_encoder_and_short_texts_are_reused(batches):
     counting = CountingEncoder()
     kept = DocumentVectors(counting)
     for texts in batches:

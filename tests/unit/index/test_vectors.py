@@ -32,7 +32,7 @@ def test_a_table_that_is_broken_is_unavailable(table, tmp_path):
         DenseIndex(fresh, 0, NO_BACKGROUND).search(np.ones(4, np.float32), (0, 1), 5)
 
 
-def test_models_have_tables_of_their_own(table, tmp_path):
+def test_each_model_has_a_separate_vector_table(table, tmp_path):
     other = VectorTable(tmp_path / "vectors.lance", "other", 4)
     assert (table.count(), other.count()) == (3, 0)
 
@@ -63,7 +63,7 @@ def test_many_appends_leave_few_fragments(table, monkeypatch):
     assert table.seqs() == set(range(1, 9))
 
 
-def test_only_what_is_newer_is_read(table):
+def test_only_newer_codes_are_read_after_a_position(table):
     first = table.read_codes(None, 100)
     with table.exclusive():
         table.replace(vectors(7))
@@ -145,7 +145,7 @@ def test_codes_of_no_passages_are_a_file_too(table):
     assert (table.has_codes(), found_by(table)) == (True, [])
 
 
-def test_a_home_from_before_there_were_codes_gets_them_with_the_next_vectors(table):
+def test_missing_codes_are_created_with_the_next_vectors(table):
     codes_of(table).unlink()
     with table.exclusive():
         table.replace(vectors(7))
@@ -166,7 +166,7 @@ def test_a_writer_that_dies_between_table_and_codes_is_made_up_for(table, monkey
     assert found_by(table) == [1, 2, 3, 7]
 
 
-def test_compaction_drops_what_was_written_anew(table):
+def test_compaction_drops_replaced_vectors(table):
     for _ in range(4):
         with table.exclusive():
             table.replace(vectors(2, 3))

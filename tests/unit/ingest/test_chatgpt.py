@@ -54,24 +54,24 @@ def test_an_exchange_is_a_memory():
     assert rules[1].content == "Van rules\n\n# Van rules\n\nDoors stay shut; the driver notes every stop."
 
 
-def test_nothing_is_read_of_other_branches_nor_of_what_is_hidden():
+def test_chatgpt_hidden_messages_and_other_branches_are_not_read():
     whole = " ".join(draft.content for draft in items(read(read_chatgpt, EXPORTS / "chatgpt.json"))[FIRST].drafts)
     for hidden in ("first wording", "nobody kept", "Comparing", "search(", "web page", "Be brief", "Model set context"):
         assert hidden not in whole
 
 
-def test_what_has_no_text_and_what_is_not_to_be_remembered_is_left_out():
+def test_chatgpt_conversations_without_text_or_memory_are_skipped():
     assert reasons_by_key(read(read_chatgpt, EXPORTS / "chatgpt.json")) == {
         "6666f0a0-0000-4000-8000-000000000002": "no text",
         "6666f0a0-0000-4000-8000-000000000003": "marked as not to be remembered",
     }
 
 
-def test_what_was_read_once_is_unchanged():
+def test_chatgpt_conversation_read_before_is_unchanged():
     again(read_chatgpt, EXPORTS / "chatgpt.json")
 
 
-def test_what_is_not_read_of_a_conversation_does_not_change_it(tmp_path):
+def test_chatgpt_digest_ignores_unread_fields(tmp_path):
     one, other = chatgpt_conversation(1), chatgpt_conversation(1)
     other["is_archived"] = True
     other["mapping"]["n1"]["message"]["metadata"] = {"model_slug": "gpt-6", "citations": [{"a": 1}]}
@@ -101,7 +101,7 @@ def test_a_tree_that_runs_in_a_circle_ends(tmp_path):
     assert [draft.content for draft in drafts] == ["Q: Round?\n\nA: And round."]
 
 
-def test_what_one_side_says_in_a_row_belongs_together(tmp_path):
+def test_consecutive_messages_of_a_side_are_joined(tmp_path):
     mapping = {
         "1": _node("user", "First.", parent=None),
         "2": _node("user", "Second.", parent="1"),
@@ -149,16 +149,16 @@ def test_a_conversation_without_an_id_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["claude.json", "mem0.json", "pmb.json", "claude_memories.json"])
-def test_what_is_no_such_export_is_refused(name):
+def test_file_that_is_no_chatgpt_export_is_rejected(name):
     with pytest.raises(InvalidField, match=r"data export of ChatGPT \(conversations.json"):
         read(read_chatgpt, EXPORTS / name)
 
 
-def test_an_export_without_conversations_holds_nothing(tmp_path):
+def test_chatgpt_export_without_conversations_is_empty(tmp_path):
     assert read(read_chatgpt, write(tmp_path / "conversations.json", [])) == []
 
 
-def test_the_fixture_has_what_exports_have():
+def test_chatgpt_fixture_has_the_fields_of_an_export():
     """A fixture that drifted from the format would prove nothing."""
     conversation = load("chatgpt.json")[0]
     assert conversation.keys() >= {"title", "create_time", "update_time", "mapping", "current_node", "conversation_id"}
@@ -166,20 +166,20 @@ def test_the_fixture_has_what_exports_have():
         assert node.keys() == {"id", "message", "parent", "children"}
 
 
-def test_a_text_that_nobody_said_is_left_out(tmp_path):
+def test_chatgpt_conversation_with_an_oversized_text_is_skipped(tmp_path):
     path = write(tmp_path / "c.json", [chatgpt_conversation(1, 1, "x" * 4_000_000), chatgpt_conversation(2)])
     readings = read(read_chatgpt, path)
     assert reasons_by_key(readings) == {"talk-1": "contains a text of more than 4,000,000 characters"}
     assert items(readings).keys() == {"talk-2"}
 
 
-def test_what_nobody_could_see_is_no_question(tmp_path):
+def test_invisible_text_is_no_question(tmp_path):
     mapping = {"1": _node("user", "\u200b\ufeff", parent=None), "2": _node("assistant", "Hello.", parent="1")}
     (draft,) = _of({"id": "c", "current_node": "2", "mapping": mapping}, tmp_path)
     assert (draft.content, draft.details) == ("A: Hello.", {"answer": "Hello."})
 
 
-def test_sides_that_cannot_be_told_apart_are_kept_together(tmp_path):
+def test_ambiguous_sides_are_stored_as_a_single_text(tmp_path):
     mapping = {"1": _node("user", "Say\n\nA: b", parent=None), "2": _node("assistant", "b", parent="1")}
     (draft,) = _of({"id": "c", "current_node": "2", "mapping": mapping}, tmp_path)
     assert (draft.content, draft.details) == ("Q: Say\n\nA: b\n\nA: b", {})

@@ -21,7 +21,7 @@ def _contents(path):
     return [draft.content for item in items(read(read_claude, path)).values() for draft in item.drafts]
 
 
-def test_an_exchange_is_a_memory_and_so_is_what_came_along():
+def test_claude_exchanges_summaries_and_attachments_are_memories():
     item = items(read(read_claude, EXPORTS / "claude.json"))[FIRST]
     answered, summary, given, made = item.drafts
     assert answered.kind is Kind.QA
@@ -54,16 +54,16 @@ def test_a_message_of_an_older_export_has_only_its_text():
     ]
 
 
-def test_what_has_no_text_is_left_out():
+def test_claude_conversation_without_text_is_skipped():
     assert reasons_by_key(read(read_claude, EXPORTS / "claude.json")) == {THIRD: "no text"}
 
 
-def test_what_was_read_once_is_unchanged():
+def test_claude_items_read_before_are_unchanged():
     again(read_claude, EXPORTS / "claude.json")
     again(read_claude, EXPORTS / "claude_memories.json")
 
 
-def test_what_claude_remembers_is_read():
+def test_claude_memories_are_read():
     found = items(read(read_claude, EXPORTS / "claude_memories.json"))
     assert list(found) == [
         "memory",
@@ -120,7 +120,7 @@ def test_parents_that_run_in_a_circle_end(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["chatgpt.json", "mem0.json", "pmb.json"])
-def test_what_is_no_such_export_is_refused(name):
+def test_file_that_is_no_claude_export_is_rejected(name):
     with pytest.raises(InvalidField, match=r"data export of claude.ai \(conversations.json"):
         read(read_claude, EXPORTS / name)
 
@@ -130,7 +130,7 @@ def test_a_conversation_without_an_id_is_left_out(tmp_path):
     assert reasons_by_key(readings) == {"c.json #1": "a conversation without an id"}
 
 
-def test_a_project_is_read_with_what_it_is_told_and_given():
+def test_claude_project_is_read_with_instructions_and_documents():
     found = items(read(read_claude, EXPORTS / "claude_projects.json"))
     project = "0198cccc-0000-7000-8000-000000000001"
     assert list(found) == [f"project {project}", f"instructions of {project}", f"document {DOCUMENT}"]

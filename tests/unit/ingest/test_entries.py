@@ -26,7 +26,7 @@ def _values(raw, limit=LIMIT):
 
 
 @given(st.lists(VALUE, max_size=8), st.integers(1, 30), st.sampled_from([None, 1]), st.booleans())
-def test_a_list_gives_what_it_holds_however_it_arrives(values, chunk, indent, ascii_only):
+def test_list_entries_are_read_for_any_chunk_size(values, chunk, indent, ascii_only):
     raw = json.dumps(values, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "replace")
     expected = json.loads(raw.decode())
     with pytest.MonkeyPatch.context() as patch:
@@ -35,7 +35,7 @@ def test_a_list_gives_what_it_holds_however_it_arrives(values, chunk, indent, as
 
 
 @given(st.dictionaries(st.text(max_size=8), VALUE, max_size=6), st.integers(1, 30))
-def test_an_object_gives_its_fields_and_what_its_lists_hold(fields, chunk):
+def test_object_fields_and_list_entries_are_read_for_any_chunk_size(fields, chunk):
     expected = [
         entry
         for name, value in fields.items()
@@ -66,7 +66,7 @@ def test_an_object_gives_its_fields_and_what_its_lists_hold(fields, chunk):
         (b"[1, tru, 3]", "not valid JSON"),
     ],
 )
-def test_what_cannot_be_read_of_a_value_is_lost_alone(raw, lost):
+def test_unreadable_value_is_skipped_alone(raw, lost):
     assert _values(raw) == [1, SkippedValue(lost), 3]
 
 
@@ -81,7 +81,7 @@ def test_a_mark_of_byte_order_is_passed_over():
 
 
 @pytest.mark.parametrize("raw", [b"", b" ", b"1", b'"x"', b"null", b"\x00\x00", b"PK\x03\x04", b"# Notes"])
-def test_what_is_no_list_or_object_is_refused(raw):
+def test_input_that_is_no_list_or_object_is_rejected(raw):
     with pytest.raises(InvalidField, match="is not a JSON list or object"):
         _read(raw)
 
@@ -101,12 +101,12 @@ def test_what_is_no_list_or_object_is_refused(raw):
         (b'{"' + b"x" * 5000 + b'": 1}', "is not valid JSON"),
     ],
 )
-def test_a_broken_frame_is_told_after_what_stands_before_it(raw, problem):
+def test_broken_json_frame_is_rejected(raw, problem):
     with pytest.raises(InvalidField, match=problem):
         _read(raw)
 
 
-def test_what_stands_before_a_broken_end_was_yielded():
+def test_entries_before_a_broken_end_are_returned():
     found = entries(io.BytesIO(b'[{"a": 1}, {"b": 2}, {"c'), LIMIT, lambda _: None)
     assert [next(found).value, next(found).value] == [{"a": 1}, {"b": 2}]
     with pytest.raises(InvalidField):
@@ -128,7 +128,7 @@ def test_every_byte_is_counted():
     assert sum(counted) == len(raw)
 
 
-def test_one_value_is_one_value():
+def test_only_a_single_json_value_is_parsed():
     assert value_of(b' {"a": 1}\r\n', LIMIT) == {"a": 1}
     assert value_of(b"{} {}", LIMIT) == SkippedValue("not valid JSON")
     assert value_of(b'{"a"', LIMIT) == SkippedValue("not valid JSON")

@@ -67,7 +67,7 @@ def test_progress_counts_the_unpacked_bytes(tmp_path):
         "a/" * 60 + "conversations.json",
     ],
 )
-def test_the_path_of_a_member_leads_nowhere(tmp_path, name):
+def test_archive_member_with_an_unsafe_path_writes_no_file(tmp_path, name):
     inside = tmp_path / "inside"
     inside.mkdir()
     path = _zip(inside / "e.zip", [(name, [chatgpt_conversation(1)])])
@@ -81,12 +81,12 @@ def test_only_members_of_that_very_name_are_read(tmp_path, name):
         read(read_chatgpt, _zip(tmp_path / "e.zip", [(name, [chatgpt_conversation(1)])]))
 
 
-def test_members_with_names_that_no_screen_should_show_are_told_in_plain(tmp_path):
+def test_archive_member_names_are_sanitized(tmp_path):
     path = _zip(tmp_path / "e.zip", [("a\x1b[2J\u202eb\n.txt", "x"), ("conversations.json", [chatgpt_conversation(1)])])
     assert reasons_by_key(read(read_chatgpt, path)).keys() == {"ab .txt"}
 
 
-def test_what_was_read_before_an_archive_breaks_is_kept(tmp_path):
+def test_items_before_a_damaged_archive_part_are_kept(tmp_path):
     path = _zip(tmp_path / "e.zip", [("conversations.json", [chatgpt_conversation(n) for n in range(400)])])
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2 : len(raw) // 2 + 64] = b"\xff" * 64
@@ -96,7 +96,7 @@ def test_what_was_read_before_an_archive_breaks_is_kept(tmp_path):
     assert reasons_by_key(readings)["conversations.json"] == "its remainder could not be read: it cannot be unpacked"
 
 
-def test_an_encrypted_member_is_told(tmp_path):
+def test_encrypted_archive_member_is_reported(tmp_path):
     path = _zip(tmp_path / "e.zip", [("conversations.json", [chatgpt_conversation(1)])])
     raw = bytearray(path.read_bytes())
     for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):

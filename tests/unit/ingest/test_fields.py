@@ -24,7 +24,7 @@ from pipeline.write.fields import check_metadata
         (" 2024-06-10 ", "2024-06-10T00:00:00.000Z"),
     ],
 )
-def test_a_moment_may_be_told_in_many_ways(given, expected):
+def test_time_is_parsed_from_many_formats(given, expected):
     assert time_of(given) == expected
 
 
@@ -35,7 +35,7 @@ def test_a_moment_may_be_told_in_many_ways(given, expected):
         *("9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "2024-13-01", "1" * 500, 10**40, 10**4000),
     ],
 )
-def test_what_no_clock_showed_is_no_moment(given):
+def test_impossible_time_is_rejected(given):
     assert time_of(given) is None
 
 
@@ -55,12 +55,12 @@ def test_names_are_one_line_of_bounded_length():
     assert name_of(7) == name_of(None) == name_of(["a"]) == ""
 
 
-def test_ids_are_texts_or_whole_numbers():
+def test_ids_are_texts_or_integers():
     assert (id_of("a-1"), id_of(17), id_of(" a\n1 ")) == ("a-1", "17", "a 1")
     assert {id_of(given) for given in ("", " ", None, 1.5, True, ["a"], "x" * 201, 10**5000)} == {""}
 
 
-def test_a_long_session_stands_by_its_hash():
+def test_long_session_name_is_replaced_by_its_hash():
     assert session_of("chatgpt", "") is None
     assert session_of("chatgpt", "a") == "chatgpt:a"
     assert len(session_of("markdown", "a/" * 500)) == len("markdown:") + 64

@@ -41,7 +41,7 @@ def read(path):
         ("title: yes\n", FrontMatter("yes")),
     ],
 )
-def test_what_stands_in_front_is_understood(front, expected):
+def test_front_matter_is_parsed_with_any_line_end(front, expected):
     assert split_front_matter(f"---\n{front}---\nBody\n") == (expected, "Body\n")
     for end in ("\r\n", "\r"):
         assert split_front_matter(f"---\n{front}---\nBody\n".replace("\n", end)) == (expected, "Body\n")
@@ -108,7 +108,7 @@ def test_toml_and_json_are_front_matter_too(text):
 @pytest.mark.parametrize(
     "text", ["---\nA text between rules.\n---\nMore\n", "---\nno end\n", "{not json}\n", '{"a": 1} and more', "+++\n"]
 )
-def test_what_is_no_front_matter_stays_in_the_text(text):
+def test_text_without_front_matter_is_unchanged(text):
     assert split_front_matter(text) == (FrontMatter(), text)
 
 

@@ -111,7 +111,7 @@ def test_a_field_that_cannot_be_taken_is_named_with_its_line(tmp_path, change, p
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"1e999", b"-Infinity"])
-def test_numbers_that_no_json_holds_are_named(tmp_path, number):
+def test_non_finite_numbers_are_reported(tmp_path, number):
     raw = json.dumps(LISTED | {"metadata": {"a": "here"}}).encode().replace(b'"here"', number)
     assert reasons_by_key(read(read_jsonl, _file(tmp_path, raw))) == {
         LISTED["id"]: "line 1: metadata: must contain only finite numbers"
@@ -126,7 +126,7 @@ def test_numbers_that_no_json_holds_are_named(tmp_path, number):
         ({"valid_to": "2026-02-25T06:13:20.250Z"}, "a fact that is no longer valid"),
     ],
 )
-def test_what_holds_no_more_or_not_yet_is_left_out(tmp_path, change, reason):
+def test_inactive_memories_are_skipped_with_a_reason(tmp_path, change, reason):
     assert reasons_by_key(read(read_jsonl, _file(tmp_path, LISTED | change))) == {LISTED["id"]: reason}
 
 
@@ -171,7 +171,7 @@ def test_signs_that_are_no_text_do_not_get_in(tmp_path):
     assert (item.drafts[0].content, item.drafts[0].metadata) == ("ab", {"k": ""})
 
 
-def test_what_was_read_once_is_unchanged_however_often_it_was_recalled(tmp_path):
+def test_jsonl_digest_ignores_recall_statistics(tmp_path):
     again(read_jsonl, _file(tmp_path, LISTED, {"content": "no id"}))
     known = {key: item.digest for key, item in items(read(read_jsonl, _file(tmp_path, LISTED))).items()}
     later = LISTED | {"recall_count": 9, "updated_at": "2026-09-01T00:00:00.000Z", "tier": "episodic"}

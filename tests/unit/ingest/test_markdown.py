@@ -112,7 +112,7 @@ def test_a_folder_is_read_with_all_below_it(tmp_path):
     }
 
 
-def test_what_was_read_once_is_unchanged_until_a_byte_changes(tmp_path):
+def test_markdown_note_is_unchanged_until_a_byte_changes(tmp_path):
     path = _note(tmp_path)
     again(read_markdown, path)
     known = {key: item.digest for key, item in items(read(read_markdown, path)).items()}
@@ -138,7 +138,7 @@ def test_headings_nest_by_their_level():
 
 
 @pytest.mark.parametrize("line", ["#no heading", "####### seven", "    # code", "\\# escaped", "text # not"])
-def test_what_only_looks_like_a_heading_is_text(line):
+def test_text_that_resembles_a_heading_is_text(line):
     assert _paths(f"# A\n\n{line}\n") == [(("A",), line)]
 
 
@@ -218,7 +218,7 @@ def test_a_long_section_is_split_under_its_heading(tmp_path):
         ("photo.png", b"\x89PNG\r\n\x1a\n\x00", "a binary file"),
     ],
 )
-def test_a_file_that_is_something_else_is_refused_with_what_reads_it(tmp_path, name, content, told):
+def test_file_of_another_format_is_rejected_with_its_import(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidField, match=re.escape(f"{name} is not Markdown but ")) as refused:
         list(read_markdown(tmp_path / name, {}, lambda *_: None))

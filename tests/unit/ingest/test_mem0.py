@@ -26,7 +26,7 @@ def test_a_memory_is_read_with_whose_it_was():
     }
 
 
-def test_what_is_no_memory_is_told():
+def test_mem0_entries_that_are_no_memories_are_skipped():
     assert reasons_by_key(read(read_mem0, EXPORTS / "mem0.json")) == {
         "mem0.json next": "this is one page of several; import the others too",
         "3c90c3cc-0d44-4b50-8888-8dd25736052b": "no text",
@@ -42,7 +42,7 @@ def test_older_versions_gave_a_plain_list(tmp_path):
     assert [item.drafts[0].content for item in items(texts).values()] == ["Ada likes leeks", "Ben likes chard"]
 
 
-def test_a_backup_of_openmemory_is_read_without_what_was_deleted(tmp_path):
+def test_openmemory_backup_is_read_without_deleted_memories(tmp_path):
     path = tmp_path / "memories_export_ada.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(EXPORTS / "openmemory.json", "memories.json")
@@ -57,7 +57,7 @@ def test_a_backup_of_openmemory_is_read_without_what_was_deleted(tmp_path):
     }
 
 
-def test_what_was_read_once_is_unchanged(tmp_path):
+def test_mem0_items_read_before_are_unchanged(tmp_path):
     again(read_mem0, EXPORTS / "mem0.json")
     again(read_mem0, EXPORTS / "openmemory.json")
     again(read_mem0, write(tmp_path / "m.json", ["Ada likes leeks"]))
@@ -71,13 +71,13 @@ def test_how_well_it_matched_is_no_change(tmp_path):
     assert items(read(read_mem0, write(path, [row | {"memory": "Ada likes beets"}]), known)).keys() == {"1"}
 
 
-def test_metadata_that_is_too_large_names_what_was_left_out(tmp_path):
+def test_oversized_metadata_names_its_omitted_fields(tmp_path):
     row = {"id": "1", "memory": "Ada likes leeks", "metadata": {"raw": "x" * 20_000, "type": "taste"}}
     (item,) = items(read(read_mem0, write(tmp_path / "m.json", [row]))).values()
     assert item.drafts[0].metadata == {"type": "taste", "left_out": ["raw"]}
 
 
 @pytest.mark.parametrize("name", ["chatgpt.json", "claude.json", "pmb.json"])
-def test_what_is_no_such_export_is_refused(name):
+def test_file_that_is_no_mem0_export_is_rejected(name):
     with pytest.raises(InvalidField, match="export of mem0"):
         read(read_mem0, EXPORTS / name)

@@ -56,7 +56,7 @@ def test_every_tool_has_a_fixture():
 
 @pytest.mark.parametrize("tool", TOOLS)
 class TestEveryReader:
-    def test_nothing_is_found_in_an_empty_home(self, tool, places, project):
+    def test_empty_home_directory_contains_no_stores(self, tool, places, project):
         assert list(find_stores(places, project, [tool])) == []
         assert list(find_stores(places, None, [tool])) == []
 
@@ -192,7 +192,7 @@ def test_missing_columns_and_tables_are_no_error(places, project):
     assert [draft.content for draft in drafts_of(find(places, project, "engram")[0])] == ["x"]
 
 
-def test_mempalace_gives_triples_with_their_validity_and_drawers_filled_by_hand(places, project):
+def test_mempalace_triples_keep_validity_and_manual_drawers_are_read(places, project):
     place_memories("mempalace", places.home, project)
     contents = [draft.content for draft in drafts_of(find(places, project, "mempalace")[0])]
     assert "the tests ran with two workers (until 2026-01-01)" in contents
@@ -285,7 +285,7 @@ def test_mcp_memory_is_found_in_its_package(places, project):
     assert [store.path for store in find(places, project, "mcp-memory")[0]] == [package / "memory.jsonl"]
 
 
-def test_rule_files_are_read_once_with_what_they_include_in_the_project(places, project):
+def test_rule_files_are_read_once_with_their_project_includes(places, project):
     place_memories("rules", places.home, project)
     stores = {store.project: store for store in find(places, project, "rules")[0]}
     contents = [draft.content for draft in drafts_of([stores[project]])]

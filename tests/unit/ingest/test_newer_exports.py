@@ -52,7 +52,7 @@ def test_chatgpt_messages_are_read_in_any_shape(tmp_path, question):
     assert draft.occurred_at is None or draft.occurred_at.startswith("2024-06-10T06:13:20")
 
 
-def test_a_list_of_messages_stands_for_their_tree(tmp_path):
+def test_flat_message_list_is_read_like_a_message_tree(tmp_path):
     conversation = {"id": "c1", "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]}
     [item] = items(read(read_chatgpt, write(tmp_path / "conversations.json", [conversation]))).values()
     assert item.drafts[0].content == "Q: Hi\n\nA: Ho"
@@ -67,7 +67,7 @@ def test_a_list_of_messages_stands_for_their_tree(tmp_path):
         ["Conversations (1).json"],
     ],
 )
-def test_archives_may_be_laid_out_anew(tmp_path, names):
+def test_other_archive_layouts_are_read(tmp_path, names):
     archive = tmp_path / "export.zip"
     with zipfile.ZipFile(archive, "w") as file:
         for name in names:
@@ -94,13 +94,13 @@ def test_claude_messages_are_read_in_any_shape(tmp_path, field, message):
 
 
 @pytest.mark.parametrize("bad", [{"title": "Lost"}, {"title": "Lost", "mapping": 3}, {"name": "Lost", "mapping": None}])
-def test_a_conversation_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path, bad):
+def test_unreadable_conversation_is_named_and_others_are_read(tmp_path, bad):
     readings = read(read_chatgpt, write(tmp_path / "conversations.json", [bad, chatgpt([said("user", TEXT)])]))
     assert items(readings).keys() == {"c1"}
     assert Skipped("conversations.json #1 “Lost”", "of an unknown kind") in readings
 
 
-def test_what_no_reader_expects_costs_one_conversation(tmp_path, monkeypatch):
+def test_unexpected_conversation_costs_only_itself(tmp_path, monkeypatch):
     def fail(*_):
         raise TypeError("unhashable type")
 

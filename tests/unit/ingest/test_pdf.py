@@ -55,7 +55,7 @@ def test_a_long_file_becomes_many_passages_that_lose_nothing(file):
     assert [draft.metadata["page"] for draft in item.drafts] == sorted(draft.metadata["page"] for draft in item.drafts)
 
 
-def test_what_is_known_is_not_read_again(file, monkeypatch):
+def test_known_pdf_is_not_read_again(file, monkeypatch):
     file.write_bytes(pdf(PARAGRAPH))
     known = {item.key: item.digest for item in read(file)}
     monkeypatch.setattr(module, "_read", None)
@@ -85,7 +85,7 @@ def test_a_folder_gives_every_file_below_it_in_order(tmp_path):
     ],
     ids=["empty", "cut short", "a picture", "half", "encrypted", "scanned"],
 )
-def test_what_cannot_be_read_is_left_out_with_its_reason(tmp_path, content, reason):
+def test_unreadable_pdf_is_skipped_with_a_reason(tmp_path, content, reason):
     (tmp_path / "a.pdf").write_bytes(content)
     (tmp_path / "b.pdf").write_bytes(pdf(PARAGRAPH))
     first, second = read(tmp_path)
@@ -111,7 +111,7 @@ def test_a_file_that_may_not_be_read_is_left_out(file):
     assert read(file) == [Skipped(file.name, "cannot be read: Permission denied")]
 
 
-def test_what_is_no_file_is_left_out(tmp_path):
+def test_pdf_path_that_is_no_file_is_skipped(tmp_path):
     os.mkfifo(tmp_path / "pipe.pdf")
     assert read(tmp_path) == [Skipped("pipe.pdf", "not a file")]
 
@@ -130,7 +130,7 @@ def test_of_too_many_pages_or_too_much_text_the_first_are_read(file):
     assert skipped == Skipped(f"{file.name}, from page 3", "beyond 50 characters")
 
 
-def test_a_page_that_cannot_be_read_is_told_and_the_others_are_kept(file):
+def test_unreadable_page_is_reported_and_other_pages_are_kept(file):
     whole = pdf(["Page one of the handbook"], ["Page two of the handbook"])
     at = whole.index(b"/FlateDecode") if b"/FlateDecode" in whole else 0
     # A filter that nobody knows: the page is there, what stands on it cannot be had.
@@ -164,7 +164,7 @@ def test_no_link_leads_out_of_the_folder(tmp_path):
     assert [one for one in found if isinstance(one, Skipped)] == [Skipped("out.pdf", "leads out of the folder")]
 
 
-def test_a_page_that_holds_itself_and_ten_million_objects_end_nothing(tmp_path):
+def test_cyclic_and_oversized_pdfs_do_not_stop_the_import(tmp_path):
     loop = pdf(PARAGRAPH).replace(b"/Type /Page\n", b"/Type /Pages\n", 1)
     (tmp_path / "loop.pdf").write_bytes(loop)
     (tmp_path / "xref.pdf").write_bytes(b"%PDF-1.4\nxref\n0 99999999\n" + b"0000000000 65535 f \n" * 1000)
@@ -230,11 +230,11 @@ def test_nothing_of_the_folder_is_imported(file, tmp_path, monkeypatch):
         ("x" * 300, "x" * 199 + "…"),
     ],
 )
-def test_a_title_is_one(given, title):
+def test_pdf_title_is_cleaned_or_taken_from_the_file_name(given, title):
     assert title_of(given, "manuals/lock_keeper 2026.pdf") == title
 
 
-def test_lines_of_the_printed_page_stand_once():
+def test_repeated_page_headers_and_footers_are_removed():
     def page(n):
         return f"Canal Trust 2026\nHandbook, page {n + 4}\nRule {n}\nBoat 0 waits below weir {2 * n}\nDraft"
 

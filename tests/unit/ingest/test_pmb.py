@@ -66,7 +66,7 @@ def test_typed_fields_are_kept():
     }
 
 
-def test_what_is_archived_indexed_or_taken_out_of_another_is_left_out():
+def test_archived_index_and_extracted_events_are_skipped():
     assert sorted(reasons_by_key(read(read_pmb, EXPORTS / "pmb.json")).values()) == [
         "an index of a project's files",
         "archived",
@@ -74,7 +74,7 @@ def test_what_is_archived_indexed_or_taken_out_of_another_is_left_out():
     ]
 
 
-def test_what_was_read_once_is_unchanged(tmp_path):
+def test_pmb_digest_ignores_access_counts(tmp_path):
     again(read_pmb, EXPORTS / "pmb.json")
     export = load("pmb.json")
     known = {key: item.digest for key, item in items(read(read_pmb, EXPORTS / "pmb.json")).items()}
@@ -92,7 +92,7 @@ def test_what_was_read_once_is_unchanged(tmp_path):
         ({"goal_status": ["done"], "goal_progress": "half", "due_at": "soon"}, {}),
     ],
 )
-def test_a_goal_keeps_what_can_be_kept(tmp_path, metadata, details):
+def test_goal_keeps_its_valid_details(tmp_path, metadata, details):
     assert _one(tmp_path, type="goal", metadata=metadata).details == details
 
 
@@ -113,7 +113,7 @@ def test_unknown_types_are_facts_that_say_their_type(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["chatgpt.json", "claude.json", "mem0.json"])
-def test_what_is_no_such_export_is_refused(name):
+def test_file_that_is_no_pmb_export_is_rejected(name):
     with pytest.raises(InvalidField, match="pmb export --format json"):
         read(read_pmb, EXPORTS / name)
 

@@ -28,7 +28,7 @@ def test_pieces_hold_everything_in_order(text, limit):
     assert _solid("".join(pieces)) == _solid(text)
 
 
-def test_it_is_cut_between_paragraphs_before_lines_before_sentences_before_words():
+def test_text_is_split_at_paragraphs_lines_sentences_then_words():
     paragraph = "First line of it.\nSecond line; it goes on. And on and on."
     assert split_text(f"{paragraph}\n\n{paragraph}", 80) == [paragraph, paragraph]
     line = "One sentence here. Another one there."
@@ -63,7 +63,7 @@ def test_a_text_that_grows_as_its_secrets_are_cut_out_still_fits():
     assert all(len(piece) <= MAX_CONTENT_CHARS for piece in pieces)
 
 
-def test_every_piece_stands_under_its_heading():
+def test_every_piece_starts_with_its_heading():
     assert split_under_heading("Notes › Vans", "Doors shut.") == ["Notes › Vans\n\nDoors shut."]
     assert split_under_heading("", "Doors shut.") == ["Doors shut."]
     assert split_under_heading("Notes", " \n") == []

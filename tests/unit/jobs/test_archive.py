@@ -40,7 +40,7 @@ def entries(database):
         return list(reversed(audit.page(db, 10_000, None)))
 
 
-def test_what_is_cold_old_and_unimportant_goes_with_its_tail_its_change_and_its_audit(database):
+def test_archived_memory_leaves_the_tail_and_is_logged_and_audited(database):
     memory_id = chatter(database)
     live_until(database, LATE)
     assert archive(job_run_on(database, LATE)).counts == {"archived": 1}
@@ -62,14 +62,14 @@ def test_what_is_cold_old_and_unimportant_goes_with_its_tail_its_change_and_its_
 
 
 @pytest.mark.parametrize("kind", [Kind.CODE, Kind.DOCUMENT, Kind.ACTIVITY])
-def test_code_and_documents_that_stand_where_they_stood_stay(database, kind):
+def test_unmoved_code_and_documents_are_not_archived(database, kind):
     memory_id = chatter(database, kind=kind, importance=0.05)
     keep_in_step(database, memory_id)
     live_until(database, 1000, step=20)
     assert archive(job_run_on(database, 1000)).counts == {"archived": 0 if kind is not Kind.ACTIVITY else 1}
 
 
-def test_what_is_archived_is_found_no_more():
+def test_memory_archived_by_the_job_is_not_recalled():
     with open_recall_workspace() as workspace:
         memory_id = chatter(workspace.database)
         live_until(workspace.database, LATE)
@@ -88,14 +88,14 @@ def test_a_job_that_runs_twice_archives_once(database):
 
 
 @pytest.mark.parametrize("day", [59, 61, 89])
-def test_what_is_young_stays(database, day):
+def test_young_memory_is_not_archived(database, day):
     chatter(database)
     live_until(database, 89)
     archive(job_run_on(database, day))
     assert list_archived(database) == []
 
 
-def test_a_fact_stays_for_half_a_year_whatever_it_was_given(database):
+def test_fact_is_kept_for_half_a_year_at_any_importance(database):
     fact = chatter(database, kind=Kind.FACT, importance=0.1)
     live_until(database, 200, begin=10)
     archive(job_run_on(database, 179))
@@ -104,7 +104,7 @@ def test_a_fact_stays_for_half_a_year_whatever_it_was_given(database):
     assert list_archived(database) == [fact]
 
 
-def test_what_was_recalled_or_edited_lately_stays(database):
+def test_recently_recalled_or_edited_memory_is_not_archived(database):
     recalled, edited = chatter(database, name="gateway"), chatter(database, name="worker")
     cold = chatter(database, name="portal")
     live_until(database, LATE)
@@ -122,7 +122,7 @@ def pin(database, memory_id):
         db.execute("UPDATE memory SET updated_at = created_at WHERE id = ?", (memory_id,))
 
 
-def tell_in_an_arc(database, memory_id, status="active"):
+def add_to_arc(database, memory_id, status="active"):
     seq = read(database, memory_id).seq
     with database.write() as db:
         db.execute(
@@ -132,7 +132,7 @@ def tell_in_an_arc(database, memory_id, status="active"):
         db.execute("INSERT INTO arc_member VALUES (?, 1, 0)", (seq,))
 
 
-def test_what_is_pinned_stays(database):
+def test_pinned_memory_is_not_archived(database):
     pin(database, chatter(database))
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
@@ -154,7 +154,7 @@ def test_either_end_of_an_edge_stays(database, kind, outgoing):
 
 
 @pytest.mark.parametrize("outgoing", [True, False])
-def test_what_is_superseded_may_go_and_what_supersedes_it_stays(database, outgoing):
+def test_superseding_memory_is_kept_and_superseded_memory_is_archived(database, outgoing):
     one = chatter(database)
     other = write(database, 0, "The worker was restarted", kind=Kind.MILESTONE)
     ends = [read(database, memory_id).seq for memory_id in (one, other)]
@@ -166,7 +166,7 @@ def test_what_is_superseded_may_go_and_what_supersedes_it_stays(database, outgoi
     assert list_archived(database) == ([] if outgoing else [one])
 
 
-def test_what_only_absorbed_another_goes(database):
+def test_memory_that_only_absorbed_a_duplicate_is_archived(database):
     one, other = chatter(database), chatter(database, name="same worker")
     with database.write() as db:
         memories.archive(db, 2, text_of(1), merged_into=1)
@@ -178,7 +178,7 @@ def test_what_only_absorbed_another_goes(database):
 
 @pytest.mark.parametrize(("status", "stays"), [("active", True), ("closed", False)])
 def test_a_member_of_an_active_arc_stays(database, status, stays):
-    tell_in_an_arc(database, chatter(database), status)
+    add_to_arc(database, chatter(database), status)
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
     assert (list_archived(database) == []) is stays
@@ -205,7 +205,7 @@ def test_unfinished_goals_stay(database, details, stays):
 
 
 @pytest.mark.parametrize("kind", [Kind.LESSON, Kind.DECISION, Kind.MILESTONE])
-def test_what_is_settled_stays_for_two_years_whatever_it_was_given(database, kind):
+def test_settled_kinds_are_kept_for_two_years(database, kind):
     memory_id = chatter(database, kind=kind, importance=0.1)
     live_until(database, 800, begin=10)
     archive(job_run_on(database, 729))
@@ -223,7 +223,7 @@ def test_candidates_are_left_to_people(database):
     assert list_archived(database) == []
 
 
-def test_a_workspace_that_nobody_uses_loses_nothing(database):
+def test_unused_workspace_archives_nothing(database):
     memory_id = chatter(database)
     for day in (100, 500, 1500):
         archive(job_run_on(database, day))
@@ -307,7 +307,7 @@ def test_a_killed_run_comes_to_the_same_end(database, small_pieces, monkeypatch,
     assert [entry.memory_id for entry in entries(database)] == ids[:20]
 
 
-def test_what_somebody_uses_meanwhile_stays(database, monkeypatch):
+def test_memory_used_during_the_run_is_not_archived(database, monkeypatch):
     used, gone = chatter(database, name="worker"), chatter(database, name="gateway")
     live_until(database, LATE)
     may_go = module.may_go

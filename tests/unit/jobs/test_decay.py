@@ -36,7 +36,7 @@ def test_importance_halves_in_the_half_life_of_its_kind(database):
     assert 0.55 < importance(database, decision) < 0.7
 
 
-def test_a_job_that_runs_twice_fades_once(database):
+def test_second_decay_run_of_a_day_changes_nothing(database):
     write(database, 0, "The port of staging is 5433")
     live_until(database, 60)
     assert decay(job_run_on(database, 60)).counts["faded"] > 0
@@ -58,7 +58,7 @@ def test_many_runs_come_to_the_same_as_one(database):
         assert importance(other, fact) == many
 
 
-def test_what_is_pinned_and_a_fact_that_holds_never_fade(database):
+def test_pinned_memories_and_current_facts_do_not_decay(database):
     pinned = write(database, 0, "The port of staging is 5433")
     edit(database, pinned, Revision(pinned=True))
     old = set_fact(database, 0, FactKey("staging", "port"), 5433)
@@ -104,7 +104,7 @@ def test_tiers_rise_by_recalls_and_never_fall(database):
     assert read(database, lesson).tier is Tier.SEMANTIC
 
 
-def test_what_rose_fades_more_slowly(database):
+def test_recalled_memory_decays_more_slowly(database):
     for number in range(2):
         write(database, 0, f"Looked at the log of worker {number}", kind=Kind.ACTIVITY)
     live_until(database, 28)
@@ -114,7 +114,7 @@ def test_what_rose_fades_more_slowly(database):
     assert risen[1] > 0.3 / 2 > stayed[1]
 
 
-def test_what_is_given_anew_counts_from_then_on(database):
+def test_edited_importance_decays_from_the_edit_on(database):
     memory_id = write(database, 0, "The port of staging is 5433")
     live_until(database, 90)
     decay(job_run_on(database, 90))
@@ -124,7 +124,7 @@ def test_what_is_given_anew_counts_from_then_on(database):
     assert importance(database, memory_id) == 0.9
 
 
-def test_a_repeated_write_brings_back_what_had_faded(database):
+def test_repeated_write_restores_decayed_importance(database):
     memory_id = write(database, 0, "The port of staging is 5433", importance=0.8)
     live_until(database, 180)
     decay(job_run_on(database, 180))
@@ -135,7 +135,7 @@ def test_a_repeated_write_brings_back_what_had_faded(database):
     assert importance(database, memory_id) > 0.8
 
 
-def test_a_workspace_that_nobody_uses_does_not_fade(database):
+def test_unused_workspace_does_not_decay(database):
     fact = write(database, 0, "The port of staging is 5433")
     decay(job_run_on(database, IDLE_DAYS))
     rested = importance(database, fact)
@@ -160,7 +160,7 @@ def test_candidates_and_archived_memories_are_left_alone(database):
     assert state(database)[:2] == before
 
 
-def test_only_what_changed_enters_the_change_log_and_no_time_of_change_moves(database):
+def test_decay_logs_only_changed_memories_and_keeps_updated_at(database):
     memory_id = write(database, 0, "Looked at the log of the worker", kind=Kind.ACTIVITY)
     fresh = write(database, 40, "The port of production is 5434", source=Source.USER)
     with database.read() as db:
@@ -173,7 +173,7 @@ def test_only_what_changed_enters_the_change_log_and_no_time_of_change_moves(dat
     assert read(database, fresh).importance == 0.5
 
 
-def test_what_somebody_writes_meanwhile_wins(database, monkeypatch):
+def test_edit_during_the_run_takes_precedence(database, monkeypatch):
     memory_id = write(database, 0, "The port of staging is 5433")
     live_until(database, 90)
     due_change = module.due_change
@@ -235,7 +235,7 @@ def test_a_killed_run_comes_to_the_same_end(database, small_pieces, monkeypatch,
     assert state(database) == undisturbed()
 
 
-def test_progress_is_told(database):
+def test_decay_reports_progress(database):
     live_until(database, 30)
     told = []
     decay(job_run_on(database, 30, progress=lambda done, total: told.append((done, total))))

@@ -33,27 +33,27 @@ usages = st.builds(
 )
 
 
-def test_a_fact_that_nobody_uses_halves_in_ninety_days():
+def test_unused_fact_halves_in_ninety_days():
     told = forecast(usage(), BUSY, DAY_ONE)
     assert (told.now, dict(told.later)[90.0], told.half_life_days) == (0.5, 0.25, 90)
     assert told.unused_days == 0
 
 
-def test_use_is_told_with_what_follows_from_it():
+def test_forecast_shows_use_and_its_effect():
     told = forecast(usage(recalls=3), BUSY, DAY_ONE + 10)
     assert (told.uses, told.risen, told.unused_days) == (3, 0, 10)
     assert told.half_life_days == 90 * 3
     assert told.raised > told.given
 
 
-def test_what_lasts_stays_as_it_is():
+def test_lasting_memory_is_forecast_constant():
     told = forecast(usage(lasting=True), BUSY, DAY_ONE + 500)
     assert {told.now, *dict(told.later).values()} == {0.5}
     assert told.leaves_in_days is None
 
 
 @given(usages, st.floats(0, 800), st.floats(0, 800))
-def test_what_is_foreseen_is_what_decay_does(one, unused, ahead):
+def test_forecast_equals_the_decay_formula(one, unused, ahead):
     told = forecast(one, BUSY, DAY_ONE + unused, ahead=[ahead])
     assert told.now == importance_of(one, tier_of(one), unused)
     assert told.later == ((ahead, importance_of(one, tier_of(one), unused + ahead)),)
@@ -63,7 +63,7 @@ def test_what_is_foreseen_is_what_decay_does(one, unused, ahead):
 # Its importance rounds to what may not go yet on the last step before it may.
 @example(usage(kind="keyed_fact", given=0.013941517233132972, recalls=3, repeats=35), 0.0)
 @given(usages, st.floats(0, 800))
-def test_it_may_leave_when_it_is_told_to_and_not_before(one, unused):
+def test_forecast_leave_date_equals_the_archive_rule(one, unused):
     today = DAY_ONE + unused
     told = forecast(one, BUSY, today)
     ample = measure_lived_time([DAY_ONE + day for day in range(0, 60_000, 10)])
@@ -91,12 +91,12 @@ def test_the_jobs_agree():
             assert memory_usage.of(db, text_of(60), seq).lasting
 
 
-def test_of_what_is_not_there_nothing_is_known():
+def test_unknown_memory_has_no_usage():
     with scratch_database() as database, database.read() as db:
         assert memory_usage.of(db, text_of(0), 99) is None
         assert memory_usage.get_recalled_at(db, 99) is None
 
 
 @pytest.mark.parametrize("given_importance", [0.0, UNIMPORTANT - 0.01])
-def test_what_never_mattered_waits_only_until_it_is_cold_and_old(given_importance):
+def test_unimportant_memory_leaves_as_soon_as_it_is_cold_and_old(given_importance):
     assert forecast(usage(given=given_importance), BUSY, DAY_ONE).leaves_in_days == 180

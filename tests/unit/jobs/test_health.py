@@ -134,7 +134,7 @@ ORPHANS = {
 
 
 @pytest.mark.parametrize("check", ORPHANS)
-def test_what_tells_of_nothing_is_found_and_removed(database, paths, check):
+def test_orphaned_rows_are_found_and_removed(database, paths, check):
     before = dump(database)
     for statement in ORPHANS[check]:
         execute(database, statement)
@@ -148,7 +148,7 @@ def test_what_tells_of_nothing_is_found_and_removed(database, paths, check):
         assert run(database, paths).counts == {}
 
 
-def test_everything_broken_at_once_is_whole_again_after_any_interruption(database, paths):
+def test_multiple_damage_is_repaired_after_any_interruption(database, paths):
     """Stopped after each piece, and crashed at each transaction, the next runs come to the same end."""
     before = dump(database)
 
@@ -245,7 +245,7 @@ GIVEN = {
 @pytest.mark.parametrize(
     ("check", "statement"), [(check, one.format(change)) for check, found in GIVEN.items() for one, change in found]
 )
-def test_what_nothing_can_derive_is_reported_and_left_alone(database, paths, check, statement):
+def test_underivable_damage_is_reported_and_not_changed(database, paths, check, statement):
     execute(database, statement)
     broken = dump(database)
     problems = []
@@ -323,7 +323,7 @@ def has_a_tail_from_the_future(database, paths):
         has_a_tail_from_the_future,
     ],
 )
-def test_a_segment_that_leaves_something_out_is_built_anew(database, paths, worker, harm):
+def test_incomplete_segment_is_rebuilt(database, paths, worker, harm):
     before = search_words(database, paths, "loadguard")
     assert len(before) == 5
     harm(database, paths)

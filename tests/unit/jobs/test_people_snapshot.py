@@ -63,7 +63,7 @@ def restore(paths, name="latest", on_problem=print):
     return restore_people(paths, name, NOW + DAY, on_problem)
 
 
-def test_a_home_without_people_makes_no_copy(paths, folder):
+def test_installation_without_people_takes_no_people_snapshot(paths, folder):
     assert run(paths) == Report({"taken": 1})
     with pytest.raises(NotFound):
         take_people_snapshot(paths, NOW)
@@ -71,7 +71,7 @@ def test_a_home_without_people_makes_no_copy(paths, folder):
     assert not paths.home.exists()
 
 
-def test_what_changed_is_copied_and_only_that_and_for_its_owner_alone(paths, folder):
+def test_only_changed_people_data_is_copied_with_private_modes(paths, folder):
     add(paths, "ada")
     assert run(paths).counts == {"taken": 1, "people": 1}
     with opened(paths) as people:
@@ -106,7 +106,7 @@ def test_asked_to_stop_it_leaves_nothing_and_comes_again(paths, folder):
     assert {entry.name for entry in folder.iterdir()} == {".lock", backup.snapshots(folder)[0].file.name}
 
 
-def test_a_copy_is_whole_while_somebody_writes(paths, folder):
+def test_people_snapshot_is_consistent_during_writes(paths, folder):
     add(paths, "ada")
     stopped, written = threading.Event(), threading.Semaphore(0)
 
@@ -159,7 +159,7 @@ def test_a_file_that_was_lost_is_put_back(paths):
     assert "may be valid again" in problems[0]
 
 
-def test_what_was_there_before_is_kept_and_can_be_put_back_too(paths, folder):
+def test_replaced_people_data_is_kept_and_can_be_restored(paths, folder):
     add(paths, "ada")
     run(paths)
     add(paths, "bob")
@@ -196,7 +196,7 @@ def test_a_revoked_token_and_a_removed_person_stay_so(paths):
         assert people.list_ids() == {"ada", "bob", "cy"}
 
 
-def test_a_copy_that_never_knew_a_revoked_token_makes_no_later_one_revive_it(paths, folder):
+def test_revoked_token_is_not_revived_by_restoring_snapshots(paths, folder):
     add(paths, "ada")
     run(paths)
     add(paths, "bob")
@@ -211,7 +211,7 @@ def test_a_copy_that_never_knew_a_revoked_token_makes_no_later_one_revive_it(pat
     assert not opens(paths, "bob")
 
 
-def test_what_people_asked_outlives_a_restore(paths, folder):
+def test_access_log_survives_a_restore(paths, folder):
     add(paths, "ada")
     run(paths)
     with opened(paths) as people:
@@ -224,7 +224,7 @@ def test_what_people_asked_outlives_a_restore(paths, folder):
         assert db.execute("SELECT count(*) FROM access").fetchone() == (0,)
 
 
-def test_a_damaged_file_is_kept_byte_for_byte_and_it_is_said_that_revocations_are_lost(paths, folder):
+def test_damaged_people_file_is_kept_and_lost_revocations_are_reported(paths, folder):
     add(paths, "ada")
     run(paths)
     damaged = b"\x00" * 4096
@@ -238,7 +238,7 @@ def test_a_damaged_file_is_kept_byte_for_byte_and_it_is_said_that_revocations_ar
 
 
 @pytest.mark.parametrize("place", ["_write_copy", "_replace_people", "people.carry_revocations"])
-def test_an_interrupted_restore_changes_nobody(paths, monkeypatch, place):
+def test_interrupted_restore_changes_no_person(paths, monkeypatch, place):
     add(paths, "ada")
     run(paths)
     add(paths, "bob")
@@ -266,7 +266,7 @@ def test_a_restore_changes_no_other_table(paths):
         assert [error.message for error in journal.errors(workspace=None, limit=5)] == ["boom"]
 
 
-def test_copies_of_an_encrypted_home_are_encrypted_and_those_from_before_become_so(paths, folder, key_file):
+def test_people_snapshots_of_an_encrypted_store_are_encrypted(paths, folder, key_file):
     add(paths, "ada")
     run(paths)
     choose_key(paths, key_file)

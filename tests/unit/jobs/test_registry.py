@@ -18,7 +18,7 @@ def test_an_interval_goes_by_the_clock():
     assert HOURLY.last_before(last) == datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def test_what_ran_on_the_moment_is_not_due_by_that_moment_again():
+def test_next_run_is_strictly_after_the_last():
     three = datetime(2026, 1, 1, 3, tzinfo=UTC)
     assert HOURLY.next_after(three) == three + timedelta(hours=1)
     following = NIGHTLY.next_after(three)
@@ -26,7 +26,7 @@ def test_what_ran_on_the_moment_is_not_due_by_that_moment_again():
 
 
 @given(moments)
-def test_a_nightly_job_is_due_within_a_day_after_its_last_run_and_on_the_hour(last):
+def test_nightly_job_is_due_within_a_day_at_its_hour(last):
     following = NIGHTLY.next_after(last)
     # A change of the clocks makes one day longer.
     assert timedelta() < following - last <= timedelta(hours=25)
@@ -53,7 +53,7 @@ def test_many_missed_runs_are_made_up_for_once(last, days):
         (None, "nightly at 03:00"),
     ],
 )
-def test_a_rhythm_is_told_in_words(every, text):
+def test_schedule_is_shown_in_words(every, text):
     assert str(Schedule(every)) == text
 
 

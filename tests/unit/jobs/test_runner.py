@@ -33,7 +33,7 @@ def test_a_run_is_recorded_from_beginning_to_end(database):
     assert outcome.error is None
 
 
-def test_what_a_job_raises_is_its_runs_error_and_goes_to_the_log(database):
+def test_job_exception_is_recorded_and_logged(database):
     errors = []
     outcome = run(database, lambda _run: {}["nothing"], errors=errors)
     assert outcome.error == "KeyError: 'nothing'"
@@ -67,7 +67,7 @@ def test_one_that_is_asked_to_end_leaves_its_run_to_the_next(database):
     assert run(database, lambda _run: Report(), owner="somebody else").run_id == open_run.id
 
 
-def test_a_run_that_was_asked_for_is_the_one_that_begins(database):
+def test_requested_run_keeps_its_id(database):
     with database.write() as db:
         asked = runs.request(db, "arcs", "2026-01-01T00:00:00.000Z")
         assert runs.request(db, "arcs", "2026-01-02T00:00:00.000Z") == asked
@@ -85,7 +85,7 @@ def test_only_the_newest_runs_are_kept(database):
     assert last(database).id == newest.run_id
 
 
-def test_a_run_knows_which_changes_it_saw(database):
+def test_run_records_the_generation_it_saw(database):
     with database.write() as db:
         changes.append(db, changes.CREATE, ["a", "b"])
     run(database, lambda _run: Report())
@@ -97,7 +97,7 @@ def claim(database, owner, now):
         return work.claim(db, Stage.EMBED, owner, limit=10, lease_s=1e10, now=now)
 
 
-def test_only_who_is_gone_loses_the_lease():
+def test_only_a_dead_owner_loses_its_lease():
     with scratch_database() as database:
         with database.write() as db:
             work.add(db, [1], [Stage.EMBED], 0.0)
@@ -110,7 +110,7 @@ def test_only_who_is_gone_loses_the_lease():
         assert reap(database, lambda _owner: True) == []
 
 
-def test_what_kills_its_worker_each_time_becomes_a_dead_letter():
+def test_work_that_kills_its_worker_repeatedly_is_dead_lettered():
     with scratch_database() as database:
         with database.write() as db:
             work.add(db, [1], [Stage.EMBED], 0.0)

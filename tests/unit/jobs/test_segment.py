@@ -83,7 +83,7 @@ class Meanwhile:
         monkeypatch.setattr(indexes, "write_segment", write_then_act)
 
 
-def test_what_is_written_while_the_segment_is_built_stays_findable(database, folder, monkeypatch):
+def test_memory_written_during_a_segment_build_stays_findable(database, folder, monkeypatch):
     first = accept(database, Draft("zebra one")).id
     second = accept(database, Draft("zebra two")).id
     third = accept(database, Draft("zebra three")).id
@@ -117,7 +117,7 @@ def test_a_memory_archived_and_restored_around_a_build_is_found(database, folder
     assert search_rows(database, folder, "zebra") == {1}
 
 
-def test_a_segment_tells_what_it_covers(database, folder):
+def test_segment_records_the_generation_it_covers(database, folder):
     accept(database, Draft("zebra one"))
     accept(database, Draft("zebra two"))
     rebuild_segment(database, folder)
@@ -159,7 +159,7 @@ def test_only_the_current_segment_stays_on_disk(database, folder):
     assert [entry.name for entry in folder.iterdir() if entry.is_dir()] == [current]
 
 
-def test_who_waited_for_another_build_does_not_build_again(database, folder):
+def test_waiting_segment_build_is_skipped(database, folder):
     accept(database, Draft("zebra"))
     counts = []
     together = threading.Barrier(4)

@@ -46,11 +46,11 @@ def contents(file):
         return {row[0] for row in db.execute("SELECT content FROM memory")}
 
 
-def holds(folder, text):
+def list_files_with(folder, text):
     return [file.name for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
 
 
-def test_it_copies_what_changed_and_only_that(database, folder):
+def test_only_changed_data_is_copied_to_a_snapshot(database, folder):
     assert run(database, folder).counts == {"taken": 1, "unchanged": 0, "removed": 0, "kept": 1}
     assert run(database, folder, NOW + DAY).counts == {"taken": 0, "unchanged": 1, "removed": 0, "kept": 1}
     accept(database, Draft("The second memory"))
@@ -118,7 +118,7 @@ def test_the_rule_keeps_7_days_and_4_weeks(times):
 
 
 @given(moments, moments)
-def test_what_was_put_aside_stays_4_weeks_and_the_newest_for_good(before, after):
+def test_replaced_data_snapshots_are_kept_4_weeks_and_the_newest_forever(before, after):
     migrated, restored = make_snapshots(before, Taken.BEFORE_MIGRATION), make_snapshots(after, Taken.BEFORE_RESTORE)
     gone = find_outdated_snapshots([*migrated, *restored], NOW)
     for sort in (migrated, restored):
@@ -166,7 +166,7 @@ def purged(database, folder):
     revise.edit(database, secret.id, Revision(content="The snollygoster signed again."))
     run(database, folder, NOW + DAY)
     revise.purge(database, secret.id)
-    assert len(holds(folder, "snollygoster")) == 2
+    assert len(list_files_with(folder, "snollygoster")) == 2
     return secret
 
 
@@ -174,7 +174,7 @@ def test_a_purge_is_taken_out_of_every_snapshot_and_of_nothing_else(database, fo
     problems = []
     assert scrub_snapshots(database, folder, problems.append) == 2
     assert problems == []
-    assert holds(folder, "snollygoster") == []
+    assert list_files_with(folder, "snollygoster") == []
     assert [contents(one.file) for one in backup.snapshots(folder)] == [
         {"The first memory", "Kept beside it"},
         {"The first memory", "Kept beside it"},
@@ -205,7 +205,7 @@ def test_interrupted_anywhere_a_scrub_is_done_by_the_next(database, folder, purg
             continue
         break
     assert allowed > 2
-    assert holds(folder, "snollygoster") == []
+    assert list_files_with(folder, "snollygoster") == []
     assert len(backup.snapshots(folder)) == 3
 
 
@@ -220,11 +220,11 @@ def test_a_log_that_a_killed_scrub_left_is_folded_in(database, folder, purged):
         piece.write_bytes(left[name])
     assert b"snollygoster" in left[""]
     scrub_snapshots(database, folder, print)
-    assert holds(folder, "snollygoster") == []
+    assert list_files_with(folder, "snollygoster") == []
 
 
 @pytest.mark.parametrize("harm", ["older", "damaged"])
-def test_where_it_cannot_be_taken_out_the_snapshot_goes_and_somebody_is_told(database, folder, purged, harm):
+def test_snapshot_that_cannot_be_scrubbed_is_deleted_and_reported(database, folder, purged, harm):
     for one in backup.snapshots(folder):
         if harm == "damaged":
             one.file.write_bytes(b"\x00" * 100 + b"snollygoster")
@@ -233,7 +233,7 @@ def test_where_it_cannot_be_taken_out_the_snapshot_goes_and_somebody_is_told(dat
                 db.execute("DELETE FROM _sqlite_migrations WHERE name = 's001_schema'")
     problems = []
     scrub_snapshots(database, folder, problems.append)
-    assert holds(folder, "snollygoster") == []
+    assert list_files_with(folder, "snollygoster") == []
     assert len(problems) == (3 if harm == "damaged" else 2)
     assert "snollygoster" not in "".join(problems)
     # One copy at least is there: the one that held nothing, or a new one.
@@ -242,7 +242,7 @@ def test_where_it_cannot_be_taken_out_the_snapshot_goes_and_somebody_is_told(dat
     ]
 
 
-def test_a_snapshot_that_somebody_reads_puts_the_purge_off(database, folder, purged, monkeypatch):
+def test_snapshot_in_use_delays_the_purge(database, folder, purged, monkeypatch):
     monkeypatch.setattr(backup, "BUSY_S", 0.02)
     monkeypatch.setattr("pipeline.jobs.snapshot._COPY", WriterProfile("NORMAL", 1000, busy_timeout_ms=20))
     newest = backup.snapshots(folder)[0]
@@ -252,17 +252,17 @@ def test_a_snapshot_that_somebody_reads_puts_the_purge_off(database, folder, pur
         with pytest.raises(StoreBusy):
             scrub_snapshots(database, folder, print)
     scrub_snapshots(database, folder, print)
-    assert holds(folder, "snollygoster") == []
+    assert list_files_with(folder, "snollygoster") == []
     assert len(backup.snapshots(folder)) == 3
 
 
-def test_what_was_merged_into_it_goes_too(database, folder):
+def test_scrub_also_erases_merged_duplicates(database, folder):
     survivor = accept(database, Draft("The snollygoster signed."))
     accept(database, Draft("The snollygoster signed."))
     run(database, folder)
     revise.purge(database, survivor.id)
     assert scrub_snapshots(database, folder, print) == 1
-    assert holds(folder, "snollygoster") == []
+    assert list_files_with(folder, "snollygoster") == []
 
 
 def test_without_snapshots_there_is_nothing_to_do(database, folder):

@@ -52,7 +52,7 @@ def write_change(database):
         changes.append(db, changes.CREATE, ["a"])
 
 
-def test_an_empty_workspace_has_interval_jobs_due_and_no_nightly_one_missed(database):
+def test_empty_workspace_has_only_interval_jobs_due(database):
     assert due(database) == ["hourly", "fading"]
 
 
@@ -62,7 +62,7 @@ def test_a_workspace_that_saw_no_nightly_job_yet_gets_its_first(database):
     assert "nightly" not in due(database, datetime.now(UTC))
 
 
-def test_what_ran_is_due_again_when_its_time_has_come_and_something_was_written(database):
+def test_job_is_due_after_its_interval_and_a_change(database):
     ran(database, "hourly", 2)
     ran(database, "fading", 2)
     assert due(database) == ["fading"]
@@ -83,7 +83,7 @@ def test_a_segment_that_is_wanted_is_asked_for_until_it_is_built(database):
         assert list_due_jobs(db, (segment,), NOW) == []
 
 
-def test_what_ran_a_moment_ago_is_not_due(database):
+def test_job_that_just_ran_is_not_due(database):
     ran(database, "hourly", 0)
     ran(database, "fading", 0)
     write_change(database)
@@ -102,7 +102,7 @@ def test_where_nothing_is_written_a_job_comes_again_after_its_idle_time(database
         assert list_due_jobs(db, (checking,), NOW) == ["checking"]
 
 
-def test_what_was_interrupted_is_due_at_once(database):
+def test_interrupted_job_is_due_immediately(database):
     ran(database, "fading", 2)
     ran(database, "hourly", 0.1, ends=False)
     assert "hourly" in due(database)
@@ -110,12 +110,12 @@ def test_what_was_interrupted_is_due_at_once(database):
         assert list_unfinished_jobs(db, ["hourly", "fading"]) == ["hourly"]
 
 
-def test_what_failed_is_due_again_though_nothing_was_written(database):
+def test_failed_job_is_due_again_without_changes(database):
     ran(database, "hourly", 2, error="broken")
     assert "hourly" in due(database)
 
 
-def test_what_was_asked_for_is_due(database):
+def test_requested_job_is_due(database):
     ran(database, "hourly", 0)
     with database.write() as db:
         runs.request(db, "hourly", utc_text(NOW))
@@ -128,7 +128,7 @@ def states(database, now=NOW):
         return {one.job.name: one.state for one in job_statuses(db, (HOURLY, NIGHTLY, FADING), now)}
 
 
-def test_a_job_stands_as_its_last_run_left_it(database):
+def test_job_state_follows_from_its_last_run(database):
     assert set(states(database).values()) == {JobState.NEVER}
     ran(database, "hourly", 2)
     ran(database, "nightly", 2, error="boom")

@@ -228,7 +228,7 @@ OWN_CHANGES = [
 
 
 @EITHER
-def test_what_only_reverie_wrote_is_not_reported(worker, database, ids):
+def test_changes_made_by_reverie_are_not_reported_as_tampering(worker, database, ids):
     assert list_checks(worker, database) == set()
     for perform in OWN_CHANGES:
         perform(worker, database, ids)
@@ -286,7 +286,7 @@ def test_an_edit_of_a_store_with_a_log_is_reported(worker, database, ids, edit, 
 
 @LOGGED
 @pytest.mark.parametrize("edit", [name for name in EDITS | LOGGED_EDITS if "forged" not in name])
-def test_repair_restores_what_the_log_contains(worker, database, ids, edit):
+def test_repair_restores_texts_from_the_log(worker, database, ids, edit):
     before = read_texts(database)
     change(database, (EDITS | LOGGED_EDITS)[edit], ids)
     merge.repair(database)

@@ -27,7 +27,7 @@ def heal(worker):
     return count
 
 
-def test_a_whole_index_is_left_alone(embedded, worker):
+def test_complete_vector_index_is_not_repaired(embedded, worker):
     assert heal(worker) == 0
 
 
@@ -40,7 +40,7 @@ def test_lost_rows_are_queued_again(embedded, worker):
     assert table.seqs() == {1, 2, 3}
 
 
-def test_a_deleted_index_is_built_anew(embedded, worker, client):
+def test_deleted_vector_index_is_rebuilt(embedded, worker, client):
     shutil.rmtree(worker.settings.paths.workspace("default").vectors)
     assert heal(worker) == 3
     digest_all(worker)
@@ -56,7 +56,7 @@ def test_the_repair_is_asked_for_once(embedded, worker):
         assert runs.list_requested(db) == ["vectors"]
 
 
-def test_what_the_repair_leaves_does_not_ask_for_it_again(embedded, worker, client):
+def test_vector_repair_does_not_request_itself_again(embedded, worker, client):
     shutil.rmtree(worker.settings.paths.workspace("default").vectors)
     heal(worker)
     client.recall("memory number 1")
@@ -64,13 +64,13 @@ def test_what_the_repair_leaves_does_not_ask_for_it_again(embedded, worker, clie
         assert runs.list_requested(db) == []
 
 
-def test_a_home_without_vectors_gets_no_folder_for_them(client, worker):
+def test_workspace_without_vectors_gets_no_vector_folder(client, worker):
     client.write("Nothing of this was embedded yet")
     worker.context("default").repair_vectors()
     assert not worker.settings.paths.workspace("default").vectors.exists()
 
 
-def test_a_broken_index_is_reported_and_built_anew(embedded, worker, client):
+def test_broken_vector_index_is_reported_and_rebuilt(embedded, worker, client):
     for file in worker.settings.paths.workspace("default").vectors.rglob("*.manifest"):
         file.write_bytes(b"\x00" * 10)
     assert heal(worker) == 3

@@ -96,7 +96,7 @@ def test_messages_and_memories_of_the_person_have_one_header():
     assert filled.text.splitlines() == [SAID_HEADER, "- line 2", "- line 1"]
 
 
-def test_a_memory_of_a_quoted_message_is_a_duplicate_and_the_best_other_one_is_shown():
+def test_memory_of_a_quoted_message_is_omitted_as_a_duplicate():
     messages = [line(number, LineSource.MESSAGE) for number in (1, 2, 3, 4)]
     memories = [line(10, turn=1), line(11), line(12)]
     filled = fill([*memories, *messages], ROOM, set())
@@ -104,7 +104,7 @@ def test_a_memory_of_a_quoted_message_is_a_duplicate_and_the_best_other_one_is_s
     assert reasons(filled) == {(-4, "v"): NO_ROOM, (10, "v"): DUPLICATE, (12, "v"): NO_ROOM}
 
 
-def test_what_was_shown_keeps_its_place_so_that_weaker_memories_do_not_follow():
+def test_shown_memories_keep_their_places_so_weaker_memories_do_not_follow():
     lines = [line(number) for number in range(1, 8)]
     filled = fill(lines, ROOM, {one.key for one in lines[:MOST]})
     assert filled.chosen == ()
@@ -125,7 +125,7 @@ def test_decisions_keep_their_room_but_rules_come_first():
     assert {one.key[0] for one in fill([memory, decided, rule], room, set()).chosen} == {1, 3}
 
 
-def test_a_decision_that_a_memory_states_is_a_duplicate_with_all_that_continues_it():
+def test_decision_stated_by_a_memory_is_omitted_with_its_continuation():
     first = line(1, LineSource.DECISION, text="The hold lasts seven minutes")
     other = line(2, LineSource.DECISION, text="- also: refunds are manual", follows=first.key)
     filled = fill([first, other, line(3, text="- [1 d ago] The hold lasts seven minutes")], ROOM, set())

@@ -41,14 +41,14 @@ def test_both_sides_of_a_denial_say_so(workspace, annotations):
     assert annotations(one, two) == {0: Annotations((two,)), 1: Annotations((one,))}
 
 
-def test_all_who_deny_are_named_once(workspace, annotations):
+def test_every_contradicting_memory_is_named_once(workspace, annotations):
     one = workspace.write("The port is 1")
     two = workspace.write("The port is 2", edges=make_contradictions(one))
     three = workspace.write("The port is 3", edges=make_contradictions(one, two))
     assert annotations(one)[0].contradicted_by == (two, three)
 
 
-def test_what_is_archived_denies_nothing_until_it_is_restored(workspace, annotations):
+def test_archived_memory_contradicts_nothing_until_restored(workspace, annotations):
     one = workspace.write("The port is 1")
     two = workspace.write("The port is 2", edges=make_contradictions(one))
     revise.archive(workspace.database, two)
@@ -57,14 +57,14 @@ def test_what_is_archived_denies_nothing_until_it_is_restored(workspace, annotat
     assert annotations(one) == {0: Annotations((two,))}
 
 
-def test_what_is_purged_denies_nothing(workspace, annotations):
+def test_purged_memory_contradicts_nothing(workspace, annotations):
     one = workspace.write("The port is 1")
     two = workspace.write("The port is 2", edges=make_contradictions(one))
     revise.purge(workspace.database, two)
     assert annotations(one) == {}
 
 
-def test_what_waits_for_review_denies_nothing(workspace, annotations):
+def test_candidate_contradicts_nothing(workspace, annotations):
     one = workspace.write("The port is 1")
     two = workspace.write("The port is 2", edges=make_contradictions(one))
     with workspace.database.write() as db:
@@ -72,7 +72,7 @@ def test_what_waits_for_review_denies_nothing(workspace, annotations):
     assert annotations(one) == {}
 
 
-def test_a_fact_that_holds_settles_it(workspace, annotations):
+def test_current_fact_settles_a_contradiction(workspace, annotations):
     text = workspace.write("Billing listens on 9000")
     fact = workspace.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=make_contradictions(text))
     assert annotations(text, fact) == {0: Annotations((fact,), settled=True), 1: Annotations((text,))}
@@ -100,12 +100,12 @@ def test_code_that_changed_is_stale(workspace, annotations, tmp_path):
     assert annotations(memory) == {0: Annotations(stale=True)}
 
 
-def test_of_code_that_nobody_can_look_at_nothing_is_said(workspace, annotations):
+def test_code_without_a_reachable_file_gets_no_annotation(workspace, annotations):
     memory = workspace.write("The second line is two", kind=Kind.CODE, anchor=Anchor("src/code.py", 2, 2, "0" * 64))
     assert annotations(memory) == {}
 
 
-def test_stale_and_denied_are_both_told(workspace, annotations, tmp_path):
+def test_stale_and_contradicted_are_both_annotated(workspace, annotations, tmp_path):
     file = tmp_path / "code.py"
     file.write_text("one\n")
     memory = workspace.write("The line is one", kind=Kind.CODE, anchor=Anchor(str(file)))
@@ -115,7 +115,7 @@ def test_stale_and_denied_are_both_told(workspace, annotations, tmp_path):
 
 
 @pytest.mark.parametrize("fold", [False, True])
-def test_what_is_superseded_stands_below_what_supersedes_it_and_says_so(workspace, fold):
+def test_superseded_memory_ranks_below_its_successor_and_is_annotated(workspace, fold):
     old = workspace.write("The gateway of billing speaks HTTP", session_id="a")
     edge = EdgeDraft(EdgeKind.SUPERSEDES, old)
     new = workspace.write("It speaks gRPC by now, which was decided in May", session_id="b", edges=(edge,))
@@ -129,7 +129,7 @@ def test_what_is_superseded_stands_below_what_supersedes_it_and_says_so(workspac
     assert workspace.find_ids("billing gateway HTTP", min_relevance=0.0) == [new, old]
 
 
-def test_a_broken_memory_is_shown_and_demoted_although_the_answer_is_cached(workspace):
+def test_broken_memory_is_demoted_although_the_answer_is_cached(workspace):
     one, two = workspace.write("The lexer reads a token"), workspace.write("The lexer reads a token twice")
     workspace.embed()
     first, second = (hit.memory for hit in workspace.ask("lexer token").hits)
@@ -147,7 +147,7 @@ def test_a_broken_memory_is_shown_and_demoted_although_the_answer_is_cached(work
     assert workspace.ask("lexer token").hits[0].memory.id == first.id
 
 
-def test_a_purge_deletes_what_a_check_found(workspace):
+def test_purge_deletes_the_broken_citations_of_the_memory(workspace):
     cited, other = workspace.write("The lexer is in lexer.py"), workspace.write("The parser is in parser.py")
     with workspace.database.write() as db:
         found = {

@@ -57,7 +57,7 @@ def test_a_question_about_earlier_times_keeps_its_order(workspace):
     assert workspace.find_ids("which region did the Heron service deploy to before")[0] == outdated
 
 
-def test_who_asks_for_an_identifier_gets_its_holder(workspace):
+def test_query_for_an_identifier_finds_the_memory_containing_it(workspace):
     holder = workspace.write("OPS-2004: the gateway runs on port 8443", occurred_at="2026-01-05T08:00:00.000Z")
     workspace.write("The gateway now runs on port 9443", occurred_at="2026-02-05T08:00:00.000Z")
     workspace.embed()
@@ -73,7 +73,7 @@ def test_a_pinned_statement_is_not_replaced(workspace):
     assert workspace.find_ids(question)[0] == pinned
 
 
-def test_what_replaces_a_relevant_statement_is_as_relevant(workspace):
+def test_replacing_statement_is_as_relevant_as_the_replaced(workspace):
     old, new, question = CHANGES[0]
     outdated = workspace.write(old, occurred_at="2026-01-05T08:00:00.000Z")
     current = workspace.write(new, occurred_at="2026-02-05T08:00:00.000Z")

@@ -58,21 +58,21 @@ def test_another_key_is_another_answer(cache):
         answer(settled=False),
     ],
 )
-def test_an_answer_that_is_not_whole_is_not_kept(cache, outcome):
+def test_incomplete_answer_is_not_cached(cache, outcome):
     compute = Computation(outcome)
     for _ in range(2):
         assert cache.get("key", compute, LONG) is outcome
     assert compute.calls == 2
 
 
-def test_a_channel_that_is_off_is_missed_by_nobody(cache):
+def test_answers_with_a_disabled_channel_are_cached(cache):
     compute = Computation(answer(ChannelState.OFF))
     for _ in range(2):
         cache.get("key", compute, LONG)
     assert compute.calls == 1
 
 
-def test_those_who_ask_the_same_at_once_wait_for_one_computation(cache):
+def test_concurrent_equal_queries_share_a_computation(cache):
     compute = Computation(answer())
     compute.go_on.clear()
     others = Computation(answer())
@@ -94,7 +94,7 @@ def test_those_who_ask_the_same_at_once_wait_for_one_computation(cache):
     assert (compute.calls, others.calls) == (1, 0)
 
 
-def test_who_has_waited_long_enough_computes_for_himself(cache):
+def test_query_waiting_too_long_computes_separately(cache):
     slow, own = Computation(answer()), Computation(answer())
     slow.go_on.clear()
     with ThreadPoolExecutor(1) as pool:
@@ -127,7 +127,7 @@ def test_a_failure_leaves_the_key_free(cache):
     assert cache.get("key", Computation(answer()), LONG) is not None
 
 
-def test_what_was_not_asked_for_longest_goes_first(cache):
+def test_least_recently_used_answer_is_evicted_first(cache):
     computations = {key: Computation(answer()) for key in range(KEPT + 1)}
     for key in range(KEPT):
         cache.get(key, computations[key], LONG)

@@ -59,7 +59,7 @@ def test_channels_do_not_share_threads(pool, hanging):
     assert found[Channel.LEXICAL] == (ChannelState.OK, 1)
 
 
-def test_a_deadline_that_has_passed_makes_nobody_wait(pool, hanging):
+def test_expired_deadline_returns_immediately(pool, hanging):
     found, _ = run(pool, -1.0, lexical=hanging, dense=hanging)
     assert {state for state, _ in found.values()} == {ChannelState.LATE}
 

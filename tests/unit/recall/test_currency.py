@@ -26,7 +26,7 @@ def write(workspace, text, day, **fields):
     return workspace.write(text, occurred_at=f"2026-03-{day:02}T00:00:00.000Z", session_id=f"s{day}", **fields)
 
 
-def test_the_newest_value_stands_first_and_nothing_else_moves(workspace, places):
+def test_newest_value_ranks_first_and_other_hits_do_not_move(workspace, places):
     alone = write(workspace, OLD, 1)
     other = write(workspace, OTHER, 5)
     before = places(ASKED, alone, other)
@@ -46,7 +46,7 @@ def test_time_decides_and_not_the_order_of_writing(workspace, places):
     [{"source": Source.IMPORT}, {"kind": Kind.DOCUMENT}, {"branch": "try-it"}],
     ids=["hearsay", "lists", "branch"],
 )
-def test_what_may_not_replace_stays_where_it_is(workspace, places, fields):
+def test_memory_that_may_not_replace_keeps_its_rank(workspace, places, fields):
     older = write(workspace, OLD, 1, source=Source.USER)
     newer = write(workspace, NEW, 9, **{"source": Source.USER, **fields})
     assert places(ASKED, older, newer) == [0, 1]
@@ -79,7 +79,7 @@ def test_a_later_commit_takes_no_place(workspace, places, asked, older, newer):
     "text",
     ["Who wanted tables to start with 't_' in orders?", "How did we start the table names of orders originally?"],
 )
-def test_who_asks_for_an_old_value_gets_it(workspace, places, text):
+def test_query_for_an_old_value_ranks_it_first(workspace, places, text):
     older, newer = write(workspace, f"{OLD} {OTHER}", 1), write(workspace, NEW, 9)
     assert places(text, older, newer) == [0, 1]
 
@@ -103,7 +103,7 @@ def test_the_parts_of_a_score_still_add_up(workspace):
     assert any(abs(hit.signals.parts["newest_first"]) > 0 for hit in hits)
 
 
-def test_an_old_value_that_holds_again_stands_above_what_it_replaced(workspace, places):
+def test_value_valid_again_ranks_above_the_value_it_replaced(workspace, places):
     newer = write(workspace, "Orders are deployed on Mondays", 9, kind=Kind.FACT)
     older = write(
         workspace,

@@ -2,7 +2,7 @@ from pipeline.recall.deadline import Deadline
 from pipeline.records.recall import ChannelReport, ChannelState, Step
 
 
-def test_steps_are_left_out_only_after_the_deadline_and_named_with_the_time():
+def test_steps_are_skipped_only_after_the_deadline_and_reported_late():
     now = [5.0]
     deadline = Deadline(250, clock=lambda: now[0])
     assert not deadline.must_skip(Step.CURRENCY)

@@ -52,7 +52,7 @@ def gather(workspace, text, *, without=(), count=6):
         return gather_evidence(workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
 
 
-def test_neighbours_are_those_in_time_whom_somebody_else_said(conversation):
+def test_neighbors_are_the_nearest_turns_of_other_speakers(conversation):
     evidence = gather(conversation, "zebra")
     # Turn 4 follows turn 2, and both are Brendan's.
     assert evidence.before.tolist() == [0, 1, 4, 0, 0, 0]
@@ -66,7 +66,7 @@ def test_fields_speak_for_their_memories(conversation):
     assert evidence.asks.tolist() == [True, False, False, False, False, False]
 
 
-def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
+def test_question_without_special_features_sets_no_evidence_flags(conversation):
     evidence = gather(conversation, "Where is the zebra")
     for name in ("in_time_range", "literal"):
         assert not getattr(evidence, name).any(), name
@@ -82,12 +82,12 @@ def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
         ("zebra last year", set()),
     ],
 )
-def test_the_time_that_is_asked_for_speaks_for_what_happened_then(conversation, text, days):
+def test_time_in_a_question_marks_memories_of_that_time(conversation, text, days):
     of_turn = np.array([1, 2, 4, 3, 5, 6])
     assert set(of_turn[gather(conversation, text).in_time_range].tolist()) == days
 
 
-def test_a_memory_amid_its_neighbours_is_closer_to_what_they_say(conversation):
+def test_context_score_includes_neighboring_turns(conversation):
     evidence = gather(conversation, "where does the zebra live")
     assert evidence.context[1] > evidence.dense[1]
     assert evidence.context[4] == pytest.approx(evidence.dense[4], abs=0.01)
@@ -103,14 +103,14 @@ def test_a_channel_that_did_not_answer_says_nothing(conversation, channel):
     assert getattr(evidence, spoken).any()
 
 
-def test_a_memory_that_nobody_embedded_yet_is_no_nearer_for_it(conversation):
+def test_memory_without_an_embedding_gets_no_dense_score(conversation):
     with conversation.table.exclusive():
         conversation.table.remove([5])
     assert gather(conversation, "zebra alone").dense[4] <= 0
 
 
 @pytest.mark.parametrize("act", [archive, purge])
-def test_what_is_gone_leaves_no_gap_that_breaks_the_rest(conversation, act):
+def test_deleted_turn_leaves_finite_evidence(conversation, act):
     act(conversation.database, conversation.find_ids("Oostende")[0])
     evidence = gather(conversation, "zebra")
     assert len(evidence.seqs) == 6

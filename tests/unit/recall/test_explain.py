@@ -54,7 +54,7 @@ def test_without_the_wish_nothing_is_explained(workspace):
     assert workspace.ask("zebra").hits[0].signals is None
 
 
-def test_a_hit_tells_its_rank_in_each_channel(workspace):
+def test_explained_hit_shows_its_rank_in_each_channel(workspace):
     workspace.write("zebra gateway")
     workspace.write("zebra port billing")
     workspace.write("giraffe", session_id="s")
@@ -70,7 +70,7 @@ def test_a_hit_tells_its_rank_in_each_channel(workspace):
     assert first.signals.closeness > second.signals.closeness
 
 
-def test_a_hit_names_who_lifted_it_and_by_how_much(workspace):
+def test_hit_lists_the_neighbors_that_lifted_it(workspace):
     ids = [
         workspace.write(content, session_id="s")
         for content in (
@@ -114,7 +114,7 @@ def reasons(workspace, memory_id, text="zebra", **fields):
     return verdict, " | ".join(verdict.reasons)
 
 
-def test_a_memory_that_is_found_says_so(workspace):
+def test_found_memory_explains_its_rank(workspace):
     written = workspace.write("zebra")
     verdict, told = reasons(workspace, written)
     assert (verdict.rank, "found: number 1" in told) == (1, True)
@@ -130,7 +130,7 @@ def test_a_memory_that_is_found_says_so(workspace):
         ({"occurred_at": "2020-01-03T00:00:00.000Z"}, Filter(until="2020-01-02T00:00:00.000Z"), "until"),
     ],
 )
-def test_a_memory_that_the_filter_keeps_out_says_by_what(workspace, fields, wanted, reason):
+def test_filtered_memory_names_the_filter_that_excludes_it(workspace, fields, wanted, reason):
     written = workspace.write("zebra", **fields)
     workspace.embed()
     verdict, told = reasons(workspace, written, wanted=wanted)
@@ -158,7 +158,7 @@ def test_an_archived_memory_says_so_and_every_other_reason_too(workspace):
     assert "it is a decision" in told
 
 
-def test_a_memory_that_shares_nothing_says_so(workspace):
+def test_unrelated_memory_explains_why_it_was_not_found(workspace):
     workspace.write("zebra")
     other = workspace.write("giraffe")
     verdict, told = reasons(workspace, other)
@@ -167,7 +167,7 @@ def test_a_memory_that_shares_nothing_says_so(workspace):
     assert "dense: no similar vector" in told
 
 
-def test_a_memory_too_far_down_says_where_it_stands(workspace):
+def test_memory_ranked_too_low_reports_its_rank(workspace):
     accept_batch(workspace.database, [Draft(f"zebra zebra {number}") for number in range(MAX_PER_CHANNEL + 20)])
     last = workspace.write("the one zebra seen in that harbour long ago, and there was more to tell about it than that")
     verdict, told = reasons(workspace, last)
@@ -216,7 +216,7 @@ def test_a_listing_explains_nothing_and_breaks_nothing(workspace):
     assert "lexical: no word in common" in verdict.reasons
 
 
-def test_what_is_less_relevant_than_asked_for_says_so(workspace):
+def test_memory_below_min_relevance_reports_its_relevance(workspace):
     written = workspace.write("the zebra sleeps")
     workspace.embed()
     relevance = workspace.ask("zebra").hits[0].relevance

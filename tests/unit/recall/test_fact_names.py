@@ -133,7 +133,7 @@ def test_another_script_is_asked_about(encoder):
     assert match == fact_names.KeyMatch(FactKey("user", "кино"), (FactKey("user", "фильм"),))
 
 
-def test_words_that_the_encoder_cannot_tell_apart_are_no_synonyms():
+def test_words_unknown_to_the_encoder_are_no_synonyms():
     assert match_name("qwor", ["zlix"], TableEncoder({"qwor", "zlix"})).similar == ()
 
 
@@ -172,7 +172,7 @@ def test_a_name_is_encoded_once(encoder):
     assert encoder.encoded[before:] == ["the word 'weekday'"]
 
 
-def test_another_encoder_starts_anew():
+def test_another_encoder_encodes_names_again():
     names = FactNames()
     encoders = TableEncoder(), TableEncoder()
     for encoder in encoders:
@@ -255,7 +255,7 @@ def test_a_contraction_leaves_letters_out_of_the_middle(first, second, contracte
         ("kids", "children", False),
     ],
 )
-def test_an_ending_is_what_follows_a_shared_stem(first, second, ending):
+def test_difference_after_a_shared_stem_is_an_ending(first, second, ending):
     assert differ_in_ending(first, second) is differ_in_ending(second, first) is ending
 
 

@@ -50,7 +50,7 @@ def place_of(answer, memory_id):
     return ids.index(memory_id) + 1 if memory_id in ids else None
 
 
-def test_a_question_finds_the_service_on_the_database_of_the_host_and_its_owner(workspace):
+def test_graph_question_finds_the_service_of_the_host_and_its_owner(workspace):
     host, service, owner = fill(workspace)
     answer = workspace.ask(QUESTION)
     assert state_of(answer) is ChannelState.OK
@@ -90,7 +90,7 @@ def test_the_intent_of_a_question_decides_before_its_words(workspace, probabilit
     assert state_of(workspace.ask(question)) is state
 
 
-def test_a_linked_memory_is_as_relevant_as_the_best_only_if_the_question_asks_for_it(workspace):
+def test_linked_memory_is_relevant_only_if_the_question_asks_for_links(workspace):
     _, service, _ = fill(workspace)
     workspace.embed()
     relevances = []
@@ -103,7 +103,7 @@ def test_a_linked_memory_is_as_relevant_as_the_best_only_if_the_question_asks_fo
     assert relevances[1] <= 0.5
 
 
-def test_after_the_deadline_the_channel_is_late_and_the_answer_is_not_cached(workspace, monkeypatch):
+def test_late_graph_channel_is_reported_and_the_answer_is_not_cached(workspace, monkeypatch):
     host, *_ = fill(workspace)
     run, late_s = workspace.channels.run, [0.0]
 
@@ -139,7 +139,7 @@ def test_a_memory_that_is_not_found_says_why_the_graph_did_not_find_it(workspace
     assert "graph: not searched, because the best results answer the question" in closed
 
 
-def test_a_walk_takes_stored_edges(workspace):
+def test_graph_walk_follows_stored_edges(workspace):
     host, *_ = fill(workspace)
     cause = workspace.write("the roof leaked")
     unrelated = workspace.write("the gutter is green")
@@ -165,7 +165,7 @@ def test_links_among_other_memories_do_not_displace_the_best_hit(workspace):
     assert [place_of(answer, memory) for memory in (port, weaker, unrelated)] == [1, 2, 3]
 
 
-def test_a_walk_takes_entities_that_are_spelled_differently(workspace):
+def test_graph_walk_follows_entities_with_different_spellings(workspace):
     host, *_ = fill(workspace)
     other = workspace.write("the storehouse of our accounts is slow")
     assert place_of(workspace.ask(QUESTION), other) is None

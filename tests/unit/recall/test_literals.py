@@ -77,7 +77,7 @@ def test_two_holders_come_before_all_others_and_count_less(crowd, quote):
 
 
 @pytest.mark.parametrize("verb", ["archive", "purge"])
-def test_a_twin_that_nobody_can_see_does_not_count(crowd, quote, verb):
+def test_invisible_duplicate_of_a_literal_does_not_count(crowd, quote, verb):
     quoted, question = quote
     wanted = holder(crowd, quoted)
     twin = holder(crowd, quoted, "Another note that says {} too.")
@@ -178,7 +178,7 @@ words = st.lists(st.sampled_from("abc"), max_size=8)
 
 
 @given(words, words)
-def test_the_longest_run_is_the_longest_that_stands_in_both(left, right):
+def test_longest_common_run_equals_brute_force(left, right):
     runs = {tuple(left[i:j]) for i in range(len(left)) for j in range(i + 1, len(left) + 1)}
     also = {tuple(right[i:j]) for i in range(len(right)) for j in range(i + 1, len(right) + 1)}
     assert longest_common_run(left, right) == max(map(len, runs & also), default=0)
@@ -235,9 +235,7 @@ def logged_identifiers():
 
 @pytest.mark.parametrize("shape", IDENTIFIERS)
 @pytest.mark.parametrize("question", ["{}", "what was decided about {}?"], ids=["alone", "asked"])
-def test_the_holders_of_an_identifier_come_before_later_memories_of_the_same_wording(
-    logged_identifiers, shape, question
-):
+def test_memories_with_an_identifier_rank_above_similar_later_memories(logged_identifiers, shape, question):
     workspace, holders = logged_identifiers
     names = [IDENTIFIERS[shape](n) for n in range(45)]
     missed = [
@@ -278,7 +276,7 @@ def test_a_successor_without_the_identifier_does_not_take_the_first_place(worksp
     assert newer not in found[:count]
 
 
-def test_an_announced_successor_takes_the_first_place_for_a_long_query_with_the_identifier(workspace):
+def test_announced_successor_ranks_first_for_a_long_query(workspace):
     workspace.write(
         "Settled: merge_contacts keys on the lowercased email and keeps the contact with the latest update.",
         occurred_at="2025-01-01T00:00:00.000Z",

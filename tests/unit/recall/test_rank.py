@@ -78,7 +78,7 @@ def test_the_more_important_of_equals_comes_first():
 
 
 @given(share, share)
-def test_the_nearest_of_strangers_does_not_outweigh_the_only_memory_with_the_very_words(low, high):
+def test_nearest_vector_does_not_outrank_the_only_lexical_match(low, high):
     pool = pair(lexical=[4, 0], dense=[0.0, 0.1], context=[0.0, 0.1], importance=[low, high])
     assert rank(pool).order.tolist() == [0, 1]
 
@@ -127,7 +127,7 @@ FLAGS = ("in_time_range", "answers_user", "literal")
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-def test_what_speaks_for_a_memory_puts_it_before_its_equal(flag):
+def test_positive_evidence_ranks_a_memory_before_its_equal(flag):
     assert rank(pair(lexical=[8, 8], **{flag: [True, False]})).order.tolist() == [0, 1]
 
 
@@ -147,7 +147,7 @@ def test_an_empty_pool_has_an_empty_ranking():
     assert isinstance(ranking.evidence, Evidence)
 
 
-def test_a_neighbour_is_found_where_it_stands():
+def test_neighbor_position_is_found_or_minus_one():
     seqs = np.array([3, 5, 8])
     assert neighbor_positions(seqs, np.array([8, 0, 4, 5, 99])).tolist() == [2, -1, -1, 1, -1]
     assert neighbor_positions(seqs[:0], np.array([8])).tolist() == []
@@ -161,7 +161,7 @@ def test_values_are_taken_by_position_and_are_0_for_none(values, data):
 
 
 @given(pools(), st.data())
-def test_of_those_that_say_all_that_is_asked_the_newer_comes_first_and_no_other_moves(pool, data):
+def test_newest_of_equally_complete_statements_ranks_first(pool, data):
     states = data.draw(st.lists(st.booleans(), min_size=len(pool.seqs), max_size=len(pool.seqs)))
     ranking = rank(dataclasses.replace(pool, states=np.array(states, np.bool_)))
     told = [place for place in ranking.order.tolist() if states[place]]

@@ -24,7 +24,7 @@ from tests.fakes.evidence import evidence, in_session
 
 
 @given(st.lists(st.tuples(st.floats(-1, 1, width=32), st.floats(0, 1, width=32)), max_size=6))
-def test_a_probability_is_one_whatever_the_evidence(pairs):
+def test_relevance_is_a_probability_for_any_evidence(pairs):
     dense, words = [d for d, _ in pairs], [w for _, w in pairs]
     found = relevance(rank(evidence(range(1, len(pairs) + 1), dense=dense, lexical=words, ceiling=1.0)))
     assert len(found) == len(pairs)
@@ -82,7 +82,7 @@ def test_a_memory_that_is_further_than_the_background_has_no_lower_bar(query, co
     assert needs_relevance(query, content, 0.0, 0.0, close) == 0.0
 
 
-def test_a_turn_is_as_close_as_the_one_next_to_it():
+def test_turn_is_as_close_as_its_neighbor():
     ranking = rank(evidence(**in_session([1, 2, 3]), dense=[0.4, 0.0, 0.0], background_similarity=0.3))
     assert closeness(ranking) == pytest.approx([0.1, 0.1, -0.3])
 
@@ -102,7 +102,7 @@ def test_an_outline_of_code_is_never_surer_and_keeps_its_order(closeness):
     assert [outlined for _, outlined in by_text] == sorted(outlined for _, outlined in by_text)
 
 
-def test_what_is_certain_of_a_text_is_likely_of_an_outline():
+def test_outline_has_lower_relevance_than_a_text_with_equal_evidence():
     found = relevance(rank(evidence([1, 2], dense=[1.0, 1.0], outlines=[False, True], vocabulary_coverage=1.0)))
     assert found[0] > 0.99
     assert 0.5 < found[1] < 0.75
@@ -119,12 +119,12 @@ def test_long_texts_lower_a_relevance_but_make_nothing_irrelevant(words, length,
         assert after == before
 
 
-def test_the_fact_that_a_question_about_the_user_asks_for_is_relevant_without_a_common_word():
+def test_personal_fact_that_answers_the_question_is_relevant():
     found = relevance(rank(evidence([1, 2], dense=[-0.1, -0.1], answers_user=[True, False])))
     assert found[0] > 0.9 > IRRELEVANT > found[1]
 
 
-def test_a_fact_about_the_user_without_a_common_word_is_found_but_not_injected():
+def test_other_personal_fact_is_found_but_not_injected():
     found = relevance(rank(evidence([1, 2], dense=[-0.07, -0.3], about_user=[True, True])))
     assert IRRELEVANT < found[0] < RELEVANT
     assert found[1] < IRRELEVANT

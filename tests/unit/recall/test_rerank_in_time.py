@@ -39,12 +39,12 @@ class Attempt:
         self.report = reports[Step.RERANKER]
 
 
-def test_what_fits_replaces_the_ranking_and_is_reported_with_its_time():
+def test_rerank_within_the_budget_replaces_the_ranking():
     attempt = Attempt(3)
     assert (attempt.ranked, attempt.report) == (RERANKED, ChannelReport(ChannelState.OK, 3.0))
 
 
-def test_what_does_not_fit_is_late_and_does_not_begin():
+def test_rerank_over_the_budget_is_late_and_not_started():
     attempt = Attempt(budget_ms=PRIOR_MS / OPTIONAL_SHARE - 1)
     assert (attempt.ranked, attempt.begun, attempt.report) == (POOL, False, ChannelReport(ChannelState.LATE, 0.0))
 
@@ -66,14 +66,14 @@ def test_one_slow_run_does_not_rule_it_out_forever():
     assert all(ran[150:])
 
 
-def test_what_stops_at_the_deadline_changes_nothing_and_is_measured():
+def test_rerank_stopped_at_the_deadline_keeps_the_ranking():
     attempt = Attempt(250, outcome=OutOfTime())
     assert (attempt.ranked, attempt.report) == (POOL, ChannelReport(ChannelState.LATE, 250.0))
     assert attempt.costs.estimate_ms(Step.RERANKER, 0) > 250
 
 
 @pytest.mark.parametrize(("error", "is_reported"), [(EncoderUnavailable("loading"), False), (KeyError("seq"), True)])
-def test_what_fails_is_cold_and_its_time_does_not_count(error, is_reported):
+def test_failed_rerank_is_cold_and_its_time_is_not_recorded(error, is_reported):
     attempt = Attempt(1, outcome=error)
     assert (attempt.ranked, attempt.report.state) == (POOL, ChannelState.COLD)
     assert attempt.errors == ([(Step.RERANKER, error)] if is_reported else [])
@@ -93,7 +93,7 @@ def test_it_does_not_begin_unless_its_estimate_fits_the_time_left(budget_ms, too
 
 
 @given(runs, st.floats(1, 400))
-def test_an_estimate_is_never_below_what_a_steady_step_takes(first, steady):
+def test_cost_estimate_covers_and_converges_to_a_steady_step(first, steady):
     costs = StepCosts()
     for took in [*first, *[steady] * 60]:
         costs.record(Step.NAMED, took)

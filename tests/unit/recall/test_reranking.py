@@ -38,7 +38,7 @@ def test_without_a_reranker_nothing_is_reported(workspace, ids):
     assert (answer.hits[0].memory.id, Step.RERANKER in answer.channels) == (ids["tested"], False)
 
 
-def test_the_reranker_changes_the_order_and_the_explanation_shows_by_how_much(workspace, ids):
+def test_reranker_changes_the_order_and_the_explanation(workspace, ids):
     reranker = use(workspace, WordReranker("decided"))
     answer = workspace.ask(QUESTION, explain=True, min_relevance=0.0)
     assert answer.hits[0].memory.id == ids["decided"]

@@ -63,7 +63,7 @@ def test_without_statements_of_the_user_the_order_stays():
         ("quel formateur on utilise ?", "on formate avec ruff"),
     ],
 )
-def test_what_the_tool_does_answers_a_question_for_the_tool(query, said):
+def test_statement_about_the_tool_answers_a_question_about_the_tool(query, said):
     rule = hit(replace(SAID, content=said), 0.2, relevance=0.03)
     other = hit(replace(SAID, seq=9, content="we use uv here"), 0.3, relevance=0.1)
     assert seqs(put_said_first([hit(OUTLINE, 1.0), hit(COMMIT, 0.8), other, rule], query)) == [1, 5, 4, 9]

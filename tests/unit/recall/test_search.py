@@ -110,7 +110,7 @@ class History:
 
 @opens_stores
 @given(histories, st.lists(st.tuples(texts, filters), max_size=2))
-def test_recall_shows_what_is_visible_and_all_that_matches(steps_taken, questions):
+def test_recall_returns_only_visible_and_all_matching_memories(steps_taken, questions):
     with open_recall_workspace() as workspace:
         history = History(workspace)
         for step in steps_taken:
@@ -126,7 +126,7 @@ def test_recall_shows_what_is_visible_and_all_that_matches(steps_taken, question
         assert workspace.errors == []
 
 
-def test_an_exact_match_outranks_what_is_only_important_and_new(workspace):
+def test_exact_match_ranks_above_important_recent_memories(workspace):
     old = workspace.write("The zebra gateway", importance=0.0, occurred_at="2020-01-01T00:00:00.000Z")
     for number in range(20):
         workspace.write(f"Queue number {number}", importance=1.0)
@@ -187,7 +187,7 @@ def test_of_the_best_those_stay_that_are_probable_enough(workspace, k):
     assert workspace.ask("which port does billing use", k=k, min_relevance=1.01).hits == ()
 
 
-def test_what_was_written_after_an_empty_answer_is_found(workspace):
+def test_memory_written_after_an_empty_answer_is_found(workspace):
     assert workspace.find_ids("zebra") == []
     written = workspace.write("zebra")
     assert workspace.find_ids("zebra") == [written]
@@ -279,7 +279,7 @@ def test_the_same_question_is_answered_from_memory_until_something_changes(works
 # --- when an index is missing or broken ---
 
 
-def test_a_channel_that_is_off_is_told_and_is_no_loss(workspace):
+def test_disabled_channel_is_reported_without_degrading_the_answer(workspace):
     workspace.write("zebra")
     workspace.embed()
     answer = workspace.ask("zebra")
@@ -315,7 +315,7 @@ def test_without_an_encoder_words_still_find(workspace, monkeypatch):
     assert workspace.errors == []
 
 
-def test_a_vector_index_that_breaks_after_it_answered_costs_its_channel_only(monkeypatch):
+def test_vector_index_failure_during_search_costs_only_its_channel(monkeypatch):
     with open_recall_workspace(exact_rows=0) as workspace:
         written = workspace.write("zebra")
         workspace.embed()
@@ -350,7 +350,7 @@ def test_indexes_that_know_more_than_the_store_break_nothing(workspace):
     assert workspace.errors == []
 
 
-def test_a_segment_that_is_gone_is_reported_and_words_are_missed_not_the_answer(workspace):
+def test_missing_segment_is_reported_and_the_answer_uses_vectors(workspace):
     written = workspace.write("zebra")
     workspace.embed()
     workspace.fold()
@@ -385,7 +385,7 @@ def test_a_memory_that_does_not_exist_has_no_reasons(workspace):
 # --- context ---
 
 
-def test_an_answer_that_shares_no_word_is_found_beside_its_question(workspace):
+def test_answer_without_shared_words_is_found_next_to_its_question(workspace):
     for number in range(30):
         workspace.write(f"filler talk {number}", session_id=f"other-{number % 3}")
     workspace.write("Ada: which harbour did the zebra leave from?", session_id="s")
@@ -394,7 +394,7 @@ def test_an_answer_that_shares_no_word_is_found_beside_its_question(workspace):
     assert reply in workspace.find_ids("which harbour did the zebra leave from", k=2)
 
 
-def test_a_personal_question_prefers_what_is_kept_about_the_asker(workspace):
+def test_personal_question_prefers_facts_about_the_asker(workspace):
     note = workspace.write("The team's editor of choice: vim")
     key = {"subject": "team", "attribute": "editor of choice", "value": "emacs"}
     fact = workspace.write("-", kind=Kind.KEYED_FACT, details=key)
@@ -405,7 +405,7 @@ def test_a_personal_question_prefers_what_is_kept_about_the_asker(workspace):
     assert note in workspace.find_ids("what is my editor of choice")
 
 
-def test_a_time_in_the_question_prefers_what_happened_then(workspace):
+def test_time_in_the_question_prefers_memories_of_that_time(workspace):
     days = {
         day: workspace.write(f"standup of team {day}", occurred_at=f"2026-01-{day:02d}T09:00:00.000Z")
         for day in range(1, 9)
@@ -433,7 +433,7 @@ def test_answers_are_the_same_with_vectors_in_memory_and_in_lance():
         assert one[0][0] == other[0][0]
 
 
-def test_what_is_written_while_the_channels_search_disturbs_nothing(workspace, monkeypatch):
+def test_memory_written_during_the_search_causes_no_error(workspace, monkeypatch):
     """The neighbour of a hit may be newer than the lexical index that found the hit."""
     first = workspace.write("zebra", session_id="s")
     workspace.embed()
@@ -453,7 +453,7 @@ def test_what_is_written_while_the_channels_search_disturbs_nothing(workspace, m
     assert workspace.errors == []
 
 
-def test_who_writes_finds_it_at_once_while_others_read_and_indexes_are_built(workspace):
+def test_written_memory_is_found_during_concurrent_reads_and_builds(workspace):
     stop, failures = threading.Event(), []
 
     def read():

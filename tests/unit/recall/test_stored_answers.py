@@ -167,7 +167,7 @@ def test_other_queries_are_searched(home, changed):
     assert not home.ask(replace(Query(QUESTIONS[0], budget_ms=LONG_MS), **changed)).is_stored
 
 
-def test_who_has_private_memories_gets_an_answer_of_their_own(home):
+def test_viewer_with_private_memories_gets_a_separate_answer(home):
     own = home.worker.write("billing uses port 7 here", scope=Scope(ScopeKind.SESSION, "s1"))
     fill(home)
     answer = home.ask(Query(QUESTIONS[0], budget_ms=LONG_MS, filter=Filter(viewer=Viewer(session="s1"))))
@@ -184,7 +184,7 @@ def test_more_results_than_are_stored_are_searched(home):
     assert home.ask(Query(QUESTIONS[1], DEPTH + 1)).is_stored
 
 
-def test_what_was_purged_after_the_state_was_read_is_not_shown(home, monkeypatch):
+def test_memory_purged_after_the_state_was_read_is_not_shown(home, monkeypatch):
     ids = fill(home)
     with home.database.read() as db:
         stored = predictions.find_answers(db, QUESTIONS[0])
@@ -219,7 +219,7 @@ def test_only_relative_times_mean_something_else_tomorrow():
     assert len({state.fingerprint(QUESTIONS[2]) for state in states}) == 2
 
 
-def test_a_stopped_run_keeps_what_it_answered(home):
+def test_stopped_run_keeps_its_stored_answers(home):
     home.worker.write("billing uses port 8123")
     home.worker.embed()
     assert home.answer(after(2))

@@ -92,7 +92,7 @@ def test_a_time_is_read_as_of_now(text, since, until):
         "Tuesday",
     ],
 )
-def test_what_names_no_time_has_no_span(text):
+def test_text_without_a_time_has_no_time_range(text):
     assert parse_time_range(text, datetime(900, 1, 1, tzinfo=UTC) if "years ago" in text else NOW) is None
 
 

@@ -58,7 +58,7 @@ def test_a_rule_file_leads_over_a_statement_of_the_user(workspace, contradict):
     assert lead(workspace) == (("Use npm", Standing.RULE_FILE), Standing.USER)
 
 
-def test_a_statement_of_the_user_leads_over_code_and_code_over_what_is_unverified(workspace, contradict, tmp_path):
+def test_user_statement_leads_over_code_and_code_over_unverified(workspace, contradict, tmp_path):
     file = tmp_path / "package.json"
     file.write_text("{}")
     anchor = Anchor(str(file), content_hash=hashlib.sha256(b"{}").hexdigest())

@@ -123,7 +123,7 @@ STEPS = st.lists(
 
 @examples(25)
 @given(STEPS)
-def test_what_is_remembered_of_a_store_says_what_a_look_would_say(steps):
+def test_remembered_due_work_equals_a_fresh_scan(steps):
     with scratch_folder() as folder:
         home = Home(folder / "home")
         for step, number in steps:
@@ -150,7 +150,7 @@ def test_a_store_that_was_written_to_is_looked_into_again(home, looks):
     assert looks == ["alpha"] * 3
 
 
-def test_what_comes_due_by_the_clock_alone_is_found_without_a_look(home, looks):
+def test_work_due_by_the_clock_is_found_without_opening_the_store(home, looks):
     for number in range(len(NAMES)):
         run(home, 2 * number + 1)
         run(home, 2 * number)
@@ -160,7 +160,7 @@ def test_what_comes_due_by_the_clock_alone_is_found_without_a_look(home, looks):
     assert looks == ["alpha"]
 
 
-def test_a_file_that_changed_a_moment_ago_is_looked_into_again(home, looks):
+def test_recently_changed_store_file_is_scanned_again(home, looks):
     # A second write in the same moment may leave it the same time and the same size.
     home.now = time.time()
     home.find()
@@ -200,7 +200,7 @@ def test_the_next_scheduler_opens_no_store_of_which_nothing_changed(home, looks)
 
 
 @pytest.mark.parametrize("lost", ["vectors", "lexical"])
-def test_where_an_index_was_lost_meanwhile_the_next_scheduler_looks_again(home, looks, lost):
+def test_lost_index_causes_a_new_scan_by_the_next_scheduler(home, looks, lost):
     place = getattr(home.paths.workspace("alpha"), lost)
     place.mkdir()
     home.find()
@@ -214,14 +214,14 @@ def test_where_an_index_was_lost_meanwhile_the_next_scheduler_looks_again(home, 
 @pytest.mark.parametrize(
     "kept", ["", "[]", "{", '{"rules": 1}', '{"stores": {"alpha": {}}}', '{"stores": {"alpha": null}, "rules": null}']
 )
-def test_a_damaged_file_of_what_was_known_costs_a_look(home, looks, kept):
+def test_damaged_due_file_causes_a_new_scan(home, looks, kept):
     home.paths.outlooks.write_text(kept)
     home.finder = home.new_finder()
     assert [found.workspace_id for found in home.find()] == ["alpha"]
     assert looks == ["alpha"]
 
 
-def test_what_cannot_be_kept_is_told(home):
+def test_unsaved_due_times_are_reported(home):
     home.find()
     home.paths.outlooks.mkdir()
     home.finder.keep()
@@ -229,7 +229,7 @@ def test_what_cannot_be_kept_is_told(home):
     assert "Cannot save the due times" in error.message
 
 
-def test_other_schedules_make_what_was_known_worthless(home, looks):
+def test_changed_schedules_invalidate_saved_due_times(home, looks):
     home.find()
     home.finder.keep()
     settings = Settings(segment_interval_s=7)
@@ -238,7 +238,7 @@ def test_other_schedules_make_what_was_known_worthless(home, looks):
     assert looks == ["alpha"] * 2
 
 
-def test_what_was_deleted_is_forgotten(home):
+def test_deleted_workspace_is_removed_from_due_times(home):
     home.databases.get("beta", create=True).close()
     assert [found.workspace_id for found in home.find()] == ["alpha", "beta"]
     home.paths.workspace("beta").events.unlink()

@@ -90,7 +90,7 @@ def test_encryption_leaves_nothing_plain_and_loses_nothing(paths, key_file):
     assert {file.stat().st_mode & 0o777 for file in (*before, paths.store_key, key_file)} == {0o600}
 
 
-def test_what_was_read_of_transcripts_is_encrypted_too(paths, key_file):
+def test_transcript_records_are_encrypted(paths, key_file):
     home = Home(paths.root)
     with contextlib.closing(home):
         home.container.stores.transcripts.note_read(["u1"])
@@ -112,7 +112,7 @@ def test_and_back_without_a_loss(encrypted, key_file):
     assert decrypt_home(encrypted).files == {}
 
 
-def test_what_is_written_later_is_encrypted_from_its_first_byte(encrypted):
+def test_later_writes_and_snapshots_are_encrypted(encrypted):
     home = Home(encrypted.root)
     with contextlib.closing(home):
         kept = home.say("Tapirs swim at night", "new")
@@ -129,14 +129,14 @@ def test_what_is_written_later_is_encrypted_from_its_first_byte(encrypted):
     assert describe_encryption(encrypted).plain == ()
 
 
-def test_whoever_looks_at_a_file_without_the_key_sees_no_store(encrypted):
+def test_encrypted_store_is_unreadable_without_the_key(encrypted):
     with contextlib.closing(sqlite3.connect(encrypted.workspace("default").events)) as db:  # noqa: SIM117 - one is left
         with pytest.raises(sqlite3.DatabaseError, match="not a database"):
             db.execute("SELECT * FROM sqlite_master")
 
 
 @pytest.mark.parametrize("loss", ["gone", "another", "no key", "a folder"])
-def test_a_key_that_cannot_be_had_is_named_and_nothing_is_made_changed_or_put_aside(encrypted, key_file, loss):
+def test_unavailable_key_is_reported_and_no_file_is_changed(encrypted, key_file, loss):
     key_file.rename(key_file.with_suffix(".away"))
     if loss == "a folder":
         key_file.mkdir()
@@ -185,7 +185,7 @@ def test_the_key_is_never_in_the_data_directory(paths, tmp_path):
     assert not (paths.root / "key").exists()
 
 
-def test_a_file_that_holds_something_else_is_no_key_and_stays_as_it_is(paths, key_file):
+def test_file_with_other_content_is_rejected_as_key_and_not_changed(paths, key_file):
     key_file.write_text("my shopping list")
     with pytest.raises(KeyUnavailable):
         choose_key(paths, key_file)
@@ -193,7 +193,7 @@ def test_a_file_that_holds_something_else_is_no_key_and_stays_as_it_is(paths, ke
     assert not paths.store_key.exists()
 
 
-def test_a_key_that_was_moved_is_named_anew_and_no_other_takes_its_place(encrypted, key_file):
+def test_moved_key_can_be_named_again_and_another_key_is_rejected(encrypted, key_file):
     before = contents(encrypted)
     moved = key_file.rename(key_file.with_name("moved.key"))
     assert not choose_key(encrypted, moved)
@@ -207,7 +207,7 @@ def test_a_key_that_was_moved_is_named_anew_and_no_other_takes_its_place(encrypt
     assert contents(encrypted) == before
 
 
-def test_a_home_that_has_lost_the_name_of_its_key_takes_that_one_again_and_no_other(encrypted, key_file):
+def test_lost_key_record_accepts_only_the_same_key_again(encrypted, key_file):
     before = contents(encrypted)
     encrypted.store_key.unlink()
     with pytest.raises(StoreDamaged, match="encrypted with another key than the data directory's"):
@@ -224,7 +224,7 @@ def test_a_home_that_has_lost_the_name_of_its_key_takes_that_one_again_and_no_ot
     assert (encrypt_home(encrypted).already, contents(encrypted)) == (5, before)
 
 
-def test_what_is_neither_plain_nor_of_this_key_is_not_called_encrypted(encrypted):
+def test_unreadable_snapshot_is_reported_and_not_counted_as_encrypted(encrypted):
     [snapshot] = backup.snapshots(encrypted.workspace("other").snapshots)
     snapshot.file.write_bytes(os.urandom(40960))
     done = encrypt_home(encrypted)
@@ -289,7 +289,7 @@ def test_inside_of_a_file_it_is_the_old_one_or_the_new_one(paths, key_file, monk
     assert traces(paths, MARK) == []
 
 
-def test_a_store_that_somebody_has_open_is_not_exchanged_under_them(paths, key_file):
+def test_open_store_is_not_replaced_by_encryption(paths, key_file):
     choose_key(paths, key_file)
     database = SqliteDatabase(paths.workspace("default").events, PROFILE, create=False)
     with contextlib.closing(database), database.read(), pytest.raises(StoreBusy):
@@ -297,7 +297,7 @@ def test_a_store_that_somebody_has_open_is_not_exchanged_under_them(paths, key_f
     assert encrypt_home(paths).left == []
 
 
-def test_what_was_written_while_it_was_copied_is_not_lost(paths, key_file, monkeypatch):
+def test_memory_written_during_encryption_is_not_lost(paths, key_file, monkeypatch):
     choose_key(paths, key_file)
     file = paths.workspace("default").events
     export = driver.export
@@ -363,7 +363,7 @@ def test_the_old_file_is_overwritten(paths, key_file):
         assert old.read().strip(b"\0") == b""
 
 
-def test_a_plain_home_never_asks_for_a_key(tmp_path):
+def test_unencrypted_data_directory_needs_no_key(tmp_path):
     for place in ("events.sqlite", "workspaces/w/events.sqlite", "workspaces/w/snapshots/x.sqlite"):
         assert find_store_key(tmp_path / place) is None
     (tmp_path / "store.key").touch()
@@ -375,7 +375,7 @@ def test_a_plain_home_never_asks_for_a_key(tmp_path):
     assert not (tmp_path / "home.sqlite").exists()
 
 
-def test_a_data_directory_of_an_earlier_version_is_named_and_sealed_by_encrypting_again(encrypted):
+def test_earlier_encrypted_data_directory_is_sealed_by_encrypting_again(encrypted):
     """Before, the journal and the words of the search index stayed plain."""
     name, place = key.named(encrypted.store_key), encrypted.workspace("default")
     encrypted.store_key.unlink()

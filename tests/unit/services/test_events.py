@@ -220,7 +220,7 @@ def test_an_older_memory_is_superseded_by_an_edge(database):
     assert list_events(database, after) == [(EventType.SUPERSEDED, new)]
 
 
-def test_a_candidate_waits_until_it_is_let_in(database):
+def test_candidate_sends_a_written_event_when_accepted(database):
     memory_id = accept(database, Draft("The port of staging is 80"), WritePolicy(suggest=True)).id
     after = find_end(workspace_over(database))
     assert list_events(database) == [(EventType.CANDIDATE, memory_id)]

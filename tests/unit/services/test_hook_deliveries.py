@@ -55,7 +55,7 @@ def test_the_same_event_is_answered_once(deliver, name, fields):
     assert [deliver(name, **fields) for _ in range(3)] == [True, False, False]
 
 
-def test_what_a_person_or_an_agent_repeats_counts(deliver, clock):
+def test_repeated_prompts_and_stops_are_delivered(deliver, clock):
     assert deliver("UserPromptSubmit", prompt="go on")
     assert deliver("Stop")
     assert deliver("UserPromptSubmit", prompt="go on")

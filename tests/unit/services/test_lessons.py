@@ -31,7 +31,7 @@ def test_nothing_known_may_be_anything():
 
 
 @given(shares)
-def test_the_interval_holds_the_share_and_stays_a_share(counted):
+def test_wilson_interval_contains_the_share_within_bounds(counted):
     successes, trials = counted
     low, high = wilson_interval(successes, trials)
     assert 0.0 <= low < high <= 1.0

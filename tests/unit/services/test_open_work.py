@@ -206,7 +206,7 @@ def test_a_statement_that_became_a_memory_is_no_request(workspace, archived):
     assert "letter of the quay" not in ask(workspace, "Where did we leave off yesterday?")
 
 
-def test_only_what_was_asked_on_the_day_counts(workspace):
+def test_question_about_a_day_shows_only_work_of_that_day(workspace):
     said(workspace, "a", "add a dry run to the import command", at=YESTERDAY)
     said(workspace, "a", "rename the slot check in the templates", at=NOW - timedelta(minutes=1))
     said(workspace, "b", "draw the quay map again", at=NOW - timedelta(minutes=2))

@@ -25,6 +25,6 @@ def at(day: str, hour: int) -> datetime:
         (at("2026-10-25", 1), "2026-10-24T22:00", "2026-10-24T01:00"),
     ],
 )
-def test_a_day_begins_at_midnight_and_nightly_jobs_at_three_whatever_the_clocks_do(now, midnight, nightly):
+def test_day_and_nightly_starts_follow_local_time_across_clock_changes(now, midnight, nightly):
     assert local_day_start(now.astimezone().date()) == datetime.fromisoformat(f"{midnight}+00:00")
     assert NIGHTLY.last_before(now) == datetime.fromisoformat(f"{nightly}+00:00")

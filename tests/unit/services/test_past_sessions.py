@@ -72,7 +72,7 @@ def test_a_failure_is_open_and_a_replaced_decision_is_left_out(workspace, past):
     assert WORKED not in text
 
 
-def test_what_the_brief_shows_anyway_is_not_repeated(workspace, past):
+def test_conclusion_shown_as_a_memory_is_not_repeated_in_the_brief(workspace, past):
     past("a", "2026-03-08T12:00:00.000Z", "Choose a queue", concluded=[("decision", "Use SQLite for the queue.")])
     workspace.write("Use SQLite for the queue", kind=Kind.DECISION)
     assert brief_project(workspace.database, None, SESSION, ROOM).text.count("SQLite") == 1

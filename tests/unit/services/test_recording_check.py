@@ -138,7 +138,7 @@ def test_a_transcript_that_cannot_be_read_is_skipped(check, tmp_path):
 
 
 @given(st.one_of(st.none(), st.floats(0, 1e9)), st.one_of(st.none(), st.floats(0, 1e9)), st.floats(0, 1e9))
-def test_hooks_are_silent_only_if_a_prompt_is_later_than_all_that_was_heard(prompt_at, hook_at, set_up_at):
+def test_hooks_count_as_silent_only_after_a_later_prompt(prompt_at, hook_at, set_up_at):
     seen = HostRecording(ConnectedHost("pen", "Pen", (), set_up_at), prompt_at, hook_at, None, None)
     is_silent = judge(seen, None).problem is not None
     assert is_silent == (prompt_at is not None and prompt_at - GRACE_S > max(hook_at or 0.0, set_up_at))
@@ -171,7 +171,7 @@ def test_a_session_is_warned_once_a_day(monkeypatch):
     assert watch.take_warning(lambda: [found]) == warning
 
 
-def test_a_check_that_fails_is_reported_and_warns_nobody():
+def test_failing_recording_check_is_reported_and_yields_no_warning():
     reports = []
     watch = RecordingWatch(reports.append)
 

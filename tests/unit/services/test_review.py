@@ -80,7 +80,7 @@ def test_undoing_a_merge_restores_both(dedup_store):
     assert in_tail(dedup_store, newer)
 
 
-def test_what_was_undone_is_not_merged_again(dedup_store):
+def test_undone_merge_is_not_merged_again(dedup_store):
     ids, [entry] = merge_texts(dedup_store)
     undo_act(workspace_over(dedup_store.database), entry)
     dedup_store.digest_again()
@@ -88,7 +88,7 @@ def test_what_was_undone_is_not_merged_again(dedup_store):
     assert dedup_store.pairs() == []
 
 
-def test_what_was_undone_goes_into_nothing_that_holds_what_it_was_told_apart_from(dedup_store):
+def test_undone_merge_is_not_merged_indirectly(dedup_store):
     oldest = dedup_store.write(ONE, 0.5)
     older, newer = dedup_store.write(SAME), dedup_store.write(THIRD)
     dedup_store.digest()
@@ -148,7 +148,7 @@ def test_merges_are_undone_in_any_order(dedup_store, order):
     assert snapshot_fields(dedup_store.get(older)) == before
 
 
-def test_what_a_person_changed_since_stays_when_a_merge_is_undone(dedup_store):
+def test_undo_of_a_merge_keeps_later_edits(dedup_store):
     ids, [entry] = merge_texts(dedup_store, SAME, source=Source.AGENT, importance=0.9, tags=("new",))
     revision = Revision(importance=0.2, tags=("old", "mine"), trust=Trust.TRUSTED, pinned=True)
     revise.edit(dedup_store.database, ids[0], revision)
@@ -244,7 +244,7 @@ def test_a_pin_goes_along_and_comes_back(dedup_store):
     assert (dedup_store.get(older).pinned, dedup_store.get(newer).pinned) == (True, False)
 
 
-def test_merged_near_duplicates_keep_the_stronger_fields_and_undo_restores_them(dedup_store):
+def test_merged_duplicates_keep_stronger_fields_and_undo_restores_them(dedup_store):
     fields = {"kind": Kind.LESSON, "expires_at": None}
     older = dedup_store.write(ONE, details={"severity": "warning"}, **fields | {"expires_at": "2099-01-01T00:00:00Z"})
     newer = dedup_store.write(SAME, details={"severity": "critical"}, sensitivity=Sensitivity.PRIVATE, **fields)
@@ -286,7 +286,7 @@ def test_a_severity_that_a_person_lowered_later_is_kept(dedup_store):
     assert dedup_store.get(older).details["severity"] == "info"
 
 
-def test_what_is_merged_into_a_candidate_lets_it_in(dedup_store):
+def test_merge_into_a_candidate_accepts_it(dedup_store):
     older = candidate(dedup_store)
     dedup_store.write(DOUBTFUL.lower(), occurred_at="2024-01-01T00:00:00.000Z")
     dedup_store.digest()
@@ -295,7 +295,7 @@ def test_what_is_merged_into_a_candidate_lets_it_in(dedup_store):
     assert in_tail(dedup_store, older)
 
 
-def test_a_candidate_that_is_let_in_is_found_by_words_and_compared(dedup_store):
+def test_accepted_candidate_is_indexed_and_compared(dedup_store):
     memory_id = candidate(dedup_store)
     dedup_store.digest()
     assert not in_tail(dedup_store, memory_id)
@@ -306,7 +306,7 @@ def test_a_candidate_that_is_let_in_is_found_by_words_and_compared(dedup_store):
         assert work.count_pending(db)[Stage.DEDUP] == 1
 
 
-def test_a_candidate_that_is_turned_down_is_archived(dedup_store):
+def test_rejected_candidate_is_archived_and_not_indexed(dedup_store):
     memory_id = candidate(dedup_store)
     settle_candidate(workspace_over(dedup_store.database), memory_id, CandidateVerdict.REJECT)
     assert dedup_store.active() == set()
@@ -314,7 +314,7 @@ def test_a_candidate_that_is_turned_down_is_archived(dedup_store):
 
 
 @pytest.mark.parametrize("verdict", list(CandidateVerdict))
-def test_only_what_waits_is_judged(dedup_store, verdict):
+def test_only_waiting_candidates_can_be_settled(dedup_store, verdict):
     memory_id = candidate(dedup_store)
     settle_candidate(workspace_over(dedup_store.database), memory_id, verdict)
     known = dedup_store.write(ONE)
@@ -323,7 +323,7 @@ def test_only_what_waits_is_judged(dedup_store, verdict):
             settle_candidate(workspace_over(dedup_store.database), one, CandidateVerdict.ACCEPT)
 
 
-def test_a_fact_that_waited_ends_the_one_that_holds(dedup_store):
+def test_accepted_fact_ends_the_current_value(dedup_store):
     told = set_fact(dedup_store.database, KEY, 5433, Draft("", occurred_at="2026-01-01T00:00:00.000Z"), REVIEW)
     draft = Draft("", source=Source.AMBIENT, occurred_at="2026-02-01T00:00:00.000Z")
     receipt = set_fact(dedup_store.database, KEY, 6543, draft, REVIEW)
@@ -337,7 +337,7 @@ def test_a_fact_that_waited_ends_the_one_that_holds(dedup_store):
         assert facts.find_valid(db, KEY, dedup_store.get(told.id).scope, utc_now()).id == receipt.id
 
 
-def test_a_fact_that_is_turned_down_changes_nothing(dedup_store):
+def test_rejected_fact_candidate_changes_nothing(dedup_store):
     told = set_fact(dedup_store.database, KEY, 5433, Draft("", occurred_at="2026-01-01T00:00:00.000Z"), REVIEW)
     receipt = set_fact(dedup_store.database, KEY, 6543, Draft("", source=Source.AMBIENT), REVIEW)
     settle_candidate(workspace_over(dedup_store.database), receipt.id, CandidateVerdict.REJECT)
@@ -345,7 +345,7 @@ def test_a_fact_that_is_turned_down_changes_nothing(dedup_store):
     assert dedup_store.edges() == []
 
 
-def test_purging_the_one_that_speaks_takes_what_it_speaks_for(dedup_store):
+def test_purge_of_a_survivor_purges_its_merged_duplicates(dedup_store):
     merge_texts(dedup_store, SAME, THIRD)
     older = dedup_store.active().pop()
     revise.purge(dedup_store.database, older)
@@ -355,7 +355,7 @@ def test_purging_the_one_that_speaks_takes_what_it_speaks_for(dedup_store):
         assert {entry.detail.get("before") for entry in audit.page(db, 10, None)} == {None}
 
 
-def test_purging_the_one_that_is_spoken_for_leaves_nothing_of_it(dedup_store):
+def test_purge_of_a_merged_duplicate_erases_its_traces(dedup_store):
     ids, _ = merge_texts(dedup_store, SAME, tags=("flumadiddle",), importance=0.9)
     assert "flumadiddle" in dedup_store.get(ids[0]).tags
     revise.purge(dedup_store.database, ids[1])
@@ -366,7 +366,7 @@ def test_purging_the_one_that_is_spoken_for_leaves_nothing_of_it(dedup_store):
         assert "flumadiddle" not in "\n".join(dump(db))
 
 
-def test_a_decision_holds_no_word_of_what_it_was_about(dedup_store):
+def test_rejected_text_is_not_stored_in_the_decision(dedup_store):
     accept(dedup_store.database, Draft("ok flumadiddle", source=Source.AMBIENT))
     accept(dedup_store.database, Draft("password=flumadiddle1!Xy", source=Source.AMBIENT))
     with dedup_store.database.read() as db:
@@ -375,7 +375,7 @@ def test_a_decision_holds_no_word_of_what_it_was_about(dedup_store):
         assert "flumadiddle" not in "\n".join(dump(db))
 
 
-def test_the_history_of_an_undone_merge_keeps_what_else_happened(dedup_store):
+def test_undone_merge_keeps_later_history_entries(dedup_store):
     ids, [entry] = merge_texts(dedup_store)
     dedup_store.write(ONE, tags=("again",))
     undo_act(workspace_over(dedup_store.database), entry)

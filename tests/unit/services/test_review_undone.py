@@ -87,7 +87,7 @@ def test_a_pair_that_waits_cannot_be_taken_back(database, pair):
         reopen_pair(workspace_over(database), "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 
-def test_a_pair_whose_merge_was_taken_back_elsewhere_is_a_verdict_to_take_back(database, pair):
+def test_pair_whose_merge_was_undone_elsewhere_can_be_reopened(database, pair):
     settle_pair(workspace_over(database), pair.id, PairVerdict.MERGE)
     with database.read() as db:
         older = memories.by_seqs(db, [pair.older_seq])[pair.older_seq]
@@ -131,7 +131,7 @@ def waits(database, pair):
 
 
 @pytest.mark.parametrize("way", ["the verdict", "the merge", "the memory"])
-def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(database, candidate_pair, way):
+def test_candidate_accepted_by_a_merge_waits_again_when_undone(database, candidate_pair, way):
     before = both(database, candidate_pair)
     survivor = settle_pair(workspace_over(database), candidate_pair.id, PairVerdict.MERGE)
     assert waits(database, candidate_pair) == (False, True)
@@ -151,7 +151,7 @@ def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(database, 
     assert both(database, candidate_pair) == before
 
 
-def test_what_speaks_for_a_third_by_now_does_not_wait(database, candidate_pair):
+def test_reopened_pair_does_not_wait_after_another_merge(database, candidate_pair):
     settle_pair(workspace_over(database), candidate_pair.id, PairVerdict.MERGE)
     with database.read() as db:
         older = memories.by_seqs(db, [candidate_pair.older_seq])[candidate_pair.older_seq]
@@ -165,7 +165,7 @@ def test_what_speaks_for_a_third_by_now_does_not_wait(database, candidate_pair):
     assert waits(database, candidate_pair) == (False, True)
 
 
-def test_what_was_let_in_before_it_was_merged_stays_in(database, candidate_pair):
+def test_memory_accepted_before_its_merge_stays_accepted_on_reopen(database, candidate_pair):
     with database.read() as db:
         older = memories.by_seqs(db, [candidate_pair.older_seq])[candidate_pair.older_seq]
     settle_candidate(workspace_over(database), older.id, CandidateVerdict.ACCEPT)
@@ -174,7 +174,7 @@ def test_what_was_let_in_before_it_was_merged_stays_in(database, candidate_pair)
     assert waits(database, candidate_pair) == (False, True)
 
 
-def test_a_candidate_that_was_let_in_waits_again(database):
+def test_reopened_candidate_waits_again(database):
     candidate = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
     assert candidate.candidate
     settle_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
@@ -188,7 +188,7 @@ def test_a_candidate_that_was_let_in_waits_again(database):
     settle_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
 
 
-def test_a_fact_that_was_let_in_gives_way_to_the_one_that_it_ended(database):
+def test_reopened_fact_restores_the_value_it_ended(database):
     told = set_fact(database, KEY, 5433, Draft(content=""), REVIEW)
     receipt = set_fact(database, KEY, 6543, Draft(content="", source=Source.AMBIENT), REVIEW)
     assert receipt.outcome is Outcome.CANDIDATE
@@ -203,7 +203,7 @@ def test_a_fact_that_was_let_in_gives_way_to_the_one_that_it_ended(database):
     assert read(database, told.id).valid_to is not None
 
 
-def test_what_was_archived_since_is_not_put_back(database):
+def test_candidate_archived_after_acceptance_cannot_be_reopened(database):
     candidate = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
     settle_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
     revise.archive(database, candidate.id)
@@ -226,7 +226,7 @@ def list_contradictions(database):
 
 
 @pytest.mark.parametrize("loser", [1, 0])
-def test_what_does_not_hold_is_archived_and_brought_back(database, denial, loser):
+def test_contradiction_loser_is_archived_and_restored_on_reopen(database, denial, loser):
     kept_and_other = denial[1 - loser].id, denial[loser].id
     settlement = settle_conflict(workspace_over(database), *kept_and_other, ConflictAction.KEEP)
     assert settlement == Settlement(archived=denial[loser].id, audit_id=settlement.audit_id)
@@ -268,7 +268,7 @@ def edge_of(db, one, other):
     return edges.maker(db, one.seq, EdgeKind.CONTRADICTS, other.seq)
 
 
-def test_a_denial_that_a_person_took_away_before_stays_away(database, denial):
+def test_contradiction_removed_by_a_person_stays_removed_on_reopen(database, denial):
     denying, denied = denial
     with database.write() as db:
         edges.add(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, "caller", utc_now())

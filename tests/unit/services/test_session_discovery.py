@@ -77,7 +77,7 @@ def test_a_file_that_cannot_be_read_has_the_time_of_its_change(find, tmp_path):
     assert (sessions.files, sessions.oldest_at) == (1, "2024-10-04T00:00:00.000Z")
 
 
-def test_an_agent_that_cannot_be_listed_is_reported_and_the_others_are_found(find, tmp_path):
+def test_unlistable_agent_is_reported_and_other_agents_are_found(find, tmp_path):
     write(tmp_path / "pen", "a.txt", "2026-03-01T10:00:00.000Z", 20_600)
     found = find(FakeReader("pen"), FakeReader("ink", OSError("permission denied")))
     assert [(sessions.agent, sessions.problem) for sessions in found] == [("pen", None), ("ink", "permission denied")]

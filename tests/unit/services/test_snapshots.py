@@ -83,7 +83,7 @@ def test_storage_that_refuses_is_asked_once_for_all(settings, objects, monkeypat
     assert asked == [1]
 
 
-def test_storage_that_says_nothing_is_not_waited_for_and_counts_once_it_answers(settings, objects, monkeypatch):
+def test_unresponsive_snapshot_storage_is_not_waited_for_and_retried(settings, objects, monkeypatch):
     answer, answered = threading.Event(), threading.Event()
 
     def answer_late(objects, true=snapshots.find_shared_snapshots):
@@ -105,7 +105,7 @@ def test_storage_that_says_nothing_is_not_waited_for_and_counts_once_it_answers(
     assert len(kept.find("red")) == 2
 
 
-def test_what_breaks_the_listing_is_raised_and_not_taken_for_an_outage(settings, objects, monkeypatch):
+def test_unexpected_listing_error_is_raised(settings, objects, monkeypatch):
     def fail(_objects):
         raise ZeroDivisionError
 
@@ -115,7 +115,7 @@ def test_what_breaks_the_listing_is_raised_and_not_taken_for_an_outage(settings,
 
 
 @pytest.mark.parametrize("vectors", ["", "s3://bucket"])
-def test_those_of_a_home_of_files_lie_in_it_wherever_its_indexes_are(tmp_path, objects, listings, vectors):
+def test_local_snapshots_are_in_the_data_directory_for_any_index_location(tmp_path, objects, listings, vectors):
     settings = fast_settings(tmp_path / "home", vectors=vectors)
     folder = settings.paths.workspace("red").snapshots
     folder.mkdir(parents=True)
@@ -126,7 +126,7 @@ def test_those_of_a_home_of_files_lie_in_it_wherever_its_indexes_are(tmp_path, o
     assert listings == []
 
 
-def test_of_a_store_on_a_server_alone_none_are_taken_and_old_files_are_none_of_its(tmp_path):
+def test_store_on_a_server_ignores_local_snapshot_files(tmp_path):
     settings = fast_settings(tmp_path / "home", **STORE)
     folder = settings.paths.workspace("red").snapshots
     folder.mkdir(parents=True)

@@ -122,7 +122,7 @@ def test_a_text_that_stays_keeps_its_memory_as_it_is(source):
         assert [entry.event for entry in history.of(db, before.seq)] == ["labels_changed"]
 
 
-def test_what_another_item_also_brought_stays(source):
+def test_memory_also_brought_by_another_item_stays(source):
     for key in ("a.py", "b.py"):
         source.put(key, "Licensed under Apache 2.0")
     assert source.put("a.py").archived == ()
@@ -148,7 +148,7 @@ def test_the_same_text_of_many_items_reinforces_nothing(source):
     ],
     ids=["pinned", "edited", "confirmed", "said by a person", "said by an agent"],
 )
-def test_what_somebody_made_theirs_stays(source, claim):
+def test_memory_claimed_by_a_person_stays(source, claim):
     memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
     claim(source.database, source.memory(memory_id))
     assert source.put("a.py", "Sweeps the floor").archived == ()
@@ -156,7 +156,7 @@ def test_what_somebody_made_theirs_stays(source, claim):
     assert source.memory(memory_id).archived_at is None
 
 
-def test_what_a_person_wrote_first_is_repeated_once_and_stays(source):
+def test_memory_a_person_wrote_first_is_merged_once_and_stays(source):
     written = accept(source.database, Draft("Opens the shop")).id
     receipt = source.put("a.py", "Opens the shop").taken[0].receipts[0]
     assert (receipt.id, receipt.outcome) == (written, Outcome.MERGED)
@@ -167,14 +167,14 @@ def test_what_a_person_wrote_first_is_repeated_once_and_stays(source):
     assert source.memory(written).trust is Trust.TRUSTED
 
 
-def test_an_edited_memory_still_stands_for_its_text(source):
+def test_edited_memory_still_represents_its_item_text(source):
     memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
     edit(source.database, memory_id, Revision(content="Opens the shop at nine"))
     source.put("a.py", "Opens the shop", "Sweeps the floor")
     assert source.active() == ["Opens the shop at nine", "Sweeps the floor"]
 
 
-def test_what_comes_back_is_the_memory_that_went(source, monkeypatch):
+def test_returning_item_restores_its_memory(source, monkeypatch):
     memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
     assert source.forget("a.py").keys == ("a.py",)
     assert (source.active(), source.known()) == ([], {})
@@ -198,7 +198,7 @@ def test_a_text_that_moves_keeps_its_memory(source, leaves_first):
     assert source.memory(memory_id).archived_at is None
 
 
-def test_a_text_that_moves_within_one_transaction_leaves_no_trace_in_the_log(source):
+def test_text_moved_within_a_transaction_leaves_no_log_entry(source):
     source.put("a.py", "Opens the shop")
     generation = source.generation()
     offered = [source.offered("a.py", digest="x"), source.offered("b.py", "Opens the shop", digest="y")]
@@ -207,7 +207,7 @@ def test_a_text_that_moves_within_one_transaction_leaves_no_trace_in_the_log(sou
     assert source.log(generation) == []
 
 
-def test_what_a_person_archived_stays_so(source):
+def test_memory_archived_by_a_person_is_not_restored_by_its_source(source):
     memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
     archive(source.database, memory_id)
     for key in ("a.py", "b.py"):
@@ -224,7 +224,7 @@ def test_what_a_person_archived_stays_so(source):
     assert source.active() == []
 
 
-def test_what_somebody_said_while_it_was_away_is_theirs(source):
+def test_memory_rewritten_by_a_person_is_kept_after_its_item_is_forgotten(source):
     source.put("a.py", "Opens the shop")
     source.forget("a.py")
     written = accept(source.database, Draft("Opens the shop")).id
@@ -233,7 +233,7 @@ def test_what_somebody_said_while_it_was_away_is_theirs(source):
     assert source.active() == ["Opens the shop"]
 
 
-def test_what_was_purged_stays_purged(source):
+def test_purged_memory_is_not_recreated_by_its_source(source):
     memory_id = source.put("a.py", "Opens the shop", digest="1").taken[0].receipts[0].id
     purge(source.database, memory_id)
     assert source.put("a.py", "Opens the shop", digest="1").taken[0].outcome is ItemOutcome.UNCHANGED
@@ -248,7 +248,7 @@ def test_what_was_purged_stays_purged(source):
     assert "Opens the shop" in source.active()
 
 
-def test_what_was_edited_and_purged_stays_purged(source):
+def test_edited_and_purged_memory_is_not_recreated_by_its_source(source):
     memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
     edit(source.database, memory_id, Revision(content="Opens the shop at nine"))
     purge(source.database, memory_id)
@@ -256,7 +256,7 @@ def test_what_was_edited_and_purged_stays_purged(source):
     assert source.active() == []
 
 
-def test_nothing_of_a_purged_text_is_left_in_what_is_known_of_an_item(source):
+def test_purged_text_leaves_no_recoverable_hash_in_its_item(source):
     memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
     content_hash = source.memory(memory_id).content_hash
     purge(source.database, memory_id)
@@ -316,7 +316,7 @@ def test_all_or_none(source):
     assert (source.active(), source.known(), source.generation()) == (["Opens the shop"], {"a.py": "1"}, generation)
 
 
-def test_a_text_that_moved_in_its_file_says_where_it_stands_now(source):
+def test_moved_text_updates_its_anchor_without_new_digestion(source):
     def draft(first: int) -> Draft:
         where = Anchor("src/shop.py", first, first + 3, "0" * 64)
         return Draft("def open_shop()", kind=Kind.CODE, anchor=where, metadata={"line": first})
@@ -351,7 +351,7 @@ def test_a_text_of_another_scope_is_another_memory(source):
     assert memory.scope.kind is ScopeKind.USER
 
 
-def test_facts_that_hold_again_are_told_again(source):
+def test_repeated_fact_values_get_consecutive_intervals(source):
     def port(value: int, day: str) -> Draft:
         details = {"subject": "staging", "attribute": "port", "value": value}
         return Draft("told", kind=Kind.KEYED_FACT, details=details, occurred_at=f"2026-{day}T00:00:00.000Z")
@@ -370,7 +370,7 @@ def test_facts_that_hold_again_are_told_again(source):
     assert source.log(generation) == []
 
 
-def test_what_only_repeats_what_was_shown_stands_for_nothing(source):
+def test_echo_of_a_shown_memory_links_no_item(source):
     shown = accept(source.database, Draft("The gateway listens on port 8443 behind the proxy")).id
     line = f"- [{shown[-8:]} · fact · 2026-05-27] The gateway listens on port 8443 behind the proxy"
     receipt = source.put("chat", line).taken[0].receipts[0]
@@ -428,7 +428,7 @@ acts = st.tuples(st.sampled_from(["purge", "archive", "restore", "pin", "edit", 
 
 @opens_stores
 @given(st.lists(puts | forgets | acts, max_size=25))
-def test_random_readings_and_acts_leave_what_plain_rules_say(script):
+def test_random_source_operations_match_the_reference_model(script):
     with scratch_database() as database:
         source, oracle = SourceStore(database), Oracle()
         ids: dict[str, str] = {}

@@ -21,7 +21,7 @@ def home(tmp_path):
     made.close()
 
 
-def test_a_home_without_other_machines_is_never_due(home):
+def test_sync_without_other_devices_is_never_due(home):
     assert not SyncClock(home.sync.peers, home.container.databases).is_due()
 
 
@@ -41,7 +41,7 @@ def test_it_is_due_when_something_came_into_a_folder(home, tmp_path):
     assert not clock.is_due()
 
 
-def test_what_it_cannot_read_the_exchange_is_left_to_tell(home, tmp_path):
+def test_unreadable_state_makes_the_exchange_due(home, tmp_path):
     home.sync.add("disk", f"dir:{tmp_path}/shared")
     home.settings.paths.home.write_bytes(b"no database" * 100)
     now = Now()

@@ -81,7 +81,7 @@ def test_a_batch_arrives_in_both_stores(here):
 
 
 @pytest.mark.parametrize("scope", [PERSONAL, None])
-def test_an_edge_that_leads_nowhere_keeps_the_batch_out_of_both(here, scope):
+def test_edge_to_an_unknown_memory_rejects_the_batch_in_both_stores(here, scope):
     edge = EdgeDraft(EdgeKind.SUPERSEDES, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
     lost = Draft("Fourth", edges=(edge,), **({"scope": scope} if scope else {}))
     with pytest.raises(InvalidField, match=r"items\.2\.edges\.0\.to"):
@@ -113,7 +113,7 @@ def break_commit(monkeypatch, database, error):
 
 
 @pytest.mark.parametrize("error", [StoreFull("the disk is full"), Killed()], ids=["full", "killed"])
-def test_a_batch_that_fails_between_the_two_commits_is_completed_by_sending_it_again(here, monkeypatch, error):
+def test_batch_interrupted_between_two_commits_is_completed_on_retry(here, monkeypatch, error):
     memories.write_memory(here, Draft("I like trains", scope=PERSONAL))
     with monkeypatch.context() as broken:
         break_commit(broken, here.person.database, error)
@@ -125,7 +125,7 @@ def test_a_batch_that_fails_between_the_two_commits_is_completed_by_sending_it_a
 
 
 @pytest.mark.files
-def test_a_personal_store_that_another_process_holds_keeps_the_batch_out_of_both(home, container):
+def test_locked_personal_store_rejects_the_batch_in_both_stores(home, container):
     home = container.workspace("default")
     memories.write_memory(home, Draft("I like trains", scope=PERSONAL))
     with home.person.database.write() as db:
@@ -239,7 +239,7 @@ def test_nothing_else_changes_a_memory_that_is_being_moved(here, interrupted):
             change()
 
 
-def test_what_was_purged_where_it_arrived_does_not_come_back(here, targets, purge, monkeypatch):
+def test_memory_purged_at_the_target_is_not_moved_again(here, targets, purge, monkeypatch):
     memory_id = memories.write_memory(here, Draft(OURS)).id
     interrupt_move(here, targets[0], memory_id, monkeypatch, "archive_moved_memory")
     purge(targets[0], memory_id)

@@ -52,7 +52,7 @@ def test_no_count_is_lost_between_threads():
     assert [sum(counts.get(seq, 0) for counts in taken) for seq in (1, 2)] == [2000, 2000]
 
 
-def test_a_full_buffer_counts_on_what_it_knows_and_grows_no_more():
+def test_full_usage_buffer_counts_only_known_memories():
     buffer = UsageBuffer(max_memories=2)
     buffer.add_accesses([1, 2, 3, 1])
     assert buffer.take().accesses == {1: 2, 2: 1}
@@ -60,7 +60,7 @@ def test_a_full_buffer_counts_on_what_it_knows_and_grows_no_more():
     assert buffer.take().accesses == {3: 1}
 
 
-def test_what_could_not_be_written_is_counted_again():
+def test_unwritten_usage_is_counted_again():
     buffer = UsageBuffer()
     buffer.add_accesses([1, 2])
     buffer.add_question("Who is on call?")
@@ -86,7 +86,7 @@ def test_a_count_that_comes_late_does_not_turn_the_clock_back(database):
     assert recalls(database, 1) == (2, text_of(3))
 
 
-def test_what_was_purged_meanwhile_is_passed_over(database):
+def test_usage_of_a_purged_memory_is_ignored(database):
     write(database, 0, "The port of staging is 5433")
     assert count_accesses(database, {1: 1, 99: 4}, text_of(1)) == 1
 

@@ -98,7 +98,7 @@ def test_a_file_names_no_workspace_of_another_project(choose, folder, name):
     assert (choice.identity.waits, choice.identity.id) == (True, identify(folder).id)
 
 
-def test_the_first_to_write_under_a_name_owns_it_until_a_person_lets_others_in(tmp_path, folder):
+def test_workspace_name_belongs_to_its_first_claimant_until_approved(tmp_path, folder):
     settings = Settings(home=tmp_path / "home")
     first, second = folder / "first" / ".reverie.toml", folder / "second" / ".reverie.toml"
     for file in (first, second):

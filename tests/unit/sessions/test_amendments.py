@@ -48,7 +48,7 @@ def test_each_decision_is_replaced_by_the_next_one(db, order):
     assert replaced(db) == {"old": "new", "new": "newer"}
 
 
-def test_what_an_amendment_replaced_is_current_again_without_it(db):
+def test_replaced_conclusion_is_current_again_without_its_amendment(db):
     for session_id in ("old", "new"):
         store(db, session_id)
     conclusions.forget_of_sessions(db, ["new"])

@@ -33,7 +33,7 @@ def conclude_all(*said):
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_a_session_concludes_what_its_labels_name_and_nothing_else(session):
+def test_session_conclusions_contain_exactly_the_labelled_parts(session):
     said = [Turn("s", Role(role), text, "", number) for number, (role, text) in enumerate(session["turns"], start=1)]
     found = conclude(said, MarkedStatements().classify)
     text = "\n".join(one.content for one in found)
@@ -57,7 +57,7 @@ def test_a_recap_replaces_the_statements_that_it_repeats():
     assert [one.content for one in found] == ["To summarize: the export drops the rows of archived customers."]
 
 
-def test_what_is_said_after_a_recap_is_kept_with_it():
+def test_amendment_after_a_recap_is_concluded_separately():
     *_, last = conclude_all(
         "The export is too large",
         "Final rule: the export has at most 500 rows for each customer.",

@@ -44,7 +44,7 @@ def test_other_texts_become_none(decision):
     assert ask(decision) == []
 
 
-def test_a_decision_without_a_reason_is_asked_for_by_its_name_as_it_is_written():
+def test_decision_without_a_reason_is_asked_about_by_its_exact_name():
     assert ask("Timeouts of HttpClient are 30 seconds", topic=("timeout", "httpclient")) == [
         "What did we decide about HttpClient?"
     ]

@@ -70,7 +70,7 @@ def test_an_attempt_after_which_the_error_returned_is_no_remedy(db):
     assert all(name_steps(other) != ["make clean"] for other in others)
 
 
-def test_a_command_that_succeeds_again_without_a_change_is_reported_as_such(db):
+def test_command_that_succeeds_again_without_a_change_is_no_remedy(db):
     store_sessions(db, [session(1, failure(), {"run": "make start"})])
     [remedy] = find_fixes(db, ERROR, None, 5).remedies
     assert remedy.steps == ()

@@ -61,7 +61,7 @@ def test_the_same_sessions_with_the_same_scores_come_from_tail_and_segment(chats
     assert chats.search("billing pool connections", chats.open()) == both
 
 
-def test_a_later_segment_takes_over_the_words_of_the_earlier_one_and_none_of_deleted_turns(chats):
+def test_later_segment_keeps_earlier_words_and_omits_deleted_turns(chats):
     chats.fold()
     seqs = chats.say("secret", "The zebra password", "Noted")
     chats.fold()
@@ -115,7 +115,7 @@ def test_a_workspace_without_turns_has_no_segment_and_needs_none(archive):
     assert archive.search("anything") == []
 
 
-def test_many_turns_ask_for_a_segment_and_do_not_fill_the_memory_of_readers(archive, monkeypatch):
+def test_many_turns_request_a_segment_and_limit_the_readers_memory(archive, monkeypatch):
     monkeypatch.setattr(index_state, "MOST_TAIL_TURNS", 4)
     archive.say("first", "zebra one", "zebra two", "zebra three")
     with archive.database.read() as db:

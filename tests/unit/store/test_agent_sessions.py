@@ -46,7 +46,7 @@ def test_a_turn_begins_and_ends(db):
     assert agent_sessions.find_turn_start(db, "unseen") == action(4).at
 
 
-def test_what_was_told_is_known_apart_by_agent_and_forgotten_with_the_session(db):
+def test_seen_versions_are_separate_per_agent_and_cleared_per_session(db):
     agent_sessions.record_seen(db, "s1", "", [(1, "a"), (2, "b")])
     agent_sessions.record_seen(db, "s1", "helper", [(3, "c")])
     agent_sessions.record_seen(db, "s1", "", [(2, "b2")])
@@ -64,7 +64,7 @@ def test_what_was_told_is_known_apart_by_agent_and_forgotten_with_the_session(db
     )
 
 
-def test_what_old_sessions_have_seen_is_forgotten_but_not_the_sessions(db):
+def test_seen_versions_of_old_sessions_are_deleted_but_sessions_are_kept(db):
     for session, number in (("old", 1), ("new", 5)):
         agent_sessions.begin_turn(db, session, "/p", action(number).at)
         agent_sessions.record_seen(db, session, "", [(1, "a")])

@@ -44,7 +44,7 @@ def memory_id(database, seq):
         return db.execute("SELECT id FROM memory WHERE seq = ?", (seq,)).fetchone()[0]
 
 
-def test_what_is_put_is_listed(database):
+def test_stored_arc_is_listed_with_its_members(database):
     write(database, 4)
     assert put_arc(database, [3, 1, 2], title="Memory · number", summary="Memory number 1.\nMemory number 3.")
     [shown] = list_arcs(database)
@@ -56,7 +56,7 @@ def test_what_is_put_is_listed(database):
     assert stored.id == shown.id
 
 
-def test_an_arc_that_loses_members_says_nothing_until_it_is_stored_anew(database):
+def test_arc_with_lost_members_has_no_summary_until_stored_again(database):
     write(database, 6)
     put_arc(database, [1, 2, 3, 4], summary="Memory number 4.")
     put_arc(database, [4, 5, 6], summary="Memory number 4.")
@@ -72,14 +72,14 @@ def test_an_arc_that_loses_members_says_nothing_until_it_is_stored_anew(database
     assert [found.title for found in list_arcs(database)] == ["Memory number 3."]
 
 
-def test_what_stands_no_longer_is_not_put(database):
+def test_arc_with_an_archived_member_is_not_stored(database):
     write(database, 3)
     archive(database, memory_id(database, 2))
     assert not put_arc(database, [1, 2, 3])
     assert list_arcs(database) == []
 
 
-def test_purging_what_is_in_no_arc_leaves_arcs_alone(database):
+def test_purge_of_a_memory_outside_arcs_keeps_all_arcs(database):
     write(database, 4)
     put_arc(database, [1, 2, 3])
     purge(database, memory_id(database, 4))

@@ -38,14 +38,14 @@ def rows(file):
         return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in backup.row_counts(db)}
 
 
-def test_a_copy_holds_every_row_and_is_one_private_file(database, target):
+def test_backup_contains_every_row_in_a_single_private_file(database, target):
     assert backup.copy(database.file, target)
     assert rows(target) == rows(database.file)
     assert [entry.name for entry in target.parent.iterdir()] == [target.name]
     assert target.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_copy_is_one_moment_and_keeps_no_writer_waiting(database, target):
+def test_backup_is_a_consistent_snapshot_and_blocks_no_writer(database, target):
     """Somebody writes between any two steps: the copy begins no second time and holds what was there at first."""
     before = rows(database.file)
     steps = []
@@ -114,7 +114,7 @@ def test_names_are_read_back_newest_first_and_never_given_twice(tmp_path):
     assert backup.snapshots(tmp_path)[-1].at == NOW
 
 
-def test_who_takes_the_lock_removes_what_an_interrupted_run_left(tmp_path):
+def test_backup_lock_removes_partial_files_of_an_interrupted_run(tmp_path):
     for name in ("partial-1.sqlite", "partial-1.sqlite-wal", "20260301T120000005Z.sqlite"):
         (tmp_path / name).touch()
     with backup.locked(tmp_path):
@@ -135,7 +135,7 @@ def test_a_settled_store_is_one_file(database):
     assert rows(database.file) == before
 
 
-def test_a_damaged_store_is_put_aside_as_it_is(tmp_path):
+def test_damaged_store_is_moved_unchanged(tmp_path):
     file, aside = tmp_path / "events.sqlite", tmp_path / "aside.sqlite"
     for suffix in ("", "-wal"):
         (tmp_path / f"events.sqlite{suffix}").write_bytes(b"no database" + suffix.encode())
@@ -197,7 +197,7 @@ def migrate(file, *steps):
 @pytest.mark.parametrize(
     "steps", [[loses_a_row], [adds, loses_a_row], [loses_a_table], [fails_half_way], [adds, fails_half_way]]
 )
-def test_a_migration_that_fails_or_loses_a_row_changes_nothing_and_a_copy_is_there(old, steps):
+def test_failed_migration_changes_nothing_and_leaves_a_snapshot(old, steps):
     before = rows(old)
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match="undone"):

@@ -54,7 +54,7 @@ def copied_texts(file):
             piece.unlink()
 
 
-def test_closing_a_database_completes_its_file_even_if_another_process_has_it_open(database, open_database):
+def test_closing_a_database_completes_its_file_despite_other_readers(database, open_database):
     other = open_database()
     with other.read() as db:
         meta.get(db, "any")
@@ -127,7 +127,7 @@ def test_the_files_of_stopped_processes_are_completed(paths, database, tmp_path)
     assert list(complete_files(left)) == []
 
 
-def test_a_file_that_cannot_be_completed_is_reported_and_does_not_hide_the_others(paths, database, tmp_path):
+def test_incompletable_file_is_reported_and_others_are_completed(paths, database, tmp_path):
     left = leave_logs(paths, database, tmp_path / "left")
     events = left.workspace("default").events
     shutil.copytree(events.parent, left.workspace("damaged").root)

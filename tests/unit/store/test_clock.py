@@ -11,7 +11,7 @@ moments = st.integers(0, 10**13)
 
 @opens_stores
 @given(st.lists(st.tuples(moments, st.integers(1, 5), st.none() | moments), min_size=1, max_size=12))
-def test_a_clock_never_goes_back_whatever_the_wall_clock_says_and_others_send(steps):
+def test_hybrid_clock_never_goes_back(steps):
     with scratch_database() as database, database.write() as db:
         seen = []
         for now, count, heard in steps:
@@ -32,7 +32,7 @@ def test_a_full_counter_is_carried_over():
         assert clock.parse(clock.send(db, 1, 0)[0])[:2] == (501, 0)
 
 
-def test_a_stamp_from_too_far_ahead_is_refused_and_one_within_two_wrong_clocks_is_not():
+def test_stamp_too_far_ahead_is_rejected():
     now = 10**12
     clock.check_drift(f"{now + clock.MAX_DRIFT_MS:014d}-000000-{'ab' * 4}", now)
     with pytest.raises(ClockAhead, match="48 hours ahead"):
@@ -40,6 +40,6 @@ def test_a_stamp_from_too_far_ahead_is_refused_and_one_within_two_wrong_clocks_i
 
 
 @pytest.mark.parametrize("text", ["", "1-2-3", "x" * 38, f"{1:014d}-{1:06d}-UPPER123", f"{1:014d}-{1:06d}-ab"])
-def test_what_is_no_stamp_is_refused(text):
+def test_invalid_clock_stamp_is_rejected(text):
     with pytest.raises(ValueError, match="hybrid logical clock"):
         clock.parse(text)

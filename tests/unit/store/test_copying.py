@@ -33,7 +33,7 @@ def stores(tmp_path):
         yield found
 
 
-def test_a_copy_holds_the_same_rows_and_gives_out_the_same_numbers(stores):
+def test_copied_store_has_equal_rows_and_sequence_numbers(stores):
     source, target = map(SqliteTables, stores)
     seen = []
     done = copy(source, target, seen.append)
@@ -47,7 +47,7 @@ def test_a_copy_holds_the_same_rows_and_gives_out_the_same_numbers(stores):
     assert stores[0].execute(added).fetchone() == stores[1].execute(added).fetchone()
 
 
-def test_what_a_store_held_before_is_no_part_of_the_copy(stores):
+def test_copy_replaces_earlier_rows_of_the_target(stores):
     source, target = map(SqliteTables, stores)
     copy(source, target)
     stores[0].execute("DELETE FROM memory WHERE seq > 10")
@@ -90,7 +90,7 @@ def test_a_store_of_another_version_is_not_copied(stores):
         ("UPDATE memory SET pinned = 'yes' WHERE seq = 7", "memory 7: pinned contains str where INTEGER"),
     ],
 )
-def test_a_value_that_no_other_engine_takes_is_named_without_being_told(stores, change, says):
+def test_value_invalid_in_another_engine_is_named_without_its_content(stores, change, says):
     stores[0].execute(change)
     with pytest.raises(StoreDamaged, match=says) as raised:
         copy(*map(SqliteTables, stores))

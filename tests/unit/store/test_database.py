@@ -26,7 +26,7 @@ def test_a_missing_file_is_not_found_and_not_made(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_acknowledged_is_synced(database):
+def test_acknowledged_writes_are_synced_to_disk(database):
     with database.write() as db:
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -170,7 +170,7 @@ def test_subjects_move_to_their_columns(directory):
     }
 
 
-def test_marks_that_may_contain_what_was_said_are_dropped(directory):
+def test_transcript_marks_that_may_contain_text_are_dropped(directory):
     with closing(driver.connect(directory / "transcripts.sqlite")) as db:
         db.execute("INSERT INTO transcript_file (name, agent, mark) VALUES ('s1', 'hooks', 'x')")
     with closing(HomeFile(directory / "home.sqlite")) as home, home.read() as db:

@@ -16,7 +16,7 @@ mentions = st.builds(
 
 @opens_stores
 @given(st.lists(st.tuples(st.integers(1, 4), st.none() | st.lists(mentions, max_size=6)), max_size=12))
-def test_links_follow_what_memories_mention_now(history):
+def test_entity_links_equal_the_current_mentions(history):
     current = {}
     with scratch_database() as database, database.write() as db:
         for seq, found in history:
@@ -37,7 +37,7 @@ def test_links_follow_what_memories_mention_now(history):
     st.sets(st.text("aAßẞsSüÜİi%_*[]\\K\u212a", min_size=1, max_size=5), min_size=1, max_size=6),
     st.text("aAßẞsSüÜİi%_*[]\\K\u212a", min_size=1, max_size=3),
 )
-def test_a_list_holds_every_name_that_holds_a_text_whatever_its_case(names, text):
+def test_entity_search_matches_substrings_ignoring_case(names, text):
     with scratch_database() as database:
         write(database, 0, "Everything is mentioned here")
         with database.write() as db:

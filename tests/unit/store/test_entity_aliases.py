@@ -79,7 +79,7 @@ def test_a_second_person_with_the_first_name_separates_it(db):
 
 
 @pytest.mark.parametrize("seq", [7, 8])
-def test_a_full_name_that_not_every_reader_may_see_names_nobody(db, seq):
+def test_full_name_invisible_to_some_readers_is_no_alias(db, seq):
     link(db, seq, mention(PERSON, "Ada Lovelace"))
     link(db, 1, mention(PERSON, "Ada"))
     assert names(db) == {ADA, LOVELACE}
@@ -108,7 +108,7 @@ def test_the_user_merges_and_separates_two_entities(db):
     assert queued(db) == [1, 2, 3, 4]
 
 
-def test_what_the_user_separated_is_not_merged_again(db):
+def test_names_separated_by_the_user_are_not_merged_again(db):
     link(db, 1, mention(PRODUCT, "k8s"))
     link(db, 2, mention(PRODUCT, "Kubernetes"))
     entity_aliases.separate(db, entity_aliases.find_alias(db, (PRODUCT, "k8s")), forever=True)
@@ -135,7 +135,7 @@ STEPS = st.one_of(
 
 @opens_stores
 @given(st.lists(STEPS, max_size=14))
-def test_every_mention_has_an_entity_and_no_alias_is_one(steps):
+def test_every_mention_has_an_entity_and_aliases_have_none(steps):
     with scratch_database() as database:
         for number in range(1, 7):
             write(database, number, f"Memory number {number}")

@@ -29,7 +29,7 @@ def test_an_unused_database_gets_no_files_next_to_it(file):
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
-def test_what_is_only_in_the_write_ahead_log_is_read(file):
+def test_rows_in_the_write_ahead_log_are_read(file):
     program = write(file, "CREATE TABLE t (a TEXT)", "INSERT INTO t VALUES ('x')")
     with open_foreign_database(file) as db:
         assert [row["a"] for row in db.rows("t", ("a",))] == ["x"]
@@ -56,7 +56,7 @@ def test_a_locked_database_is_unreadable_now(file, monkeypatch):
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all" * 100])
-def test_what_is_no_database_has_no_tables_or_is_unreadable(file, content):
+def test_file_without_the_table_or_database_is_unreadable(file, content):
     file.write_bytes(content)
     with open_foreign_database(file) as db, pytest.raises(ForeignDatabaseUnreadable):
         list(db.rows("t", ("a",)))

@@ -47,7 +47,7 @@ def test_the_first_are_those_that_are_due_first_and_matter_most(given_goals, lim
         assert list_unfinished(database, limit=limit) == expected[:limit]
 
 
-def test_what_changes_moves_or_goes(database):
+def test_edited_restored_and_purged_goals_update_the_unfinished_list(database):
     first, second = (set_goal(database, f"Ship {part}", importance=0.5) for part in ("one", "two"))
     gone = set_goal(database, "Ship three")
     mine = set_goal(database, "Ship four", scope=Scope(ScopeKind.AGENT, "a1"))

@@ -56,7 +56,7 @@ def test_counts_are_those_of_a_look_at_every_memory(drawn):
         assert known.sessions == len({one["session_id"] for one in drawn} - {None})
 
 
-def test_a_fact_counts_while_it_holds_and_once_a_key(database):
+def test_current_facts_are_counted_once_per_key(database):
     port = FactKey("the server", "port")
     set_fact(database, 1, port, "8000")
     set_fact(database, 5, port, "9000")
@@ -67,7 +67,7 @@ def test_a_fact_counts_while_it_holds_and_once_a_key(database):
     assert counted == [0, 1, 2, 3]
 
 
-def test_an_agent_is_noticed_by_what_it_keeps(database):
+def test_agent_writers_are_detected_in_the_latest_memories(database):
     def is_noticed(latest=2):
         with database.read() as db:
             return journal.has_agent_writers(db, latest)

@@ -15,7 +15,7 @@ def database():
         yield database
 
 
-def test_what_was_put_comes_back_in_the_order_of_change(database):
+def test_tail_entries_are_listed_in_change_order(database):
     with database.write() as db:
         index_state.put_tokens(db, 7, ["zebra", "zebra"], 3)
         index_state.put_tokens(db, 2, ["port"], 5)
@@ -25,7 +25,7 @@ def test_what_was_put_comes_back_in_the_order_of_change(database):
         assert index_state.list_tail_after(db, 5) == []
 
 
-def test_a_memory_stands_in_the_tail_once(database):
+def test_memory_is_in_the_tail_only_once(database):
     with database.write() as db:
         index_state.put_tokens(db, 7, ["zebra"], 1)
         index_state.put_tokens(db, 7, ["port"], 2)
@@ -35,7 +35,7 @@ def test_a_memory_stands_in_the_tail_once(database):
         assert index_state.count_tail(db) == 0
 
 
-def test_what_a_segment_covers_goes_and_what_came_since_stays(database):
+def test_trimmed_tail_keeps_entries_newer_than_the_segment(database):
     with database.write() as db:
         for seq in (1, 2, 3):
             index_state.put_tokens(db, seq, ["zebra"], seq)

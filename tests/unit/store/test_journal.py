@@ -97,7 +97,7 @@ def read_pages(database, wanted, size):
 
 @opens_stores
 @given(st.lists(bodies, max_size=12), sought, st.integers(1, 4))
-def test_every_page_of_every_filter_together_are_what_it_asks_for(given_bodies, wanted, size):
+def test_filtered_pages_together_list_exactly_the_matching_memories(given_bodies, wanted, size):
     with scratch_database() as database:
         written = fill(database, given_bodies)
         found = read_pages(database, wanted, size)
@@ -116,7 +116,7 @@ def test_an_entity_is_named_by_its_id_too():
             assert journal.page(db, JournalQuery(entity="nobody"), 5, None) == []
 
 
-def test_a_fact_that_ended_happened_all_the_same():
+def test_ended_facts_are_listed_in_the_journal():
     with scratch_database() as database:
         for day, value in ((0, 5433), (1, 6543)):
             set_fact(database, day, FactKey("staging", "port"), value)
@@ -134,7 +134,7 @@ def test_a_session_is_as_long_as_its_active_memories():
             assert journal.span(db, "nobody") is None
 
 
-def test_a_long_session_is_counted_as_far_as_anybody_cares(monkeypatch):
+def test_session_span_counts_up_to_its_limit(monkeypatch):
     monkeypatch.setattr(journal, "MOST_COUNTED", 3)
     with scratch_database() as database:
         for day in range(5):
@@ -148,7 +148,7 @@ def test_a_long_session_is_counted_as_far_as_anybody_cares(monkeypatch):
 @pytest.mark.parametrize(
     "wanted", [JournalQuery(), JournalQuery(archived=ArchivedFilter.ALSO), JournalQuery(scope=ScopeKind.WORKSPACE)]
 )
-def test_what_is_common_is_read_in_the_order_of_time(wanted):
+def test_common_filters_are_read_by_the_time_index(wanted):
     with scratch_database() as database:
         write(database, 0, "Anything", anchor=Anchor("src/door.py"))
         seen = []

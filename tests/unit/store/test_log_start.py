@@ -76,7 +76,7 @@ def test_triggers_exist_only_once_the_log_was_started(tmp_path):
         assert len(list_triggers(file)) == 17
 
 
-def test_the_log_covers_what_was_there_and_what_comes_after(database):
+def test_log_covers_existing_and_later_memories(database):
     memory = fill(database)
     start_log(database)
     check_log(database)
@@ -95,7 +95,7 @@ def test_starting_again_changes_nothing(database):
 
 
 @pytest.mark.files
-def test_a_peer_receives_what_was_there_before_the_log_started(tmp_path):
+def test_peer_receives_memories_from_before_the_log_start(tmp_path):
     machines = [Machine(number, tmp_path / str(number) / "events.sqlite") for number in range(2)]
     fill(machines[0].database)
     exchange_all(machines)
@@ -105,7 +105,7 @@ def test_a_peer_receives_what_was_there_before_the_log_started(tmp_path):
 
 
 @pytest.mark.files
-def test_a_purge_from_before_the_log_started_keeps_the_memory_from_coming_back(database):
+def test_purge_before_the_log_start_prevents_the_memorys_return(database):
     start_log(database)
     purged = accept(database, Draft("the flumadiddle")).id
     with database.read() as db:
@@ -130,7 +130,7 @@ def forget_log(database):
             db.execute(f"DROP TRIGGER {name}")
 
 
-def test_a_memory_purged_while_the_log_starts_leaves_no_text_and_a_tombstone(database, monkeypatch):
+def test_purge_during_the_log_start_leaves_a_tombstone_without_text(database, monkeypatch):
     monkeypatch.setattr(oplog, "AT_ONCE", 1)
     kept, purged = accept(database, Draft("one thing")).id, accept(database, Draft("the flumadiddle")).id
     log_rows = log_start._log_rows
@@ -180,7 +180,7 @@ class KilledError(Exception):
 
 
 @pytest.mark.files
-def test_a_start_that_was_killed_anywhere_is_finished_with_the_same_operations(tmp_path, monkeypatch):
+def test_killed_log_start_is_completed_with_the_same_operations(tmp_path, monkeypatch):
     monkeypatch.setattr(oplog, "AT_ONCE", 2)
     with closing(SqliteDatabase(tmp_path / "events.sqlite", PROFILE, create=True)) as database:
         fill(database)

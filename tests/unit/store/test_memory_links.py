@@ -34,7 +34,7 @@ def test_the_edges_of_memories_are_listed_in_both_directions(drawn, asked):
 
 @opens_stores
 @given(st.dictionaries(seqs, st.sets(st.sampled_from("abc"), max_size=3)), st.sets(seqs), st.integers(1, 4))
-def test_the_entities_of_memories_are_listed_with_everything_that_mentions_them(mentioned, asked, most):
+def test_entities_of_memories_are_listed_with_all_their_mentions(mentioned, asked, most):
     with scratch_database() as database:
         fill(database)
         with database.write() as db:

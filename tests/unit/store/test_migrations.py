@@ -41,7 +41,7 @@ def tables(file):
         return set(Schema(db).table_names())
 
 
-def test_a_new_store_has_a_name_of_its_own_and_asks_for_no_segment(tmp_path):
+def test_new_store_has_a_unique_node_name_and_needs_no_segment(tmp_path):
     names = set()
     for number in range(2):
         with contextlib.closing(

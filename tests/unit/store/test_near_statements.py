@@ -9,7 +9,7 @@ def near(seq, sentence):
     return NearStatement(seq, checksum_of(sentence), 0.5, "fact", "why")
 
 
-def test_the_newest_are_first_and_a_turn_that_is_read_again_replaces_its_own():
+def test_near_statements_are_newest_first_and_replaced_per_turn():
     with scratch_database() as database, database.write() as db:
         near_statements.add(db, [near(1, "one"), near(1, "two")])
         near_statements.add(db, [near(2, "three")])

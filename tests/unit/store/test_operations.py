@@ -43,7 +43,7 @@ def test_an_error_that_cannot_be_kept_is_printed(journal, tmp_path, capsys):
     assert "web: a [masked] failed (not logged" in capsys.readouterr().err
 
 
-def test_an_error_that_cannot_be_kept_encrypted_is_printed_without_its_text(journal, tmp_path, capsys):
+def test_error_that_cannot_be_encrypted_is_printed_without_its_text(journal, tmp_path, capsys):
     (tmp_path / STORE_KEY).write_text("/nowhere/reverie.key\n0\n")
     journal.record_error("web", "no vector for quokka")
     said = capsys.readouterr().err
@@ -76,14 +76,14 @@ def test_processes_that_start_at_once_make_the_tables_once(tmp_path):
     assert len(journals[0].workers()) == len(journals)
 
 
-def test_errors_are_counted_since_a_moment_for_a_workspace_and_the_whole_home(journal, monkeypatch):
+def test_errors_since_a_time_include_global_errors(journal, monkeypatch):
     for at, workspace in ((10, "mine"), (20, "mine"), (30, None), (40, "another")):
         monkeypatch.setattr(operations.time, "time", lambda now=at: now)
         journal.record_error("web", "boom", workspace=workspace)
     assert [journal.errors_since("mine", at) for at in (10, 20, 25, 35)] == [3, 2, 1, 0]
 
 
-def test_what_works_again_is_no_open_error(journal):
+def test_repaired_error_is_not_listed_as_open(journal):
     for component, workspace in (("digest.embed", "a"), ("digest.embed", "b"), ("sweep", "a")):
         journal.record_error(component, "broken", workspace=workspace)
     journal.mark_repaired(["digest.embed"], workspace="a", before=time.time() + 1)

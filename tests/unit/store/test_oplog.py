@@ -33,7 +33,7 @@ def test_a_memory_is_logged_with_all_that_it_says(database):
     assert (one.fields["tag:build"], one.fields["metadata"]) == (True, {"of": 1})
 
 
-def test_an_edit_logs_what_changed_and_what_it_replaced(database):
+def test_logged_edit_contains_changed_fields_and_its_predecessor(database):
     receipt = accept(database, Draft("The build uses make", tags=("build", "old")))
     first = logged(database, MEMORY)[0]
     revise.edit(database, receipt.id, Revision(content="The build uses just", tags=("build", "new")))
@@ -86,7 +86,7 @@ def test_a_purge_leaves_nothing_of_the_text_in_the_log(database):
     assert [one.key for one in logged(database)] == [Key(replicated_records.PURGE, receipt.id)]
 
 
-def test_what_belongs_to_a_session_is_logged_and_does_not_travel(database):
+def test_session_memories_are_logged_but_not_sent(database):
     accept(database, Draft("only here", scope=None, session_id="s1"))
     accept(database, Draft("a thought of this session", scope=Scope(ScopeKind.SESSION, "s1"), session_id="s1"))
     with database.read() as db:
@@ -96,7 +96,7 @@ def test_what_belongs_to_a_session_is_logged_and_does_not_travel(database):
     assert len(logged(database)) == 2
 
 
-def test_what_came_by_a_remote_is_not_sent_back_there_but_to_others(database):
+def test_remote_operation_is_sent_only_to_other_remotes(database):
     accept(database, Draft("mine"))
     with database.write() as db:
         db.execute("UPDATE operation SET via = 'disk', signature = 'x'")
@@ -105,7 +105,7 @@ def test_what_came_by_a_remote_is_not_sent_back_there_but_to_others(database):
         assert len(oplog.after(db, 0, 10, SCOPES, "bucket")) == 1
 
 
-def test_a_damaged_row_keeps_nobody_from_writing(database):
+def test_damaged_row_does_not_block_writes(database):
     accept(database, Draft("one thing"))
     with database.write() as db:
         db.execute("UPDATE memory SET tags = '[unclosed'")
@@ -113,7 +113,7 @@ def test_a_damaged_row_keeps_nobody_from_writing(database):
     assert [one.fields["content"] for one in logged(database)] == ["one thing", "another thing"]
 
 
-def test_a_store_takes_another_name_also_in_what_nobody_has_signed(database):
+def test_new_node_name_replaces_the_name_in_unsigned_operations(database):
     receipt = accept(database, Draft("one thing"))
     revise.edit(database, receipt.id, Revision(importance=0.9))
     before = logged(database)

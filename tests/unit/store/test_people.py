@@ -56,7 +56,7 @@ def test_a_token_ends_when_it_says(people, after):
     assert people.find_caller("d", after) is None
 
 
-def test_what_is_revoked_or_removed_opens_nothing(people):
+def test_revoked_token_or_removed_person_grants_no_access(people):
     add(people)
     people.add(Person("bob", "Bob", is_admin=True), AT)
     people.add_token(Token("u", "bob", "laptop", AT), "e")
@@ -71,7 +71,7 @@ def test_what_is_revoked_or_removed_opens_nothing(people):
     assert [person.id for person in people.list_people()] == ["ada"]
 
 
-def test_a_file_that_is_replaced_is_opened_anew(people, tmp_path):
+def test_replaced_people_file_is_reopened(people, tmp_path):
     add(people)
     (tmp_path / "home.sqlite").rename(tmp_path / "away.sqlite")
     for log in tmp_path.glob("home.sqlite-*"):
@@ -93,14 +93,14 @@ def test_many_threads_may_ask_at_once(people):
     assert None not in found
 
 
-def test_who_was_signed_out_is_let_in_by_a_later_sign_in_alone(people):
+def test_signed_out_person_is_accepted_only_by_a_later_sign_in(people):
     add(people)
     people.sign_out("ada", LATER)
     assert people.find_signed_in("ada", AT) is people.find_signed_in("ada", LATER) is None
     assert people.find_signed_in("ada", LATEST) == Caller(ADA, None, "person", {})
 
 
-def test_a_person_is_found_by_what_the_provider_knows_them_by(people):
+def test_person_is_found_by_email_address_until_removed(people):
     add(people)
     people.set_email("ada", "ada@example.com")
     assert people.find_by_email("ada@example.com") == ADA

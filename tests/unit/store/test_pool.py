@@ -88,7 +88,7 @@ def test_threads_that_come_and_go_keep_no_file_open(databases, paths):
     assert len(open_files(paths.root)) <= 5
 
 
-def test_a_database_that_somebody_holds_works_after_it_was_closed_for_others(tmp_path):
+def test_databases_alternate_in_a_pool_of_a_single_connection(tmp_path):
     pool = ConnectionPool(most=1)
     one, other = (SqliteDatabase(tmp_path / name / "events.sqlite", PROFILE, create=True, pool=pool) for name in "ab")
     for number in range(5):
@@ -101,7 +101,7 @@ def test_a_database_that_somebody_holds_works_after_it_was_closed_for_others(tmp
     assert open_files(tmp_path) == []
 
 
-def test_a_transaction_goes_on_while_its_database_is_the_one_to_close(tmp_path):
+def test_open_transaction_survives_pool_eviction(tmp_path):
     pool = ConnectionPool(most=1)
     one, other = (SqliteDatabase(tmp_path / name / "events.sqlite", PROFILE, create=True, pool=pool) for name in "ab")
     with one.write() as writing, one.read() as reading:

@@ -59,14 +59,14 @@ def test_contradictions_come_in_pages_the_latest_first(database):
     assert count_waiting(database).contradictions == 4
 
 
-def test_two_that_deny_each_other_stand_there_once(database):
+def test_mutual_contradiction_is_listed_once(database):
     one, other = notes(database, 2)
     contradict(database, one, other)
     contradict(database, other, one)
     assert denials(database) == [(other.seq, one.seq)]
 
 
-def test_only_what_still_stands_contradicts(database):
+def test_only_active_memories_are_listed_as_contradictions(database):
     made = notes(database, 4)
     contradict(database, made[1], made[0])
     contradict(database, made[3], made[2])
@@ -110,7 +110,7 @@ def test_more_than_enough_is_not_counted(database, monkeypatch):
     assert count_waiting(database).candidates == 2
 
 
-def test_a_memory_s_pairs_stand_beside_it(database):
+def test_pairs_of_a_memory_are_listed_by_similarity(database):
     made = notes(database, 4)
     with database.write() as db:
         for number, cosine in ((1, 0.81), (2, 0.9), (3, 0.85)):
@@ -123,7 +123,7 @@ def test_a_memory_s_pairs_stand_beside_it(database):
 
 
 @pytest.mark.parametrize(("viewer", "seen"), [(OWNER, 1), (Viewer(agent="claude"), 1), (Viewer(), 0)])
-def test_a_pair_waits_for_whom_it_may_be_shown(database, viewer, seen):
+def test_waiting_pair_is_listed_only_to_its_viewers(database, viewer, seen):
     one, other = notes(database, 2)
     with database.write() as db:
         duplicates.add(db, one.seq, other.seq, 0.9, [], utc_now())

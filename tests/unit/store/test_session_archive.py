@@ -48,7 +48,7 @@ def stored(db):
 
 @opens_stores
 @given(rows=ROWS, excess=st.integers(1, 600), most_rows=st.integers(1, 7))
-def test_what_is_deleted_is_older_and_matters_less_than_what_stays(rows, excess, most_rows):
+def test_session_archive_deletes_older_and_less_important_rows_first(rows, excess, most_rows):
     order = {AGENT: 0, ACTION: 1, PERSON: 2}
     with scratch_database() as database, database.write() as db:
         fill(db, rows)

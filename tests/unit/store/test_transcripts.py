@@ -12,7 +12,7 @@ def known(tmp_path):
     return Transcripts(HomeFile(tmp_path / "home.sqlite"))
 
 
-def test_what_was_read_is_known_by_its_names(known):
+def test_transcript_names_read_before_are_known(known):
     assert known.list_known(["u1"]) == set()
     known.note_read(["u2", "u1"])
     known.note_read(["u1", "u3"])

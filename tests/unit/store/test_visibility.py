@@ -42,7 +42,7 @@ def test_the_condition_agrees_with_the_rule(stored, viewer):
 
 
 @given(viewer=VIEWERS)
-def test_what_is_owned_and_what_reaches_everyone_are_all_that_is_visible(stored, viewer):
+def test_owned_and_public_memories_are_exactly_the_visible_ones(stored, viewer):
     database, scopes = stored
     with database.read() as db:
         owned = {scopes[seq] for seq in memories.list_owned_seqs(db, Filter(viewer=viewer))}
@@ -61,7 +61,7 @@ def test_the_homes_owner_sees_every_scope(stored):
 
 
 @given(viewer=VIEWERS)
-def test_an_owner_of_one_kind_is_nobody_of_another(stored, viewer):
+def test_viewer_of_a_scope_kind_sees_no_other_kinds(stored, viewer):
     for scope in visible(stored, Filter(viewer=viewer)):
         assert scope in EVERYONE or getattr(viewer, scope.kind) == scope.id
 
@@ -72,13 +72,13 @@ def test_a_named_scope_is_exactly_that_scope(stored, scope):
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
-def test_who_is_at_home_in_a_scope_sees_it_and_what_reaches_everyone(scope):
+def test_viewer_within_a_scope_sees_it_and_public_scopes(scope):
     home = viewer_within(scope)
     assert {other for other in SCOPES if reaches(other, home)} == {scope, *EVERYONE}
 
 
 @given(viewer=VIEWERS, session=st.sampled_from(NAMES))
-def test_who_asks_about_a_session_is_in_it_unless_another_is_named(stored, viewer, session):
+def test_session_filter_sets_the_viewers_session_by_default(stored, viewer, session):
     database, _ = stored
     asked = Filter(viewer=viewer, session_id=session)
     with database.write() as db:
@@ -88,7 +88,7 @@ def test_who_asks_about_a_session_is_in_it_unless_another_is_named(stored, viewe
 
 
 @given(viewer=VIEWERS)
-def test_no_other_wish_widens_what_is_visible(stored, viewer):
+def test_other_filters_do_not_widen_visibility(stored, viewer):
     reach = visible(stored, Filter(viewer=viewer))
     assert visible(stored, Filter(kinds=(Kind.FACT,), viewer=viewer)) == reach
     assert visible(stored, Filter(as_of="9999-01-01T00:00:00.000Z", viewer=viewer)) == reach

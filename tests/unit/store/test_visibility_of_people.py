@@ -50,14 +50,14 @@ def test_the_condition_agrees_with_the_rule(stored, viewer):
 
 
 @pytest.mark.parametrize("person", PEOPLE)
-def test_who_looks_on_sees_all_but_what_is_anothers_own(stored, person):
+def test_viewer_of_everything_sees_all_but_private_memories_of_others(stored, person):
     found = visible(stored, Viewer(everything=True, person=person))
     assert found == {scope for scope in SCOPES if scope.kind not in PRIVATE or owner_of(scope.id) == person}
     assert person is not None or found == visible(stored, OWNER)
 
 
 @pytest.mark.parametrize("person", PEOPLE)
-def test_who_is_at_home_in_a_persons_scope_is_that_person(person):
+def test_viewer_within_a_persons_scope_is_that_person(person):
     for scope in (scope for scope in SCOPES if is_open_to(scope, person)):
         seen = {other for other in SCOPES if reaches(other, viewer_within(scope, person))}
         assert all(is_open_to(other, person) for other in seen)

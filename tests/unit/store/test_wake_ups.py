@@ -23,12 +23,12 @@ def database(tmp_path, wake_ups):
     database.close()
 
 
-def test_a_commit_wakes_whoever_digests_what_it_wrote(database, wake_ups):
+def test_commit_notifies_the_stages_of_the_written_work(database, wake_ups):
     accept(database, Draft("The staging database listens on port 6543"))
     assert wake_ups == [{Stage.EMBED, Stage.ENTITIES}]
 
 
-def test_the_workers_find_what_they_are_woken_for(database, wake_ups):
+def test_notified_workers_find_the_committed_work(database, wake_ups):
     def look(stages):
         with database.read() as db:
             wake_ups.append(set(work.list_due_stages(db, 2**40)) == set(stages))
@@ -38,7 +38,7 @@ def test_the_workers_find_what_they_are_woken_for(database, wake_ups):
     assert wake_ups == [True]
 
 
-def test_what_changes_nothing_for_the_workers_wakes_nobody(database, wake_ups):
+def test_write_without_new_work_sends_no_wake_up(database, wake_ups):
     first = accept(database, Draft("The staging database listens on port 6543"))
     wake_ups.clear()
     accept(database, Draft("The staging database listens on port 6543"))
@@ -55,7 +55,7 @@ def test_a_restored_memory_is_checked_and_a_purged_one_erased(database, wake_ups
     assert wake_ups == [{Stage.DEDUP}, {Stage.PURGE}]
 
 
-def test_a_job_that_is_asked_for_wakes_a_worker_and_one_that_begins_does_not(database, wake_ups):
+def test_requested_job_wakes_a_worker_and_a_started_job_does_not(database, wake_ups):
     with database.write() as db:
         runs.request(db, "decay", "2026-01-01T00:00:00.000Z")
     with database.write() as db:
@@ -63,7 +63,7 @@ def test_a_job_that_is_asked_for_wakes_a_worker_and_one_that_begins_does_not(dat
     assert wake_ups == [{None}]
 
 
-def test_a_transaction_that_fails_wakes_nobody(database, wake_ups):
+def test_failed_transaction_sends_no_wake_up(database, wake_ups):
     with pytest.raises(RuntimeError), database.write() as db:  # noqa: PT012 - both belong to the transaction
         work.add(db, [1], [Stage.EMBED], 0.0)
         raise RuntimeError

@@ -84,7 +84,7 @@ class WorkTable(RuleBasedStateMachine):
         owner, item = claim
         with self.database.write() as db:
             done = work.complete(db, [item], owner)
-        held = self.holds(owner, item)
+        held = self.is_leased(owner, item)
         assert done == ([item] if held else [])
         if held:
             del self.rows[item.stage, item.seq]
@@ -94,7 +94,7 @@ class WorkTable(RuleBasedStateMachine):
         owner, item = claim
         with self.database.write() as db:
             dead = work.fail(db, item, owner, "broken", backoff_s=BACKOFF_S, now=self.now)
-        if self.holds(owner, item):
+        if self.is_leased(owner, item):
             row = self.rows[item.stage, item.seq]
             row.release()
             row.not_before = self.now + BACKOFF_S * 2 ** (item.attempts - 1)
@@ -106,7 +106,7 @@ class WorkTable(RuleBasedStateMachine):
         owner, item = claim
         with self.database.write() as db:
             work.release(db, [item], owner)
-        if self.holds(owner, item):
+        if self.is_leased(owner, item):
             row = self.rows[item.stage, item.seq]
             row.release()
             row.attempts -= 1
@@ -147,7 +147,7 @@ class WorkTable(RuleBasedStateMachine):
                 row.release()
                 row.dead = True
 
-    def holds(self, owner, item):
+    def is_leased(self, owner, item):
         row = self.rows.get((item.stage, item.seq))
         return row is not None and row.owner == owner
 
@@ -172,7 +172,7 @@ class WorkTable(RuleBasedStateMachine):
         assert holders == {row.owner for row in self.rows.values() if row.owner}
 
     @invariant()
-    def nobody_is_tried_more_often_than_allowed(self):
+    def attempts_are_limited(self):
         assert all(row.attempts <= work.MAX_ATTEMPTS for row in self.rows.values())
 
 
@@ -191,7 +191,7 @@ def claim(database, owner, now, limit=10):
         return work.claim(db, Stage.EMBED, owner, limit=limit, lease_s=LEASE_S, now=now)
 
 
-def test_an_item_that_fails_five_times_is_a_dead_letter_with_its_last_error(database):
+def test_work_failing_five_times_is_dead_lettered_with_its_error(database):
     with database.write() as db:
         work.add(db, [7], [Stage.EMBED], 0.0)
     now, waits = 0.0, []
@@ -225,7 +225,7 @@ def test_an_item_that_kills_its_worker_each_time_is_a_dead_letter_too(database):
     assert "ended without an answer" in letter.error
 
 
-def test_what_failed_before_the_clock_was_set_back_does_not_wait_for_the_time_it_was(database):
+def test_retry_after_a_clock_set_back_is_due_immediately(database):
     day = 86_400.0
     with database.write() as db:
         work.add(db, [1], [Stage.EMBED], 10 * day)
@@ -236,7 +236,7 @@ def test_what_failed_before_the_clock_was_set_back_does_not_wait_for_the_time_it
         assert [one.seq for one in work.claim(db, Stage.EMBED, "anna", limit=9, lease_s=LEASE_S, now=9 * day)] == [1]
 
 
-def test_what_was_tried_once_is_claimed_by_a_few_and_what_was_tried_twice_alone(database):
+def test_retried_work_is_claimed_in_small_batches_and_then_singly(database):
     limit, few = 4 * work.RETRY_BATCH_RATIO, 4
     with database.write() as db:
         work.add(db, range(1, 9), [Stage.EMBED], 0.0)
@@ -250,7 +250,7 @@ def test_what_was_tried_once_is_claimed_by_a_few_and_what_was_tried_twice_alone(
     assert [len(claim_many("carl", 2 * LEASE_S)) for _ in range(3)] == [1, 1, 1]
 
 
-def test_who_comes_back_too_late_changes_nothing(database):
+def test_late_completion_after_a_lost_lease_changes_nothing(database):
     with database.write() as db:
         work.add(db, [7], [Stage.EMBED], 0.0)
     [late] = claim(database, "anna", 0.0)
@@ -264,7 +264,7 @@ def test_who_comes_back_too_late_changes_nothing(database):
         assert work.complete(db, [taken], "bert") == [WorkItem(7, Stage.EMBED, 2)]
 
 
-def test_what_is_queued_afresh_is_not_finished_by_who_held_the_old_text(database):
+def test_requeued_work_is_not_completed_by_the_previous_claim(database):
     with database.write() as db:
         work.add(db, [7], [Stage.EMBED], 0.0)
     [old] = claim(database, "anna", 0.0)
@@ -274,7 +274,7 @@ def test_what_is_queued_afresh_is_not_finished_by_who_held_the_old_text(database
         assert work.count_pending(db)[Stage.EMBED] == 1
 
 
-def test_the_oldest_pending_item_is_told(database):
+def test_oldest_pending_time_is_reported(database):
     with database.write() as db:
         assert work.oldest_pending(db) is None
         work.add(db, [1], [Stage.EMBED], 50.0)
@@ -299,7 +299,7 @@ def test_dead_letters_are_paged_by_memory_the_last_written_first(database):
         assert work.list_dead_letters(db, 9, before=3) == []
 
 
-def test_the_oldest_of_each_stage_is_told_and_the_dead_do_not_wait(database):
+def test_oldest_pending_time_per_stage_ignores_dead_work(database):
     with database.write() as db:
         work.add(db, [1], [Stage.EMBED], 10.0)
         work.add(db, [2], [Stage.EMBED, Stage.DEDUP], 20.0)
@@ -308,7 +308,7 @@ def test_the_oldest_of_each_stage_is_told_and_the_dead_do_not_wait(database):
         assert work.oldest_by_stage(db) == {Stage.EMBED: 20.0, Stage.DEDUP: 20.0}
 
 
-def test_of_what_was_written_lately_what_waits_or_was_given_up_is_not_digested(database):
+def test_pending_and_dead_work_does_not_count_as_digested(database):
     for day, text in ((0, "old"), (5, "first"), (6, "second"), (7, "third")):
         write(database, day, text)
     with database.write() as db:

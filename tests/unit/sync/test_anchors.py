@@ -52,7 +52,7 @@ def travelling_anchor(home, memory):
         return replicated_records.read(db, [key])[key]["anchor"]
 
 
-def test_of_an_anchor_the_path_within_the_checkout_travels_and_no_folder_of_a_machine(homes, checkouts, tmp_path):
+def test_synced_anchor_contains_only_the_path_within_the_checkout(homes, checkouts, tmp_path):
     one, two = homes
     memory = one.say("The door opens inwards", anchor=Anchor(str(checkouts[0] / "src" / "door.py"), 1, 1))
     loose = tmp_path / "loose.py"
@@ -92,7 +92,7 @@ def test_code_that_this_checkout_lacks_is_demoted_and_not_hidden(homes, checkout
     assert [hit.memory.id for hit in recall(two, "brass lamp hangs in the hall beside the door")] == [about_door, plain]
 
 
-def test_without_a_checkout_nobody_says_what_is_missing(homes, checkouts):
+def test_without_a_checkout_a_missing_file_is_not_reported(homes, checkouts):
     one, two = homes
     one.say("The door opens inwards", anchor=Anchor(str(checkouts[0] / "src" / "door.py")))
     exchange_until_still(one, two)
@@ -100,7 +100,7 @@ def test_without_a_checkout_nobody_says_what_is_missing(homes, checkouts):
     assert (hit.annotations.stale, hit.annotations.missing) == (None, False)
 
 
-def test_an_anchor_of_ones_own_keeps_its_folder_when_another_machine_edits_the_memory(homes, checkouts):
+def test_own_anchor_keeps_its_folder_after_a_remote_edit(homes, checkouts):
     one, two = homes
     path = str(checkouts[0] / "src" / "door.py")
     memory = one.say("The door opens inwards", anchor=Anchor(path))

@@ -17,7 +17,7 @@ secrets = st.binary(min_size=keys.SECRET_BYTES, max_size=keys.SECRET_BYTES).map(
 
 
 @given(secrets)
-def test_a_code_holds_the_secret_however_it_is_typed(secret):
+def test_pairing_code_encodes_the_secret_in_any_spelling(secret):
     code = keys.code_of(secret)
     assert [len(group) for group in code.split("-")] == [4] * 8
     assert keys.secret_of(code) == secret
@@ -43,13 +43,13 @@ def test_characters_that_changed_places_are_seen(secret, place):
 
 
 @pytest.mark.parametrize("code", ["", "AAAA", "not a code at all!", "A" * 32, "A" * 200])
-def test_what_is_no_code_is_refused(code):
+def test_invalid_pairing_code_is_rejected(code):
     with pytest.raises(InvalidField, match="mistyped"):
         keys.secret_of(code)
 
 
 @given(secrets, st.binary(max_size=200))
-def test_only_who_holds_the_code_opens_what_is_sealed(secret, content):
+def test_sealed_content_opens_only_with_the_code(secret, content):
     identity = keys.circle_identity(secret)
     sealed = keys.seal(content, [keys.recipient_of(identity)])
     assert keys.unseal(sealed, [keys.make_age_identity(), identity]) == content
@@ -66,20 +66,20 @@ def test_a_changed_byte_is_seen(content, place):
         keys.unseal(bytes(sealed), [identity])
 
 
-def test_what_follows_from_a_secret_is_not_the_same_for_two_purposes():
+def test_keys_derived_from_a_secret_differ_by_purpose():
     secret = keys.make_secret()
     assert keys.circle_seed(secret) not in keys.circle_token(secret)
     assert keys.node_of(keys.verify_key_of(keys.make_seed())) != keys.node_of(keys.verify_key_of(keys.make_seed()))
 
 
-def test_a_passphrase_opens_what_it_locked_and_no_other_does():
+def test_only_the_right_passphrase_unlocks_the_content():
     assert keys.unlock(LOCKED, "correct horse") == b"all of it"
     with pytest.raises(PeerRefused, match="passphrase"):
         keys.unlock(LOCKED, "battery staple")
 
 
 @pytest.mark.parametrize(("times", "opens"), [(1, True), (keys.BUSY_TRIES, False)])
-def test_a_machine_that_is_busy_for_a_moment_is_not_told_of_a_wrong_passphrase(monkeypatch, times, opens):
+def test_busy_machine_is_not_reported_as_a_wrong_passphrase(monkeypatch, times, opens):
     refusals = [pyrage.DecryptError("Excessive work parameter for passphrase.")] * times
 
     def decrypt(content, phrase):

@@ -69,7 +69,7 @@ class Peers(RuleBasedStateMachine):
 
     @precondition(lambda self: hasattr(self, "machines"))
     @invariant()
-    def what_stands_there_is_what_the_log_says(self):
+    def rows_equal_the_log(self):
         for machine in self.machines:
             machine.dump()
 
@@ -93,7 +93,7 @@ def test_long_histories_end_the_same_everywhere(tmp_path, seed):
     close_all(machines)
 
 
-def test_the_later_edit_wins_and_the_other_stays_in_the_history_and_can_come_back(machines):
+def test_later_edit_wins_and_the_overruled_value_can_be_restored(machines):
     one, other, third = machines
     memory = accept(one.database, Draft("port 1"))
     exchange_all(machines)
@@ -138,18 +138,18 @@ def test_one_text_on_two_machines_becomes_one_memory_with_both_provenances(machi
         assert sorted(told) == [("s1",), ("s2",)]
 
 
-def test_values_of_a_fact_do_not_overlap_wherever_they_were_told(machines):
+def test_fact_values_of_several_machines_do_not_overlap(machines):
     one, other, _ = machines
 
-    def tell(machine, value, day):
+    def set_port(machine, value, day):
         details = {"subject": "shop", "attribute": "port", "value": value}
         at = f"2026-01-0{day}T00:00:00.000Z"
         accept(machine.database, Draft("told", kind=Kind.KEYED_FACT, details=details, occurred_at=at))
 
-    tell(one, 1, 1)
+    set_port(one, 1, 1)
     exchange_all(machines)
-    tell(one, 2, 5)
-    tell(other, 3, 3)
+    set_port(one, 2, 5)
+    set_port(other, 3, 3)
     exchange_all(machines)
     for machine in machines:
         with machine.database.read() as db:
@@ -175,7 +175,7 @@ def test_a_purge_beats_every_edit_and_nothing_brings_it_back(machines):
             assert "flumadiddle" not in "\n".join(db.iterdump())
 
 
-def test_an_operation_from_too_far_ahead_is_put_aside_and_stops_nothing(machines):
+def test_operation_from_the_future_is_quarantined_and_others_apply(machines):
     one, other, _ = machines
     start_log(one.database)
     accept(one.database, Draft("sound"))
@@ -189,7 +189,7 @@ def test_an_operation_from_too_far_ahead_is_put_aside_and_stops_nothing(machines
     assert "240 hours ahead" in reason
 
 
-def test_repair_makes_rows_say_what_the_log_says(machines):
+def test_repair_restores_rows_from_the_log(machines):
     one = machines[0]
     start_log(one.database)
     memory = accept(one.database, Draft("true"))

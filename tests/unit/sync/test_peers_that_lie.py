@@ -84,7 +84,7 @@ def take(home, *items, workspace="default"):
         ({"fields": {"scope_kind": "session"}}, "belongs to one session"),
     ],
 )
-def test_an_operation_that_is_not_what_its_author_signed_is_put_aside_by_name(acquainted, changes, reason):
+def test_forged_operation_is_quarantined_with_a_reason(acquainted, changes, reason):
     one, two = acquainted
     merged = take(two, own_item(one, **changes), own_item(one))
     assert merged.applied == 1
@@ -94,7 +94,7 @@ def test_an_operation_that_is_not_what_its_author_signed_is_put_aside_by_name(ac
 
 
 @pytest.mark.parametrize("item", [None, 3, "x", [], {}, {"id": 1}, {"fields": {}, "after": []}])
-def test_what_is_no_operation_is_put_aside(acquainted, item):
+def test_invalid_operation_is_quarantined(acquainted, item):
     assert [place for place, _ in take(acquainted[1], item).put_aside] == [0]
 
 
@@ -118,7 +118,7 @@ def test_a_device_cannot_speak_in_anothers_name(acquainted):
     assert circle.devices[victim].name in reason
 
 
-def test_a_stranger_is_told_from_a_device(acquainted, tmp_path):
+def test_operation_of_an_unpaired_device_is_quarantined(acquainted, tmp_path):
     with contextlib.closing(Home(tmp_path / "stranger")) as stranger:
         [(_, reason)] = take(acquainted[1], own_item(stranger)).put_aside
     assert "not paired" in reason
@@ -235,7 +235,7 @@ def test_any_other_file_is_left_alone(path):
     assert parse_name(path) is None
 
 
-def test_a_revoked_writer_is_refused_but_what_it_said_before_is_kept(homes, shared):
+def test_revoked_writer_is_rejected_but_its_earlier_memories_are_kept(homes, shared):
     one, two = homes
     said = two.say("before I was lost")
     exchange_until_still(one, two)
@@ -254,7 +254,7 @@ def test_a_revoked_writer_is_refused_but_what_it_said_before_is_kept(homes, shar
     [{"verify_key": "no key"}, {"verify_key": 7}, {"node": "ab" * 8}, {"recipient": "age1nobody"}, {"name": None}],
     ids=str,
 )
-def test_a_member_that_vouches_for_what_is_no_device_is_refused(acquainted, changes):
+def test_member_that_signs_an_invalid_device_card_is_rejected(acquainted, changes):
     one, two = acquainted
     circle = Circle(one.sync.peers)
     before = set(two.sync.peers.devices())
@@ -266,7 +266,7 @@ def test_a_member_that_vouches_for_what_is_no_device_is_refused(acquainted, chan
     assert set(two.sync.peers.devices()) == before
 
 
-def test_a_card_that_nobody_vouched_for_is_passed_over(acquainted):
+def test_unsigned_device_card_is_ignored(acquainted):
     one, two = acquainted
     before = two.sync.peers.devices()
     merged = take(two, own_item(one) | {"card": {"node": 1, "signature": None}}, own_item(one, x=1) | {"card": []})
@@ -277,7 +277,7 @@ def test_a_card_that_nobody_vouched_for_is_passed_over(acquainted):
 # Two machines with one name
 
 
-def test_of_two_copies_of_one_home_one_takes_another_name_and_nothing_is_lost(homes, tmp_path):
+def test_copied_data_directory_gets_another_device_name_without_loss(homes, tmp_path):
     one, two = homes
     one.say("before the copy")
     exchange_until_still(one, two)

@@ -61,7 +61,7 @@ def test_small_segments_become_parts_without_a_gap_that_a_newcomer_reads(homes, 
         assert late.texts() == two.texts() == one.texts()
 
 
-def test_who_has_read_the_segments_does_not_read_the_snapshot(homes, tmp_path):
+def test_device_that_read_the_segments_skips_the_snapshot(homes, tmp_path):
     one, two = homes
     for number in range(10):
         one.say(f"memory number {number} stands alone")
@@ -72,7 +72,7 @@ def test_who_has_read_the_segments_does_not_read_the_snapshot(homes, tmp_path):
     assert (done.applied, done.known) == (0, 0)
 
 
-def test_small_segments_beside_a_long_stream_wait_until_they_are_a_good_part_of_it(homes, tmp_path, monkeypatch):
+def test_few_small_segments_do_not_trigger_a_snapshot(homes, tmp_path, monkeypatch):
     one, _ = homes
     monkeypatch.setattr(exchange, "MOST_ITEMS", 10)
     monkeypatch.setattr(objects, "MOST_ITEMS", 10)

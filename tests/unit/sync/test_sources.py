@@ -42,7 +42,7 @@ def test_both_checkouts_give_one_memory_each(homes):
     assert homes[0].texts() == homes[1].texts() == [DOOR, GATE]
 
 
-def test_what_another_checkout_lacks_comes_back_when_this_one_is_read_again(homes):
+def test_memory_missing_in_another_checkout_returns_when_read_again(homes):
     one, two = homes
     forget(one, "door")
     exchange_until_still(*homes)
@@ -55,7 +55,7 @@ def test_what_another_checkout_lacks_comes_back_when_this_one_is_read_again(home
     assert all(item.digest for item in list_items(workspace_over(two.database()), SOURCE, 10, None).items)
 
 
-def test_what_no_checkout_holds_any_more_is_gone_everywhere(homes):
+def test_memory_in_no_checkout_is_removed_everywhere(homes):
     for home in homes:
         read(home, door="door.py shuts the door", gate=GATE)
         exchange_until_still(*homes)
@@ -73,7 +73,7 @@ def test_the_machine_that_lacks_it_hides_it_no_second_time(homes):
     assert one.texts() == two.texts() == [DOOR, GATE]
 
 
-def test_what_a_person_archived_elsewhere_stays_so_whatever_this_checkout_holds(homes):
+def test_memory_archived_on_another_device_is_not_restored_by_a_checkout(homes):
     one, two = homes
     archive(one.database(), one.find(DOOR))
     exchange_until_still(*homes)

@@ -31,6 +31,6 @@ def _named(draw: st.DrawFn) -> str:
 
 
 @given(parts=st.lists(_named(), min_size=1, max_size=4), between=st.sampled_from([" ", ". ", "-", "x", " the "]))
-def test_a_look_up_finds_what_expressions_find(parts, between):
+def test_activity_lookup_equals_the_regular_expressions(parts, between):
     text = between.join(parts)
     assert list_activities(text) == _search(text)

@@ -8,7 +8,7 @@ def list_commits(text):
 
 
 @pytest.mark.parametrize("commit", ["5847362621", "deadbeefab", "1a2b3c4d5e"])
-def test_a_commit_behind_its_sign_is_one_whatever_its_characters(commit):
+def test_commit_after_an_at_sign_is_a_citation_for_any_characters(commit):
     assert list_commits(f"Carts are in `shop/cart.py` (verified @{commit}).") == [commit]
 
 
@@ -52,7 +52,7 @@ def test_names_in_other_lists_are_current(text):
     assert list_current(text) == ["work_batch"]
 
 
-def test_the_target_of_a_link_is_current_whatever_its_sentence_states():
+def test_link_target_is_current_regardless_of_its_sentence():
     assert list_current("It never waits ([why](docs/no-waiting.md#reasons)), unlike `docs/old.md`.") == [
         "docs/no-waiting.md"
     ]

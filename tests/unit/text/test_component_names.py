@@ -79,7 +79,7 @@ def test_quoted_and_plain_spellings_are_one_entity():
     assert len(set(pairs("`billing-service` calls it, and billing-service is down"))) == 1
 
 
-def test_a_name_of_the_workspace_is_found_wherever_it_is():
+def test_hyphenated_name_of_the_workspace_is_found_in_any_text():
     names = {"tide-ledger": IDENTIFIER, "read-only": IDENTIFIER}
     text = "a broken tide-ledger view, read-only"
     assert list(find_component_names(text)) == []

@@ -70,7 +70,7 @@ def test_without_another_text_an_open_end_is_not_guessed():
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=5, unique=True))
-def test_initials_stand_for_their_words(letters):
+def test_initials_match_their_words(letters):
     words = [f"{letter}xq" for letter in letters]
     assert match_short_form("".join(letters).upper(), ["zoo", "with", *words]) == tuple(words)
 

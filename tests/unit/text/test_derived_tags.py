@@ -57,7 +57,7 @@ def test_a_tag_that_only_repeats_the_memory_adds_no_term_and_no_state(content):
         (("billing",), ["postgres"], ("billing",)),
     ],
 )
-def test_a_tag_of_the_user_is_told_from_derived_tags_also_if_the_text_has_its_word(tags, names, own):
+def test_user_tag_is_distinguished_from_derived_tags(tags, names, own):
     assert drop_derived_tags(tags, Kind.DECISION, names) == own
 
 

@@ -202,7 +202,7 @@ def test_an_attempt_to_instruct_the_agent_is_seen(text):
 
 
 @pytest.mark.parametrize("text", TUNED_LESSONS)
-def test_an_ordinary_lesson_is_none(text):
+def test_ordinary_lesson_is_no_instruction(text):
     assert not instructs(text)
 
 
@@ -305,11 +305,11 @@ def test_parts_to_play_and_orders_about_the_answer_are_flagged(text):
 
 
 @pytest.mark.parametrize("text", PARTS_NOT_TO_PLAY)
-def test_what_only_sounds_like_a_part_to_play_is_not_flagged(text):
+def test_sentence_resembling_a_role_instruction_is_not_flagged(text):
     assert not instructs(text)
 
 
-def test_marks_on_one_letter_are_limited_to_what_languages_use():
+def test_combining_marks_per_letter_are_limited():
     limited = normalize_text("a" + "\u0301\u0327" * 200)
     assert len(limited) < 40
     assert normalize_text("e\u0301\u0327") == "\u0229\u0301"

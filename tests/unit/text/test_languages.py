@@ -30,7 +30,7 @@ DATA = Path(__file__).parents[2] / "data"
         "Toplantı her pazartesi sabah dokuzda ve bir saat sürüyor",
     ],
 )
-def test_other_languages_are_told(text):
+def test_other_languages_are_detected(text):
     assert is_foreign(text)
 
 
@@ -50,11 +50,11 @@ def test_other_languages_are_told(text):
         "no, no, no: do not deploy on Fridays",
     ],
 )
-def test_english_names_and_code_are_not_told_for_another(text):
+def test_english_names_and_code_are_not_detected_as_foreign(text):
     assert not is_foreign(text)
 
 
-def test_the_memories_of_the_labelled_workspace_are_told_apart():
+def test_labelled_workspace_memories_are_separated_by_language():
     workspace = json.loads((DATA / "workspace.json").read_text(encoding="utf-8"))["memories"]
     # By its README these are the English ones.
     english = [memory["content"] for memory in workspace if memory["key"] <= "m176"]
@@ -63,7 +63,7 @@ def test_the_memories_of_the_labelled_workspace_are_told_apart():
     assert sum(is_foreign(memory["content"]) for memory in workspace[len(english) :]) >= 54
 
 
-def test_most_questions_in_other_languages_are_told():
+def test_most_questions_in_other_languages_are_detected():
     questions = json.loads((DATA / "cross_language.json").read_text(encoding="utf-8"))["questions"]
     assert sum(is_foreign(question["text"]) for question in questions) >= 0.9 * len(questions)
 

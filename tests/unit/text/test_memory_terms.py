@@ -56,7 +56,7 @@ def test_a_field_that_repeats_the_content_is_embedded_once():
 
 
 @pytest.mark.parametrize("text", ["We moved the jobs", "Wir haben sie verlegt", "¿Por qué? Porque sí.", "Déjà vu"])
-def test_a_memory_without_fields_tags_and_metadata_has_the_terms_of_its_content(text):
+def test_terms_of_a_plain_memory_are_those_of_its_content(text):
     memory = prepare(Draft(text, occurred_at="2026-03-01T10:00:00.000Z")).memory
     assert memory_terms(memory) == memory_tokens(text, memory.occurred_at)
     assert embedded_text(memory) == text

@@ -65,13 +65,13 @@ def test_letters_marks_and_digits_of_every_script_stay(text, name):
     assert canonical_name(text) == unicodedata.normalize("NFKC", name)
 
 
-def test_signs_that_tell_names_apart_stay():
+def test_distinguishing_signs_stay_in_canonical_names():
     names = ["C", "C++", "C#", "R&D", "RD", "@alice", "alice", "100%", "100"]
     assert len({canonical_name(name) for name in names}) == len(names)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "_-_", "'\"", "+ & #", "🐶", "❤️", "…", "\u200b"])
-def test_what_holds_no_letter_and_no_digit_has_no_name(text):
+def test_text_without_letters_and_digits_has_no_name(text):
     assert canonical_name(text) == ""
 
 

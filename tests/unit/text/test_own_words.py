@@ -143,7 +143,7 @@ ANNOUNCED = [
 
 @pytest.mark.parametrize("order", ORDERS[:2])
 @pytest.mark.parametrize("form", [*HOST_NOTICES, *PASTED, *ANNOUNCED])
-def test_what_a_host_or_another_person_wrote_gives_no_order(form, order):
+def test_host_or_third_party_text_contains_no_commands(form, order):
     for text in (order, TEXT, f"{order}\n\n{order}"):
         message = form.format(text=text)
         assert [line for line in list_own_lines(message) if line in ORDERS] == []
@@ -163,7 +163,7 @@ def test_a_message_of_the_host_alone_is_a_notice(notice):
 
 
 @pytest.mark.parametrize("message", ["", "hello", "```\ncode\n```", "<document>x</document>", "<div>x</div>", "> x"])
-def test_what_a_person_sends_is_no_notice(message):
+def test_message_of_a_person_is_no_host_notice(message):
     assert not is_host_notice(message)
 
 
@@ -296,7 +296,7 @@ def _prefixes(line):
 
 @examples(30)
 @given(st.lists(PIECES, max_size=40).map("".join))
-def test_dropping_host_text_drops_all_passages_of_the_host_and_no_other_text(message):
+def test_drop_host_text_removes_exactly_the_host_passages(message):
     passages = split_message(message)
     kept = ["\n".join(passage.lines) for passage in passages if passage.origin is not Origin.HOST]
     assert drop_host_text(message) == (message if len(kept) == len(passages) else "\n\n".join(kept))

@@ -75,7 +75,7 @@ def test_nothing_is_merged_below_the_cosine_for_it(first, second, cosine):
 
 
 @given(texts, texts, st.floats(min_value=-1.0, max_value=DENIAL_COSINE, exclude_max=True))
-def test_what_is_not_similar_is_different(first, second, cosine):
+def test_dissimilar_pair_is_different(first, second, cosine):
     assert relation(first, second, cosine) is Relation.DIFFERENT
 
 
@@ -132,7 +132,7 @@ def test_light_rewordings_are_the_same(first, second):
         ("They told us.", "We told them.", "persons differ"),
     ],
 )
-def test_what_forbids_a_merge_is_named(first, second, reason):
+def test_pair_that_must_not_merge_names_the_reason(first, second, reason):
     judgement = classify_pair(first, second, 0.99)
     assert judgement.relation is not Relation.SAME
     assert reason in judgement.reasons
@@ -151,7 +151,7 @@ def test_what_forbids_a_merge_is_named(first, second, reason):
         ("My parser is slow.", "The parser is slow.", "persons differ"),
     ],
 )
-def test_what_needs_a_look_waits(first, second, reason):
+def test_borderline_pair_names_the_reason(first, second, reason):
     judgement = classify_pair(first, second, 0.97)
     assert judgement.relation is Relation.BORDERLINE
     assert reason in judgement.reasons
@@ -182,12 +182,12 @@ def test_a_denial_of_the_same_subject_contradicts(first, second):
 
 
 @pytest.mark.parametrize(("first", "second"), OTHER_VALUES)
-def test_another_value_of_what_has_one_at_a_time_supersedes(first, second):
+def test_another_value_of_a_single_valued_slot_supersedes(first, second):
     assert relation(first, second, 0.9) is Relation.SUPERSEDES
 
 
 @pytest.mark.parametrize(("first", "second"), DENIALS + OTHER_VALUES)
-def test_what_is_less_alike_neither_denies_nor_supersedes(first, second):
+def test_pair_below_the_contradiction_threshold_is_different(first, second):
     assert relation(first, second, DENIAL_COSINE - 0.01) is Relation.DIFFERENT
 
 
@@ -202,7 +202,7 @@ def test_what_is_less_alike_neither_denies_nor_supersedes(first, second):
         ("Is the cache shared?", "The cache is not shared."),
     ],
 )
-def test_what_can_both_hold_does_not_contradict(first, second):
+def test_compatible_statements_do_not_contradict(first, second):
     assert relation(first, second, 0.95) not in (Relation.CONTRADICTS, Relation.SAME)
 
 
@@ -225,7 +225,7 @@ def test_inflections_have_one_base(form, base):
     assert base_form(form) == base
 
 
-def test_another_value_is_seen_where_the_value_is_most_of_what_a_vector_tells():
+def test_short_statement_with_another_value_supersedes():
     old, new = "Start test names with `it_`", "From now on, start test names with `should_`."
     assert relation(old, new, REPLACEMENT_COSINE) is Relation.SUPERSEDES
     assert relation(old, new, REPLACEMENT_COSINE - 0.01) is Relation.DIFFERENT

@@ -29,20 +29,20 @@ def find(text, *contents, titles=(), used=()):
         json.dumps({"text": f"first\n{TEXT}"}),
     ],
 )
-def test_what_quotes_a_text(said):
+def test_sentence_that_quotes_the_text_is_found(said):
     assert find(said, TEXT)
 
 
 @pytest.mark.parametrize("said", ["", None, "Ask the team before the build at night.", "always ask the team first"])
-def test_what_does_not(said):
+def test_sentence_without_a_quotation_is_not_found(said):
     assert not find(said, TEXT)
 
 
-def test_a_word_that_another_memory_uses_tells_nothing():
+def test_word_used_by_another_memory_is_no_quotation():
     assert not find("what about zubrowkating?", TEXT, used=("zubrowkating",))
 
 
-def test_a_short_text_is_quoted_whole_and_a_short_title_by_its_telling_words_alone():
+def test_short_text_is_quoted_exactly_and_titles_by_distinctive_words():
     assert find("I use tabs here", "use tabs")
     assert not find("I use spaces", "use tabs")
     assert not find("this is private", TEXT, titles=["private"])
@@ -61,7 +61,7 @@ def test_no_word_is_in_the_marks():
 
 
 @given(WORDS, WORDS)
-def test_a_text_is_quoted_exactly_by_what_shares_a_row_of_words(words, said):
+def test_quotation_requires_a_shared_row_of_words(words, said):
     length = min(ROW_WORDS, len(words))
     rows = {tuple(words[start : start + length]) for start in range(len(words) - length + 1)}
     shares = any(tuple(said[start : start + length]) in rows for start in range(len(said) - length + 1))

@@ -248,7 +248,7 @@ def test_secret_is_replaced_by_its_kind(template, secret, kind):
 
 
 @pytest.mark.parametrize("text", NEGATIVES)
-def test_what_is_no_secret_survives(text):
+def test_text_without_secrets_is_unchanged(text):
     assert redact(text) == Redaction(text, ())
 
 
@@ -281,14 +281,14 @@ def test_a_long_token_leaves_no_tail():
     assert redact(f"a {token} b").text == "a [REDACTED:github-token] b"
 
 
-def test_a_secret_goes_wherever_the_text_says_it_again():
+def test_secret_is_redacted_at_every_repetition():
     secret = MIXED[:20]
     text = f"session={secret}x stays\nclient_secret={secret}\nthe id is {secret}."
     assert redact(f"{secret} and api_key={secret}").text == "[REDACTED:api-key] and api_key=[REDACTED:api-key]"
     assert f" {secret}" not in redact(text).text
 
 
-def test_what_is_named_twice_stays_unless_it_looks_like_a_secret():
+def test_secret_value_is_not_redacted_elsewhere_unless_it_looks_secret():
     text = "password=correct-horse-battery\nthe tests call it correct-horse-battery"
     assert redact(text).text == "password=[REDACTED:password]\nthe tests call it correct-horse-battery"
 
@@ -318,7 +318,7 @@ def test_a_sentence_about_secrets_survives(line):
 # --- JSON -----------------------------------------------------------------------------------------------
 
 
-def test_json_values_under_a_secret_name_go_whatever_their_form():
+def test_json_values_under_secret_names_are_redacted_in_any_form():
     value = {
         "password": "swordfish",
         "pin": 4,

@@ -259,12 +259,12 @@ def test_nothing_of_a_private_key_remains(label, between, lines, before, after):
 )
 @given(st.integers(1, 20), secrets_with(PLAIN))
 @examples(10)
-def test_what_no_screen_shows_hides_no_secret(hidden, at, secret):
+def test_invisible_characters_hide_no_secret(hidden, at, secret):
     text = f"DB_PASSWORD={secret} HOST=db"
     assert redact(normalize_text(text[:at] + hidden + text[at:])) == redact(text)
 
 
-def test_what_parts_no_letters_of_a_name_stays():
+def test_joining_characters_within_emoji_and_words_are_kept():
     for text in (
         "\U0001f468\u200d\U0001f469\u200d\U0001f467",
         "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",

@@ -35,13 +35,13 @@ def test_another_value_for_the_same_thing_is_seen_however_it_is_announced(first,
         ("The build took 30 minutes", "The build took 45 minutes"),
     ],
 )
-def test_another_thing_or_the_same_value_is_none(first, second):
+def test_another_subject_or_the_same_value_is_no_replacement(first, second):
     assert not gives_another_value(first, second)
     assert not gives_another_value(second, first)
 
 
 @given(st.text(max_size=200))
-def test_what_is_left_of_a_text_stands_in_it(text):
+def test_text_without_its_announcement_is_part_of_the_text(text):
     assert strip_announcement(text) in text
 
 

@@ -18,24 +18,24 @@ def slots_of(text):
         ("Table names matter. Start all your table names with something telling. Let us use 'x_' as that.", "x_"),
     ],
 )
-def test_one_slot_is_known_however_it_is_told(text, value):
+def test_slot_is_recognized_in_any_wording(text, value):
     [(found, slot)] = slots_of(text)
     assert found == value
     assert {"name", "start", "tabl"} <= set(slot.split())
 
 
-def test_one_verb_holds_for_both_of_two_values():
+def test_shared_verb_applies_to_both_values():
     assert slots_of("Start table names with 't_' and view names with 'v_'.") == {
         ("t_", "name start tabl"),
         ("v_", "name start view"),
     }
 
 
-def test_the_unit_tells_what_is_counted():
+def test_unit_is_part_of_the_slot():
     assert slots_of("Keep functions below 30 lines.") != slots_of("Keep functions below 30 branches.")
 
 
-def test_what_stands_beside_a_value_is_known():
+def test_stated_value_records_its_sentence_and_slot_words():
     text = "Catch every error in the worker. Start table names with 't_'."
     [one] = find_stated_values(text)
     first, second = list_sentence_stems(text)

@@ -55,7 +55,7 @@ def test_composed_and_decomposed_text_have_the_same_tokens(text):
 @examples(200)
 @with_examples
 @given(texts)
-def test_tokens_are_short_whole_words(text):
+def test_search_tokens_are_short_words_without_spaces(text):
     for token in search_tokens(text):
         assert 0 < len(token) <= MAX_TOKEN_CHARS
         assert not any(character.isspace() for character in token)
@@ -99,7 +99,7 @@ def test_a_memory_is_found_by_every_word_of_its_text_and_by_its_day(text):
         ("user@example.org", {"user@example.org", "exampl"}),
     ],
 )
-def test_an_identifier_is_kept_whole_and_split(text, needed):
+def test_identifier_is_tokenized_entire_and_in_parts(text, needed):
     assert needed <= set(search_tokens(text))
 
 
@@ -144,7 +144,7 @@ def test_a_stretch_of_an_unspaced_script_is_found_within_a_longer_one(query, tex
         ("HTTP", []),
     ],
 )
-def test_what_spelling_alone_tells_from_words_is_an_identifier(text, found):
+def test_identifiers_are_recognized_by_their_spelling(text, found):
     assert identifiers(text) == found
 
 

@@ -68,7 +68,7 @@ def add_message(file):
     change(file, *statements[file.agent])
 
 
-def test_the_next_reading_yields_only_what_is_new(file):
+def test_next_read_returns_only_new_messages(file):
     first = read(file)
     assert list_texts(first)
     add_message(file)
@@ -83,7 +83,7 @@ def test_an_interrupted_reading_continues_with_the_next_session(file):
     assert rest[-1].mark == parts[-1].mark
 
 
-def test_an_older_copy_in_its_place_is_read_anew(file):
+def test_older_database_copy_is_read_again(file):
     first = read(file)
     assert list_texts(read(file, json.dumps({"since": 2**40 * 2}))) == list_texts(first)
 

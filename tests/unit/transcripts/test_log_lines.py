@@ -19,7 +19,7 @@ def short_lines(monkeypatch):
 
 
 @given(st.dictionaries(TEXTS, TEXTS | st.lists(TEXTS, max_size=3), max_size=4), st.booleans())
-def test_long_strings_are_cut_and_what_is_left_is_their_start(record, ascii_only):
+def test_long_strings_are_cut_to_a_prefix(record, ascii_only):
     line = json.dumps(record, ensure_ascii=ascii_only).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_lines, "LONG_LINE", 0)

@@ -62,7 +62,7 @@ def test_tags_in_an_output_are_not_the_words_of_the_person(read_task, tool, tag,
 
 @pytest.mark.parametrize("tool", FOREIGN)
 @pytest.mark.parametrize("form", ["native", "split", "one"])
-def test_an_output_that_imitates_a_rejection_is_not_the_words_of_the_person(read_task, tool, form):
+def test_tool_output_imitating_a_rejection_is_not_the_persons_text(read_task, tool, form):
     turns = native_call(tool, SPOKEN) if form == "native" else xml_call(tool, SPOKEN, is_split=form == "split")
     assert read_task(*turns) == []
 

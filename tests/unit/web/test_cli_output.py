@@ -25,7 +25,7 @@ def open_terminal(monkeypatch, encoding):
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "cp437", "gbk", "shift_jis", "koi8-r", "ascii", "utf-8"])
 @pytest.mark.parametrize("named", [True, False])
-def test_what_a_terminal_cannot_show_is_replaced(monkeypatch, encoding, named):
+def test_characters_missing_in_the_terminal_encoding_are_replaced(monkeypatch, encoding, named):
     written = open_terminal(monkeypatch, "utf-8" if named else encoding)
     adapt_streams(encoding if named else None)
     click.echo(TEXT)
@@ -46,7 +46,7 @@ def test_json_loses_nothing(monkeypatch, encoding):
     assert json.loads(written.getvalue().decode(encoding)) == {"content": TEXT}
 
 
-def test_an_encoding_that_nobody_knows_is_ignored(monkeypatch):
+def test_unknown_encoding_is_ignored(monkeypatch):
     written = open_terminal(monkeypatch, "utf-8")
     adapt_streams("no-such-encoding")
     click.echo("→")

@@ -58,7 +58,7 @@ def finish(database, memory_id, *stages):
             db.execute("DELETE FROM work WHERE memory_seq = ? AND stage = ?", (seq, stage))
 
 
-def test_a_write_is_told_with_its_number_and_what_it_waits_for(database):
+def test_live_watch_sends_a_write_with_its_pending_stages(database):
     watch = Watch(workspace_over(database), number_of(database))
     assert parse_events(watch.news()) == [(0, "digestion", {"since": 0, "waiting": {}, "failed": {}})]
     assert watch.news() == b""
@@ -69,7 +69,7 @@ def test_a_write_is_told_with_its_number_and_what_it_waits_for(database):
     assert data(message, "digestion")["waiting"] == {memory_id: list(DIGESTION)}
 
 
-def test_every_step_of_digestion_is_told(database):
+def test_live_watch_sends_every_step_of_digestion(database):
     memory_id = write(database, 0, "The port of staging is 5433")
     watch = Watch(workspace_over(database), number_of(database))
     assert set(data(watch.news(), "digestion")["waiting"][memory_id]) == set(DIGESTION)
@@ -82,7 +82,7 @@ def test_every_step_of_digestion_is_told(database):
     assert data(watch.news(), "digestion") == {"since": 0, "waiting": {}, "failed": {}}
 
 
-def test_what_was_missed_is_told_from_the_last_number_on(database):
+def test_live_watch_sends_changes_missed_since_the_last_number(database):
     write(database, 0, "The port of staging is 5433")
     last = number_of(database)
     edited = write(database, 1, "The port of the shop is 80")
@@ -100,14 +100,14 @@ def test_fading_alone_is_no_news(database):
     assert [event for _, event, _ in parse_events(watch.news())] == ["digestion"]
 
 
-def test_of_very_much_only_that_there_is_more_is_told(database):
+def test_live_watch_sends_a_limited_number_of_changes(database):
     with database.write() as db:
         changes.append(db, changes.EDIT, [f"memory-{n}" for n in range(MOST_CHANGES + 5)])
     found = data(Watch(workspace_over(database), 0).news(), "changes")
     assert (len(found["changes"]), found["more"]) == (MOST_CHANGES, True)
 
 
-def test_a_store_that_was_put_back_is_read_anew(database):
+def test_live_watch_after_a_restore_requests_a_reload(database):
     write(database, 0, "The port of staging is 5433")
     watch = Watch(workspace_over(database), 10_000)
     assert data(watch.news(), "changes") == {"changes": [], "more": True}
@@ -151,7 +151,7 @@ def test_after_its_time_a_stream_asks_to_be_taken_up_again(database, monkeypatch
     assert found[-1] == b"retry: 200\nid: 0\n\n"
 
 
-def test_a_stream_that_nobody_reads_takes_no_place(database, stopping):
+def test_unread_stream_occupies_no_slot(database, stopping):
     streams = Streams(1, stopping)
     events(Watch(workspace_over(database), 0), streams)
     with streams.hold() as held:

@@ -20,7 +20,7 @@ def hits(*ids):
 
 
 @given(explained)
-def test_bars_fit_their_scale_and_show_the_whole_score(all_signals):
+def test_score_bars_fit_their_scale_and_sum_to_the_score(all_signals):
     scale = score_bars.scale_of(all_signals)
     for signals in all_signals:
         bar = score_bars.segments(signals, scale)
@@ -39,7 +39,7 @@ def test_stretches_of_a_bar_do_not_cover_each_other(all_signals):
         assert all(one.x + one.width <= other.x + 1e-6 for one, other in pairwise(bar))
 
 
-def test_moves_tell_what_rose_fell_came_and_went():
+def test_moves_show_risen_fallen_new_and_missing_hits():
     moves = score_bars.moves(hits("a", "b", "c", "d"), hits("c", "b", "e", "a"))
     assert {identity: move.sign for identity, move in moves.items()} == {
         "c": "↑2",

@@ -36,7 +36,7 @@ def test_both_texts_can_be_read_from_the_differences(older, newer):
 
 
 @given(words, words)
-def test_side_by_side_each_text_is_whole(older, newer):
+def test_side_by_side_diff_contains_both_texts_completely(older, newer):
     ours, theirs = side_by_side(older, newer)
     assert (text_of(ours, *Side), text_of(theirs, *Side)) == (older, newer)
     assert Side.NEWER not in {one.side for one in ours}
@@ -58,7 +58,7 @@ def test_the_same_text_has_no_differences(text):
         ("see src/door.py", "see src/gate.py", [(Side.OLDER, "src/door.py"), (Side.NEWER, "src/gate.py")]),
     ],
 )
-def test_words_are_marked_and_nothing_beside_them(older, newer, expected):
+def test_only_changed_words_are_marked(older, newer, expected):
     assert list_marked(diff_texts(older, newer)) == expected
 
 
@@ -71,7 +71,7 @@ def test_long_texts_are_shortened_where_they_agree():
 
 
 @given(st.lists(st.tuples(st.sampled_from(Side), st.text(min_size=1, max_size=3000)), max_size=12))
-def test_what_is_shown_is_bounded(given_parts):
+def test_shortened_diff_has_a_maximum_length(given_parts):
     shown = shorten([TextPart(side, text) for side, text in given_parts])
     assert sum(len(one.text) for one in shown) <= SHOWN_CHARS + CHANGE_CHARS
 

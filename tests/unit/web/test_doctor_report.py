@@ -44,7 +44,7 @@ def mask():
         ("one\n| two", "one \\| two"),
     ],
 )
-def test_what_is_the_users_is_replaced(mask, text, masked):
+def test_user_data_is_masked(mask, text, masked):
     assert mask.text(text) == masked
 
 
@@ -58,6 +58,6 @@ def test_the_name_of_a_workspace_is_replaced_in_its_own_results_only(mask):
 
 # However far into the text the report is cut off.
 @given(st.text("abc 1|/", max_size=320))
-def test_no_part_of_a_secret_is_left_wherever_it_is(mask, before):
+def test_secret_is_masked_at_any_position(mask, before):
     shown = mask.text(f"{before} {TOKEN}")
     assert TOKEN[:8] not in shown

@@ -136,7 +136,7 @@ def test_the_end_of_a_turn_names_the_complete_log(log):
     assert (event.name, event.transcript_path) == ("Stop", str(complete))
 
 
-def test_a_turn_of_antigravity_is_read_once_with_its_times_and_without_the_numbers_of_its_steps(log):
+def test_antigravity_turn_is_read_once_with_times_without_step_numbers(log):
     file = log(3)
     messages, _, mark = read_messages(read_session("antigravity", file, SESSION, None))
     assert [(message.role, message.content, message.at) for message in messages] == [

@@ -11,7 +11,7 @@ def test_a_short_text_is_shown_as_it_is():
     assert fit_excerpt("One line.\nAnother one.", "line", 80) == ["One line.", "Another one."]
 
 
-def test_a_long_text_is_shown_around_what_is_asked_for():
+def test_long_text_is_shown_around_the_query_words():
     shown = fit_excerpt(LONG, "which lamp does the keeper burn", 60)
     assert len(shown) == LINES
     assert "lamp burns paraffin" in " ".join(shown)
@@ -19,7 +19,7 @@ def test_a_long_text_is_shown_around_what_is_asked_for():
     assert shown[-1].endswith(CUT)
 
 
-def test_the_part_that_holds_most_of_the_words_wins():
+def test_excerpt_with_the_most_query_words_is_chosen():
     text = "The lamp. " + "Nothing at all is said here. " * 20 + "The lamp of the keeper burns. " + "Or here. " * 30
     assert "keeper burns" in " ".join(fit_excerpt(text, "lamp keeper burns", 60))
 
@@ -28,7 +28,7 @@ def test_without_a_match_the_beginning_is_shown():
     assert fit_excerpt(LONG, "zeppelin", 60)[0].startswith("The gate is painted")
 
 
-def test_a_lead_is_shown_before_whatever_part_follows():
+def test_excerpt_keeps_its_lead_before_the_chosen_part():
     shown = fit_excerpt(f"web/lamp.py · {LONG}", "which lamp does the keeper burn", 60, lead="web/lamp.py")
     assert shown[0].startswith(f"web/lamp.py {CUT}")
     assert "lamp burns paraffin" in " ".join(shown)

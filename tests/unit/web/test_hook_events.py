@@ -58,7 +58,7 @@ def test_null_is_as_good_as_absent():
         ("said", "text", False),
     ],
 )
-def test_what_cannot_be_read_is_dropped_and_named(field, value, kept):
+def test_unreadable_event_field_is_dropped_and_named(field, value, kept):
     event = read({field: value})
     assert event.dropped == (frozenset() if kept else {field})
     assert bool(getattr(event, field)) == kept
@@ -75,7 +75,7 @@ def test_arguments_that_are_sent_as_a_text_are_read():
     assert read({"tool_input": "make test"}).tool_input == {"command": "make test"}
 
 
-def test_of_what_was_said_each_message_is_read_alone():
+def test_invalid_messages_of_an_event_are_dropped_separately():
     said = [
         {"role": "user", "content": "x" * (MAX_SAID_CHARS + 1), "at": "soon"},
         {"role": "nobody", "content": "x"},
@@ -128,7 +128,7 @@ LONG = "é" * (2 * MOST)
         {"tool_name": "Edit", "toolInput": json.dumps({"content": LONG, "path": "/p/a.py"})},
     ],
 )
-def test_a_long_event_keeps_its_names_and_what_its_tool_touches(fields):
+def test_shortened_event_keeps_names_and_touched_files(fields):
     event = (
         CLEAN | fields if "toolInput" not in fields else {k: v for k, v in CLEAN.items() if k != "tool_input"} | fields
     )

@@ -34,7 +34,7 @@ def read_codex(tmp_path, name, *more):
     return [message.content for message in messages]
 
 
-def test_what_was_said_in_interrupted_turns_of_claude_code_is_read(tmp_path):
+def test_interrupted_turns_of_claude_code_are_read(tmp_path):
     said = read_claude(tmp_path, "claude-code")
     assert said[:5] == [*FINISHED, "Our staging port is 6543 now"]
     assert said[-1] == "Done."
@@ -53,7 +53,7 @@ def test_a_prompt_without_an_answer_is_read(tmp_path):
     assert [message.content for message in said] == FINISHED[:1]
 
 
-def test_what_was_said_in_interrupted_turns_of_codex_is_read(tmp_path):
+def test_interrupted_turns_of_codex_are_read(tmp_path):
     said = read_codex(tmp_path, "codex")
     assert [text for text in said if text in FINISHED] == FINISHED
     assert {"From now on deploy only on Fridays", "Our staging port is 6543 now"} <= set(said)
@@ -103,7 +103,7 @@ def test_turns_that_were_rolled_back_in_codex_are_taken_back(tmp_path, count, le
         assert [message.content for message in removed if message.role == "user"] == list(PROMPTS[left:])
 
 
-def test_the_prompt_of_codex_exec_is_said_by_nobody(tmp_path):
+def test_prompt_of_codex_exec_is_not_read_as_a_persons_message(tmp_path):
     file = tmp_path / "rollout-2026-11-24T09-00-00-th1.jsonl"
     meta = json.dumps({"type": "session_meta", "payload": {"id": "th1", "cwd": "/w/shop", "source": "exec"}})
     file.write_text("\n".join([meta, *say_in_codex(1, "We always merge without review"), ""]))

@@ -24,7 +24,7 @@ def without_surrogates(value):
 
 
 @given(st.dictionaries(st.text(max_size=10), anything, max_size=4))
-def test_an_object_is_read_whole(fields):
+def test_json_object_is_read_completely(fields):
     read = read_object(json.dumps(fields).encode())
     assert read == ReadObject(without_surrogates(fields))
     json.dumps(read.fields, ensure_ascii=False).encode()
@@ -65,7 +65,7 @@ def test_other_encodings_of_unicode_are_read(encoding):
     assert read_object('{"a": "é"}'.encode(encoding)).fields == {"a": "é"}
 
 
-def test_what_is_no_character_is_replaced_and_what_only_looks_like_it_stays():
+def test_invalid_characters_are_replaced_and_escaped_text_is_kept():
     body = rb'{"half": "x\ud83d", "pair": "\uD83D\uDE00", "text": "\\ud83d", "bytes": "' + b'\xff"}'
     read = read_object(body).fields
     assert read == {"half": "x\ufffd", "pair": "\U0001f600", "text": "\\ud83d", "bytes": "\ufffd"}

@@ -51,14 +51,14 @@ def test_requests_that_bypass_the_proxy_are_refused():
     assert ask(client, address="10.0.0.7", host=PUBLIC, by_proxy=True) == 401
 
 
-def test_who_calls_this_machine_by_its_own_address_is_of_this_machine():
+def test_request_from_the_own_address_counts_as_local():
     client = open_app(Settings(host="192.168.1.5", behind_proxy="192.168.1.1", public_url=f"https://{PUBLIC}"))
     assert ask(client, host="192.168.1.5:7077", address="192.168.1.5") == 200
     assert ask(client, host="192.168.1.5:7077", address="192.168.1.6") == 403
     assert ask(client, host=PUBLIC, address="192.168.1.5") == 401
 
 
-def test_a_home_on_loopback_goes_on_as_before():
+def test_loopback_listener_accepts_only_local_host_names():
     client = open_app(Settings())
     assert ask(client, host="localhost:1", address="192.0.2.1") == 200
     assert ask(client, host=PUBLIC) == 403
@@ -83,7 +83,7 @@ def test_beyond_loopback_there_is_a_proxy_or_nothing(people):
 
 
 @pytest.mark.parametrize("settings", [EXPOSED, Settings(host="192.168.1.5", behind_proxy="192.168.1.1")])
-def test_nobody_is_listened_for_who_has_no_token(people, settings):
+def test_public_listener_requires_a_person_with_a_token(people, settings):
     with pytest.raises(ListenerRefused, match="reverie user add NAME"):
         check_listener(settings, people)
     ann: Person = add_person(people, "Ann")
@@ -97,6 +97,6 @@ def test_nobody_is_listened_for_who_has_no_token(people, settings):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "::1"])
-def test_on_loopback_nobody_needs_a_token_of_their_own(people, host):
+def test_loopback_listener_requires_no_person(people, host):
     check_listener(Settings(host=host), people)
     assert not people.exists

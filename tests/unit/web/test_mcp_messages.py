@@ -50,7 +50,7 @@ def nest(levels):
     ],
     ids=range(21),
 )
-def test_what_the_sdk_cannot_read_is_refused_with_its_id(said, refused):
+def test_message_the_sdk_cannot_read_is_rejected_with_its_id(said, refused):
     assert answers(said) == refused
 
 
@@ -75,7 +75,7 @@ ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
     ],
     ids=range(7),
 )
-def test_what_can_be_repaired_is_read(said, read):
+def test_repairable_message_is_read(said, read):
     message = read_message(said if isinstance(said, bytes) else json.dumps(said).encode())
     assert json.loads(message) == read
 

@@ -49,7 +49,7 @@ def test_a_memory_may_be_named_as_in_other_tools(uri):
 @pytest.mark.parametrize(
     "uri", ["", "reverie://", "reverie://memory/", "reverie://memory/G5FAA", "reverie://memory/a/b%20c.d", "file:///x"]
 )
-def test_what_is_no_resource_cannot_be_watched(uri):
+def test_unknown_resource_cannot_be_subscribed(uri):
     subscriptions = Subscriptions()
     with pytest.raises(NotFound):
         subscriptions.add(uri)
@@ -86,7 +86,7 @@ def test_the_least_recently_used_session_is_dropped():
     assert sessions.find(second, HOME_OWNER, "shop") is None
 
 
-def test_a_session_starts_at_its_first_subscription_and_only_its_newest_stream_sends():
+def test_session_starts_at_its_first_subscription_with_a_single_stream():
     sessions = HttpSessions()
     session = sessions.find(sessions.open(HOME_OWNER, "shop", ON), HOME_OWNER, "shop")
     assert session.cursor is None

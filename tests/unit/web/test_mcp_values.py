@@ -74,7 +74,7 @@ def test_another_form_of_a_value_is_read(schema, sent, read):
         (WORDS, "[" * 100_000),
     ],
 )
-def test_what_is_of_another_type_stays_as_it_is(schema, sent):
+def test_value_of_another_type_is_not_changed(schema, sent):
     # One text alone is a list of that text.
     assert fit_value(schema, sent) in (sent, [sent])
 
@@ -96,7 +96,7 @@ def test_a_number_that_is_none_is_refused(value):
 
 
 @pytest.mark.parametrize("hard", ["true", "false", 1, [True]])
-def test_what_erases_for_good_is_taken_as_a_flag_only(hard):
+def test_hard_deletion_accepts_only_a_boolean(hard):
     with pytest.raises(InvalidField, match="hard: must be boolean"):
         validate_arguments(find_tool(EVERY_TOOL, "forget"), {"id": "a", "hard": hard})
 
@@ -157,5 +157,5 @@ def test_gemini_and_openai_take_the_schema(tool):
         {"const": "a", "type": "string"},
     ],
 )
-def test_the_rules_find_what_an_api_refuses(schema):
+def test_schema_check_reports_constructs_that_apis_reject(schema):
     assert list(list_problems(schema, "x"))

@@ -24,7 +24,7 @@ def test_values_lie_evenly_within_a_bucket():
     assert quantile([(1.0, 4), (math.inf, 4)], 0.5) == pytest.approx(0.5)
 
 
-def test_what_took_longer_than_every_bound_is_told_by_the_last():
+def test_quantile_beyond_the_bounds_is_the_last_bound():
     assert quantile([(1.0, 1), (2.0, 1), (math.inf, 10)], 0.5) == 2.0
 
 

@@ -44,13 +44,13 @@ def test_endpoints_become_a_valid_document():
     assert described["paths"]["/v1/optional"]["post"]["requestBody"]["required"] is False
 
 
-def test_what_needs_no_token_meets_no_problem_of_a_token_or_a_store():
+def test_public_endpoint_documents_no_token_or_store_problems():
     alive = document(ENDPOINTS)["paths"]["/healthz"]["get"]
     assert alive["security"] == []
     assert set(alive["responses"]) == {"200", "400", "403"}
 
 
-def test_no_route_declares_by_itself_what_any_request_may_meet():
+def test_routes_do_not_declare_common_problems():
     declared = {endpoint.path: set(endpoint.problems) for api in APIS for endpoint in api.endpoints}
     assert {path: both for path, problems in declared.items() if (both := problems & set(COMMON_PROBLEMS))} == {}
 
@@ -116,7 +116,7 @@ def test_parts_of_a_path_have_the_limits_that_the_server_checks(name, longest):
     assert all(schema["maxLength"] == longest for schema in schemas)
 
 
-def test_what_a_schema_says_of_numbers_and_sources():
+def test_schema_describes_number_limits_and_allowed_sources():
     schemas = document(endpoint for api in APIS for endpoint in api.endpoints)["components"]["schemas"]
     assert "sync" not in schemas["MemoryBody"]["properties"]["source"]["enum"]
     assert schemas["RecallBody"]["properties"]["k"] == {

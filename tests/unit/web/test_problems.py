@@ -91,11 +91,11 @@ def test_rejected_fields_are_named(answer_to):
 @pytest.mark.parametrize(
     ("kind", "seconds"), [(errors.StoreBusy, "1"), (errors.StoreFull, "30"), (errors.StoreClosed, "60")]
 )
-def test_who_may_try_again_is_told_when(answer_to, kind, seconds):
+def test_retryable_problem_has_a_retry_after_header(answer_to, kind, seconds):
     assert answer_to(kind("held"))[0].headers["Retry-After"] == seconds
 
 
-def test_an_unexpected_error_is_recorded_and_told_to_nobody(answer_to, caplog):
+def test_unexpected_error_is_recorded_without_details_in_the_response(answer_to, caplog):
     response, document, recorded = answer_to(RuntimeError("the inner secret"))
     assert response.status_code == 500
     assert "inner secret" not in response.get_data(as_text=True)
@@ -117,7 +117,7 @@ def test_errors_of_the_framework_look_the_same(answer_to):
     assert answer_to(teapot.value)[1].status == 418
 
 
-def test_a_problem_has_a_type_of_its_own():
+def test_each_problem_has_a_distinct_type():
     kinds = {problem(status, "").get_json()["type"] for status in (400, 401, 403, 404, 409, 413, 422, 500, 503)}
     assert len(kinds) == 9
     assert all(kind.startswith("urn:reverie:problem:") for kind in kinds)

@@ -58,7 +58,7 @@ def test_every_event_has_a_name_a_folder_and_a_session(host):
 
 
 @pytest.mark.parametrize("host", READ)
-def test_only_what_the_user_typed_is_a_prompt(host):
+def test_only_text_typed_by_the_user_is_a_prompt(host):
     prompts = [event.prompt for event in list_events(host) if event.name == "UserPromptSubmit"]
     assert [prompt for prompt in prompts if prompt] == [PROMPT]
 
@@ -79,7 +79,7 @@ def test_a_shell_command_is_read_with_its_result(host):
 
 
 @pytest.mark.parametrize("host", PLUGINS)
-def test_a_plugin_sends_what_was_said_with_the_ids_of_the_host(host):
+def test_plugin_sends_turn_messages_with_host_ids(host):
     [said] = [event.said for event in list_events(host) if event.name == "Stop"]
     assert [(message["role"], message["content"]) for message in said] == [("user", PROMPT), ("assistant", ANSWER)]
     assert all(message["id"] and message["at"] for message in said)
@@ -99,7 +99,7 @@ def test_a_patch_is_an_edit_of_its_first_file():
 
 
 @pytest.mark.parametrize("host", LOGS)
-def test_a_log_has_what_was_said_once_and_nothing_that_hooks_added(tmp_path, host):
+def test_session_log_yields_each_message_once_without_hook_text(tmp_path, host):
     session_id = find_session(host)
     file = place_log(tmp_path, host, session_id)
     messages, _, mark = read_messages(read_session(host, file, session_id, None))

@@ -36,13 +36,13 @@ def test_an_answer_has_an_id_and_its_problem_the_same(client):
     assert first.json["instance"] == f"urn:reverie:request:{first.headers[HEADER]}"
 
 
-def test_who_is_refused_has_one_too(client):
+def test_rejected_request_has_a_request_id(client):
     answer = client.get("/gone", headers={"Host": "evil.example"})
     assert answer.status_code == 403
     assert answer.headers[HEADER]
 
 
-def test_the_proxys_id_is_taken_and_nobody_elses(client):
+def test_request_id_is_accepted_only_from_the_proxy(client):
     given = "0b7e9d1c-41d2-4c55-a1c1-9a3c4a3d1f00"
     assert ask(client, given, by_proxy=True).headers[HEADER] == given
     assert ask(client, given).headers[HEADER] != given

@@ -49,7 +49,7 @@ def test_the_name_of_the_scheme_has_no_case(client, scheme):
     ],
 )
 @pytest.mark.parametrize("token", [None, "Bearer wrong", f"Bearer {TOKEN}"])
-def test_a_client_that_looks_for_oauth_learns_that_there_is_none(client, path, token):
+def test_oauth_discovery_is_answered_with_not_found(client, path, token):
     headers = {} if token is None else {"Authorization": token}
     for method in ("GET", "HEAD"):
         answer = client.open(path, method=method, headers=headers)
@@ -62,7 +62,7 @@ def test_no_other_header_opens(client, header):
     assert get(client, Authorization=header.strip()) == 401
 
 
-def test_the_token_is_the_one_of_now_and_none_opens_nothing():
+def test_only_the_current_token_is_accepted_and_an_empty_token_never():
     held = [TOKEN]
     app = Flask("renewed")
     register_security(app, lambda: held[0], LISTENER, {})
@@ -83,7 +83,7 @@ def ask_from(client, address, token):
 
 
 @pytest.mark.parametrize("is_exposed", [True, False])
-def test_an_address_with_many_wrong_tokens_has_to_wait_on_a_server_for_others(is_exposed):
+def test_repeated_wrong_tokens_are_rate_limited_on_an_exposed_server(is_exposed):
     app = Flask("exposed")
     listener = Listener(frozenset(NAMES), is_exposed=is_exposed, own=frozenset({"10.0.0.7", "10.0.0.8"}))
     register_security(app, lambda: TOKEN, listener, {})

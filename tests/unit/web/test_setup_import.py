@@ -49,6 +49,6 @@ def test_one_question_names_all_that_happens(sessions, pending, question):
         ),
     ],
 )
-def test_a_connection_is_named_by_what_setup_writes(tmp_path, changes, connection):
+def test_connection_is_named_after_the_written_setup(tmp_path, changes, connection):
     host_env = HostEnvironment(tmp_path, "linux", lambda _name: None, lambda _name: None)
     assert list_connections([BY_NAME["codex"]], host_env, Installation(tmp_path), changes) == [connection]

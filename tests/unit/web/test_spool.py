@@ -178,7 +178,7 @@ def test_a_variable_keeps_everything_off_the_disk(tmp_path, variables):
     assert not may_spool(str(tmp_path), variables)
 
 
-def test_an_encrypted_store_and_an_incognito_session_keep_their_texts_off_the_disk(tmp_path):
+def test_encrypted_and_incognito_texts_are_not_spooled_to_disk(tmp_path):
     workspace = tmp_path / "workspaces" / "default"
     workspace.mkdir(parents=True)
     with sqlite3.connect(workspace / "events.sqlite") as database:

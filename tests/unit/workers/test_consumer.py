@@ -73,7 +73,7 @@ def test_two_tasks_run_at_once(huey, started):
     assert sorted(met) == ["MainThread", "thread-2"]
 
 
-def test_models_stay_while_there_are_tasks_and_go_with_the_process_afterwards(huey, started, monkeypatch):
+def test_idle_worker_process_is_recycled_to_release_models(huey, started, monkeypatch):
     done = []
 
     @huey.task()

@@ -63,7 +63,7 @@ def end_every_job(database):
             runs.end(db, run_id, "2026-01-01T00:00:01.000Z", {}, None)
 
 
-def test_the_first_sweep_sends_what_came_due_while_nobody_ran_and_writes_nothing(fire, workspace):
+def test_first_sweep_sends_overdue_jobs_and_writes_nothing(fire, workspace):
     before = workspace.file.read_bytes()
     sent = fire()
     assert ("segment", "alpha") in sent
@@ -72,7 +72,7 @@ def test_the_first_sweep_sends_what_came_due_while_nobody_ran_and_writes_nothing
     assert workspace.file.read_bytes() == before
 
 
-def test_later_sweeps_send_only_what_is_unfinished(fire, workspace):
+def test_later_sweeps_send_only_unfinished_jobs(fire, workspace):
     fire()
     assert fire() == [("sweep", "alpha")]
     with workspace.write() as db:
@@ -89,7 +89,7 @@ def test_a_trigger_sends_its_job_where_it_is_due(fire, workspace):
     assert fire("arcs") == [("arcs", "alpha")]
 
 
-def test_what_would_find_nothing_new_is_not_sent(fire, workspace):
+def test_jobs_without_changes_are_sent_only_if_due_by_time(fire, workspace):
     end_every_job(workspace)
     # Only what time alone gives something to do.
     assert {name for name in CLOCKED if fire(name)} == {name for name in CLOCKED if BY_NAME[name].idle is not None}
@@ -135,7 +135,7 @@ def test_a_restart_sweeps_no_workspace_in_which_nothing_happened(fire, workspace
     again.close()
 
 
-def test_every_job_has_its_trigger_and_the_sweep_comes_at_once_and_then_as_the_settings_say(container):
+def test_every_job_has_a_trigger_according_to_the_settings(container):
     clock = build_clock(container)
     jobs = {job.id: job for job in clock.get_jobs()}
     assert set(jobs) == {"sweep", "sync", "sessions of agents", *CLOCKED}

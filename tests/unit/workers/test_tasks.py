@@ -72,7 +72,7 @@ def test_embedded_memories_are_screened_before_others_are_embedded(sent):
     assert sent() == [("digest", "default", "screen"), ("digest", "default", "embed")]
 
 
-def test_what_a_turn_leaves_is_asked_for_again(client, sent, monkeypatch):
+def test_unfinished_digestion_is_requested_again(client, sent, monkeypatch):
     monkeypatch.setattr(maintenance, "DIGEST_TURN_S", -1.0)
     for number in range(65):
         client.write(f"Memory {number}")
@@ -146,7 +146,7 @@ def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, 
     assert ran == [1]
 
 
-def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, sent, worker, monkeypatch):
+def test_continued_job_runs_without_a_new_change(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     ran = []
     replace_job(monkeypatch, "arcs", make_counter(ran))
@@ -155,7 +155,7 @@ def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, sent, worker
     assert len(ran) == 2
 
 
-def test_a_sweep_sends_what_waits(client, sent):
+def test_sweep_sends_pending_stages(client, sent):
     client.write("The port is 8123")
     sweep("default")
     assert set(sent()) == {("digest", "default", "embed"), ("digest", "default", "entities")}
@@ -171,9 +171,7 @@ def test_a_sweep_takes_the_work_of_a_worker_that_is_gone(client, sent, worker):
     assert ("digest", "default", "embed") in sent()
 
 
-def test_an_exchange_takes_in_what_others_wrote_wakes_who_digests_it_and_says_what_failed(
-    client, container, sent, worker, tmp_path
-):
+def test_sync_job_imports_changes_wakes_digestion_and_reports_failures(client, container, sent, worker, tmp_path):
     other = Home(tmp_path / "other")
     for sync in (container.sync, other.sync):
         sync.join(other.sync.invite())
@@ -195,7 +193,7 @@ def test_an_exchange_takes_in_what_others_wrote_wakes_who_digests_it_and_says_wh
         digest("default", stage)
 
 
-def test_a_file_of_sessions_that_is_set_aside_is_logged(client, sent, monkeypatch):
+def test_skipped_session_file_is_logged(client, sent, monkeypatch):
     problem = "/home/ann/chat.md is not read until it changes: it takes longer than 60 s to read."
     summary = ImportSummary({"aider": AgentSummary(set_aside=[problem]), "cline": AgentSummary()})
     monkeypatch.setattr(session_import, "import_sessions", lambda *_: summary)
@@ -302,7 +300,7 @@ def test_a_purge_needs_no_encoder(client, sent, worker, monkeypatch):
     assert ("run_job", "vectors", "default") not in sent()
 
 
-def test_a_worker_process_that_exits_closes_its_stores_and_one_without_tasks_opens_none(monkeypatch):
+def test_exiting_worker_closes_its_stores_and_opens_none(monkeypatch):
     closed, made = [], []
 
     class Container:

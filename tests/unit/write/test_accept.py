@@ -77,7 +77,7 @@ def perform(database, operation, ids):
                 getattr(revise, verb)(database, ids[number % len(ids)])
 
 
-def holds_together(db):
+def check_invariants(db):
     twins = db.execute(
         "SELECT scope_kind, scope_id, content_hash FROM memory WHERE archived_at IS NULL "
         "GROUP BY 1, 2, 3 HAVING count(*) > 1"
@@ -105,7 +105,7 @@ def holds_together(db):
 
 @opens_stores
 @given(operations)
-def test_the_store_holds_together_after_any_history(history):
+def test_store_invariants_survive_any_history(history):
     with scratch_database() as database:
         ids = []
         for operation in history:
@@ -114,7 +114,7 @@ def test_the_store_holds_together_after_any_history(history):
             except Conflict:
                 assert operation[0] in ("restore", "edit")
         with database.read() as db:
-            holds_together(db)
+            check_invariants(db)
 
 
 @pytest.mark.files
@@ -137,14 +137,14 @@ def test_racing_writers_of_one_text_make_one_memory(database):
     assert sum(receipt.outcome is Outcome.CREATED for receipt in receipts) == 5
     assert len({receipt.id for receipt in receipts}) == 5
     with database.read() as db:
-        holds_together(db)
+        check_invariants(db)
         assert db.execute("SELECT sum(merge_count) FROM memory").fetchone()[0] == 55
         assert all(len(tags.split(",")) == 4 for (tags,) in db.execute("SELECT tags FROM memory"))
 
 
 @given(st.lists(st.sampled_from(["good", "fine", " ", "x" * 10_001]), min_size=1, max_size=5))
 @opens_stores
-def test_a_batch_is_written_whole_or_not_at_all(contents):
+def test_batch_is_stored_completely_or_not_at_all(contents):
     bad = [index for index, content in enumerate(contents) if content not in ("good", "fine")]
     with scratch_database() as database:
         batch = [Draft(content) for content in contents]
@@ -212,7 +212,7 @@ def offers(database, count, content=DOUBTFUL, source=Source.AMBIENT, policy=REVI
 
 @pytest.mark.parametrize("source", [Source.AGENT, Source.AMBIENT, Source.USER])
 @pytest.mark.parametrize("told_by", [Source.USER, Source.IMPORT])
-def test_what_was_shown_and_comes_back_is_merged_and_reinforces_nothing(database, source, told_by):
+def test_echo_of_a_shown_memory_is_merged_without_reinforcing_it(database, source, told_by):
     known = accept(database, Draft("The proxy listens on port 8123", source=told_by))
     before = get_stored(database, known.id)
     echo = accept(database, Draft(render_stored(database, known.id), source=source, importance=1.0, tags=("new",)))
@@ -225,13 +225,13 @@ def test_what_was_shown_and_comes_back_is_merged_and_reinforces_nothing(database
     assert (decision.outcome, decision.reasons) == (Outcome.MERGED, ("repeats what was shown",))
 
 
-def test_what_adds_a_word_to_what_was_shown_is_no_echo(database):
+def test_echo_with_an_added_word_is_a_new_memory(database):
     known = accept(database, Draft("The proxy listens on port 8123"))
     added = accept(database, Draft(f"{render_stored(database, known.id)} on staging"))
     assert added.outcome is Outcome.CREATED
 
 
-def test_what_was_forgotten_is_not_merged_into(database):
+def test_echo_of_an_archived_memory_is_a_new_memory(database):
     known = accept(database, Draft("The proxy listens on port 8123"))
     block = render_stored(database, known.id)
     revise.archive(database, known.id)
@@ -247,7 +247,7 @@ def test_an_agent_that_repeats_evidence_confirms_nothing(database):
     assert get_stored(database, known.id).trust is Trust.TRUSTED
 
 
-def test_a_person_who_derives_it_from_evidence_confirms_nothing(database):
+def test_person_deriving_a_text_from_evidence_does_not_confirm_it(database):
     known = accept(database, Draft("The proxy listens on port 8123", source=Source.IMPORT))
     origin = accept(database, Draft("Somebody wrote that the proxy listens on 8123", source=Source.IMPORT))
     edges = (EdgeDraft(EdgeKind.DERIVED_FROM, origin.id),)
@@ -279,7 +279,7 @@ def test_a_candidate_gets_in_when_it_is_offered_again_and_again(database):
         assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
 
 
-def test_what_is_turned_away_gets_in_when_it_is_offered_again_and_again(database):
+def test_rejected_text_is_accepted_after_repeated_offers(database):
     outcomes = [receipt.outcome for receipt in offers(database, REPEATS_TO_ADMIT + 1, policy=WritePolicy())]
     assert outcomes[:2] == [Outcome.REJECTED] * 2
     assert Outcome.CREATED in outcomes
@@ -298,7 +298,7 @@ def test_a_person_lets_a_candidate_in_by_saying_it(database):
     assert (known.candidate, known.trust) == (False, Trust.TRUSTED)
 
 
-def test_insisting_on_what_a_fact_denies_lets_nothing_in(database):
+def test_repeated_text_that_contradicts_a_fact_stays_a_candidate(database):
     set_fact(database, FactKey("staging", "port"), 5433, Draft("", occurred_at="2026-01-01T00:00:00.000Z"), REVIEW)
     text = "The staging port is 6543 behind the proxy of the shop"
     receipts = offers(database, 3 * REPEATS_TO_ADMIT, text, Source.AGENT)
@@ -306,7 +306,7 @@ def test_insisting_on_what_a_fact_denies_lets_nothing_in(database):
     assert get_stored(database, receipts[0].id).candidate
 
 
-def test_what_is_incognito_leaves_not_even_a_decision(database):
+def test_incognito_write_leaves_no_admission_record(database):
     with database.write() as db:
         agent_sessions.begin_incognito(db, "quiet", utc_now())
     with database.read() as db:
@@ -322,7 +322,7 @@ def test_what_is_incognito_leaves_not_even_a_decision(database):
     assert accept(database, Draft(DOUBTFUL, session_id="quiet")).outcome is Outcome.CREATED
 
 
-def test_silence_holds_for_what_would_only_reinforce(database):
+def test_incognito_write_does_not_reinforce_a_memory(database):
     known = accept(database, Draft("The proxy listens on port 8123"))
     before = get_stored(database, known.id)
     for content in (before.content, render_stored(database, known.id)):

@@ -61,7 +61,7 @@ def part(name):
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_active_is_told_from_the_rest_as_labelled(name):
+def test_active_offers_are_classified_as_labelled(name):
     agreed = [(classify(one) == "active") == (one["label"] == "active") for one in part(name)]
     assert sum(agreed) / len(agreed) >= 0.9
 
@@ -89,13 +89,13 @@ def test_the_parts_have_every_class_source_and_some_languages(name):
     assert len(part(name)) >= 60
 
 
-def test_no_offer_stands_twice():
+def test_every_offer_is_unique():
     counts = Counter((one["content"], one["source"]) for one in OFFERS)
     assert [key for key, count in counts.items() if count > 1] == []
 
 
 @given(offers, st.booleans())
-def test_what_is_written_on_purpose_is_kept(given_offer, review):
+def test_deliberate_memory_is_accepted(given_offer, review):
     if given_offer.source in DELIBERATE and not given_offer.contradicts:
         assert admit(given_offer, review=review).verdict is AdmissionVerdict.ACTIVE
 
@@ -117,7 +117,7 @@ def test_reasons_are_fixed_phrases(given_offer):
 
 
 @given(offers, extractions)
-def test_an_extractor_may_hold_back_an_offer_from_any_source_but_push_it_only_by_its_certainty(given_offer, extraction):
+def test_extractor_may_drop_any_offer_but_accept_only_with_certainty(given_offer, extraction):
     advised = admit(replace(given_offer, extraction=extraction), review=True)
     if extraction.disposition is Disposition.DROP:
         assert (advised.verdict, advised.reasons[0]) in (
@@ -217,7 +217,7 @@ def test_an_agents_note_of_little_but_secrets_is_not_kept():
 
 
 @pytest.mark.parametrize("content", ["[REDACTED:jwt]", "“[REDACTED:jwt]”, [REDACTED:aws-access-key]!"])
-def test_nothing_but_secrets_is_rejected_from_whoever_did_not_mean_it(content):
+def test_automatic_text_of_only_secrets_is_rejected(content):
     for source in set(Source) - DELIBERATE:
         assert admit(replace(FACT, content=content, source=source), review=True).reasons == (admission.ONLY_SECRETS,)
 
@@ -245,7 +245,7 @@ def test_hostile_text_of_full_length_is_read(unit):
         "Good. Next up is billing. ",
     ],
 )
-def test_what_passes_takes_nothing_from_what_is_stated_beside_it(beside):
+def test_transient_text_next_to_a_fact_does_not_reject_it(beside):
     stated = "The shop runs on FastAPI with PostgreSQL, and Redis caches its carts."
     assert admit(replace(FACT, content=stated, source=Source.AGENT), review=False).verdict is AdmissionVerdict.ACTIVE
     both = replace(FACT, content=beside + stated, source=Source.AGENT)

@@ -43,7 +43,7 @@ def test_a_kind_starts_with_sensible_traits(kind):
         (Kind.EPISODE, {}),
     ],
 )
-def test_what_is_not_said_has_a_default(kind, defaults):
+def test_missing_details_get_defaults(kind, defaults):
     assert check_details(kind, {}, "details") == defaults
 
 
@@ -62,7 +62,7 @@ def test_what_is_not_said_has_a_default(kind, defaults):
         (Kind.KEYED_FACT, {**KEY, "value": 8123}),
     ],
 )
-def test_what_is_said_is_kept(kind, given):
+def test_given_details_are_kept(kind, given):
     assert check_details(kind, given, "details") == given
 
 
@@ -118,12 +118,12 @@ def test_an_unknown_field_is_refused_by_name(kind):
         (Kind.KEYED_FACT, {**KEY, "value": ""}, "details.value"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_by_name(kind, given, loc):
+def test_invalid_details_are_rejected_by_name(kind, given, loc):
     assert list(find_problems(kind, given)) == [loc]
 
 
 @pytest.mark.parametrize("value", [0, 1, 1.0, True, False, "1", "true", 10**20, -0.5])
-def test_a_value_stays_what_it_is(value):
+def test_fact_value_keeps_its_type(value):
     kept = check_details(Kind.KEYED_FACT, {**KEY, "value": value}, "details")["value"]
     assert (type(kept), kept) == (type(value), value)
 
@@ -142,6 +142,6 @@ def test_texts_are_normalized():
     assert kept["rule"] == "Café first"
 
 
-def test_a_moment_is_kept_in_utc():
+def test_due_time_is_stored_in_utc():
     kept = check_details(Kind.GOAL, {"due_at": "2026-01-01T01:30:00+02:00"}, "details")
     assert kept["due_at"] == "2025-12-31T23:30:00.000Z"

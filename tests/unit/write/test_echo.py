@@ -63,7 +63,7 @@ entries = st.builds(
 
 
 @given(st.lists(entries, min_size=1, max_size=4), st.datetimes(timezones=st.just(UTC)))
-def test_whatever_is_rendered_is_recognised_when_it_comes_back(shown, now):
+def test_rendered_block_is_recognized_as_an_echo(shown, now):
     block = render_block(shown, 100_000, now)[0]
     found = find_echoes(normalize_text(block))
     assert [one.short_id for one in found] == [entry.memory.id[-8:] for entry in shown]
@@ -146,7 +146,7 @@ def test_anything_else_is_no_echo(content):
 @pytest.mark.parametrize(
     "said", ["The port is 8123 (no longer true)", "False: The port is 8123", "The port is 81234", "The port is 812"]
 )
-def test_what_adds_or_changes_a_word_is_new(said):
+def test_echo_with_an_added_or_changed_word_is_new(said):
     [line] = find_echoes(f"- [Q69G5FAV · decision · 2026-01-01] {said}")
     assert not is_echo_of(line, "The port is 8123")
 
@@ -183,7 +183,7 @@ def test_hostile_text_of_full_length_is_read(content):
     assert all(is_echo_of(one, one.text) or one.cut for one in find_echoes(content))
 
 
-def test_an_unseen_character_beside_a_quotation_mark_changes_no_echo():
+def test_invisible_character_next_to_a_quotation_mark_is_ignored():
     memory = replace(PORT_DECISION, content="import noted: “\u00adimport", source=Source.AMBIENT, trust=Trust.EVIDENCE)
     (echo,) = find_echoes(normalize_text(render_block([Entry(memory)], 1000, NOW)[0]))
     assert is_echo_of(echo, render_text(memory))

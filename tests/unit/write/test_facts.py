@@ -33,7 +33,7 @@ def moment(instant):
     return f"{1900 + 20 * instant:04d}-01-01T00:00:00.000Z"
 
 
-def tell(database, instant, value):
+def set_value(database, instant, value):
     if value is END:
         return end_fact(database, KEY, Scope(), moment(instant)).fact
     return set_fact(database, KEY, value, Draft("", source=Source.USER, occurred_at=moment(instant)), DOOR)
@@ -42,7 +42,7 @@ def tell(database, instant, value):
 def play(database, script):
     for instant, value in script:
         try:
-            tell(database, instant, value)
+            set_value(database, instant, value)
         except NotFound:
             assert value is END
 
@@ -65,11 +65,11 @@ def overlaps(database):
 
 @opens_stores
 @given(steps, instants, values)
-def test_a_value_that_is_taken_back_leaves_every_moment_as_it_was(script, instant, value):
+def test_retracted_value_restores_every_time(script, instant, value):
     with scratch_database() as database:
         play(database, script)
         before = everywhere(database)
-        receipt = tell(database, instant, value)
+        receipt = set_value(database, instant, value)
         if receipt.outcome is Outcome.CREATED:
             assert take_back_fact(database, receipt.id).archived_at is not None
         assert everywhere(database) == before
@@ -78,7 +78,7 @@ def test_a_value_that_is_taken_back_leaves_every_moment_as_it_was(script, instan
 
 @opens_stores
 @given(steps, instants)
-def test_an_end_that_is_taken_back_leaves_every_moment_as_it_was(script, instant):
+def test_retracted_end_restores_every_time(script, instant):
     with scratch_database() as database:
         play(database, script)
         with database.read() as db:
@@ -94,11 +94,11 @@ def test_an_end_that_is_taken_back_leaves_every_moment_as_it_was(script, instant
 
 @opens_stores
 @given(steps, instants, values, instants, values)
-def test_what_was_told_since_stays(script, instant, value, later, then):
+def test_retracted_fact_keeps_values_set_later(script, instant, value, later, then):
     with scratch_database() as database:
         play(database, script)
-        receipt = tell(database, instant, value)
-        since = tell(database, later, then)
+        receipt = set_value(database, instant, value)
+        since = set_value(database, later, then)
         at_later = everywhere(database)[later]
         if receipt.outcome is Outcome.CREATED and later != instant and since.duplicate_of != receipt.id:
             take_back_fact(database, receipt.id)
@@ -107,21 +107,21 @@ def test_what_was_told_since_stays(script, instant, value, later, then):
 
 
 def test_a_reopened_value_ends_where_the_next_begins(database):
-    first = tell(database, 1, "a").id
-    tell(database, 3, END)
-    tell(database, 5, "b")
+    first = set_value(database, 1, "a").id
+    set_value(database, 3, END)
+    set_value(database, 5, "b")
     assert reopen_fact(database, first, None).valid_to == moment(5)
 
 
 def test_a_value_is_not_reopened_to_end_earlier(database):
-    first = tell(database, 1, "a").id
-    tell(database, 5, END)
+    first = set_value(database, 1, "a").id
+    set_value(database, 5, END)
     with pytest.raises(Conflict):
         reopen_fact(database, first, moment(3))
 
 
-def test_what_is_taken_back_is_found_no_more_and_not_twice_taken_back(database):
-    taken = tell(database, 1, "a").id
+def test_retracted_fact_is_not_found_and_cannot_be_retracted_again(database):
+    taken = set_value(database, 1, "a").id
     take_back_fact(database, taken)
     with database.read() as db:
         assert db.execute("SELECT count(*) FROM tail").fetchone() == (0,)
@@ -134,9 +134,9 @@ def test_what_is_taken_back_is_found_no_more_and_not_twice_taken_back(database):
         reopen_fact(database, taken, None)
 
 
-def test_what_was_told_again_of_a_later_moment_is_not_taken_back(database):
-    taken = tell(database, 1, "a").id
-    assert tell(database, 3, "a").duplicate_of == taken
+def test_fact_confirmed_for_a_later_time_cannot_be_retracted(database):
+    taken = set_value(database, 1, "a").id
+    assert set_value(database, 3, "a").duplicate_of == taken
     with pytest.raises(Conflict):
         take_back_fact(database, taken)
 

@@ -41,7 +41,7 @@ class Oracle:
         known = [(begins, order, value) for order, (begins, value) in enumerate(self.stated) if begins <= instant]
         return max(known, key=lambda one: one[:2])[2] if known else END
 
-    def tell(self, instant, value):
+    def set_value(self, instant, value):
         later = sorted((begins, order) for order, (begins, _) in enumerate(self.stated) if begins > instant)
         if value is END and later and self.stated[later[0][1]][1] is END:
             # Said to end earlier than was said before: that is taken back.
@@ -53,7 +53,7 @@ def same(one, other):
     return type(one) is type(other) and one == other
 
 
-def tell(database, instant, value, source=Source.USER):
+def set_value(database, instant, value, source=Source.USER):
     if value is END:
         return end_fact(database, KEY, Scope(), moment(instant)).fact
     return set_fact(database, KEY, value, Draft("", source=source, occurred_at=moment(instant)), DOOR)
@@ -80,22 +80,22 @@ def play(database, script):
     for instant, value in script:
         if value is END and at(database, instant) is END:
             with pytest.raises(NotFound):
-                tell(database, instant, END)
+                set_value(database, instant, END)
         else:
-            tell(database, instant, value)
+            set_value(database, instant, value)
 
 
 @opens_stores
 @given(steps)
-def test_every_moment_has_the_value_that_was_told_last_of_the_time_up_to_then(script):
+def test_fact_value_at_each_time_equals_the_reference_model(script):
     oracle, said = Oracle(), set()
     with scratch_database() as database:
         for instant, value in script:
             if value is END and (instant in said or oracle.at(instant) is END):
                 continue
             said.add(instant)
-            tell(database, instant, value)
-            oracle.tell(instant, value)
+            set_value(database, instant, value)
+            oracle.set_value(instant, value)
         for instant, held in enumerate(everywhere(database)):
             assert same(held, oracle.at(instant)), instant
 
@@ -124,23 +124,23 @@ def test_each_value_that_was_taken_is_in_the_history(script):
 
 @opens_stores
 @given(steps, instants, values)
-def test_a_value_that_is_older_than_what_was_told_last_leaves_the_present_as_it_is(script, instant, late):
+def test_late_older_value_does_not_change_the_current_value(script, instant, late):
     with scratch_database() as database:
         play(database, script)
         turns = [turn for begins, ends, _ in intervals(database) for turn in (begins, ends)]
         newest = max((turn for turn in turns if turn != ALWAYS), default="")
         if moment(instant) < newest:
             before = [held for when, held in enumerate(everywhere(database)) if moment(when) >= newest]
-            tell(database, instant, late)
+            set_value(database, instant, late)
             after = [held for when, held in enumerate(everywhere(database)) if moment(when) >= newest]
             assert all(map(same, before, after))
 
 
-def test_a_value_that_is_ended_where_it_begins_never_holds_but_is_known():
+def test_value_ended_at_its_start_is_never_valid_but_recorded():
     with scratch_database() as database:
-        tell(database, 3, "a")
-        tell(database, 3, END)
-        tell(database, 1, "b")
+        set_value(database, 3, "a")
+        set_value(database, 3, END)
+        set_value(database, 1, "b")
         assert [at(database, instant) for instant in (1, 2, 3, 4)] == ["b", "b", END, END]
         assert [value for _, _, value in intervals(database)] == ["b", "a"]
 
@@ -168,64 +168,64 @@ def test_archiving_a_value_and_bringing_it_back_changes_no_answer(script, data):
         assert all(map(same, everywhere(database), before))
 
 
-def test_a_value_that_was_told_again_outlives_an_older_one_that_comes_late():
+def test_repeated_value_outlives_a_late_older_value():
     with scratch_database() as database:
-        tell(database, 1, "a")
-        assert tell(database, 5, "a").outcome is Outcome.MERGED
-        tell(database, 3, "b")
+        set_value(database, 1, "a")
+        assert set_value(database, 5, "a").outcome is Outcome.MERGED
+        set_value(database, 3, "b")
         assert [at(database, instant) for instant in (2, 3, 4, 5, 6)] == ["a", "b", "b", "a", "a"]
 
 
-def test_a_value_that_holds_again_can_be_told_again_and_cut_again():
+def test_value_valid_again_can_be_repeated_and_split_again():
     with scratch_database() as database:
         for instant, value in [(1, "a"), (5, "a"), (9, "a"), (3, "b"), (7, "c")]:
-            tell(database, instant, value)
+            set_value(database, instant, value)
         assert [at(database, instant) for instant in (1, 3, 5, 7, 9)] == ["a", "b", "a", "c", "a"]
 
 
-def test_a_value_that_holds_again_keeps_who_said_it():
+def test_value_valid_again_keeps_its_source():
     with scratch_database() as database:
         for instant, value in [(1, "a"), (5, "a"), (3, "b")]:
-            tell(database, instant, value, Source.AGENT)
+            set_value(database, instant, value, Source.AGENT)
         with database.read() as db:
             first, _, again = facts.history(db, KEY, Scope())
     assert (again.source, again.trust, again.content) == (first.source, first.trust, first.content)
     assert again.occurred_at == again.valid_from
 
 
-def test_what_an_import_repeats_does_not_end_what_the_user_tells_later():
+def test_repetition_by_an_import_does_not_end_a_users_value():
     with scratch_database() as database:
-        tell(database, 1, "a")
-        tell(database, 5, "a", Source.IMPORT)
-        tell(database, 3, "b")
+        set_value(database, 1, "a")
+        set_value(database, 5, "a", Source.IMPORT)
+        set_value(database, 3, "b")
         assert at(database, 6) == "b"
 
 
 def test_true_is_another_value_than_one():
     with scratch_database() as database:
-        tell(database, 1, 1)
-        assert tell(database, 2, True).outcome is Outcome.CREATED
+        set_value(database, 1, 1)
+        assert set_value(database, 2, True).outcome is Outcome.CREATED
         assert at(database, 2) is True
 
 
-def test_what_the_user_confirmed_is_not_ended_by_an_import():
+def test_value_confirmed_by_the_user_is_not_ended_by_an_import():
     with scratch_database() as database:
-        tell(database, 1, "a", Source.IMPORT)
-        tell(database, 1, "a")
-        assert tell(database, 2, "b", Source.IMPORT).outcome is Outcome.CANDIDATE
+        set_value(database, 1, "a", Source.IMPORT)
+        set_value(database, 1, "a")
+        assert set_value(database, 2, "b", Source.IMPORT).outcome is Outcome.CANDIDATE
         assert at(database, 3) == "a"
 
 
 @pytest.mark.parametrize("source", [Source.IMPORT, Source.SYNC, Source.AMBIENT])
-def test_what_an_import_said_may_be_ended_by_another(source):
+def test_imported_value_may_be_ended_by_another_import(source):
     with scratch_database() as database:
-        tell(database, 1, "8080 behind the gateway proxy", source)
-        assert tell(database, 2, "9090 behind the billing proxy", source).outcome is Outcome.CREATED
+        set_value(database, 1, "8080 behind the gateway proxy", source)
+        assert set_value(database, 2, "9090 behind the billing proxy", source).outcome is Outcome.CREATED
 
 
 @pytest.mark.parametrize("name", ["", " ", "--", "\u200b", "?!"])
 @pytest.mark.parametrize("field", ["subject", "attribute"])
-def test_a_name_without_letters_and_digits_is_none(field, name):
+def test_name_without_letters_and_digits_is_rejected(field, name):
     with pytest.raises(InvalidField) as caught:
         fact_key(**{"subject": "x", "attribute": "y", field: name}, loc="details.")
     assert [error.loc for error in caught.value.errors] == [f"details.{field}"]
@@ -238,12 +238,12 @@ def test_a_name_may_have_two_hundred_characters_and_no_more():
 
 
 @pytest.mark.parametrize("value", ["plain", "", "1", 7, -2.5, True, False, 1e300])
-def test_a_harmless_value_stays_what_it_is(value):
+def test_harmless_value_is_unchanged(value):
     assert same(safe_value(KEY, value), value)
 
 
 @pytest.mark.parametrize("value", ["correct7horse9battery", 83749234987])
-def test_a_value_that_its_attribute_gives_away_is_not_kept(value):
+def test_secret_value_of_a_keyed_fact_is_redacted(value):
     key = fact_key("db", "password")
     assert str(value) not in fact_text(key, value)
     assert safe_value(key, value) == "[REDACTED:password]"

@@ -25,7 +25,7 @@ def test_normalizing_twice_is_normalizing_once(text):
 
 
 @given(wild)
-def test_what_is_left_is_nfc_visible_and_storable(text):
+def test_normalized_text_is_nfc_visible_and_storable(text):
     normal = normalize_text(text)
     assert unicodedata.is_normalized("NFC", normal)
     assert normal == normal.strip()
@@ -98,5 +98,5 @@ def test_a_session_named_by_a_uuid_keeps_its_name(uuid: UUID):
 
 
 @given(wild)
-def test_a_name_that_was_stored_is_found_by_itself(name):
+def test_normalized_id_is_stable(name):
     assert normalize_id(normalize_id(name)) == normalize_id(name)

@@ -63,7 +63,7 @@ TURN = [
 
 
 @pytest.mark.files
-def test_nothing_that_a_purged_result_told_stays_in_the_journal(database):
+def test_purged_result_is_erased_from_the_journal(database):
     journal(database, [*TURN, make_edit("src/zubrowk.py", "s2")])
     kept = ambient(database, summarize_turn([*TURN[:2], *TURN[3:]]))
     assert traces(database, "zubrowk race")
@@ -74,7 +74,7 @@ def test_nothing_that_a_purged_result_told_stays_in_the_journal(database):
     assert traces(database, "zubrowk race") == traces(database, "tests/zubrowk.py") == []
 
 
-def test_a_result_that_was_merged_or_edited_is_known_in_every_session_and_form(database):
+def test_purge_of_a_merged_or_edited_result_erases_its_actions(database):
     did = [run("git commit -m 'Mend the pool'"), make_edit("pool.py")]
     journal(database, did)
     journal(database, [make_edit("pool.py", "s2"), run("git commit -m 'Mend the pool'", "s2")])
@@ -106,5 +106,5 @@ def test_a_memory_that_was_not_made_of_the_journal_leaves_it_alone(database):
         (run("git commit -m 'Three'"), "Committed: One; Two.", False),
     ],
 )
-def test_what_is_told_is_told_apart(action, text, told):
+def test_action_mention_in_a_text_is_recognized(action, text, told):
     assert mentions_action(action, text) is told

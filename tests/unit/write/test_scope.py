@@ -33,7 +33,7 @@ def test_a_session_scope_is_its_own_sessions_unless_it_names_another():
 
 
 @pytest.mark.parametrize("kind", OWNED)
-def test_a_scope_that_needs_an_owner_says_so(kind):
+def test_scope_without_its_required_owner_is_rejected(kind):
     with pytest.raises(InvalidField) as refusal:
         resolve_scope(Scope(kind), None, "items.1.scope.id")
     assert refusal.value.errors[0].loc == "items.1.scope.id"

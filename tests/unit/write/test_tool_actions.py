@@ -92,7 +92,7 @@ def test_tools_that_touch_nothing_are_no_deeds(tool):
         ("git branch -D old", ActionType.COMMAND),
     ],
 )
-def test_a_command_is_what_it_runs(command, action_type):
+def test_command_type_follows_from_the_program(command, action_type):
     assert make_command(command).type is action_type
 
 
@@ -106,7 +106,7 @@ def test_a_document_in_a_command_is_not_kept():
     assert make_command("cat > x.env <<'EOF'\nhello=world\nEOF").target == "cat > x.env <<EOF"
 
 
-def test_what_runs_behind_a_document_is_a_command():
+def test_commands_after_a_here_document_are_split():
     command = extract_command({"command": "cat > x <<EOF\nhello\nEOF\ngit push && cat <<A\nx\nA\nmake build"})
     assert split_commands(command) == ["cat > x", "git push", "cat", "make build"]
 
@@ -132,7 +132,7 @@ def test_a_file_is_named_from_its_folder():
     assert recognize_action("s1", None, AT, "Edit", {}, ok=True) is None
 
 
-def test_who_did_it_and_whether_it_worked_is_kept():
+def test_action_records_its_session_agent_time_and_outcome():
     action = make_edit("x.py")
     assert (action.session_id, action.agent_id, action.at, action.ok) == ("s1", "a1", AT, True)
     assert make_command("make build", ok=False).ok is False
@@ -168,12 +168,12 @@ def test_any_command_is_taken(command, ok):
 
 
 @given(st.sampled_from(["make build", "pytest -q", "rm -r x"]), st.lists(st.sampled_from(["ls", "cd x", "git status"])))
-def test_looking_beside_a_deed_does_not_hide_it(command, looking):
+def test_command_among_read_only_commands_is_found(command, looking):
     assert find_target("Bash", {"command": " && ".join([*looking, command])}) is not None
     assert find_target("Bash", {"command": "; ".join([command, *looking])}) is not None
 
 
-def test_what_is_quoted_is_no_command():
+def test_quoted_text_is_no_command():
     assert split_commands("git commit -m 'a; b && c' && make x | tail -3") == ['git commit -m ""', "make x", "tail -3"]
 
 
@@ -189,7 +189,7 @@ def test_what_is_quoted_is_no_command():
         ("cat >a <<END; make x", ["cat >a <<END", "make x"]),
     ],
 )
-def test_what_is_never_closed_hides_no_command(command, parts):
+def test_unclosed_quote_hides_no_command(command, parts):
     assert split_commands(command) == parts
 
 
@@ -207,7 +207,7 @@ def test_of_a_document_that_is_put_in_its_place_the_first_line_is_kept(command, 
     assert extract_command({"command": command}) == text
 
 
-def test_a_long_command_is_told_by_how_it_begins():
+def test_long_command_is_read_up_to_its_limit():
     items = '{\\"name\\": \\"a\\"; make deploy && git commit}, ' * 1200
     for quote in ('"', "'"):
         assert split_commands(f"curl -d {quote}[{items}]{quote} https://example.org") == ['curl -d ""']
@@ -233,7 +233,7 @@ def test_a_long_command_is_told_by_how_it_begins():
         "make " + "$(" * 15000,
     ],
 )
-def test_a_hostile_command_keeps_nobody_waiting(command):
+def test_hostile_command_is_parsed_quickly(command):
     for shown in (command, command[:READ_CHARS]):
         action = make_command(shown)
         assert action is not None

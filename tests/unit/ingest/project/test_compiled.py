@@ -211,7 +211,7 @@ def test_a_java_file(project):
     ]
 
 
-def test_tests_of_java_are_told_by_their_names(outline):
+def test_java_tests_are_listed_by_name(outline):
     text = "class LockTest {\n    @Test\n    void fills() {}\n}\n"
     assert outline("src/test/java/LockTest.java", text)[1:] == [
         "class LockTest (l. 1).",
@@ -219,13 +219,13 @@ def test_tests_of_java_are_told_by_their_names(outline):
     ]
 
 
-def test_however_deep_a_file_stands_its_imports_are_found(project):
+def test_imports_of_a_deeply_nested_file_are_found(project):
     deep = "/".join(["d"] * 300)
     project.write({"go.mod": "module m\n", "w/w.go": "package w\n", f"{deep}/a.go": 'package a\n\nimport "m/w"\n'})
     assert project.read_lines(f"{deep}/a.go")[1:] == ["Imports: w."]
 
 
-def test_what_is_broken_is_told_as_far_as_it_goes(outline):
+def test_broken_compiled_sources_are_outlined_partially(outline):
     assert "One() (l. 3)." in outline("a.go", "package a\n\nfunc One() {}\n\nfunc Broken( {\n\n")
     assert "one() (l. 1)." in outline("a.rs", "pub fn one() {}\npub fn broken( {\n")
     assert "class A (l. 1)." in outline("A.java", "class A { void one() {} }\nclass B { void ( }\n")

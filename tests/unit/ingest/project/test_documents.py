@@ -3,7 +3,7 @@
 from pipeline.records import Kind
 
 
-def test_a_document_is_told_by_its_sections(project):
+def test_document_is_split_by_sections(project):
     long = "Water runs downhill. " * 60
     project.write(
         {
@@ -181,7 +181,7 @@ def test_a_pom(project):
     ]
 
 
-def test_what_make_and_just_run(project):
+def test_make_and_just_targets_are_listed(project):
     make = """
         VERSION := 3
         URL = http://a:80
@@ -206,7 +206,7 @@ def test_what_make_and_just_run(project):
     ]
 
 
-def test_what_a_manifest_says_in_the_wrong_shape_is_passed_over(project):
+def test_manifest_values_of_the_wrong_type_are_ignored(project):
     project.write({"package.json": '{"name": "a", "scripts": [], "bin": 3, "dependencies": "b", "workspaces": 4}'})
     project.write({"pyproject.toml": 'tool = 3\n[project]\nname = 3\ndependencies = "a"\ndescription = "Fine"\n'})
     project.write({"Cargo.toml": 'bin = 3\nworkspace = 4\n[package]\nname = ["a"]\ndescription = "Fine"\n'})

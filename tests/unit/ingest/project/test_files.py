@@ -5,7 +5,7 @@ import pytest
 from pipeline.ingest.fields import Skipped
 
 
-def test_links_are_not_followed_wherever_they_lead(project, tmp_path):
+def test_links_in_a_project_are_not_followed(project, tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret.py").write_text("A = 1")
     project.write({"inside/a.py": "A = 1"})
@@ -19,7 +19,7 @@ def test_links_are_not_followed_wherever_they_lead(project, tmp_path):
     assert list(project.items()) == ["inside/a.py"]
 
 
-def test_folders_that_nobody_wants_are_left_out_unasked(project):
+def test_dependency_and_cache_folders_are_skipped(project):
     project.write({f"{name}/a.py": "A = 1" for name in ("node_modules", "x/__pycache__", ".venv", ".tox")})
     project.write({f"{name}/a.py": "A = 1" for name in ("dist", "build", "vendor", "target", ".hidden")})
     project.write({"env/pyvenv.cfg": "", "env/a.py": "A = 1", "out/CACHEDIR.TAG": "", "out/a.rs": "pub fn a() {}"})
@@ -28,13 +28,13 @@ def test_folders_that_nobody_wants_are_left_out_unasked(project):
     assert set(project.items()) == {f"{name}/a.py" for name in ("dist", "build", "vendor", "target", ".hidden")}
 
 
-def test_a_broken_repository_has_no_rules_of_its_own(project):
+def test_broken_repository_has_no_ignore_rules(project):
     project.write({".git": "nonsense", "a.py": "A = 1"})
     assert list(project.items()) == ["a.py"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
-def test_what_may_not_be_looked_at_is_named(project):
+def test_unreadable_files_and_folders_are_reported(project):
     project.write({"closed/a.py": "A = 1", "shut.py": "A = 1"})
     (project.root / "closed").chmod(0)
     (project.root / "shut.py").chmod(0)
@@ -44,7 +44,7 @@ def test_what_may_not_be_looked_at_is_named(project):
         (project.root / "closed").chmod(0o700)
 
 
-def test_what_is_no_file_is_not_waited_for(project):
+def test_fifo_is_skipped_without_waiting(project):
     project.write({"a.py": "A = 1"})
     os.mkfifo(project.root / "pipe.py")
     assert project.list_skipped() == {"pipe.py": "not a regular file"}

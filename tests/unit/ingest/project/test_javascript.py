@@ -140,12 +140,12 @@ def test_a_component_in_jsx(outline):
     ]
 
 
-def test_a_script_that_exports_nothing_shows_what_stands_at_its_top(outline):
+def test_script_without_exports_lists_its_top_level_symbols(outline):
     text = "(function () {\n  function start(a) {}\n  const LEVEL = 3\n})()\n"
     assert outline("main.js", text)[1:] == ["start(a) (l. 2).", "Constants: LEVEL = 3 (l. 3)."]
 
 
-def test_tests_are_told_by_their_titles(outline):
+def test_javascript_tests_are_listed_by_title(outline):
     text = """
         describe('lock', () => {
           it('fills', async () => {})
@@ -160,13 +160,13 @@ def test_every_ending_is_read(outline, ending):
     assert outline(f"a.{ending}", "export function go(a) {}\n")[1] == "go(a) (l. 1)."
 
 
-def test_what_is_broken_is_told_as_far_as_it_goes(outline):
+def test_broken_typescript_is_outlined_partially(outline):
     lines = outline(
         "a.ts", "export function one(a: number) {}\nexport class { {{ ;\nexport function two(b: string) {}\n"
     )
     assert "one(a: number) (l. 1)." in lines
 
 
-def test_the_comment_above_a_declaration_tells_of_that_alone(outline):
+def test_comment_describes_only_the_next_declaration(outline):
     lines = outline("a.ts", "// Opens.\nexport function open() {}\n// Closes.\nexport function close() {}\n")
     assert lines == ["a.ts · TypeScript, 4 lines.", "open() (l. 2): Opens.", "close() (l. 4): Closes."]

@@ -109,7 +109,7 @@ def test_a_file_in_any_state_has_an_outline(name, edits):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_every_symbol_stands_in_the_line_that_is_named(name):
+def test_every_symbol_is_on_its_reported_line(name):
     source = dedent(SOURCES[name])
     symbols = outline_of(source.encode(), language_of(name).grammar).symbols
     assert len(symbols) > 1

@@ -127,7 +127,7 @@ def test_a_python_file(project):
     ]
 
 
-def test_tests_are_told_by_their_names(project):
+def test_python_tests_are_listed_by_name(project):
     project.write(
         {"tests/test_door.py": "class TestDoor:\n    def test_opens(self): ...\n\ndef test_closes():\n    '''Doc.'''\n"}
     )
@@ -140,19 +140,19 @@ def test_tests_are_told_by_their_names(project):
     assert item.drafts[0].importance < 0.35
 
 
-def test_a_comment_that_is_no_licence_tells_the_purpose(outline):
+def test_first_comment_that_is_no_licence_is_the_purpose(outline):
     text = "# -*- coding: utf-8 -*-\n# Copyright (c) 2020 Nobody\n\n# Opens doors.\n# And closes them.\n\nimport os\n"
     assert outline("a.py", text)[0] == "a.py · Python, 7 lines: Opens doors. And closes them."
 
 
-def test_without_a_purpose_the_main_symbol_tells_it(outline):
+def test_purpose_of_a_file_falls_back_to_its_main_symbol(outline):
     text = 'class Other: ...\n\nclass BoatHouse:\n    """Where boats sleep."""\n'
     lines = outline("my boats/boat_house.py", text)
     assert lines[0] == "my boats/boat_house.py · Python, 4 lines: Where boats sleep."
     assert "class BoatHouse (l. 3)." in lines
 
 
-def test_what_is_broken_is_told_as_far_as_it_goes(outline):
+def test_broken_python_is_outlined_partially(outline):
     text = "def before(a): ...\n\ndef broken():\n    x = = 3\n\nclass After:\n    def fine(self, b): ...\n"
     lines = outline("a.py", text)
     assert "before(a) (l. 1)." in lines

@@ -33,14 +33,14 @@ def test_a_file_becomes_a_memory_that_can_be_checked_against_it(project):
     assert is_stale(draft.anchor) is True
 
 
-def test_below_a_folder_whose_name_is_no_text_files_are_named_from_the_project(project):
+def test_files_below_a_non_text_folder_name_are_named_by_relative_path(project):
     project.root = project.root.rename(project.root.with_name(os.fsdecode(b"caf\xe9")))
     project.write({"shop/till.py": "A = 1"})
     [draft] = project.items()["shop/till.py"].drafts
     assert (draft.anchor.path, draft.anchor.content_hash) == ("shop/till.py", None)
 
 
-def test_what_did_not_change_is_not_parsed_again(project, monkeypatch):
+def test_unchanged_files_are_not_parsed_again(project, monkeypatch):
     project.write({"a.py": "A = 1", "README.md": "# A\n\nText", "go.mod": "module a\n", "b.py": "B = 1"})
     known = read_known(project.read())
     project.write({"b.py": "B = 2"})
@@ -123,7 +123,7 @@ def test_each_file_that_is_left_out_has_its_reason(project):
     assert project.items() == {}
 
 
-def test_rules_and_notes_of_agents_in_their_folders_are_left_to_another_import(project):
+def test_agent_rules_and_notes_in_a_project_are_left_to_another_import(project):
     texts = {
         ".kiro/steering/product.md": "# Tea",
         ".serena/memories/a.md": "# Tea",
@@ -146,7 +146,7 @@ def test_an_empty_project_has_nothing(project):
 
 
 @pytest.mark.parametrize("name", ["missing", "file.py", "bad\0name"])
-def test_what_is_no_folder_is_refused(project, name):
+def test_project_path_that_is_no_folder_is_rejected(project, name):
     project.write({"file.py": "A = 1"})
     with pytest.raises(InvalidField) as refused:
         next(read_project(project.root / name, {}, lambda *_: None))
@@ -166,7 +166,7 @@ def test_a_name_that_is_stored_otherwise_claims_no_staleness(project):
     assert is_stale(prepared.memory.anchor) is None
 
 
-def test_a_long_file_is_told_in_parts_that_each_name_it(project):
+def test_long_file_is_split_into_numbered_parts(project):
     functions = "\n".join(f'def function_{n}(a, b):\n    """Do the thing number {n}."""\n' for n in range(300))
     project.write({"long.py": f'"""Does much."""\n{functions}'})
     drafts = project.items()["long.py"].drafts
@@ -179,7 +179,7 @@ def test_a_long_file_is_told_in_parts_that_each_name_it(project):
     assert all(f"function_{n}(a, b) (l. {3 * n + 2}): Do the thing number {n}." in told for n in range(300))
 
 
-def test_the_outline_of_an_endless_file_has_an_end_and_says_so(project):
+def test_outline_of_an_endless_file_is_limited_and_reports_the_rest(project):
     project.write({"long.py": "\n".join(f"def f{n}(): ..." for n in range(5_000))})
     drafts = project.items()["long.py"].drafts
     assert len(drafts) == 12
@@ -205,7 +205,7 @@ HOSTILE = {
 }
 
 
-def test_whatever_a_file_holds_the_door_takes_what_is_read(project):
+def test_outlines_of_hostile_files_are_valid_memories(project):
     # Enough lines that none counts as minified.
     project.write({name: f"{text}{chr(10) * (len(text) // 400)}" for name, text in HOSTILE.items()})
     found = project.read()
@@ -217,7 +217,7 @@ def test_whatever_a_file_holds_the_door_takes_what_is_read(project):
                 assert prepared.memory.occurred_at <= utc_now()
 
 
-def test_what_takes_too_long_to_parse_is_left_out(project, monkeypatch):
+def test_file_that_takes_too_long_to_parse_is_skipped(project, monkeypatch):
     monkeypatch.setattr("pipeline.ingest.project.grammars.MAX_REPORTS", 100)
     project.write({"slow.py": "a<b \n" * 10_000, "quick.py": "A = 1"})
     assert project.list_skipped() == {"slow.py": "takes too long to parse"}

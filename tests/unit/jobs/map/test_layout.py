@@ -66,7 +66,7 @@ def run(database, day=DAY, **options):
     return layout(job_run_on(database, day, **options))
 
 
-def test_what_is_mentioned_together_stands_together(database):
+def test_entities_mentioned_together_are_placed_together(database):
     fill(database)
     report = run(database)
     assert (report.counts["entities"], report.counts["redrawn"], report.more) == (33, 1, False)
@@ -93,7 +93,7 @@ def test_nothing_covers_anything_else(database):
         assert np.hypot(one.x - other.x, one.y - other.y) > one.radius + other.radius
 
 
-def test_who_is_mentioned_everywhere_is_tied_weakly(database):
+def test_frequently_mentioned_entity_is_tied_weakly(database):
     fill(database)
     run(database)
     with database.read() as db:
@@ -122,7 +122,7 @@ def test_a_map_of_which_little_changed_stays(database):
     assert rows(database) == before
 
 
-def test_what_was_there_hardly_moves_and_keeps_its_community(database):
+def test_redrawn_map_keeps_places_and_communities(database):
     fill(database)
     run(database)
     before = list_drawn(database)
@@ -139,7 +139,7 @@ def test_what_was_there_hardly_moves_and_keeps_its_community(database):
     assert now["newcomer"].community == now["a0"].community
 
 
-def test_memories_that_are_put_away_leave_the_map(database):
+def test_archived_memories_are_removed_from_the_map(database):
     fill(database, "abc")
     gone = [note(database, 50 + number, GROUPS["d"]) for number in range(4)]
     run(database)
@@ -196,7 +196,7 @@ def short_runs(monkeypatch):
     monkeypatch.setattr(placement, "DISC_ROUNDS", 6)
 
 
-def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(short_runs):
+def test_paused_map_run_keeps_the_old_map_and_ends_equal(short_runs):
     with half_way() as finished:
         calls = count()
         run(finished, DAY + 1, pausing=lambda: next(calls) < 0)
@@ -242,7 +242,7 @@ def test_a_killed_run_comes_to_the_same_end(monkeypatch, short_runs, verb, fatal
         assert rows(database) == undisturbed()
 
 
-def test_what_is_purged_leaves_every_drawing(database):
+def test_purged_entities_are_removed_from_every_map(database):
     fill(database, "ab")
     doomed = note(database, 70, ["secret thing", "a0"])
     run(database)
@@ -260,7 +260,7 @@ def test_what_is_purged_leaves_every_drawing(database):
 
 
 @pytest.mark.files
-def test_a_purge_on_the_way_is_noticed(database, monkeypatch):
+def test_purge_during_a_map_run_is_detected(database, monkeypatch):
     fill(database, "ab")
     doomed = note(database, 70, ["secret thing", "a0"])
     add_ties = maps.add_ties
@@ -317,7 +317,7 @@ def test_a_graph_keeps_within_its_bounds(mentions, most, most_ties):
     assert graph.memories.tolist() == together
 
 
-def test_of_too_many_ties_everybody_keeps_its_strongest():
+def test_every_entity_keeps_its_strongest_ties_beyond_the_limit():
     memory, entity = [], []
     # A knot of twenty that are always mentioned together, and a chain of pairs that meet once among many.
     for number in range(40):
@@ -333,7 +333,7 @@ def test_of_too_many_ties_everybody_keeps_its_strongest():
     assert set(np.concatenate((graph.low, graph.high)).tolist()) == set(range(graph.size))
 
 
-def test_change_is_told_as_the_larger_share():
+def test_map_change_is_measured_as_the_larger_share():
     empty = build_graph(np.empty(0, np.int64), np.empty(0, np.int64), 10, 10)
     assert measure_change(empty, np.empty(0, np.int64), []) == 0
     assert measure_change(empty, np.array([4]), []) == 1
@@ -347,7 +347,7 @@ partitions = st.lists(st.integers(-1, 6), min_size=1, max_size=40)
 
 
 @given(partitions, st.data())
-def test_every_community_has_a_number_of_its_own(before, data):
+def test_every_community_has_a_distinct_number(before, data):
     places = data.draw(st.permutations(range(len(before))))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(before)), max_size=5)))
     groups = [sorted(group.tolist()) for group in np.split(np.array(places), cuts) if len(group)]

@@ -95,7 +95,7 @@ def shape(database, known=0):
     return sorted(found)
 
 
-def test_threads_are_found_and_told_in_their_own_words(database):
+def test_arcs_are_found_and_summarized_in_member_sentences(database):
     ids = fill(database, "pgbouncer", "invoice", "tablet")
     report = arcs(job_run(database))
     assert report.counts == {"memories": 23, "created": 3, "updated": 0, "dropped": 0}
@@ -202,7 +202,7 @@ def test_an_id_stays_while_its_thread_grows(database):
     assert sorted(after.values()) == sorted(ids.values())
 
 
-def test_what_stands_no_longer_leaves_its_arc(database):
+def test_archived_memory_leaves_its_arc_immediately(database):
     ids = fill(database, "pgbouncer", "invoice", count=5)
     arcs(job_run(database))
     archive(database, ids["pgbouncer"][4])
@@ -215,7 +215,7 @@ def test_what_stands_no_longer_leaves_its_arc(database):
     assert list(members(database).values()) == [ids["pgbouncer"][:4]]
 
 
-def test_a_purged_memory_takes_its_arc_along_and_the_next_run_tells_the_rest_anew(database):
+def test_purge_deletes_the_arc_and_the_next_run_rebuilds_it(database):
     ids = fill(database, "pgbouncer", "invoice")
     arcs(job_run(database))
     for memory_id in ids["pgbouncer"][:2]:
@@ -277,7 +277,7 @@ def test_a_quiet_arc_is_dormant(database):
     assert list_arcs(database, status=ArcStatus.ACTIVE) == []
 
 
-def test_what_commands_its_reader_belongs_to_no_arc(database):
+def test_instructing_memories_belong_to_no_arc(database):
     ids = fill(database, "pgbouncer")
     arcs(job_run(database))
     [before] = list_arcs(database)
@@ -375,7 +375,7 @@ def test_a_run_that_was_killed_is_completed_by_the_next(database, monkeypatch, p
     assert shape(database, known) == undisturbed()
 
 
-def test_what_changes_while_a_run_computes_is_left_to_the_next(database, monkeypatch):
+def test_changes_during_an_arc_run_are_left_to_the_next_run(database, monkeypatch):
     ids = fill(database, "pgbouncer", "invoice")
     put = store.put
 
@@ -552,7 +552,7 @@ texts = st.text(max_size=400) | st.lists(
         max_size=6,
     )
 )
-def test_what_is_said_is_short_and_stands_in_the_members(found):
+def test_arc_title_and_summary_are_short_and_quote_members(found):
     named = title(found, {}, 100)
     assert 0 < len(named) <= 80
     for part in named.split(" · "):

@@ -83,7 +83,7 @@ def test_a_name_with_many_meanings_is_no_name(database):
 @pytest.mark.parametrize(
     "fields", [{"scope": ADA}, {"scope": OWNER}, {"sensitivity": Sensitivity.PRIVATE}], ids=["agent", "user", "private"]
 )
-def test_memories_that_not_everybody_sees_are_not_read(database, fields):
+def test_scoped_memories_are_not_mined_for_bridges(database, fields):
     write(database, 1, DEFINES, **fields)
     mine(database)
     assert list_rows(database) == []
@@ -119,7 +119,7 @@ def test_a_purge_takes_the_names_along(database):
     assert other
 
 
-def test_what_is_purged_meanwhile_does_not_come_back(database, monkeypatch):
+def test_memory_purged_during_the_run_leaves_no_bridges(database, monkeypatch):
     memory_id = write(database, 1, DEFINES)
     choose = module.choose_bridges
 

@@ -100,7 +100,7 @@ def test_the_same_evidence_proposes_nothing_twice(database, verdict):
     assert list_proposed(database) == ([] if verdict else first)
 
 
-def test_what_was_rejected_comes_back_only_on_new_evidence(database):
+def test_rejected_lesson_is_proposed_again_only_on_new_evidence(database):
     correct_twice(database)
     lessons(job_run_on(database, 6))
     settle_candidate(workspace_over(database), list_proposed(database)[0].id, CandidateVerdict.REJECT)
@@ -132,7 +132,7 @@ def test_the_same_words_in_two_sessions_are_said_twice(database):
         ("Back again on Monday, thanks!", "No problem, back again on Tuesday, thanks!"),
     ],
 )
-def test_what_is_no_repeated_correction_proposes_nothing(database, first, second):
+def test_unrepeated_correction_proposes_no_lesson(database, first, second):
     say(database, 1, first, "one")
     say(database, 2, second, "two")
     lessons(job_run_on(database, 6))
@@ -150,14 +150,14 @@ def test_what_is_no_repeated_correction_proposes_nothing(database, first, second
         ("load_orders.py was renamed to orders.py.", {}),
     ],
 )
-def test_what_does_not_tell_the_fix_of_this_failure_proposes_nothing(database, second, fields):
+def test_statement_without_the_fix_of_the_failure_proposes_no_lesson(database, second, fields):
     say(database, 1, FAILURE, "one")
     write(database, 1.1, second, **{"kind": Kind.EPISODE, "session_id": "one", **fields})
     lessons(job_run_on(database, 20))
     assert list_proposed(database) == []
 
 
-def test_a_failed_activity_counts_as_a_failure_and_an_entity_as_the_same_thing(database):
+def test_failed_activity_is_a_failure_and_entities_link_its_fix(database):
     told = [
         write(database, 1, "Ran the suite of zebra", kind=Kind.ACTIVITY, session_id="s", details={"succeeded": False}),
         write(database, 1.1, "Solved: the zebra needs its own port", kind=Kind.ACTIVITY, session_id="s"),
@@ -181,7 +181,7 @@ def test_nothing_crosses_a_scope(database):
         assert db.execute("SELECT count(*) FROM memory WHERE candidate = 1").fetchone() == (0,)
 
 
-def test_what_is_made_of_evidence_is_evidence(database):
+def test_lesson_made_of_evidence_is_evidence(database):
     say(database, 1, SAID, "one", source=Source.AMBIENT)
     say(database, 5, AGAIN, "two", source=Source.USER)
     lessons(job_run_on(database, 6))
@@ -313,7 +313,7 @@ def test_other_sentences_are_no_corrections(sentence):
     assert not corrects(sentence)
 
 
-def test_failures_and_fixes_are_told_apart():
+def test_failures_and_fixes_are_distinguished():
     assert fails(FAILURE)
     assert not fixes(FAILURE)
     assert fixes(FIX)

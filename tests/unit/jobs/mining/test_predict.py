@@ -81,7 +81,7 @@ def test_a_job_that_runs_twice_changes_nothing(database):
         assert db.execute("SELECT * FROM prediction").fetchall() == before
 
 
-def test_what_is_no_longer_likely_is_foreseen_no_more(database):
+def test_unlikely_question_is_no_longer_predicted(database):
     fill(database)
     predict(job_run_on(database, TODAY))
     with database.read() as db:
@@ -94,7 +94,7 @@ def test_what_is_no_longer_likely_is_foreseen_no_more(database):
     assert list_predictions(database) == []
 
 
-def test_what_is_owned_is_never_quoted(database):
+def test_owned_memories_are_never_quoted_in_predictions(database):
     goal = write(database, TODAY - 3, "Find a gift for Grace", kind=Kind.GOAL, scope=ADA)
     others = [write(database, TODAY - 2, f"Saw ring number {number} at the shop", scope=ADA) for number in range(2)]
     gather(database, "ring", *others, scope=ADA)
@@ -105,7 +105,7 @@ def test_what_is_owned_is_never_quoted(database):
 
 
 @pytest.mark.parametrize("kind", [EntityKind.DATE, EntityKind.PORT, EntityKind.VERSION])
-def test_nobody_asks_for_a_number_by_itself(database, kind):
+def test_bare_numbers_are_not_predicted(database, kind):
     for number in range(3):
         mention(database, write(database, TODAY - 1, f"Deploy {number} took 8123"), "8123", kind)
     predict(job_run_on(database, TODAY))
@@ -138,7 +138,7 @@ def test_asking_twice_on_one_occasion_is_no_habit(database):
     assert list_predictions(database) == ["Who is on call?"]
 
 
-def test_the_words_of_what_was_asked_once_are_not_kept(database):
+def test_text_of_a_question_asked_once_is_not_stored(database):
     ask(database, TODAY - 1, "Who is on call?")
     with database.read() as db:
         [(text, times)] = db.execute("SELECT text, times FROM query").fetchall()
@@ -165,7 +165,7 @@ def test_only_so_many_questions_are_kept(database):
     assert rows == (MOST_KEPT, text_of(2))
 
 
-def test_scores_count_what_had_been_foreseen(database):
+def test_prediction_score_counts_predicted_questions(database):
     fill(database)
     predict(job_run_on(database, TODAY))
     with database.write() as db:
@@ -178,7 +178,7 @@ def test_scores_count_what_had_been_foreseen(database):
 
 
 @pytest.mark.parametrize("calls", range(4))
-def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(database, calls):
+def test_paused_prediction_run_keeps_old_rows_and_ends_equal(database, calls):
     fill(database)
     with database.write() as db:
         store.replace(db, [Prediction("before", Reason.GOAL)], text_of(0))
@@ -189,7 +189,7 @@ def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(database, calls)
 
 
 @pytest.mark.parametrize("place", ["list_repeated_queries", "recent_names", "replace", "forget_days"])
-def test_a_killed_run_leaves_what_was_and_comes_to_the_same_end(database, monkeypatch, place):
+def test_killed_prediction_run_keeps_old_rows_and_ends_equal(database, monkeypatch, place):
     fill(database)
     with database.write() as db:
         store.replace(db, [Prediction("before", Reason.GOAL)], text_of(0))
@@ -206,7 +206,7 @@ def test_a_killed_run_leaves_what_was_and_comes_to_the_same_end(database, monkey
     assert list_predictions(database) == EVERYTHING
 
 
-def test_what_is_purged_meanwhile_does_not_come_back(database, monkeypatch):
+def test_memory_purged_during_the_run_leaves_no_prediction(database, monkeypatch):
     secret = write(database, TODAY - 1, "Visit the qwyjibofier", kind=Kind.GOAL)
     ask(database, 1, "Where is the qwyjibofier?")
     ask(database, 2, "Where is the qwyjibofier?")

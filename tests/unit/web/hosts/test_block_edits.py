@@ -16,7 +16,7 @@ texts = st.builds(
 
 
 @given(texts)
-def test_what_was_added_comes_out_again_to_the_byte(text):
+def test_block_is_removed_to_the_byte(text):
     added = rules_block.add_entries(text, [ENTRY], EntryUndo()).text
     assert rules_block.remove_entries(added, [ENTRY], None).text == text
 
@@ -33,7 +33,7 @@ def test_the_text_around_it_stays(before, after):
     assert rules_block.remove(added).replace("\r", "") == (before + after).replace("\r", "")
 
 
-def test_an_old_block_is_brought_up_to_date_where_it_stands():
+def test_old_block_is_updated_in_place():
     text = f"a\n\n{rules_block.BEGIN}\nold\n{rules_block.END}\n\nb\n"
     assert rules_block.add(text, "new") == f"a\n\n{rules_block.BEGIN}\nnew\n{rules_block.END}\n\nb\n"
 

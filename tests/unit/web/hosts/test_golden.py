@@ -37,7 +37,7 @@ def test_every_host_has_both_cases():
     assert tuple(BY_NAME) == HOSTS
 
 
-def test_files_become_what_they_should(sandbox, case):
+def test_setup_writes_the_expected_files(sandbox, case):
     sandbox.setup(case.rpartition("-")[0], host_env=environment_of(sandbox, case))
     found = {
         name: content.replace(str(sandbox.root).encode(), b"/world")

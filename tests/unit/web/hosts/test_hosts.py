@@ -42,7 +42,7 @@ def with_version(sandbox, *version):
         ("win32", "/home/ann/AppData/Roaming/Code/User/mcp.json", "/home/ann/AppData/Roaming/Zed/settings.json"),
     ],
 )
-def test_files_stand_where_the_platform_has_them(sandbox, platform, vscode, zed):
+def test_host_files_are_at_the_platform_paths(sandbox, platform, vscode, zed):
     assert paths(sandbox, "vscode", platform=platform)[0] == vscode
     assert paths(sandbox, "zed", platform=platform)[0] == zed
 
@@ -62,7 +62,7 @@ def test_variables_move_folders(sandbox):
     assert paths(sandbox, "vscode", environment=moved, platform="win32")[0].startswith("/home/ann/AppData/Roaming/")
 
 
-def test_a_variable_that_names_the_usual_folder_moves_what_lies_beside_it(sandbox):
+def test_claude_config_dir_moves_the_state_file_into_it(sandbox):
     told = {"CLAUDE_CONFIG_DIR": "/home/ann/.claude"}
     assert paths(sandbox, "claude-code", environment=told)[1] == "/home/ann/.claude/.claude.json"
     for ignored in ({}, {"CLAUDE_CONFIG_DIR": ""}, {"CLAUDE_CONFIG_DIR": "not/absolute"}):
@@ -106,7 +106,7 @@ def test_a_claude_code_that_does_not_know_every_event_keeps_its_file(sandbox):
     assert (sandbox.home / ".claude.json").exists()
 
 
-def test_what_a_downgraded_claude_code_cannot_read_is_taken_out_again(sandbox):
+def test_settings_unreadable_by_an_old_claude_code_are_removed(sandbox):
     sandbox.setup("claude-code")
     sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 0, 0))
     assert not (sandbox.home / ".claude" / "settings.json").exists()
@@ -122,7 +122,7 @@ def test_gemini_is_given_milliseconds_and_a_name_to_turn_the_hook_off_by(sandbox
     assert (handler["name"], handler["timeout"]) == ("reverie", 6000)
 
 
-def test_who_sets_up_codex_is_told_what_codex_will_ask(sandbox):
+def test_codex_setup_reports_the_trust_prompt(sandbox):
     [hooks, *_] = sandbox.setup("codex")
     assert set(json.loads(hooks.after)["hooks"]) == {"SessionStart", "UserPromptSubmit", "PreToolUse"}
     assert any("Trust all and continue" in remark for remark in hooks.remarks)
@@ -146,7 +146,7 @@ def test_where_the_plugin_brings_the_server_the_setup_takes_its_own_out(sandbox,
     assert "reverie" in server.read_text()
 
 
-def test_a_home_of_its_own_is_told_to_the_servers_of_the_user_but_to_no_project(sandbox):
+def test_custom_data_directory_is_written_for_user_servers_not_projects(sandbox):
     sandbox.reverie = replace(sandbox.reverie, variables={"REVERIE_HOME": "/srv/memory"})
     sandbox.setup("codex", "zed", "opencode")
     for name in (".codex/config.toml", ".config/zed/settings.json", ".config/opencode/opencode.json"):
@@ -165,7 +165,7 @@ def read_start_words(sandbox):
     return read_client_words(group["hooks"][0]["command"], "linux"), notify
 
 
-def test_the_clients_are_told_of_a_home_of_its_own_by_options(sandbox):
+def test_custom_data_directory_is_passed_to_hooks_by_options(sandbox):
     sandbox.reverie = replace(sandbox.reverie, variables=ELSEWHERE)
     sandbox.setup("claude-code", "codex")
     options = ["--home", "/srv/ann's memory", "--port", "7099"]
@@ -176,7 +176,7 @@ def test_the_clients_are_told_of_a_home_of_its_own_by_options(sandbox):
     assert {change.action for change in sandbox.plan("claude-code", "codex")} == {"none"}
 
 
-def test_a_home_that_moves_is_followed_and_every_byte_comes_back(sandbox):
+def test_changed_data_directory_updates_hooks_and_removal_restores_files(sandbox):
     (sandbox.home / ".claude").mkdir()
     (sandbox.home / ".claude" / "settings.json").write_text('{"hooks": {"SessionStart": [ ]},\n "a": 1}')
     before = sandbox.files()
@@ -192,7 +192,7 @@ def test_a_home_that_moves_is_followed_and_every_byte_comes_back(sandbox):
     assert sandbox.files() == before
 
 
-def test_on_windows_a_home_with_a_space_is_quoted_for_the_client(sandbox):
+def test_windows_data_directory_with_a_space_is_quoted(sandbox):
     host_env = replace(sandbox.host_env, platform="win32")
     sandbox.reverie = replace(sandbox.reverie, variables={"REVERIE_HOME": r"C:\Ann B\memory"})
     sandbox.setup("claude-code", host_env=host_env)
@@ -202,7 +202,7 @@ def test_on_windows_a_home_with_a_space_is_quoted_for_the_client(sandbox):
 
 
 @given(st.dictionaries(st.sampled_from(["home", "host", "port"]), st.text(min_size=1)))
-def test_whatever_the_home_is_called_the_client_is_recognised(moved):
+def test_hook_command_is_recognized_with_any_data_directory(moved):
     command = shlex.join(["/opt/bin/reverie-hook", "gemini", *(w for n, v in moved.items() for w in (f"--{n}", v))])
     assert is_our_hook({"type": "command", "command": command})
 
@@ -245,7 +245,7 @@ def test_the_rules_go_into_the_file_that_the_host_reads(sandbox, host, name):
 
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", "AGENT.md"])
-def test_who_sets_up_codex_learns_why_it_got_no_rules(sandbox, name):
+def test_codex_setup_reports_why_it_wrote_no_rules(sandbox, name):
     (sandbox.project / name).write_text("mine\n")
     [hooks, *others] = sandbox.setup("codex", host_env=sandbox.in_project())
     assert any(f"stop reading {name}" in remark for remark in hooks.remarks)
@@ -278,7 +278,7 @@ def test_claude_code_keeps_reading_the_rules_of_a_project(sandbox, name):
     ],
 )
 @pytest.mark.parametrize("text", ["", "mine\n"])
-def test_the_block_of_an_earlier_setup_moves_out_of_the_file_that_hides_others(sandbox, host, name, text):
+def test_block_of_an_earlier_setup_is_moved_from_the_hiding_file(sandbox, host, name, text):
     former = sandbox.project / name
     former.parent.mkdir(exist_ok=True)
     former.write_text(rules_block.add(text, compose_rules(None)))
@@ -330,7 +330,7 @@ def test_zed_keeps_reading_the_rules_that_it_reads(sandbox, name):
         (None, False),
     ],
 )
-def test_servers_are_told_apart(value, known):
+def test_own_server_entry_is_recognized(value, known):
     assert is_our_server(value) is known
 
 
@@ -351,11 +351,11 @@ def test_servers_are_told_apart(value, known):
         ({"type": "http", "url": "http://a/hooks/claude-code", "headers": {"Authorization": "Bearer x"}}, False),
     ],
 )
-def test_hooks_are_told_apart(value, known):
+def test_own_hook_entry_is_recognized(value, known):
     assert is_our_hook(value) is known
 
 
-def test_notify_programs_are_told_apart():
+def test_own_notify_program_is_recognized():
     assert is_our_notify(["/opt/bin/reverie-codex-notify"])
     assert not is_our_notify(["notify-send", "reverie-codex-notify"])
     assert not is_our_notify([])

@@ -80,7 +80,7 @@ whole = st.builds(
 
 
 @given(whole, st.sampled_from([ENTRIES, ENTRIES[:1], ENTRIES[1:], ENTRIES[::-1]]))
-def test_what_was_added_comes_out_again_to_the_byte(text, entries):
+def test_json_entry_is_removed_to_the_byte(text, entries):
     added = json_edits.add_entries(text, entries, EntryUndo())
     assert json_edits.remove_entries(added.text, entries, added.undo).text == text
 
@@ -93,7 +93,7 @@ def test_adding_twice_is_adding_once(text):
 
 
 @given(whole)
-def test_what_others_wrote_stays(text):
+def test_existing_json_entries_are_kept(text):
     before = read(text)
     after = read(json_edits.add_entries(text, ENTRIES, EntryUndo()).text)
     assert after["mcpServers"].pop("reverie") == SERVER
@@ -106,7 +106,7 @@ def test_what_others_wrote_stays(text):
 
 
 @given(whole, keys, st.booleans())
-def test_what_others_add_meanwhile_stays_when_the_entries_go(text, key, first):
+def test_json_entries_added_later_are_kept_on_removal(text, key, first):
     added = json_edits.add_entries(text, ENTRIES, EntryUndo())
     document = json_edits.JsoncDocument.read(added.text)
     key = f"meanwhile {key}"
@@ -126,7 +126,7 @@ def test_without_a_record_at_most_empty_containers_are_lost(text):
 
 
 @given(documents())
-def test_it_reads_what_the_standard_library_reads(text):
+def test_json_reader_agrees_with_the_standard_library(text):
     try:
         known = json.loads(text)
     except ValueError:
@@ -139,7 +139,7 @@ def test_it_reads_what_the_standard_library_reads(text):
     ['{"a": 1', '{"a" 1}', "{a: 1}", "{'a': 1}", '{"a": 1}}', '{"a": tru}', '{"a": 01}', "{,}", '{"a": 1,,}',
      '{"a": "\n"}', '{"a": 1} /* open', '{"a": NaN}', "[" * 300 + "]" * 300, '{"a": ' + "9" * 5000 + "}"],
 )  # fmt: skip
-def test_what_is_not_json_is_left_alone(text):
+def test_invalid_json_is_not_changed(text):
     with pytest.raises(CannotEdit, match="not valid JSON"):
         json_edits.add_entries(text, ENTRIES, EntryUndo())
 
@@ -160,7 +160,7 @@ def test_a_server_of_the_same_name_that_is_not_ours_stays():
     assert json_edits.remove_entries(text, [MEMBER], added.undo).text == text
 
 
-def test_an_old_entry_is_brought_up_to_date_and_keeps_what_the_user_added_to_it():
+def test_old_json_entry_is_updated_and_keeps_user_fields():
     server = '{"command": "/opt/reverie/bin/reverie", "args": ["old"], "disabled": true}'
     text = f'{{\n    "mcpServers": {{\n        "reverie": {server}\n    }}\n}}\n'
     added = json_edits.add_entries(text, [MEMBER], EntryUndo())
@@ -183,7 +183,7 @@ def test_a_blank_file_is_blank_again():
     assert json_edits.remove_entries(added.text, [MEMBER], added.undo).text == " \n"
 
 
-def test_an_entry_follows_the_file_s_own_indentation_line_ends_and_comments():
+def test_json_entry_follows_indentation_line_ends_and_comments():
     text = '{\n\t"mcpServers": {\n\t\t"a": {}, // the first\n\t},\n}\n'
     wanted = (
         '{\n\t"mcpServers": {\n\t\t"a": {}, // the first\n\t\t"reverie": {\n'
@@ -208,6 +208,6 @@ def test_comments_that_touch_are_no_line_comment(text):
     assert json_edits.remove_entries(added.text, ENTRIES, added.undo).text == text
 
 
-def test_a_line_comment_before_the_entry_does_not_swallow_what_follows_it():
+def test_line_comment_before_a_removed_entry_keeps_the_rest():
     text = '{"mcpServers": { // note\n  "reverie": {"command": "/opt/reverie/bin/reverie"}, "b": 1 }}'
     assert json_edits.remove_entries(text, [MEMBER], None).text == '{"mcpServers": { // note\n   "b": 1 }}'

@@ -53,7 +53,7 @@ def test_a_file_that_changed_after_the_look_at_it_is_left_alone(sandbox, monkeyp
     assert str(file) not in installed_files.read_state(sandbox.state)
 
 
-def test_what_was_set_up_goes_though_others_have_changed_the_file(sandbox):
+def test_entry_is_removed_although_others_changed_the_file(sandbox):
     file = write_file(sandbox.home / ".cursor" / "mcp.json", '{\n  "mcpServers": {}\n}\n')
     sandbox.setup("cursor")
     found = json.loads(file.read_text())
@@ -105,7 +105,7 @@ def test_the_user_s_files_and_a_project_s_are_set_up_apart(sandbox):
     assert sandbox.files() == user
 
 
-def test_what_was_reverted_by_hand_is_recorded_afresh(sandbox):
+def test_manually_reverted_file_is_recorded_again(sandbox):
     file = sandbox.home / ".cursor" / "mcp.json"
     sandbox.setup("cursor")
     file.write_text("{ }")
@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_that_file(sandbox):
     assert installed_files.read_state(sandbox.state) == {}
 
 
-def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sandbox, monkeypatch):
+def test_unreplaceable_file_is_unchanged_and_leaves_no_draft(sandbox, monkeypatch):
     file = write_file(sandbox.home / ".cursor" / "mcp.json", "{}")
 
     def full(_descriptor):
@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sand
     assert file.read_text() == "{}"
 
 
-def test_a_project_is_told_when_its_files_name_programs_of_this_machine(sandbox):
+def test_project_setup_warns_about_programs_of_this_machine(sandbox):
     host_env = sandbox.in_project(sandbox.host_env)
     [_hooks, server, _rules] = sandbox.setup("cursor", host_env=host_env)
     assert any("programs of this machine" in remark for remark in server.remarks)

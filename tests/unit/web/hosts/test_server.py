@@ -68,7 +68,7 @@ def test_the_entry_of_an_earlier_setup_is_replaced(team, server):
         ("kiro", ".kiro/settings/mcp.json", "mcpServers", {}),
     ],
 )
-def test_a_host_whose_headers_are_the_same_in_every_project_starts_the_bridge(team, host, file, place, more):
+def test_host_with_static_headers_starts_the_bridge(team, host, file, place, more):
     team.setup(host)
     assert read(team.home / file)[place]["reverie"] == bridge(team, **more)
 
@@ -103,7 +103,7 @@ def test_hooks_name_the_server_and_are_known_again(team, host, file):
     assert all(map(is_our_hook, handlers.values()))
 
 
-def test_cursor_s_hooks_name_the_server_and_stand_in_no_groups(team):
+def test_cursor_hooks_name_the_server_without_groups(team):
     team.setup("cursor")
     written = read(team.home / ".cursor" / "hooks.json")
     program = f"{team.reverie.bin}/reverie-hook"
@@ -186,7 +186,7 @@ def test_a_projects_files_hold_the_address_its_workspace_and_no_token(shared, ho
     assert read(shared.project / file)[place]["reverie"] == entry
 
 
-def test_codex_is_told_the_name_of_the_variable_in_a_project(shared):
+def test_codex_project_config_names_the_token_variable(shared):
     shared.setup("codex", host_env=shared.in_project())
     written = tomllib.loads((shared.project / ".codex" / "config.toml").read_text())
     assert written["mcp_servers"]["reverie"] == {
@@ -224,7 +224,7 @@ def test_it_comes_once_and_goes_to_the_byte(shared, in_project):
 
 
 @pytest.mark.parametrize("in_project", [False, True])
-def test_from_this_machine_to_a_server_and_back_leaves_nothing_of_the_other(shared, in_project):
+def test_switching_between_local_and_server_setup_leaves_no_remains(shared, in_project):
     host_env = shared.in_project() if in_project else shared.host_env
     own, team = replace(shared.reverie, server=None), shared.reverie
     before = shared.files()
@@ -274,5 +274,5 @@ def json_of(content):
         (None, False),
     ],
 )
-def test_what_somebody_else_wrote_by_the_same_name_is_theirs(entry, known):
+def test_foreign_entry_with_our_name_is_not_ours(entry, known):
     assert is_remote(entry) is known

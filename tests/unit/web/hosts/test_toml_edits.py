@@ -55,7 +55,7 @@ def documents(draw):
 
 
 @given(documents(), st.sampled_from([ENTRIES, (NOTIFY,), (TABLE,)]))
-def test_what_was_added_comes_out_again_to_the_byte(text, entries):
+def test_toml_entry_is_removed_to_the_byte(text, entries):
     added = toml_edits.add_entries(text, entries, EntryUndo())
     assert toml_edits.remove_entries(added.text, entries, added.undo).text == text
 
@@ -67,7 +67,7 @@ def test_adding_twice_is_adding_once(text):
 
 
 @given(documents())
-def test_what_others_wrote_stays(text):
+def test_existing_toml_entries_are_kept(text):
     after = toml_edits.parse(toml_edits.add_entries(text, ENTRIES, EntryUndo()).text)
     assert after.pop("notify") == NOTIFY.value
     assert after["mcp_servers"].pop("reverie") == SERVER
@@ -77,7 +77,7 @@ def test_what_others_wrote_stays(text):
 
 
 @given(documents())
-def test_what_others_add_meanwhile_stays_when_the_entries_go(text):
+def test_toml_entries_added_later_are_kept_on_removal(text):
     added = toml_edits.add_entries(text, ENTRIES, EntryUndo()).text
     meanwhile = added + '\n\n[mcp_servers.reverie.tools.recall]\napproval_mode = "approve"\n[meanwhile]\nx = 1\n'
     taken = toml_edits.parse(toml_edits.remove_entries(meanwhile, ENTRIES, None).text)
@@ -98,7 +98,7 @@ def test_a_notify_program_of_another_stays():
     assert toml_edits.remove_entries(text, [NOTIFY], None).text == text
 
 
-def test_an_old_entry_is_brought_up_to_date_and_keeps_what_the_user_added_to_it():
+def test_old_toml_entry_is_updated_and_keeps_user_fields():
     entry = TomlTable(("mcp_servers", "reverie"), {"command": "/new/reverie", "args": ["mcp"]}, is_ours)
     text = '[mcp_servers.reverie]\ncommand = "/old/reverie" # mine\nargs = ["mcp"]\nstartup_timeout_sec = 30\n'
     assert toml_edits.add_entries(text, [entry], EntryUndo()).text == text.replace("/old", "/new")
@@ -112,7 +112,7 @@ def test_the_key_does_not_part_a_header_from_its_comment():
 
 
 @pytest.mark.parametrize("text", ["a = ", "[a", "a = 1\na = 2\n", "a = 'x", "[a]\n[a]\n", "x = [1,\n"])
-def test_what_is_not_toml_is_left_alone(text):
+def test_invalid_toml_is_not_changed(text):
     with pytest.raises(CannotEdit, match="not valid TOML"):
         toml_edits.add_entries(text, ENTRIES, EntryUndo())
 

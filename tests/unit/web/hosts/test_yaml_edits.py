@@ -50,7 +50,7 @@ def test_it_comes_and_goes_to_the_byte(text):
 
 
 @given(configurations())
-def test_what_the_user_adds_to_it_stays_at_the_next_setup(text):
+def test_yaml_fields_added_by_the_user_are_kept_by_the_next_setup(text):
     added = add(text)
     theirs = added.text.replace('"/opt/bin/reverie"', '"/old/reverie"').replace("envs: {}", "timeout: 9")
     again = add(theirs, added.undo)
@@ -66,11 +66,11 @@ def test_an_empty_file_is_empty_again(text):
     assert (removed.text, removed.bare) == (text or "", True)
 
 
-def test_without_a_record_the_entry_goes_with_the_mapping_that_it_leaves_empty():
+def test_removing_an_unrecorded_yaml_entry_removes_its_empty_mapping():
     assert remove(add("a: 1\n").text, None).text == "a: 1\n"
 
 
-def test_the_entry_of_somebody_else_stays():
+def test_foreign_yaml_entry_is_kept():
     text = "extensions:\n  reverie:\n    cmd: npx\n"
     added = add(text)
     assert added.text == text
