@@ -185,7 +185,7 @@ _OWN: Final = (
     RankFeature("adjacent_turn", 0.1, _NEIGHBOURS, "is next to a matching turn", _adjacent_turn, _adjacent),
     RankFeature("session", 0.4, _NEIGHBOURS, "is in the session of a matching memory", _session, _same_session),
     RankFeature(
-        "linked", 0.5, _LINKS, "is among the best or linked to them", lambda pool: pool.evidence.linked, _linked_from
+        "linked", 0.6, _LINKS, "is among the best or linked to them", lambda pool: pool.evidence.linked, _linked_from
     ),
     RankFeature("importance", 0.04, _PRIORS, "is important", lambda pool: pool.evidence.importance - 0.5),
     RankFeature(

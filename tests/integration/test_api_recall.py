@@ -311,7 +311,7 @@ def test_a_neighbour_that_lifted_a_result_is_named(client, digested):
     digested()
     hits = {hit["id"]: hit for hit in client.recall("billing port", explain=True)["results"]}
     lifts = hits[answer]["signals"]["lifted_by"]
-    assert {"part": "follows_question", "id": question} in [{"part": lift["part"], "id": lift["id"]} for lift in lifts]
+    assert {"part": "adjacent_turn", "id": question} in [{"part": lift["part"], "id": lift["id"]} for lift in lifts]
 
 
 def test_why_takes_the_short_id_that_lists_show(client):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import click
 import pytest
 import urllib3
@@ -10,6 +12,7 @@ from tests.fakes.command_line import run, run_json, serve_app
 def port(container, monkeypatch):
     with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
+        monkeypatch.setattr(container, "settings", replace(container.settings, port=port))
         yield port
 
 

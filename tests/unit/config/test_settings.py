@@ -143,7 +143,7 @@ def test_a_value_of_another_type_is_refused(folder, written):
         load(folder, home=written)
 
 
-def test_llm_api_key_is_hidden_in_text_representations(folder):
+def test_llm_api_key_is_masked_in_text_representations(folder):
     settings = load(folder, REVERIE_LLM_API_KEY="sk-hidden")
     assert settings.llm_api_key.reveal() == "sk-hidden"
     assert "hidden" not in f"{settings} {settings!r} {settings.llm_api_key}"

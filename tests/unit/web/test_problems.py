@@ -73,7 +73,6 @@ def test_every_error_of_ours_has_a_problem_document(answer_to, kind, caplog):
         errors.CopyDiffers: ("as told", "a key"),
         errors.ForeignDatabaseUnreadable: (Path("as told"), "is locked"),
         errors.UnreadableTranscript: (Path("as told"), "is a link"),
-        errors.WrongServer: ("as told", "stop it"),
     }
     error = kind(*given.get(kind, ("as told",)))
     response, document, recorded = answer_to(error)
