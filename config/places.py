@@ -39,13 +39,13 @@ class Places:
         return f"~/{path.relative_to(self.home).as_posix()}" if path.is_relative_to(self.home) else path.as_posix()
 
 
-def find_folders(root: Path, name: str, shorten: Callable[[str], str]) -> list[Path]:
+def find_folders(root: Path, name: str, shorten: Callable[[str], str], *, follows_links: bool = False) -> list[Path]:
     """Return the folders below a root whose path gives a name: agents join the shortened parts of a path by hyphens."""
     waiting, found, visited = [(root, name)], list[Path](), 0
     while waiting and visited < MAX_FOLDERS:
         folder, rest = waiting.pop()
         visited += 1
-        for part, path in ((shorten(path.name), path) for path in _list_folders(folder)):
+        for part, path in ((shorten(path.name), path) for path in _list_folders(folder, follows_links=follows_links)):
             if part and rest == part:
                 found.append(path)
             elif part and rest.startswith(f"{part}-"):
@@ -53,9 +53,9 @@ def find_folders(root: Path, name: str, shorten: Callable[[str], str]) -> list[P
     return found
 
 
-def _list_folders(folder: Path) -> list[Path]:
+def _list_folders(folder: Path, *, follows_links: bool) -> list[Path]:
     try:
         with os.scandir(folder) as listing:
-            return [folder / entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
+            return [folder / entry.name for entry in listing if entry.is_dir(follow_symlinks=follows_links)]
     except OSError:
         return []

@@ -131,7 +131,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """The scores of a query, by row number and by session number.
+    """The scores of a query, by row number.
 
     `postings` has the memories with each token in their text, `metadata` those with it in their metadata only.
     `information` adds up idf(t) · rarity(t) over the query's tokens that a memory contains: how much they share that
@@ -145,9 +145,7 @@ class LexicalScores:
     metadata: Mapping[str, Seqs]
     scores: Floats
     information: Floats
-    sessions: Floats
     ceiling: float
-    session_ceiling: float
     vocabulary_coverage: float
     expanded: Sequence[ExpandedTerm] = ()
 
@@ -199,7 +197,7 @@ class LexicalIndex:
         self._loaded: tuple[str, Segment | IndexUnavailable | StoreUnavailable] | None = None
 
     def search(self, db: Connection, tokens: Sequence[str], expansions: Sequence[Expansion] = ()) -> LexicalScores:
-        """Score every memory and session against the query's tokens, and memories against other names of them."""
+        """Score every memory against the query's tokens, and against other names of them."""
         corpus = self.refresh(db)
         postings = {token: corpus.posting(token) for token in dict.fromkeys(tokens)}
         weights = {token: float(idf(corpus.count, len(seqs))) for token, (seqs, _) in postings.items()}
@@ -218,7 +216,6 @@ class LexicalIndex:
             information[seqs] += METADATA_WEIGHT * idf(size, frequency) * rarities[token]
         expanded = expand_terms(corpus, postings, expansions)
         add_terms(corpus, postings, expanded, YOUNG_WORKSPACE_SIZE, scores, information)
-        sessions, session_weight = corpus.score_sessions(postings)
         contained = {token for token in postings if len(postings[token][0]) or len(metadata[token])}
         known = sum(rarities[token] for token in sorted(contained | known_tokens(expanded)))
         return LexicalScores(
@@ -227,9 +224,7 @@ class LexicalIndex:
             metadata=metadata,
             scores=scores,
             information=information,
-            sessions=sessions,
             ceiling=sum(weights.values()) / (1 + K1),
-            session_ceiling=session_weight / (1 + K1),
             vocabulary_coverage=known / max(sum(rarities.values()), 1e-9),
             expanded=expanded,
         )

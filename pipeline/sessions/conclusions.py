@@ -30,6 +30,8 @@ CLEAR_ALONE = 7
 COVERED = 0.6
 # A sentence that only confirms what was said must contain so many tokens, and this share of it in the person's words.
 LEAST_RESTATED_TOKENS, LEAST_RESTATED_SHARE = 5, 0.34
+# A shorter sentence does not say what is open.
+LEAST_OPEN_TOKENS = 3
 # A shorter sentence that acknowledges says nothing alone.
 ALONE_CHARS = 24
 # A statement of a person counts as a conclusion from this sum of its signs on. The statement classifier adds up to 1.
@@ -218,7 +220,7 @@ def _find_open(said: Sequence[_Said]) -> list[NewConclusion]:
         one.conclude(ConclusionKind.OPEN, sentence[:LONGEST_ANSWER])
         for one in said
         for sentence in one.statements
-        if _says("open", sentence)
+        if _says("open", sentence) and len(search_tokens(sentence)) >= LEAST_OPEN_TOKENS
     ]
 
 

@@ -20,6 +20,7 @@ from pipeline.index.dense import DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import NOBODY, Floats
+from pipeline.index.segment import K1
 from pipeline.index.turn_index import TurnIndex
 from pipeline.recall.query import parse_query
 from pipeline.recall.search_context import DenseSearch
@@ -145,15 +146,16 @@ def _score_words(words: LexicalScores, index: TurnIndex) -> Floats:
     session_of = words.corpus.session_of
     rows = np.flatnonzero(words.scores > 0)
     rows = rows[rows < len(session_of)]
-    best = np.zeros(len(words.sessions), np.float32)
+    best = np.zeros(len(words.corpus.session_norms), np.float32)
     best_of_person = np.zeros_like(best)
     numbers, scores = session_of[rows], words.scores[rows]
     np.maximum.at(best, numbers, scores)
     of_person = index.sessions.by_person[rows]
     np.maximum.at(best_of_person, numbers[of_person], scores[of_person])
-    ceiling, session_ceiling = max(words.ceiling, 1e-9), max(words.session_ceiling, 1e-9)
+    by_session, weight = words.corpus.score_sessions(words.postings)
+    ceiling, session_ceiling = max(words.ceiling, 1e-9), max(weight / (1 + K1), 1e-9)
     best_turns = (BEST_TURN * best + BEST_OF_PERSON * best_of_person) / ceiling
-    total = words.sessions / session_ceiling + best_turns
+    total = by_session / session_ceiling + best_turns
     total[NOBODY] = 0
     return total.astype(np.float32)
 
@@ -177,7 +179,7 @@ def search_turn_vectors(
 
 def _score_meaning(words: LexicalScores, dense: DenseScores | None) -> Floats:
     """Return how much closer the closest turn of each session is to the query than unrelated texts, at least 0."""
-    best = np.zeros(len(words.sessions), np.float32)
+    best = np.zeros(len(words.corpus.session_norms), np.float32)
     if dense is not None:
         session_of = words.corpus.session_of
         rows = np.flatnonzero(dense.cosines > 0)

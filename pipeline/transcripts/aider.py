@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -150,15 +151,23 @@ def _is_tracked(repository: Repository, file: Path) -> bool:
 
 def _is_older_than_clone(file: TranscriptFile, head: SessionHead) -> bool:
     """Return whether a session, or the last change of its file, is older than the clone of the repository."""
+    cloned_at = _find_clone_time(file)
+    started = datetime.fromisoformat(head.started_at).timestamp() if head.started_at else file.modified
+    return cloned_at is not None and min(started, file.modified) < cloned_at
+
+
+# A file may have very many sessions.
+@lru_cache(maxsize=4)
+def _find_clone_time(file: TranscriptFile) -> float | None:
+    """Return when the repository around a file was cloned; None if it was made on this machine, or has no log."""
     repository = _find_repository(file.path)
     try:
         log = b"" if repository is None else read_start(repository.common_dir / "logs/HEAD", _FIRST_LOG_BYTES)
     except UnreadableFile:
-        return False
+        return None
     # A repository that was made on this machine has another first line.
     cloned = _CLONED.match(log)
-    started = datetime.fromisoformat(head.started_at).timestamp() if head.started_at else file.modified
-    return cloned is not None and min(started, file.modified) < float(cloned[1])
+    return None if cloned is None else float(cloned[1])
 
 
 def _build_head(file: TranscriptFile, start: str) -> SessionHead:

@@ -70,10 +70,11 @@ class Reader(LogReader):
 def find_folder(slug: str) -> str:
     """Return the only existing folder whose path has this name; empty if there is none, or more than one."""
     name = slug.strip("-").lower()
-    found = find_folders(Path("/"), name, _shorten)
+    # The path is as the person opened it: `/home` is a link on some systems.
+    found = find_folders(Path("/"), name, _shorten, follows_links=True)
     if slug[1:2] == "-":
         # A drive of Windows.
-        found += find_folders(Path(f"{slug[0]}:/"), name[2:], _shorten)
+        found += find_folders(Path(f"{slug[0]}:/"), name[2:], _shorten, follows_links=True)
     return str(found[0]) if len(found) == 1 else ""
 
 

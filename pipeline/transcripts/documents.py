@@ -97,8 +97,13 @@ def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
 
 
 def find_files(agent: str, folder: Path, pattern: str) -> Iterator[TranscriptFile]:
-    """Yield the transcripts below a folder whose paths match a pattern."""
-    for path in sorted(folder.glob(pattern)):
+    """Yield the transcripts below a folder whose paths match a pattern; none below one that cannot be read."""
+    try:
+        paths = sorted(folder.glob(pattern))
+    except OSError:
+        # Before Python 3.13, `glob` raises for a folder in one that may not be searched.
+        return
+    for path in paths:
         yield from describe_file(agent, path)
 
 

@@ -16,6 +16,7 @@ from pipeline.transcripts.session_log import SessionLog
 PART_BYTES = 8 << 20
 # A session whose file did not change for this time is over.
 SETTLED_S = 3600
+DEEPEST = 12
 
 
 class LogReader(ABC):
@@ -109,7 +110,11 @@ def list_files(agent: str, folder: Path, is_transcript: Callable[[Path], bool]) 
     A folder that cannot be read is yielded too, so that reading it reports the problem.
     """
     closed: list[OSError] = []
-    paths = (Path(parent, name) for parent, _, names in os.walk(folder, onerror=closed.append) for name in names)
+    paths: list[Path] = []
+    for parent, folders, names in os.walk(folder, onerror=closed.append):
+        if len(Path(parent).relative_to(folder).parts) >= DEEPEST:
+            folders.clear()
+        paths += (Path(parent, name) for name in names)
     files = [file for path in paths if is_transcript(path) for file in describe_file(agent, path)]
     unread = (error for error in closed if not isinstance(error, FileNotFoundError | NotADirectoryError))
     files += [TranscriptFile(agent, Path(error.filename), 0, 0.0) for error in unread]

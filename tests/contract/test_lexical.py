@@ -43,9 +43,10 @@ queries = st.lists(st.sampled_from([*WORDS, "unknown", "asks", "time"]), min_siz
 
 def score_sessions(found, seqs):
     """Return the scores of the sessions of memories."""
-    if not len(found.sessions):
+    sessions, _ = found.corpus.score_sessions(found.postings)
+    if not len(sessions):
         return np.zeros(len(seqs), np.float32)
-    return found.sessions[values_at(found.corpus.session_of, seqs)]
+    return sessions[values_at(found.corpus.session_of, seqs)]
 
 
 def count_holders(found):

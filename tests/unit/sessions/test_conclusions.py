@@ -42,6 +42,11 @@ def test_session_conclusions_contain_exactly_the_labelled_parts(session):
     assert bool(found) == bool(session["concludes"])
 
 
+@pytest.mark.parametrize("text", ["TBD.", "That's still open.", "Noch offen."])
+def test_a_sentence_that_names_nothing_leaves_nothing_open(text):
+    assert conclude_all("uploads hang", "I can limit them.", text) == []
+
+
 def test_an_answer_that_is_not_clear_alone_is_stored_with_its_question():
     found = conclude_all("uploads hang", "I can limit them. How many at a time?", "Four.")
     assert [one.content for one in found] == ["I can limit them. How many at a time? — Four."]

@@ -24,3 +24,9 @@ def test_of_two_folders_none_is_right(tmp_path):
 
 def test_a_folder_that_is_gone_is_not_guessed(tmp_path):
     assert find_folder(slug_of(tmp_path / "gone")) == ""
+
+
+def test_a_folder_behind_a_link_is_found_by_the_path_with_the_link(tmp_path):
+    (tmp_path / "disk" / "shop").mkdir(parents=True)
+    (tmp_path / "work").symlink_to(tmp_path / "disk")
+    assert find_folder(slug_of(tmp_path / "work" / "shop")) == str(tmp_path / "work" / "shop")
