@@ -9,6 +9,7 @@ import errno
 import socket
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -334,4 +335,6 @@ class LocalServer(Server):
         """Stop listening and remove the socket."""
         path = self.socket.getsockname()
         super().close()
-        Path(path).unlink(missing_ok=True)
+        # A socket that stays is replaced at the next start.
+        with suppress(OSError):
+            Path(path).unlink()

@@ -33,17 +33,27 @@ def connect(home: str, deadline: float) -> _socket.socket | None:
     path = find_socket(home)
     if path is None:
         return None
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection = None
     try:
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.settimeout(remaining_s(deadline))
         connection.connect(path)
     except OSError as error:
-        connection.close()
-        # A server that runs without a socket is in a file system that has none.
-        if isinstance(error, FileNotFoundError) and is_locked(home, WEB_LOCK):
+        if connection is not None:
+            connection.close()
+        # The file system of a running server has no sockets, a sandbox forbids them here, or too many clients wait.
+        if not isinstance(error, ConnectionRefusedError) and _may_run(home):
             return None
         raise ConnectionRefusedError from error
     return connection
+
+
+def _may_run(home: str) -> bool:
+    """Return whether a process has the lock of the web server, or the lock cannot be opened, as in a sandbox."""
+    try:
+        return is_locked(home, WEB_LOCK)
+    except OSError:
+        return True
 
 
 def bind_socket(home: str) -> "socket.socket | None":
@@ -53,19 +63,25 @@ def bind_socket(home: str) -> "socket.socket | None":
     """
     import logging
     import socket
+    from contextlib import suppress
 
     path = find_socket(home)
     if path is None:
         return None
-    bound = socket.socket(socket.AF_UNIX)
+    bound = None
     try:
+        bound = socket.socket(socket.AF_UNIX)
         if os.path.lexists(path):
             os.unlink(path)
         bound.bind(path)
         os.chmod(path, 0o600)
     except OSError as error:
         logging.getLogger(__name__).warning("clients connect over TCP, because there is no socket %s: %s", path, error)
-        bound.close()
+        if bound is not None:
+            bound.close()
+        # Clients take a file without a listener for that of a server that has ended.
+        with suppress(OSError):
+            os.unlink(path)
         return None
     return bound
 

@@ -45,6 +45,27 @@ class Service:
 
 def start_installed(settings: Settings) -> int | None:
     """Start the systemd service of these settings and return its process ID, or None if it is not installed."""
+    program = _find_manager(settings)
+    if program is None:
+        return None
+    _query(program, "start", UNIT)
+    return _read_main_process(program)
+
+
+def restart_installed(settings: Settings, process_id: int) -> bool:
+    """Request a restart of the systemd service of these settings if it runs as this process; return whether it does.
+
+    When that process ends, systemd also ends the others of the service, such as a program that the web server started.
+    """
+    program = _find_manager(settings)
+    if program is None or _read_main_process(program) != process_id:
+        return False
+    _query(program, "restart", "--no-block", UNIT)
+    return True
+
+
+def _find_manager(settings: Settings) -> str | None:
+    """Return the path of systemctl if the systemd service of these settings is installed, else None."""
     program = shutil.which("systemctl") if sys.platform.startswith("linux") else None
     if program is None:
         return None
@@ -56,7 +77,10 @@ def start_installed(settings: Settings) -> int | None:
             return None
     except OSError:
         return None
-    _query(program, "start", UNIT)
+    return program
+
+
+def _read_main_process(program: str) -> int | None:
     return int(_query(program, "show", "--property=MainPID", "--value", UNIT) or 0) or None
 
 

@@ -152,13 +152,17 @@ class Stack:
     def stop_older(self) -> bool:
         """Stop the stack if it runs other code and may be replaced; return whether it is stopped.
 
-        A stack in a terminal, of `reverie team serve` or of another installation is left: its user restarts it.
+        A stack in a terminal, of `reverie team serve` or of another installation is left: its user restarts it. systemd
+        restarts its own.
         """
         from web.stack import processes
+        from web.stack.service_manager import restart_installed
 
         running = processes.list_running(self.settings)
         supervisor = next((process for process in running if process.name == processes.SUPERVISOR), None)
         if supervisor is None or not _is_replaceable(supervisor.process) or not self._has_other_version():
+            return False
+        if restart_installed(self.settings, supervisor.pid):
             return False
         processes.stop_all(self.settings)
         return not processes.list_running(self.settings)

@@ -14,7 +14,7 @@ from pipeline.identity import identify
 from pipeline.store import agent_sessions
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.codex_notify import send_turn
-from web.stack.service_manager import NoService, service_of, start_installed
+from web.stack.service_manager import NoService, restart_installed, service_of, start_installed
 
 THREAD = "0198c0de-0000-7000-8000-000000000001"
 
@@ -298,6 +298,14 @@ def test_a_stack_whose_service_is_installed_is_started_by_it(unit, home):
 def test_service_of_another_data_directory_is_not_started(unit, home):
     assert start_installed(replace(home, home=Path("/srv/another"))) is None
     assert "start" not in (unit / "told").read_text()
+
+
+def test_only_a_stack_that_the_service_runs_is_restarted_by_it(unit, home):
+    assert not restart_installed(home, 4241)
+    assert not restart_installed(replace(home, home=Path("/srv/another")), 4242)
+    assert "restart" not in (unit / "told").read_text()
+    assert restart_installed(home, 4242)
+    assert "--user restart --no-block reverie.service" in (unit / "told").read_text().splitlines()
 
 
 def test_failing_service_manager_is_reported(manager, monkeypatch):

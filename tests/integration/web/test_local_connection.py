@@ -110,3 +110,47 @@ def test_a_directory_of_another_user_has_no_socket(home, monkeypatch):
 def test_a_system_without_unix_sockets_uses_tcp(home, monkeypatch):
     monkeypatch.delattr(local_connection._socket, "AF_UNIX")
     assert connect_now(home) is None
+
+
+@pytest.fixture(params=["socket", "chmod"])
+def broken(request, monkeypatch):
+    """Let the system refuse to create a socket, or to change its mode."""
+
+    def refuse(*_):
+        raise PermissionError("not here")
+
+    module = socket if request.param == "socket" else local_connection.os
+    monkeypatch.setattr(module, request.param, refuse)
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_server_that_cannot_have_a_socket_leaves_no_file(home, caplog):
+    (home / SOCKET).touch()
+    assert bind_socket(str(home)) is None
+    assert "clients connect over TCP" in caplog.text
+    assert list(home.iterdir()) == []
+
+
+def test_a_client_that_may_not_use_the_socket_asks_over_tcp(home, monkeypatch):
+    def refuse(*_):
+        raise PermissionError("a sandbox")
+
+    bind_socket(str(home)).close()
+    monkeypatch.setattr(local_connection._socket, "socket", refuse)
+    with pytest.raises(ConnectionRefusedError):
+        connect_now(home)
+    lock = take_lock(str(home), WEB_LOCK)
+    assert connect_now(home) is None
+    monkeypatch.setattr(local_connection, "is_locked", refuse)
+    assert connect_now(home) is None
+    os.close(lock)
+
+
+def test_a_client_that_finds_too_many_waiting_asks_over_tcp(home):
+    lock, local = take_lock(str(home), WEB_LOCK), bind_socket(str(home))
+    local.listen(0)
+    waiting = connect_now(home)
+    assert connect_now(home) is None
+    for end in (waiting, local):
+        end.close()
+    os.close(lock)

@@ -226,6 +226,17 @@ def test_a_hook_sends_a_stranger_nothing_and_believes_nothing(home, listen, only
     assert_learned_nothing(stranger, home)
 
 
+def test_a_prompt_waits_for_no_silent_stranger(home, listen, only_tcp, monkeypatch):
+    stranger = listen(strangers.be_silent)
+    monkeypatch.setattr(client, "WITHIN_S", 0.1)
+    monkeypatch.setattr(client, "start", lambda *_: None)
+    monkeypatch.setattr(client, "read_event", lambda: b'{"hook_event_name": "UserPromptSubmit", "session_id": "s"}')
+    began = client.time.monotonic()
+    assert client._answer(["claude-code"]) == b""
+    assert client.time.monotonic() - began < client.START_WITHIN_S
+    assert stranger.connections == 2
+
+
 @pytest.mark.parametrize("behave", ALONE)
 def test_a_command_sends_a_stranger_nothing(home, listen, only_tcp, behave):
     stranger = listen(behave)
