@@ -225,7 +225,7 @@ def _read_spelling(text: str) -> _Spelling:
         if mention.kind is not EntityKind.PERSON
         or not any(label.start < mention.end and mention.start < label.end for label in labels)
     ]
-    claimed = list(claim_free(taken, [*ruled, *labels]))
+    claimed = set(claim_free(taken, [*ruled, *labels]))
     people = [label for label in labels if label in claimed]
     return _Spelling(text, ruled, labels, people, taken)
 

@@ -69,15 +69,15 @@ def _field_texts(memory: MemoryText) -> list[str]:
 
 
 def list_value_texts(value: Any, *, with_keys: bool = False) -> Iterator[str]:
-    """Yield every text in a JSON value, and its keys if they are wanted."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        parts = chain.from_iterable(value.items()) if with_keys else value.values()
-        yield from list_value_texts(list(parts), with_keys=with_keys)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from list_value_texts(part, with_keys=with_keys)
+    """Yield every text in a JSON value of any depth, in order, and its keys if they are wanted."""
+    waiting = [value]
+    while waiting:
+        if isinstance(part := waiting.pop(), str):
+            yield part
+        elif isinstance(part, Mapping):
+            waiting += reversed([*(chain.from_iterable(part.items()) if with_keys else part.values())])
+        elif isinstance(part, list | tuple):
+            waiting += reversed(part)
 
 
 # Tags of a memory that was stored without any, from its kind and the names in it

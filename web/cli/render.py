@@ -63,12 +63,17 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: st
     for number, column in enumerate(columns):
         values = [row[number] for row in cells if row[number] not in ("-", "")]
         numeric = values and all(map(_NUMBER.fullmatch, values))
-        rows_table.add_column(column, justify="right" if numeric else "left")
+        rows_table.add_column(
+            column,
+            justify="right" if numeric else "left",
+            # A column that is narrower than a word, such as an ID, would cut it.
+            min_width=max((len(word) for value in (column, *values) for word in value.split()), default=0),
+        )
     for row in cells:
         rows_table.add_row(*map(Text, row))
     target = open_console()
     with target.capture() as captured:
-        target.print(rows_table)
+        target.print(rows_table, crop=False)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
@@ -160,11 +165,13 @@ def print_wrapped(text: str) -> None:
 
 
 def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
-    """Print names and their values; of a list, a row for each value."""
+    """Print names and their values; of a list or of a text with several lines, a row for each value or line."""
     width = max((len(name) for name, _ in pairs), default=0)
     for name, value in pairs:
-        for number, line in enumerate(value if isinstance(value, list) else [value]):
-            click.echo(f"{'' if number else name:<{width}}  {plain('-' if line is None else line)}")
+        for number, line in enumerate(
+            value if isinstance(value, list) else plain("-" if value is None else value).splitlines() or [""]
+        ):
+            click.echo(f"{'' if number else name:<{width}}  {plain(line)}")
 
 
 def format_size(count: float) -> str:

@@ -305,8 +305,8 @@ REMEDY = Record(
     _describe_steps,
     {
         "result": _describe_success,
-        "for a similar error": lambda remedy: remedy["error"] if remedy["likeness"] < SIMILAR else None,
-        "after": "command",
+        "for a similar error": lambda remedy: one_line(remedy["error"] or "") if remedy["likeness"] < SIMILAR else None,
+        "after": lambda remedy: one_line(remedy["command"]),
         "why": lambda remedy: remedy["explanation"] and f"“{remedy['explanation']}”",
     },
 )

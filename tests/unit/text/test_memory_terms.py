@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.records import CAPTURED_TAG, Anchor, Draft, Kind
-from pipeline.text.memory_terms import embedded_text, memory_terms
+from pipeline.text.memory_terms import embedded_text, list_value_texts, memory_terms
 from pipeline.text.tokens import memory_tokens, metadata_term
 from pipeline.write.prepare import prepare
 
@@ -43,6 +43,16 @@ def test_metadata_is_found_by_its_values_as_a_field():
     terms = memory_terms(memory)
     assert metadata_term("ops-977") in terms
     assert not {"ops-977", "ticket", metadata_term("ticket")} & set(terms)
+
+
+def test_texts_of_a_value_of_any_depth_are_listed_in_order():
+    value = {"first": ["one", {"second": "two"}], "third": ("three", 4, None)}
+    assert list(list_value_texts(value)) == ["one", "two", "three"]
+    assert list(list_value_texts(value, with_keys=True)) == ["first", "one", "second", "two", "third", "three"]
+    deep = "inside"
+    for _ in range(10_000):
+        deep = {"a": [deep]}
+    assert list(list_value_texts(deep)) == ["inside"]
 
 
 def test_the_class_of_a_captured_statement_is_no_term():

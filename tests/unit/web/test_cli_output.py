@@ -11,7 +11,7 @@ import click
 import pytest
 
 from web.cli.output import adapt_streams, dump_json
-from web.cli.render import table
+from web.cli.render import print_pairs, table
 
 TEXT = "staging → port 5433, Größe 3 µm, 日本語, 🚀, \udcff"
 
@@ -58,3 +58,19 @@ def test_a_program_without_a_console_has_no_streams(monkeypatch):
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, None)
     adapt_streams("latin-1")
+
+
+def test_a_narrow_terminal_cuts_no_word(monkeypatch):
+    written = open_terminal(monkeypatch, "utf-8")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    ids = ["a" * 40, "b" * 40]
+    table(["session", "agent", "name"], [[*ids, "a name of several words"]])
+    shown = written.getvalue().decode()
+    assert "…" not in shown
+    assert all(word in shown for word in (*ids, "several"))
+
+
+def test_further_lines_of_a_value_stand_below_the_first(capsys):
+    print_pairs([("after", "one\ntwo"), ("why", None)])
+    assert capsys.readouterr().out == "after  one\n       two\nwhy    -\n"
