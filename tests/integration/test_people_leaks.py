@@ -188,7 +188,7 @@ def test_nothing_of_a_persons_own_reaches_another(server):
             shown[look.way] += len(found)
 
     verify()
-    assert acts["shared"] > 10
+    assert acts["shared"] > 3
     # Nearly each had something to hide, as chance will have it; and those that tell of memories told of some.
     assert set(asked) == set(WAYS)
     assert len(+hidden) > len(WAYS) - 4
