@@ -303,8 +303,9 @@ def test_lost_token_is_recreated_on_first_use(make_home, models):
     # Another home's server takes no token of this one.
     stranger = Home(home.root / "other", home.environment | {"REVERIE_HOME": str(home.root / "other")})
     refused = stranger.run("logs", "errors")
-    assert refused.code == BROKEN
-    assert f"is the Reverie of another data directory, {home.root}" in refused.text
+    assert refused.code == FAILED
+    assert "No Reverie server answers" in refused.text
+    assert f"{home.root}" in stranger.run("doctor").text
     assert home.run("down").code == DONE
 
 

@@ -118,6 +118,8 @@ def setup(
     """
     if state.json and not (yes or dry_run):
         raise click.UsageError("Cannot ask for confirmation with --json. Add --yes or --dry-run.")
+    # If nothing names the data directory, this is the first error.
+    root = state.settings.paths.root
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
     team = _find_server(state, server, token_file, host_env)
     # Files of a project, and of a team's server, do not concern the sessions of this machine.
@@ -130,7 +132,7 @@ def setup(
         return 0
     if not dry_run:
         _save_or_forget(state, team, token_file, forget=remove)
-        planned = replace(planned, changes=apply(planned.changes, state.settings.paths.root))
+        planned = replace(planned, changes=apply(planned.changes, root))
     _report(state, planned, dry_run=dry_run)
     if not dry_run:
         _finish(state, planned, hosts)
