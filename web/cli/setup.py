@@ -118,9 +118,7 @@ def setup(
     """
     if state.json and not (yes or dry_run):
         raise click.UsageError("Cannot ask for confirmation with --json. Add --yes or --dry-run.")
-    # If nothing names the data directory, this is the first error.
-    root = state.settings.paths.root
-    host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
+    root, host_env = state.settings.paths.root, _host_environment(moved, project=project)
     team = _find_server(state, server, token_file, host_env)
     # Files of a project, and of a team's server, do not concern the sessions of this machine.
     imports = not (no_import or remove or project or server)
@@ -211,13 +209,14 @@ def _start_server(state: State) -> str | None:
     return None
 
 
-def _host_environment(environment: Mapping[str, str], *, project: bool) -> HostEnvironment:
+def _host_environment(moved: Mapping[str, str | None], *, project: bool) -> HostEnvironment:
     home = find_user_home()
     folder = find_working_folder() if project else None
     if project and folder in (None, home):
         problem = "this folder was deleted" if folder is None else "this is your home folder"
         raise click.UsageError(f"--project needs a project folder, but {problem}. Change to a project.")
-    return HostEnvironment(home, sys.platform, shutil.which, cache(_find_version), environment, folder)
+    folders = {name.upper(): value for name, value in moved.items() if value}
+    return HostEnvironment(home, sys.platform, shutil.which, cache(_find_version), folders, folder)
 
 
 def _find_server(
