@@ -33,7 +33,7 @@ _BROKEN = (
 )
 
 
-def tell(**what: Any) -> None:
+def send(**what: Any) -> None:
     """Print one line."""
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
@@ -47,27 +47,27 @@ def pages(file: str, most_pages: int, most_chars: int) -> None:
     try:
         reader = PdfReader(file)
         if reader.is_encrypted and reader.decrypt("") is PasswordType.NOT_DECRYPTED:
-            return tell(refused="encrypted")
+            return send(refused="encrypted")
         count = len(reader.pages)
         title = None if reader.metadata is None else reader.metadata.title
     except (DependencyError, FileNotDecryptedError):
-        return tell(refused="encrypted")
+        return send(refused="encrypted")
     except (PyPdfError, *_BROKEN):
-        return tell(refused="damaged, or not a PDF")
-    tell(title=str(title) if title else None)
+        return send(refused="damaged, or not a PDF")
+    send(title=str(title) if title else None)
     chars = 0
     for number in range(min(count, most_pages)):
         try:
             text = reader.pages[number].extract_text()
         except (PyPdfError, *_BROKEN):
-            tell(unread=number + 1)
+            send(unread=number + 1)
             continue
         if chars + len(text) > most_chars:
-            return tell(end="text")
+            return send(end="text")
         chars += len(text)
         if text.strip():
-            tell(page=number + 1, text=text)
-    return tell(end="pages" if count > most_pages else None)
+            send(page=number + 1, text=text)
+    return send(end="pages" if count > most_pages else None)
 
 
 def main() -> None:
@@ -80,7 +80,7 @@ def main() -> None:
     try:
         pages(file, most_pages, most_chars)
     except MemoryError:
-        tell(refused="needs too much memory")
+        send(refused="needs too much memory")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from pipeline.services.no_save import NoSaveService
 from pipeline.services.prompts import PromptService
 from pipeline.services.session_intake import SessionIntake, SessionSource
 from pipeline.services.team import Asked
-from pipeline.services.turns import find_typed, obey
+from pipeline.services.turns import find_typed, run_memory_commands
 from pipeline.sessions.remedies import find_known_remedy
 from pipeline.store import agent_sessions, meta
 from pipeline.text.normalize import normalize_id
@@ -112,18 +112,18 @@ class AgentSessionService:
         if not workspace.settings.enabled:
             return HookAnswer(reason=IS_OFF)
         typed = find_typed(workspace, message, session.cwd)
-        unsaved = self.no_save.obey(workspace, session, typed, own or (lambda: workspace))
+        unsaved = self.no_save.run_no_save_command(workspace, session, typed, own or (lambda: workspace))
         if early := unsaved or self._stay_silent(workspace, session, message):
             return early
         message, typed, settings = drop_private(message), drop_private(typed), self._with_budget(workspace, waits_ms)
-        obeyed = obey(workspace, self._contexts, session, typed)
-        replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, typed)
+        done = run_memory_commands(workspace, self._contexts, session, typed)
+        replies = [result.says for result in done] or make_guard_offer(workspace, session, typed)
         message, budget_ms = message.strip()[:LONGEST_QUESTION], hook_recall_budget_ms(settings)
         limits = BriefingLimits(budget_ms, settings.hook_max_chars, settings.imports_in_prompts)
         ask = self._prompts.ask_teams
         asked = ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store or asked.waiting):
-            return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
+            return HookAnswer("\n".join(result.says for result in done) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session)
         briefing = Briefing()
         if settings.hook_recall:
@@ -134,7 +134,7 @@ class AgentSessionService:
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
-        shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
+        shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in done if act.memory is not None))
         return HookAnswer(text, shown, None if text else reason, left_out=briefing.left_out)
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:

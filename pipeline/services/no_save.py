@@ -53,10 +53,10 @@ class NoSaveService:
     usual: Workspace
     feedback: FeedbackWriter
 
-    def obey(
+    def run_no_save_command(
         self, workspace: Workspace, session: AgentSession, message: str, find_own: Callable[[], Workspace]
     ) -> HookAnswer | None:
-        """Obey the no-save command in a prompt and return what to answer; None for other prompts.
+        """Run the no-save command in a prompt and return what to answer; None for other prompts.
 
         A prompt ends the silent turn before it. `find_own` returns the workspace to which the session writes.
         """
@@ -99,9 +99,9 @@ class NoSaveService:
     def take_messages(
         self, workspace: Workspace, session: AgentSession, messages: Sequence[Message]
     ) -> tuple[int, list[Message], list[str]]:
-        """Store the messages of a session that a client sends; return their number, those to obey, and what was done.
+        """Store messages that a client sends; return their number, those with commands to run, and what was done.
 
-        No hook obeyed the commands in them before.
+        No hook ran the commands in them before.
         """
         assert session.id is not None
         done: list[str] = []

@@ -18,7 +18,7 @@ from pipeline.services.distill import distill_session
 from pipeline.services.incognito import begin_incognito, end_incognito
 from pipeline.services.session_folders import find_refusal
 from pipeline.services.taken_back import take_back
-from pipeline.services.turns import drop_ended_turn, follows_silent_turn, leave_uncaptured, obey
+from pipeline.services.turns import drop_ended_turn, follows_silent_turn, leave_uncaptured, run_memory_commands
 from pipeline.sessions.intake import SessionReading, drop_read, store_part
 from pipeline.sessions.prepare import PartPreparer, PreparedMessage, PreparedPart, clean_mark, name_said, split_part
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
@@ -235,7 +235,7 @@ class _Reading:
                     leave_uncaptured(workspace, self.session_id, seq, command.text)
             # With the time of the message, a memory has the same id at each attempt.
             mark = SpooledMark(message.at, int(parse(message.at).timestamp() * 1e9))
-            obey(workspace, self.contexts, self.session, message.content, mark)
+            run_memory_commands(workspace, self.contexts, self.session, message.content, mark)
 
 
 def _keep_mid_turn_orders(part: SessionPart, prepared: PreparedPart) -> PreparedPart:

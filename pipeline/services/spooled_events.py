@@ -9,7 +9,7 @@ from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records.hooks import AgentSession, SpooledMark
 from pipeline.services.agent_sessions import AgentSessionService, write_note
-from pipeline.services.turns import find_typed, obey
+from pipeline.services.turns import find_typed, run_memory_commands
 from pipeline.store import agent_sessions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
@@ -31,11 +31,11 @@ def record_spooled_prompt(
     if not workspace.settings.enabled or is_host_notice(message):
         return
     message = find_typed(workspace, message, session.cwd)
-    if service.no_save.obey(workspace, session, message, find_own) is not None:
+    if service.no_save.run_no_save_command(workspace, session, message, find_own) is not None:
         return
     if service.is_off_the_record(workspace, session.id):
         return
-    obey(workspace, contexts, session, message, mark)
+    run_memory_commands(workspace, contexts, session, message, mark)
     if session.id is not None and workspace.exists and workspace.notes_sessions:
         begin = partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=mark.at)
         feedback.submit_logged("hooks", workspace.id, partial(write_note, workspace, begin))

@@ -171,7 +171,7 @@ def leave_uncaptured(workspace: Workspace, session_id: str, before: int, topic: 
         work.drop_captures(db, meant or ([] if words else [turn.seq for turn in said[:1]]))
 
 
-def obey(
+def run_memory_commands(
     workspace: Workspace,
     contexts: SearchContexts,
     session: AgentSession,

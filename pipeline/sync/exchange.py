@@ -18,7 +18,7 @@ from pipeline.store.peers import Numbered, Peers, PutAside, Remote
 from pipeline.sync import merge
 from pipeline.sync.circle import Circle
 from pipeline.sync.remotes.objects import MOST_ITEMS, ObjectRemote
-from pipeline.sync.remotes.remote import Item, Outgoing, RemoteDoor
+from pipeline.sync.remotes.remote import Item, Outgoing, RemoteConnection
 from pipeline.sync.segment import Segment
 from pipeline.sync.signed import check_signature, read_item, sign_all
 from pipeline.times import utc_now
@@ -51,7 +51,7 @@ class Exchanged:
     refused: list[str] = field(default_factory=list)
 
 
-def open_remote(home: Home, remote: Remote) -> RemoteDoor:
+def open_remote(home: Home, remote: Remote) -> RemoteConnection:
     """Return the client of a remote."""
     if remote.url.startswith("http"):
         # A server that only answers requests does not load an HTTP client.
@@ -68,29 +68,29 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
     for workspace in list_travelling(home, remote):
         keep_log(workspace, home.database(workspace), circle)
     try:
-        door = open_remote(home, remote)
-        door.meet()
+        connection = open_remote(home, remote)
+        connection.meet()
         _adopt_revoked(home)
-        _receive(home, remote, door, done)
-        _send(home, remote, door, done)
+        _receive(home, remote, connection, done)
+        _send(home, remote, connection, done)
         behind = len(done.put_aside)
     except (RemoteUnreachable, PeerRefused) as error:
         home.peers.put_remote(replace(remote, error=str(error)))
         home.peers.log(utc_now(), remote.name, str(error))
         raise
     problem = "; ".join(dict.fromkeys(done.refused)) or None
-    fresh = replace(remote, last_ok_at=utc_now(), error=problem, bytes=door.size(), behind=behind)
+    fresh = replace(remote, last_ok_at=utc_now(), error=problem, bytes=connection.size(), behind=behind)
     home.peers.put_remote(fresh)
     if done.applied or done.sent:
         home.peers.log(utc_now(), remote.name, f"{done.applied} received, {done.sent} sent")
     return done
 
 
-def _receive(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:
+def _receive(home: Home, remote: Remote, connection: RemoteConnection, done: Exchanged) -> None:
     waiting = [quarantined.item for quarantined in home.peers.list_quarantined(remote.name)]
     if waiting:
         _take(home, remote, waiting, done)
-    for stretch in door.receive():
+    for stretch in connection.receive():
         if stretch.refused is not None:
             writer = Circle(home.peers).name_of(stretch.writer)
             says = f"not read: {writer} ({stretch.first} to {stretch.last}): {stretch.refused}"
@@ -102,7 +102,7 @@ def _receive(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> N
             del done.put_aside[MOST_PUT_ASIDE:]
             continue
         home.peers.put_aside(remote.name, done.put_aside)
-        door.note_read(stretch)
+        connection.note_read(stretch)
     home.peers.put_aside(remote.name, done.put_aside)
 
 
@@ -164,35 +164,35 @@ def _adopt_revoked(home: Home) -> None:
             home.peers.record_adopted(device.node, utc_now())
 
 
-def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:
+def _send(home: Home, remote: Remote, connection: RemoteConnection, done: Exchanged) -> None:
     fresh = _gather(home, remote, home.peers.sent(remote.name), MOST_ITEMS)
     for outgoing in chain(_gather_held_back(home, remote), fresh):
         if outgoing.items:
-            sent = door.send(outgoing)
+            sent = connection.send(outgoing)
             done.bytes += sent.bytes
             done.sent += len(outgoing.items)
             done.refused += sent.refused
     purges = _count_purges(home, remote)
-    if door.needs_tidying(purges):
-        done.bytes += _tidy(home, remote, door)
+    if connection.needs_tidying(purges):
+        done.bytes += _tidy(home, remote, connection)
 
 
 def mend(home: Home, remote: Remote) -> int:
     """Write this device's operations to a remote again if its files there are damaged; return how many were."""
-    door = open_remote(home, remote)
+    connection = open_remote(home, remote)
     # A file that is sealed with a new key is not damaged.
-    door.meet()
-    damaged = door.count_damaged()
+    connection.meet()
+    damaged = connection.count_damaged()
     if damaged:
         home.peers.log(utc_now(), remote.name, f"{damaged} damaged or missing files of this device")
-        _tidy(home, remote, door)
+        _tidy(home, remote, connection)
     return damaged
 
 
-def _tidy(home: Home, remote: Remote, door: RemoteDoor) -> int:
+def _tidy(home: Home, remote: Remote, connection: RemoteConnection) -> int:
     purges = _count_purges(home, remote)
     reached = home.peers.sent(remote.name)
-    return door.tidy(_gather(home, remote, {}, MOST_IN_SNAPSHOT, through=reached), purges)
+    return connection.tidy(_gather(home, remote, {}, MOST_IN_SNAPSHOT, through=reached), purges)
 
 
 def _gather_held_back(home: Home, remote: Remote) -> Iterator[Outgoing]:

@@ -11,7 +11,7 @@ from pipeline.records.people import Role, qualified_name
 from pipeline.services import agent_history, distill, incognito, session_search
 from pipeline.services.history import StarterQuestion, find_questions
 from pipeline.services.import_progress import read_imported_sessions
-from pipeline.services.turns import obey
+from pipeline.services.turns import run_memory_commands
 from pipeline.store.agent_sessions import Action, IncognitoSession, JournalRow, SessionSummary
 from pipeline.store.conclusions import NewConclusion
 from pipeline.store.turns import Message, Role as SpeakerRole
@@ -144,7 +144,11 @@ def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
     messages = [Message(session_id, message.role, message.content, message.at or now) for message in body.messages]
     queued, stored, done = call.container.agents.sessions.no_save.take_messages(workspace, session, messages)
     asked = [message.content for message in stored if message.role is SpeakerRole.USER]
-    done += [result.says for content in asked for result in obey(workspace, call.container.contexts, session, content)]
+    done += [
+        result.says
+        for content in asked
+        for result in run_memory_commands(workspace, call.container.contexts, session, content)
+    ]
     return QueuedAnswer(queued=queued, done=done)
 
 

@@ -12,7 +12,7 @@ import httpx
 from config.paths import WORKSPACE_HEADER
 from pipeline.errors import PeerRefused, RemoteUnreachable
 from pipeline.store.peers import Numbered, Stream
-from pipeline.sync.remotes.remote import Item, Outgoing, RemoteDoor, Sent, Stretch
+from pipeline.sync.remotes.remote import Item, Outgoing, RemoteConnection, Sent, Stretch
 from pipeline.sync.signed import cards_of, with_cards
 
 TIMEOUT_S = 30.0
@@ -23,7 +23,7 @@ PAGE_BYTES = 4 * 1024 * 1024
 _Page = list[tuple[Numbered, Item]]
 
 
-class HttpRemote(RemoteDoor):
+class HttpRemote(RemoteConnection):
     """A remote that is another Reverie's server."""
 
     def meet(self) -> None:

@@ -20,7 +20,7 @@ from pipeline.store.objects import FOLDER, ObjectExists, ObjectStorage
 from pipeline.store.peers import Stream
 from pipeline.sync import keys
 from pipeline.sync.circle import Circle
-from pipeline.sync.remotes.remote import Outgoing, RemoteDoor, Sent, Stretch
+from pipeline.sync.remotes.remote import Outgoing, RemoteConnection, Sent, Stretch
 from pipeline.sync.segment import SEALED, Segment, SegmentName, parse_name, read_segment, write_segment
 
 # Maximum number of operations in a segment.
@@ -40,7 +40,7 @@ def make_folder(url: str) -> None:
 
 
 @dataclass(frozen=True)
-class ObjectRemote(RemoteDoor):
+class ObjectRemote(RemoteConnection):
     """A remote that consists of files. `is_mine` returns whether this machine has all operations of a segment."""
 
     is_mine: Callable[[Segment], bool]

@@ -45,7 +45,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class RemoteDoor(ABC):
+class RemoteConnection(ABC):
     """The client of a remote; raises RemoteUnreachable if it cannot be read or written."""
 
     remote: Remote
