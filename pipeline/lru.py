@@ -48,11 +48,6 @@ class LruCache(Generic[K, V]):
         """Cache a value in place of the present one."""
         self.get(key, lambda _: False, lambda: value)
 
-    def holds(self, key: K) -> bool:
-        """Return whether a key's value is cached, without counting as a use."""
-        with self._lock:
-            return key in self._kept
-
     def values(self) -> list[V]:
         """List the cached values, the longest unused first."""
         with self._lock:

@@ -19,7 +19,6 @@ from pipeline.store import (
     action_history,
     agent_sessions,
     arcs,
-    conclusions as past_conclusions,
     goals,
     memories,
     session_archive,
@@ -27,7 +26,7 @@ from pipeline.store import (
 )
 from pipeline.store.agent_sessions import SessionSummary
 from pipeline.store.arcs import VisibleArc
-from pipeline.store.conclusions import Conclusion, ConclusionKind
+from pipeline.store.conclusions import Conclusion, ConclusionKind, list_current
 from pipeline.store.session_archive import ArchivedSession
 from pipeline.store.turns import Role, Turn
 from pipeline.text.messages import is_follow_up, is_small_talk, is_wish, list_own_words, says_little
@@ -246,7 +245,7 @@ def describe_past_sessions(
     ]
     if not imported:
         return []
-    conclusions = past_conclusions.list_current(db, CONCLUSIONS_READ, person)
+    conclusions = list_current(db, CONCLUSIONS_READ, person)
     used = [command.command for command in action_history.list_used_commands(db, COMMANDS_READ, person)]
     short = [quote(command) for command in used if len(command) <= LONGEST_COMMAND][:COMMANDS]
     worked = [WORKED, f"- {', '.join(short)}"] if short else []

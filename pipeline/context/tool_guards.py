@@ -219,7 +219,7 @@ class ToolGuards:
         """Return the lessons after which the user was asked about a call, and whether it was made."""
         # A call is read only if there was a question.
         key = _name_call(session, tool, arguments) if self._asked.values() else None
-        return self._asked.get(key, lambda _known: True, dict) if self._asked.holds(key) else {}
+        return self._asked.find(key, lambda _known: True) or {}
 
     def _guard_in_project(
         self, project: Project, caller: AgentSession, tool: str, calls: Sequence[GuardedCall]

@@ -46,11 +46,11 @@ class Evidence:
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
     outlines of code files, `lessons` lessons. For a question in the first person, `about_user` marks facts about the
-    user, and `answers_user` those that it asks for. `days` count from the newest
-    candidate: days since the epoch would be precise to hours only. Memories with the same number in `literal_sets`
-    contain the same literals of the query. `before` and `after` are the row numbers of another
-    speaker's turns right before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0 to
-    1. `linked` is the score of the graph channel, `linked_from` the hit that it comes from, 0 for none.
+    user, and `answers_user` those that it asks for. `days` count from the newest candidate: days since the epoch would
+    be precise to hours only. Memories with the same number in `literal_sets` contain the same literals of the query.
+    `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
+    none. `reranked` are a cross-encoder's scores from 0 to 1. `linked` is the score of the graph channel, `linked_from`
+    the hit that it comes from, 0 for none.
     """
 
     seqs: Seqs

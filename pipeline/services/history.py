@@ -151,7 +151,7 @@ def _make_questions(workspace: Workspace) -> list[Question]:
         for memory in captured
         if memory.session_id in ids and memory.may_be_injected
     ]
-    # Without a conclusion, a session may have asked a question that nobody answered.
+    # Without a conclusion, a session may have asked a question that stayed open.
     concluded = {conclusion.session_id for conclusion in decided}
     titles = [Stated(session.id, session.name) for session in imported if session.name and session.id in concluded]
     return list(make_questions(decided, titles))

@@ -48,11 +48,13 @@ def embedded_text(memory: MemoryText) -> str:
 def memory_terms(memory: Memory) -> list[str]:
     """Return the terms of a memory: of its text, tags, anchor and day, and, as fields, those of its metadata."""
     path = () if memory.anchor is None else (memory.anchor.path,)
-    beside = [token for text in (*_field_texts(memory), *list_own_tags(memory), *path) for token in search_tokens(text)]
+    further = [
+        token for text in (*_field_texts(memory), *list_own_tags(memory), *path) for token in search_tokens(text)
+    ]
     metadata = dict.fromkeys(token for text in list_value_texts(memory.metadata) for token in search_tokens(text))
     return [
         *memory_tokens(memory.content, memory.occurred_at),
-        *beside,
+        *further,
         *map(metadata_term, list(metadata)[:MAX_METADATA_TERMS]),
     ]
 

@@ -106,7 +106,7 @@ def test_goal_forms_reject_memories_of_other_kinds(client, browser):
 
 
 @pytest.mark.parametrize(
-    ("due_at", "status", "told"),
+    ("due_at", "status", "words"),
     [
         (None, "open", ("", False)),
         ("2026-03-09T23:59:00.000Z", "open", ("overdue by 1 day, was due 2026-03-09", True)),
@@ -118,9 +118,9 @@ def test_goal_forms_reject_memories_of_other_kinds(client, browser):
         ("2026-06-10T00:00:00.000Z", "dropped", ("was due 2026-06-10", False)),
     ],
 )
-def test_due_date_is_shown_in_words(due_at, status, told):
+def test_due_date_is_shown_in_words(due_at, status, words):
     details = {"status": status} | ({} if due_at is None else {"due_at": due_at})
-    assert due_in_words(SimpleNamespace(details=details), NOW) == told
+    assert due_in_words(SimpleNamespace(details=details), NOW) == words
 
 
 def test_overdue_goal_shows_the_delay(client, browser):

@@ -298,9 +298,9 @@ def test_no_digestion_merges_pairs_or_joins_memories_of_two_scopes(server):
 
     @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(TEXTS)
-    def verify(told: list[tuple[Scope, str]]):
+    def verify(memories: list[tuple[Scope, str]]):
         space = server.make()
-        items = [{"content": text, "scope": body_of(scope)} for scope, text in told]
+        items = [{"content": text, "scope": body_of(scope)} for scope, text in memories]
         results = read_answer(space.call("POST", "/v1/memories/batch", json={"items": items}))["results"]
         assert {result["outcome"] for result in results} == {"created"}
         digest_all(server.worker, space.name)

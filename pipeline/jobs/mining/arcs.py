@@ -251,15 +251,17 @@ def _describe(arc: store.Arc, members: Sequence[store.Strand], view: _View, thre
 
 
 def _still_says(arc: store.Arc, members: Sequence[store.Strand]) -> bool:
-    """Tell whether the members still contain every part of an arc's title and summary."""
+    """Return whether the members still contain every part of an arc's title and summary."""
 
-    def stands(text: str, *, tags: bool) -> bool:
+    def is_contained(text: str, *, tags: bool) -> bool:
         return any(text in member.content or (tags and text in member.tags) for member in members)
 
     return (
         bool(arc.title)
-        and all(stands(part.removesuffix(store.CUT), tags=True) for part in arc.title.split(store.TITLE_SEPARATOR))
-        and all(stands(line.removesuffix(store.CUT), tags=False) for line in arc.summary.split("\n"))
+        and all(
+            is_contained(part.removesuffix(store.CUT), tags=True) for part in arc.title.split(store.TITLE_SEPARATOR)
+        )
+        and all(is_contained(line.removesuffix(store.CUT), tags=False) for line in arc.summary.split("\n"))
     )
 
 

@@ -164,7 +164,7 @@ class PostgresDatabases(Databases):
 
     def exists(self, workspace_id: str) -> bool:
         """Return whether a workspace exists; workspaces are never deleted."""
-        if self._known.holds(workspace_id):
+        if self._known.peek(workspace_id) is not None:
             return True
         with self._server.read() as home:
             return home.execute("SELECT 1 FROM workspace WHERE id = ?", (workspace_id,)).fetchone() is not None

@@ -238,7 +238,8 @@ def _negates(c: TokenDiff) -> bool:
     negations = [word for word in only if word.sort is WordClass.NEGATION]
     if not 1 <= len(negations) <= 2 or any(word.text != "not" for word in negations):
         return False
-    if any(word.sort is not WordClass.NEGATION and word.text not in v.WORDS["beside_negation"] for word in only):
+    fillers = v.WORDS["beside_negation"]
+    if any(word.sort is not WordClass.NEGATION and word.text not in fillers for word in only):
         return False
     denying = c.first if any(word.sort is WordClass.NEGATION for word in c.only_first) else c.second
     if denying is c.first and any(word.sort is WordClass.NEGATION for word in c.only_second):
@@ -246,9 +247,8 @@ def _negates(c: TokenDiff) -> bool:
     position = word_texts(denying.words).index("not")
     if any(word.text in v.WORDS["conditions"] for word in denying.words[:position]):
         return False
-    beside = v.WORDS["beside_negation"]
     readings = [
-        text._replace(words=tuple(w for w in text.words if w.sort is not WordClass.NEGATION and w.text not in beside))
+        text._replace(words=tuple(w for w in text.words if w.sort is not WordClass.NEGATION and w.text not in fillers))
         for text in (c.first, c.second)
     ]
     return len(readings[0].words) > 0 and align_words(*readings) is not None

@@ -193,9 +193,9 @@ def test_codex_notification_uses_the_data_directory_of_its_options(served, tmp_p
 
 
 @pytest.mark.usefixtures("home", "codex")
-@pytest.mark.parametrize("told", [notification(), "{", "[]", '{"type": "approval-requested"}', ""])
-def test_invalid_codex_notification_is_ignored(told):
-    assert run("codex-notify", told).stdout == ""
+@pytest.mark.parametrize("payload", [notification(), "{", "[]", '{"type": "approval-requested"}', ""])
+def test_invalid_codex_notification_is_ignored(payload):
+    assert run("codex-notify", payload).stdout == ""
 
 
 @pytest.mark.usefixtures("codex")
@@ -250,10 +250,10 @@ def test_another_platform_has_no_service(home):
 
 @pytest.fixture
 def manager(tmp_path, monkeypatch, home):
-    """A systemctl that notes what it is told."""
+    """A systemctl that records its arguments."""
     program = tmp_path / "bin" / "systemctl"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/told"\nexit ${{SYSTEMCTL_FAILS:-0}}\n')
+    program.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/calls"\nexit ${{SYSTEMCTL_FAILS:-0}}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -266,11 +266,11 @@ def test_a_service_is_installed_and_removed(manager):
     for _ in range(2):
         assert run("service", "install").stdout == f"written {file}\n"
         assert file.is_file()
-    (manager / "told").unlink()
+    (manager / "calls").unlink()
     run("service", "install")
     assert run("service", "remove").stdout == f"deleted {file}\n"
     assert not file.exists()
-    assert (manager / "told").read_text().splitlines() == [
+    assert (manager / "calls").read_text().splitlines() == [
         "--user daemon-reload",
         "--user enable --now reverie.service",
         "--user disable --now reverie.service",
@@ -281,31 +281,31 @@ def test_a_service_is_installed_and_removed(manager):
 
 @pytest.fixture
 def unit(manager, home):
-    """The unit of a home, which the manager knows and runs as process 4242 once it is told to."""
+    """The unit of a home, which the manager knows, and runs as process 4242 after a start."""
     file = manager / "config/systemd/user/reverie.service"
     file.parent.mkdir(parents=True)
     file.write_bytes(service_of("linux", Path.home(), None, home).text)
     answers = f"case $3 in --property=FragmentPath) echo {file};; --property=MainPID) echo 4242;; esac"
-    (manager / "bin" / "systemctl").write_text(f'#!/bin/sh\necho "$@" >> "{manager}/told"\n{answers}\n')
+    (manager / "bin" / "systemctl").write_text(f'#!/bin/sh\necho "$@" >> "{manager}/calls"\n{answers}\n')
     return manager
 
 
 def test_a_stack_whose_service_is_installed_is_started_by_it(unit, home):
     assert start_installed(home) == 4242
-    assert "--user start reverie.service" in (unit / "told").read_text().splitlines()
+    assert "--user start reverie.service" in (unit / "calls").read_text().splitlines()
 
 
 def test_service_of_another_data_directory_is_not_started(unit, home):
     assert start_installed(replace(home, home=Path("/srv/another"))) is None
-    assert "start" not in (unit / "told").read_text()
+    assert "start" not in (unit / "calls").read_text()
 
 
 def test_only_a_stack_that_the_service_runs_is_restarted_by_it(unit, home):
     assert not restart_installed(home, 4241)
     assert not restart_installed(replace(home, home=Path("/srv/another")), 4242)
-    assert "restart" not in (unit / "told").read_text()
+    assert "restart" not in (unit / "calls").read_text()
     assert restart_installed(home, 4242)
-    assert "--user restart --no-block reverie.service" in (unit / "told").read_text().splitlines()
+    assert "--user restart --no-block reverie.service" in (unit / "calls").read_text().splitlines()
 
 
 def test_failing_service_manager_is_reported(manager, monkeypatch):
@@ -336,4 +336,4 @@ def test_a_dry_run_shows_the_service_and_does_nothing(manager):
     assert "[Service]" in told.stdout
     assert "run by hand: systemctl --user enable --now reverie.service" in told.stderr
     assert not (manager / "config").exists()
-    assert not (manager / "told").exists()
+    assert not (manager / "calls").exists()
