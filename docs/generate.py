@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +168,14 @@ def _shorten(option: str) -> str:
 def render_routes() -> str:
     """Return a table of routes per group: method and path, meaning, problems."""
     described = document(endpoint for api in APIS for endpoint in api.endpoints)
+    groups = groupby((api for api in APIS if api.endpoints), key=lambda api: api.group)
     return "\n\n".join(
-        f"### {api.blueprint.name.replace('_', ' ').capitalize()}\n\n"
+        f"### {group.replace('_', ' ').capitalize()}\n\n"
         + render_table(
             ("route", "meaning", "problems"),
-            (_render_route(endpoint, described) for endpoint in api.endpoints),
+            (_render_route(endpoint, described) for api in apis for endpoint in api.endpoints),
         )
-        for api in APIS
-        if api.endpoints
+        for group, apis in groups
     )
 
 

@@ -28,6 +28,10 @@ class GoalStatus(StrEnum):
     DROPPED = "dropped"
 
 
+# A goal with one of these statuses still needs work.
+UNFINISHED = (GoalStatus.OPEN, GoalStatus.IN_PROGRESS)
+
+
 class Source(StrEnum):
     """The origin of a memory."""
 

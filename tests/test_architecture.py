@@ -32,6 +32,9 @@ LEAVES = frozenset(
         "pipeline.anchors",
         "pipeline.lru",
         "pipeline.http",
+        # What features there are, and what they declare; it imports them only when a frame asks.
+        "pipeline.features.feature",
+        "pipeline.features.registry",
     }
 )
 # What turns text into text; none reads a file nor knows a store.
@@ -71,6 +74,7 @@ DOORS = frozenset(
         "pipeline.http",
         "pipeline.services",
         "pipeline.bootstrap",
+        "pipeline.features",
     }
 )
 
@@ -86,6 +90,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.anchors": LEAVES,
     "pipeline.lru": LEAVES,
     "pipeline.http": LEAVES,
+    "pipeline.features": VERBS,
+    "pipeline.features.feature": LEAVES,
+    "pipeline.features.registry": LEAVES,
     "pipeline.identity": LEAVES,
     "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,
@@ -115,6 +122,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "workers": DOORS,
     "web": DOORS | {"workers.notifier", "workers.tasks"},
     "web.mcp": DOORS | {"web", "pipeline.context.quoting"},
+    "web.features": DOORS | {"web", "pipeline.context.quoting"},
 }
 
 # What an entry point may import although it is no data, each with its reason.
@@ -215,7 +223,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "mcp_types": ("web.mcp",),
     "a2wsgi": ("web.mcp.front",),
     "huey": ("workers",),
-    "apscheduler": ("workers", "pipeline.jobs.registry"),
+    "apscheduler": ("workers", "pipeline.features.feature"),
     "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),
     "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),

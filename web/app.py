@@ -6,55 +6,32 @@ from typing import Any
 from flask import Flask, Response
 
 from pipeline.bootstrap.web import WebContainer
-from web.api import (
-    changes,
-    events,
-    facts,
-    goals,
-    graph,
-    history,
-    hook_runs,
-    lessons,
-    operations,
-    people,
-    prepare,
-    review,
-    sessions,
-    sources,
-)
+from pipeline.features.registry import arrange, features, load
+from web.api import history, hook_runs, operations, prepare, sessions
 from web.dashboard import blueprint, sign_in
-from web.endpoint import json_response
+from web.endpoint import Api, json_response
 from web.hook_app import HOOK_APIS
 from web.lazy_app import FIRST_APIS, enter_apis, prepare_app
 from web.mcp import route as mcp
 from web.metrics import Metrics
 from web.openapi import document
 
-APIS = (
+_OWN_APIS = (
     *FIRST_APIS,
     *HOOK_APIS,
     prepare.api,
-    facts.api,
-    goals.api,
-    lessons.api,
-    review.api,
     sessions.incognito_api,
     history.api,
-    history.today_api,
     sessions.journal_api,
-    sources.api,
     sessions.session_import_api,
     sessions.api,
     hook_runs.api,
-    graph.api,
     operations.api,
-    people.api,
-    people.access_log_api,
-    changes.api,
-    events.api,
     sign_in.api,
     mcp.api,
 )
+_MODULES = load(module for feature in features() for module in feature.endpoints)
+APIS = tuple(arrange(_OWN_APIS, (api for module in _MODULES for api in vars(module).values() if isinstance(api, Api))))
 
 
 def create_app(container: WebContainer, metrics: Metrics | None = None) -> Flask:

@@ -14,6 +14,7 @@ from werkzeug.http import parse_etags
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import READ_ONLY_SESSION, FieldError, InvalidField, MalformedRequest, ReadOnly
+from pipeline.features.feature import LAST
 from pipeline.records.people import Role, qualified_name
 from pipeline.services.memories import check_expected, check_open
 from pipeline.store.history import written_by
@@ -130,7 +131,9 @@ class Operation:
 class Api:
     """A blueprint whose routes are declared as endpoints."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, place: float = LAST, group: str | None = None) -> None:
+        """Declare an API with its place among the others, and the group of routes in which it is documented."""
+        self.name, self.place, self.group = name, place, group or name
         self.blueprint = Blueprint(name, __name__)
         self.operations: list[Operation] = []
 

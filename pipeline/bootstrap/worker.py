@@ -10,16 +10,16 @@ from config.paths import personal_workspace_of
 from config.process import limit_threads, process_owner, thread_owner, trim_heap
 from config.settings import Settings
 from pipeline.bootstrap import mask
-from pipeline.capture.stage import CaptureStage
+from pipeline.capture.stage import CaptureSettings
 from pipeline.capture.statements import StatementClassifier, StatementReader
-from pipeline.digest.dedup import DedupStage
 from pipeline.digest.embed import EmbedStage
 from pipeline.digest.embed_turns import EmbedTurnsStage
-from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
+from pipeline.digest.entities import SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
 from pipeline.digest.screen import InjectionClassifier, ScreenStage
 from pipeline.digest.stage_loop import DigestPolicy, StageRegistry
 from pipeline.errors import EncoderPending
+from pipeline.features.registry import features, load
 from pipeline.index.dense import EXACT_ROWS, DenseIndex
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
 from pipeline.index.encoders import (
@@ -159,7 +159,6 @@ class WorkerContainer:
     def stages(self, workspace_id: str) -> StageRegistry:
         """Return the stages of a workspace."""
         context, vectors = self.context(workspace_id), partial(self.vectors, workspace_id)
-        reader = StatementReader(partial(self._classifier, workspace_id))
         embed = EmbedStage(
             context.database,
             vectors,
@@ -167,13 +166,12 @@ class WorkerContainer:
             follows_languages(self.settings),
             screens=follows_languages(self.settings),
         )
+        declared = ((Stage(name), module) for feature in features() for name, module in feature.stages.items())
         return {
+            **{stage: load([module])[0].create_stage(self, workspace_id) for stage, module in declared},
             Stage.EMBED: embed,
-            Stage.ENTITIES: EntitiesStage(context.database, lambda: self.tagger),
-            Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
             Stage.SCREEN: ScreenStage(context.database, partial(self._injection_classifier, workspace_id)),
-            Stage.CAPTURE: self._capture(reader, workspace_id, context),
-            Stage.CONCLUDE: ConcludeStage(context.database, reader),
+            Stage.CONCLUDE: ConcludeStage(context.database, self.statement_reader(workspace_id)),
             Stage.EMBED_TURNS: EmbedTurnsStage(
                 context.database, partial(self.turn_vectors, workspace_id), partial(self.encoder, workspace_id)
             ),
@@ -196,18 +194,20 @@ class WorkerContainer:
         paths = self.settings.paths.workspace(workspace_id)
         return Workspace(workspace_id, paths, self.databases, self.workspace_settings)
 
-    def _capture(self, reader: StatementReader, workspace_id: str, context: JobContext) -> CaptureStage:
-        return CaptureStage(
-            context.database,
-            lambda person_id: self.databases.get(personal_workspace_of(person_id), create=True),
-            self._find_personal,
-            lambda: capture_settings(self.workspace_settings, workspace_id),
-            reader,
-            lambda: context.model() if context.settings.capture_llm else None,
-            partial(self.encoder, workspace_id),
-        )
+    def capture_settings(self, workspace_id: str) -> CaptureSettings:
+        """Return whether and how statements in a workspace are captured."""
+        return capture_settings(self.workspace_settings, workspace_id)
 
-    def _find_personal(self, person_id: str | None) -> Database | None:
+    def statement_reader(self, workspace_id: str) -> StatementReader:
+        """Return the reader of a workspace's sentences."""
+        return StatementReader(partial(self._classifier, workspace_id))
+
+    def create_personal(self, person_id: str | None) -> Database:
+        """Return the store of a person, which is created if there is none."""
+        return self.databases.get(personal_workspace_of(person_id), create=True)
+
+    def find_personal(self, person_id: str | None) -> Database | None:
+        """Return the store of a person, if there is one."""
         name = personal_workspace_of(person_id)
         return self.databases.get(name) if self.databases.exists(name) else None
 

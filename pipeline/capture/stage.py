@@ -5,6 +5,7 @@ Every proposal passes admission like any other write. Statements about the perso
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pipeline.capture import said_changes
@@ -212,3 +213,17 @@ class CaptureStage:
             # What a workspace still contains about the person is moved to their store.
             of_person = list_known_values(db, personal_scope(owner_of(turn.session_id)), USER)
         return {key: value for key, value in known.items() if key.subject != USER} | dict(of_person)
+
+
+def create_stage(worker: Any, workspace_id: str) -> CaptureStage:
+    """Return the stage of a workspace with the services of the worker."""
+    context = worker.context(workspace_id)
+    return CaptureStage(
+        context.database,
+        worker.create_personal,
+        worker.find_personal,
+        partial(worker.capture_settings, workspace_id),
+        worker.statement_reader(workspace_id),
+        lambda: context.model() if context.settings.capture_llm else None,
+        partial(worker.encoder, workspace_id),
+    )

@@ -8,24 +8,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from sqlite3 import Connection
+from typing import Any
 
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, SectionRoom, list_shown_unasked, render_line
 from pipeline.context.turn import list_done, list_failing
+from pipeline.features.registry import collect
 from pipeline.recall.query import asks_progress, is_personal, parse_time_range
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.store import (
     action_history,
     agent_sessions,
-    arcs,
-    goals,
     memories,
     session_archive,
     turns,
 )
 from pipeline.store.agent_sessions import SessionSummary
-from pipeline.store.arcs import VisibleArc
 from pipeline.store.conclusions import Conclusion, ConclusionKind, list_current
 from pipeline.store.session_archive import ArchivedSession
 from pipeline.store.turns import Role, Turn
@@ -68,7 +67,7 @@ class OpenWork:
     text: str = ""
     goals: tuple[Memory, ...] = ()
     activity: tuple[Memory, ...] = ()
-    arcs: tuple[VisibleArc, ...] = ()
+    arcs: tuple[Any, ...] = ()
 
     @property
     def shown(self) -> tuple[Memory, ...]:
@@ -79,12 +78,13 @@ class OpenWork:
 def read_open_work(db: Connection, session: AgentSession, now: datetime, shown: Sequence[Memory] = ()) -> OpenWork:
     """Return the open goals, the activity of the last 24 hours, and the active arcs; without some shown memories."""
     viewer, known = session.viewer, {memory.seq for memory in shown}
-    open_goals = list_shown_unasked(goals.list_unfinished(db, viewer, GOALS))
+    open_goals = list_shown_unasked(collect("list_unfinished", db, viewer, GOALS))
     unfinished = [goal for goal in open_goals if goal.seq not in known]
     since = utc_text(now - LAST_DAY)
     summaries, summarized = summarize_sessions(db, session, since, None, now)
     noted = [memory for memory in _list_activity(db, viewer, since, summarized) if memory.seq not in known]
-    threads = list_active_arcs(db, viewer, ARCS)
+    # Outlines of code are no work.
+    threads = [thread for thread in collect("list_threads", db, viewer, LOOKED_AT) if not thread.is_outline][:ARCS]
     room = SectionRoom(MOST_CHARS)
     shown_goals = room.add(OPEN_GOALS, unfinished, [render_line(Entry(goal), now) for goal in unfinished])
     room.add(LAST_SESSIONS, summaries, summaries)
@@ -206,16 +206,6 @@ def _list_activity(db: Connection, viewer: Viewer, since: str, summarized: froze
     criteria = Filter(kinds=HAPPENED, viewer=viewer)
     latest = memories.list_latest_happened(db, criteria, since, ACTIVITIES + len(summarized), LOOKED_AT)
     return [memory for memory in list_shown_unasked(latest) if memory.session_id not in summarized][:ACTIVITIES]
-
-
-def list_active_arcs(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
-    """List the active arcs, without those that consist mainly of outlines of code, which are no work."""
-    return [arc for arc in arcs.list_active(db, viewer, LOOKED_AT) if not is_outline(arc)][:limit]
-
-
-def is_outline(arc: VisibleArc) -> bool:
-    """Return whether an arc consists mainly of outlines of code."""
-    return 2 * sum(member.kind is Kind.CODE for member in arc.members) > len(arc.members)
 
 
 # The history of a project in its imported sessions: the last sessions, the current decisions, and its commands

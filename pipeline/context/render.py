@@ -11,6 +11,7 @@ from sqlite3 import Connection
 from typing import Final, TypeVar
 
 from pipeline.context.quoting import Speaker, find_speaker, quote
+from pipeline.enums import UNFINISHED
 from pipeline.kinds import render_rule, render_text
 from pipeline.recall.relevance import RELEVANT
 from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, SHORT_ID, TEAM_HEADER, Kind, Memory, Trust
@@ -18,7 +19,6 @@ from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import NOTHING, Annotations, Hit
 from pipeline.store import agent_sessions, impressions, ingested, memories
 from pipeline.store.database import Database
-from pipeline.store.goals import UNFINISHED
 from pipeline.store.impressions import Tally
 from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Relation, classify_pair
 from pipeline.text.tokens import search_tokens

@@ -23,11 +23,12 @@ from pipeline.context.render import (
     repeats_rule,
     with_records,
 )
+from pipeline.features.registry import collect
 from pipeline.kinds import is_indexed
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Trust
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions, goals, memories, meta, turns
+from pipeline.store import agent_sessions, memories, meta, turns
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.database import Database
 from pipeline.store.impressions import Impression, make_impressions
@@ -94,7 +95,7 @@ def brief_project(
     if database is None:
         return _brief([], about, [], session, room)
     with database.read() as db:
-        candidates = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
+        candidates = list_shown_unasked(collect("list_unfinished", db, session.viewer, SHOWN_EACH))
         newest = memories.page(db, Filter(kinds=BRIEF_KINDS, viewer=session.viewer), NEWEST, None)
         stated = [memory for memory in newest if not is_indexed(memory) and not repeats_rule(memory, rules)]
         alive = drop_dead(db, drop_superseded(db, list_shown_unasked(stated)))

@@ -8,8 +8,9 @@ different rule files, are compared for contradictions only.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from sqlite3 import Connection
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pipeline.index.codes import Vector
 from pipeline.index.dense import DenseIndex
@@ -312,3 +313,9 @@ def _is_wide(places: Sequence[tuple[int, int]]) -> bool:
     last = max(position for _, position in places)
     # Without a word before it, a value belongs to nothing.
     return last - first >= MAX_VALUE or (first == 0 and last > 0)
+
+
+def create_stage(worker: Any, workspace_id: str) -> DedupStage:
+    """Return the stage of a workspace with the services of the worker."""
+    vectors, dense = partial(worker.vectors, workspace_id), partial(worker.dense, workspace_id)
+    return DedupStage(worker.databases.get(workspace_id), vectors, dense)

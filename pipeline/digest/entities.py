@@ -367,3 +367,8 @@ def _is_software(single: bool, surface: str, before: str, after: str) -> bool:
     used = single and _USED_BEFORE.search(before)
     compound = not surface.isupper() and _ACRONYM.search(surface)
     return bool(used or compound or _SOFTWARE_AFTER.match(after) or IS_SOFTWARE.match(after))
+
+
+def create_stage(worker: Any, workspace_id: str) -> EntitiesStage:
+    """Return the stage of a workspace with the services of the worker."""
+    return EntitiesStage(worker.databases.get(workspace_id), lambda: worker.tagger)

@@ -156,7 +156,7 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
                 reading(partial(invariants.list_broken_rows, rule=rule)),
                 partial(invariants.remove_rows, rule=rule),
             )
-            for rule in invariants.DERIVED
+            for rule in invariants.list_derived()
         ),
         _Check(
             "segment",

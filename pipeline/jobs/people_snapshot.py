@@ -9,11 +9,12 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from sqlite3 import Connection
+from typing import TYPE_CHECKING
 
 from config.paths import HomePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.jobs.snapshot import ProblemSink, find_snapshot, renew_copies
+from pipeline.jobs.snapshot import ProblemSink, find_snapshot, renew_copies, snapshot
 from pipeline.store import backup, people
 from pipeline.store.atomic_files import publish
 from pipeline.store.backup import Snapshot, Taken
@@ -21,6 +22,21 @@ from pipeline.store.copying import SqliteTables, copy
 from pipeline.store.development_data import import_home_file
 from pipeline.store.home_file import MIGRATIONS, HomeFile
 from pipeline.store.migrations import is_migrated, writing_new_file
+
+if TYPE_CHECKING:
+    from pipeline.jobs.context import JobContext
+
+
+def take_snapshots(run: JobRun, context: "JobContext") -> Report:
+    """Copy a workspace and, once a night, the users."""
+    if context.snapshots is not None:
+        taken = context.snapshots.take(run.database, run.now, anew=False)
+        return Report({"taken": int(taken is not None), "unchanged": int(taken is None)})
+    report = snapshot(run, context.paths.snapshots)
+    if report.more or run.database.file is None:
+        return report
+    # The users belong to the data directory: the first workspace of the night copies them.
+    return snapshot_people(run, context.settings.paths, report)
 
 
 def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:

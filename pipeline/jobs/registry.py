@@ -1,117 +1,35 @@
-"""The registry of jobs: name, schedule and function of each job, in the order of a complete run.
+"""The registry of jobs: the jobs of the frame and of all features, in the order of a complete run.
 
 It also returns the status of a workspace's jobs, and the jobs that are due.
 
 A job's dependencies are loaded when it runs, so that listing jobs loads none of them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from importlib import import_module
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfoNotFoundError
+from typing import TYPE_CHECKING
 
 from config.settings import Settings
+from pipeline.features.feature import (
+    ALWAYS,
+    DAY,
+    MINUTE,
+    NIGHTLY,
+    SECOND,
+    Schedule,
+    ScheduledJob,
+    load_job,
+)
+from pipeline.features.registry import arrange, features
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import changes, meta, runs
 from pipeline.times import parse
 
 if TYPE_CHECKING:
-    from apscheduler.triggers.base import BaseTrigger
-
     from pipeline.jobs.context import JobContext
-
-NIGHTLY_HOUR = 3
-# Times have a resolution of milliseconds. A run that started at its trigger's second is not due again by that trigger.
-_RESOLUTION = timedelta(milliseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-JobFunction = Callable[..., Report]
-
-SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-# The job has work to do even if nothing was written.
-ALWAYS = timedelta(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """When a job runs: at a fixed interval, or, without `every`, nightly in local time."""
-
-    every: timedelta | None = None
-
-    def trigger(self) -> "BaseTrigger":
-        """Return the trigger, which handles time zones and daylight saving."""
-        from apscheduler.triggers.cron import CronTrigger
-        from apscheduler.triggers.interval import IntervalTrigger
-
-        if self.every is not None:
-            # A fixed start gives every process the same times.
-            return IntervalTrigger(seconds=int(self.every.total_seconds()), start_date=_EPOCH, timezone=UTC)
-        try:
-            return CronTrigger(hour=NIGHTLY_HOUR)
-        except ZoneInfoNotFoundError:
-            # TZ may contain a rule instead of a zone name; each question creates a new trigger.
-            return CronTrigger(hour=NIGHTLY_HOUR, timezone=datetime.now().astimezone().tzinfo)
-
-    def next_after(self, moment: datetime) -> datetime:
-        """Return the first trigger time after a time (UTC)."""
-        following: datetime = self.trigger().get_next_fire_time(None, moment + _RESOLUTION)
-        return following.astimezone(UTC)
-
-    def last_before(self, moment: datetime) -> datetime:
-        """Return the last trigger time up to a time (UTC)."""
-        # A day on which clocks change has 25 hours at most.
-        last = self.next_after(moment - 2 * (self.every or timedelta(hours=25)))
-        while (following := self.next_after(last)) <= moment:
-            last = following
-        return last
-
-    def __str__(self) -> str:
-        if self.every is None:
-            return f"nightly at {NIGHTLY_HOUR:02}:00"
-        seconds = int(self.every.total_seconds())
-        for unit, length in (("h", 3600), ("min", 60)):
-            if seconds % length == 0:
-                return f"every {seconds // length} {unit}"
-        return f"every {seconds} s"
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduledJob:
-    """A job: name, one-line summary, schedule, and function.
-
-    `idle` is the time after which the job has work to do although nothing was written since its last run; None for
-    never. A job with `elsewhere` is done by the web server or at every tick of the scheduler, and is not sent to the
-    workers.
-    """
-
-    name: str
-    summary: str
-    schedule: Schedule
-    function: JobFunction
-    idle: timedelta | None = None
-    elsewhere: bool = False
-
-
-NIGHTLY = Schedule()
-
-
-def _snapshot(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.snapshot import snapshot
-
-    if context.snapshots is not None:
-        taken = context.snapshots.take(run.database, run.now, anew=False)
-        return Report({"taken": int(taken is not None), "unchanged": int(taken is None)})
-    report = snapshot(run, context.paths.snapshots)
-    if report.more or run.database.file is None:
-        return report
-    from pipeline.jobs.people_snapshot import snapshot_people
-
-    # The users belong to the data directory: the first workspace of the night copies them.
-    return snapshot_people(run, context.settings.paths, report)
 
 
 def _vectors(_run: JobRun, context: "JobContext") -> Report:
@@ -121,38 +39,7 @@ def _vectors(_run: JobRun, context: "JobContext") -> Report:
     return Report({"compacted": int(compacted), "queued": queued, "turns": context.repair_turn_vectors()})
 
 
-def _predict(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.mining.predict import answer_questions, predict
-
-    report = predict(run)
-    if report.more or context.open_search is None:
-        return report
-    return replace(report, more=answer_questions(run, context.open_search))
-
-
-def _load(
-    module: str,
-    name: str,
-    choose: Callable[["JobContext"], tuple[Any, ...]] = lambda _context: (),
-    *,
-    writes: bool = False,
-) -> JobFunction:
-    """Return a job that is loaded when it runs; `choose` returns its arguments after the run.
-
-    A job that `writes` memories does nothing in a workspace that is incognito or read-only.
-    """
-
-    def run_job(run: JobRun, context: "JobContext") -> Report:
-        if writes and context.is_silent:
-            return Report()
-        function: JobFunction = getattr(import_module(f"pipeline.jobs.{module}"), name)
-        return function(run, *choose(context))
-
-    return run_job
-
-
-JOBS: tuple[ScheduledJob, ...] = (
-    ScheduledJob("snapshot", "keeps a verified copy of the store: 7 daily, 4 weekly", NIGHTLY, _snapshot),
+_OWN_JOBS = (
     ScheduledJob(
         "sweep",
         "wakes workers for work whose message was lost, frees expired leases",
@@ -182,81 +69,11 @@ JOBS: tuple[ScheduledJob, ...] = (
         idle=DAY,
     ),
     ScheduledJob(
-        "dedup",
-        "merges or clears possible duplicates",
-        Schedule(10 * MINUTE),
-        _load("mining.dedup", "dedup", lambda context: (context.ask_model("dedup"),)),
-    ),
-    ScheduledJob(
-        "edges",
-        "finds causes, contradictions and supersessions between recent memories",
-        Schedule(10 * MINUTE),
-        _load("mining.edges", "edges", lambda context: (context.vectors,)),
-    ),
-    ScheduledJob(
-        "arcs",
-        "groups memories into threads",
-        Schedule(HOUR),
-        _load("mining.arcs", "arcs", lambda context: (context.vectors,)),
-    ),
-    ScheduledJob("predict", "predicts the next questions and answers them", Schedule(HOUR), _predict, idle=DAY),
-    ScheduledJob(
-        "bridges",
-        "finds names that memories define or users merged",
-        Schedule(HOUR),
-        _load("mining.bridges", "mine_bridges"),
-    ),
-    ScheduledJob("check", "compares what memories cite with the repository", Schedule(HOUR), _load("check", "check")),
-    ScheduledJob(
-        "decay",
-        "lowers the importance of unused memories, raises it with use",
-        NIGHTLY,
-        _load("aging", "decay"),
-        idle=ALWAYS,
-    ),
-    ScheduledJob(
-        "archive",
-        "archives old memories that are unused and unimportant",
-        NIGHTLY,
-        _load("aging", "archive"),
-        idle=ALWAYS,
-    ),
-    ScheduledJob(
-        "consolidate",
-        "summarizes related episodes in one memory",
-        NIGHTLY,
-        _load("mining.consolidate", "consolidate", lambda context: (context.table, context.model()), writes=True),
-    ),
-    ScheduledJob(
-        "lessons",
-        "proposes lessons from repeated corrections and from failures and their fixes",
-        NIGHTLY,
-        _load("mining.lessons", "lessons", lambda context: (context.model(),), writes=True),
-    ),
-    ScheduledJob(
-        "reflect",
-        "links decisions to their causes and outcomes in a session",
-        NIGHTLY,
-        _load("mining.reflect", "reflect", lambda context: (context.model(),), writes=True),
-    ),
-    ScheduledJob(
         "sessions",
         "deletes the oldest text of sessions above the storage budget",
         NIGHTLY,
-        _load("sessions", "sessions", lambda context: (context.settings.sessions_mb,)),
+        load_job("pipeline.jobs.sessions", "sessions", lambda context: (context.settings.sessions_mb,)),
         idle=ALWAYS,
-    ),
-    ScheduledJob("layout", "computes the map of entities", NIGHTLY, _load("map.layout", "layout")),
-    ScheduledJob(
-        "health",
-        "checks store and indexes, repairs derived data",
-        Schedule(HOUR),
-        _load(
-            "health",
-            "health",
-            lambda context: (context.paths, context.repair_vectors, context.on_problem, context.segments),
-        ),
-        idle=DAY,
     ),
     ScheduledJob(
         "checkpoint",
@@ -265,6 +82,7 @@ JOBS: tuple[ScheduledJob, ...] = (
         lambda run, _context: Report({"complete": int(run.database.complete_file())}),
     ),
 )
+JOBS: tuple[ScheduledJob, ...] = tuple(arrange(_OWN_JOBS, (job for feature in features() for job in feature.jobs)))
 
 BY_NAME: Mapping[str, ScheduledJob] = {job.name: job for job in JOBS}
 

@@ -9,13 +9,16 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from sqlite3 import Connection
+from typing import Any
 
 from config.settings import Settings
 from pipeline.context.code_names import asks_about_code
 from pipeline.context.follow_up import LastMessages, continue_last
 from pipeline.context.lesson_search import find_lessons_for
-from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_asked_for
+from pipeline.context.open_work import LATELY, summarize_sessions_asked_for
 from pipeline.context.render import SHOWN_EACH, Entry, is_rule, leave_out_rules_of_groups, list_shown_unasked, once
+from pipeline.enums import UNFINISHED
+from pipeline.features.registry import collect
 from pipeline.kinds import is_indexed
 from pipeline.prompt.line import (
     BELOW_BAR,
@@ -44,8 +47,7 @@ from pipeline.recall.search_context import SearchContext
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession, LeftOut
 from pipeline.records.recall import NOTHING, Answer, Hit, Query
-from pipeline.store import agent_sessions, arcs, goals, memories
-from pipeline.store.arcs import VisibleArc
+from pipeline.store import agent_sessions, memories
 from pipeline.store.database import Database
 from pipeline.store.impressions import Impression
 from pipeline.times import utc_text
@@ -88,7 +90,7 @@ class Briefing:
     open_goals: tuple[Memory, ...] = ()
     recent_activity: tuple[Memory, ...] = ()
     memories: tuple[Hit, ...] = ()
-    active_arcs: tuple[VisibleArc, ...] = ()
+    active_arcs: tuple[Any, ...] = ()
     text: str = ""
     shown: tuple[Memory, ...] = ()
     impressions: tuple[Impression, ...] = ()
@@ -298,17 +300,17 @@ def _add_work(db: Connection, session: AgentSession, briefing: Briefing, filled:
     """Add the open goals, first those that the message is about, the recent activity, and the active arcs."""
     hits = _list_hits(filled.chosen, RESULTS)
     open_goals = [*(hit.memory for hit in group_by_use(hits)["goals"]), *_list_goals(db, session)]
-    threads = arcs.list_active_arcs_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
+    threads = collect("list_threads_of", db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
     return replace(
         briefing,
         open_goals=tuple(once(open_goals)[:SHOWN_EACH]),
         recent_activity=tuple(_list_activity(db, session, now)),
-        active_arcs=tuple(arc for arc in threads if not is_outline(arc)),
+        active_arcs=tuple(thread for thread in threads if not thread.is_outline),
     )
 
 
 def _list_goals(db: Connection, session: AgentSession) -> list[Memory]:
-    return list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
+    return list_shown_unasked(collect("list_unfinished", db, session.viewer, SHOWN_EACH))
 
 
 def _list_activity(db: Connection, session: AgentSession, now: datetime) -> list[Memory]:
@@ -328,6 +330,6 @@ def group_by_use(hits: Iterable[Hit]) -> Mapping[str, list[Hit]]:
 def _find_use(memory: Memory) -> str:
     if is_rule(memory):
         return "lessons"
-    if memory.kind is Kind.GOAL and memory.details.get("status", "open") in goals.UNFINISHED:
+    if memory.kind is Kind.GOAL and memory.details.get("status", "open") in UNFINISHED:
         return "goals"
     return {Kind.DECISION: "decisions", Kind.KEYED_FACT: "facts"}.get(memory.kind, "memories")

@@ -1,15 +1,15 @@
 """Annotations of memories: contradicting and superseding memories, and whether their code has changed."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 
 from pipeline.anchors import is_missing, is_stale, locate
+from pipeline.features.registry import find_extensions
 from pipeline.records import Kind, Memory, Scope
 from pipeline.records.recall import NOTHING, Annotations
-from pipeline.store import broken_citations, edges, meta
-from pipeline.store.broken_citations import BrokenText
+from pipeline.store import edges, meta
 from pipeline.store.visibility import reaches, viewer_within
 
 
@@ -23,12 +23,14 @@ def refresh_staleness(memory: Memory, annotations: Annotations, checkout: str | 
     return replace(annotations, stale=stale, missing=stale is not False and is_missing(anchor))
 
 
-def find_broken(broken: Mapping[str, BrokenText], shown: Iterable[Memory]) -> dict[str, tuple[str, ...]]:
-    """Find what memories cite that is no longer true, by their ids; `broken` is what the check found."""
-    if not broken:
-        return {}
-    listed = [(memory, broken[memory.id]) for memory in shown if memory.id in broken]
-    return {memory.id: text.notes for memory, text in listed if text.mark == broken_citations.text_mark(memory.content)}
+# Returns the notes about what memories state and is no longer true, by their ids.
+FindBroken = Callable[[Sequence[Memory]], Mapping[str, tuple[str, ...]]]
+
+
+def read_broken(db: Connection) -> FindBroken:
+    """Read what features know to be no longer true, and return a function that finds it for memories."""
+    finders: list[FindBroken] = [read(db) for read in find_extensions("read_broken")]
+    return lambda shown: {memory_id: notes for find in finders for memory_id, notes in find(shown).items()}
 
 
 def find_annotations(
@@ -47,7 +49,7 @@ def find_annotations(
     newer = find_superseding(db, scopes)
     checkout = meta.get(db, meta.CHECKOUT)
     annotations_by_seq = {}
-    broken = find_broken(broken_citations.read_all(db), shown)
+    broken = read_broken(db)(shown)
     for memory in shown:
         by, notes = denied.get(memory.seq, []), broken.get(memory.id, ())
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)

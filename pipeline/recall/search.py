@@ -10,7 +10,7 @@ step that it leaves out as late.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +19,7 @@ from sqlite3 import Connection
 import numpy as np
 
 from pipeline.errors import NO_SUCH_MEMORY, NotFound
-from pipeline.recall.annotations import find_annotations, find_broken, refresh_staleness
+from pipeline.recall.annotations import FindBroken, find_annotations, read_broken, refresh_staleness
 from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates
@@ -49,8 +49,7 @@ from pipeline.records.recall import (
     Query,
     Step,
 )
-from pipeline.store import broken_citations, memories, meta
-from pipeline.store.broken_citations import BrokenText
+from pipeline.store import memories, meta
 from pipeline.times import elapsed_ms
 
 # Makes the hits of an answer of a ranking.
@@ -86,18 +85,18 @@ def search_for(
     now = datetime.now(UTC)
     with context.database.read() as db:
         state, checkout = read_state(db, now), meta.get(db, meta.CHECKOUT)
-        broken = broken_citations.read_all(db)
+        find_broken = read_broken(db)
         query = _widen_viewer(db, query)
     known = None if scores is None else scores.find(query.text, state)
     find = partial(_find_answer, context, query, state, now, deadline, build, known)
     answer = context.answers.get((build, state, query), find, deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
-    hits = tuple(_refresh_staleness(hit, checkout, deadline) for hit in _refresh_broken(answer.hits, broken))
+    hits = tuple(_refresh_staleness(hit, checkout, deadline) for hit in _refresh_broken(answer.hits, find_broken))
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
 
 
-def _refresh_broken(hits: tuple[Hit, ...], broken: Mapping[str, BrokenText]) -> Iterable[Hit]:
-    notes = find_broken(broken, (hit.memory for hit in hits))
+def _refresh_broken(hits: tuple[Hit, ...], find_broken: FindBroken) -> Iterable[Hit]:
+    notes = find_broken([hit.memory for hit in hits])
     if not notes and not any(hit.annotations.broken for hit in hits):
         return hits
     return [replace(hit, annotations=replace(hit.annotations, broken=notes.get(hit.memory.id, ()))) for hit in hits]

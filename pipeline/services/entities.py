@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
+from typing import Any
 
 from pipeline.errors import Conflict, NotFound
+from pipeline.features.registry import collect
 from pipeline.records import OWNER, EntityKind, Memory, Page, Viewer, page_of
-from pipeline.store import arcs, entities, entity_aliases, maps, runs
-from pipeline.store.arcs import VisibleArc
+from pipeline.store import entities, entity_aliases, maps, runs
 from pipeline.workspace import Workspace
 
 RELATED = 20
@@ -34,7 +35,7 @@ class EntityContext:
     """When an entity was mentioned first and last, the active arcs about it, and its community on the map, if any."""
 
     span: entities.EntitySpan
-    arcs: Sequence[VisibleArc]
+    arcs: Sequence[Any]
     community: int | None
 
 
@@ -117,7 +118,7 @@ def read_context(workspace: Workspace, viewer: Viewer, entity: maps.MentionedEnt
         newest = entities.newest(db, entity.seq, LOOKED_AT)
         return EntityContext(
             entities.span(db, viewer, entity.seq),
-            arcs.list_active_arcs_of(db, viewer, newest, ARCS),
+            collect("list_threads_of", db, viewer, newest, ARCS),
             maps.community_of(db, entity.seq),
         )
 

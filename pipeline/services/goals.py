@@ -4,6 +4,7 @@ from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.enums import UNFINISHED
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
 from pipeline.store import edges, goals, history, memories
@@ -119,4 +120,4 @@ def _describe_step(detail: Mapping[str, Any]) -> str:
 
 def is_unfinished(goal: Memory) -> bool:
     """Return whether a goal still needs work."""
-    return goal.details.get("status", GoalStatus.OPEN) in goals.UNFINISHED
+    return goal.details.get("status", GoalStatus.OPEN) in UNFINISHED

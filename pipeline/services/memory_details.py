@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from pipeline.anchors import is_stale, locate
 from pipeline.errors import NotFound
+from pipeline.features.registry import collect
 from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, forecast, measure_lived_time
 from pipeline.kinds import render_text
 from pipeline.records import HistoryEntry, Memory
 from pipeline.store import (
-    arcs,
     audit,
     derivations,
     duplicates,
@@ -131,7 +131,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             entities=named[:ENTITIES],
             more_entities=max(0, len(named) - ENTITIES),
             duplicates=_duplicates(db, seq, who),
-            arc=arcs.of_memory(db, workspace.onlooker, seq),
+            arc=next(iter(collect("list_threads_with", db, workspace.onlooker, seq)), None),
             acts=audit.of(db, memory.id, ACTS),
             survivor=_survivor(db, memory, who),
             tally=impressions.tally(db, seq),
@@ -176,7 +176,7 @@ def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
             texts=history.count(db, seq),
             edges=len(edges.of(db, seq)),
             entities=len(entities.of(db, seq)),
-            arc=arcs.of_memory(db, workspace.onlooker, seq),
+            arc=next(iter(collect("list_threads_with", db, workspace.onlooker, seq)), None),
             tally=impressions.tally(db, seq),
         )
 

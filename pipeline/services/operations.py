@@ -11,9 +11,10 @@ from sqlite3 import Connection
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import NotFound, StorageUnreachable, StoreUnavailable
+from pipeline.features.feature import NIGHTLY, ScheduledJob
 from pipeline.index.encoders import EncoderProgress, measure_encoder, usual_model
 from pipeline.jobs.indexes import request_rebuild
-from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, ScheduledJob, job_statuses, list_scheduled_jobs
+from pipeline.jobs.registry import JobState, JobStatus, job_statuses, list_scheduled_jobs
 from pipeline.records import Memory, Page, Stage, page_of
 from pipeline.services.snapshots import KeptSnapshots, takes_snapshots
 from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, review, work

@@ -17,8 +17,8 @@ from config.paths import HomePaths
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import ReverieError
+from pipeline.features.feature import ScheduledJob
 from pipeline.jobs.registry import (
-    ScheduledJob,
     due_times,
     list_requested_jobs,
     list_scheduled_jobs,

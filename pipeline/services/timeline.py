@@ -1,12 +1,11 @@
-"""The timeline of memories, news since the last visit, and arcs."""
+"""The timeline of memories, and news since the last visit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.errors import NotFound
-from pipeline.records import Memory, Page, Viewer, page_of
+from pipeline.records import Memory
 from pipeline.records.people import qualified_name
-from pipeline.store import arcs, changes, journal, memories, work
+from pipeline.store import changes, journal, memories, work
 from pipeline.store.changes import LoggedChange
 from pipeline.store.visibility import is_open_to
 from pipeline.workspace import Workspace
@@ -75,38 +74,3 @@ def read_news(workspace: Workspace, after: int) -> News:
         if change.memory_id not in known or is_open_to(known[change.memory_id].scope, workspace.person_id)
     ]
     return News(number, tuple(visible), more, digestion)
-
-
-@dataclass(frozen=True, slots=True)
-class ArcCourse:
-    """An arc, a page of its members in time order, and the times of all its members."""
-
-    arc: arcs.VisibleArc
-    members: Page[Memory]
-    moments: tuple[str, ...]
-
-
-def list_arcs(
-    workspace: Workspace,
-    viewer: Viewer,
-    status: arcs.ArcStatus | None,
-    limit: int,
-    before: int | None = None,
-    *,
-    active_first: bool = False,
-) -> Page[arcs.VisibleArc]:
-    """List arcs by their latest memory, newest first; with `active_first`, active arcs before all others."""
-    with workspace.database.read() as db:
-        page = arcs.page(db, viewer, status, limit + 1, before, active_first=active_first)
-    return page_of(page, limit, lambda arc: arc.seq)
-
-
-def read_arc(workspace: Workspace, viewer: Viewer, arc_id: str, limit: int, after: int | None) -> ArcCourse:
-    """Return an arc with a page of its members; raise NotFound for an unknown arc."""
-    with workspace.database.read() as db:
-        arc = arcs.get(db, viewer, arc_id)
-        if arc is None:
-            raise NotFound("There is no such arc; arcs are found anew at night.")
-        members = arcs.members(db, viewer, arc.seq, limit + 1, after)
-        moments = arcs.pulse(db, viewer, arc.seq)
-    return ArcCourse(arc, page_of(members, limit, lambda memory: memory.seq), tuple(moments))

@@ -101,6 +101,11 @@ class VisibleArc:
     size: int
     members: tuple[ArcMember, ...]
 
+    @property
+    def is_outline(self) -> bool:
+        """Return whether an arc consists mainly of outlines of code."""
+        return 2 * sum(member.kind is Kind.CODE for member in self.members) > len(self.members)
+
 
 _SCOPED = "scope_kind = ? AND scope_id = ?"
 _ACTIVE_FIRST = "CASE status WHEN 'active' THEN 2 WHEN 'dormant' THEN 1 ELSE 0 END"
@@ -229,7 +234,7 @@ def drop(db: Connection, arc_seq: int) -> None:
     db.execute("DELETE FROM arc WHERE seq = ?", (arc_seq,))
 
 
-def list_texts(db: Connection, seq: int) -> list[str]:
+def list_derived_texts(db: Connection, seq: int) -> list[str]:
     """List the title and the summary of a memory's arc."""
     rows = db.execute(
         "SELECT title, summary FROM arc WHERE seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)", (seq,)
@@ -237,11 +242,14 @@ def list_texts(db: Connection, seq: int) -> list[str]:
     return [text for row in rows for text in row]
 
 
-def purge(db: Connection, seq: int) -> None:
-    """Delete the arc of a purged memory, which may quote it; the job computes the rest again."""
-    row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (seq,)).fetchone()
+def erase_derived(db: Connection, memory: Memory) -> None:
+    """Delete the arc of a memory, which may quote it; the job computes the rest again."""
+    row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (memory.seq,)).fetchone()
     if row is not None:
         drop(db, row[0])
+
+
+follow_scope = erase_derived
 
 
 def page(
@@ -296,13 +304,12 @@ def get(db: Connection, viewer: Viewer, arc_id: str) -> VisibleArc | None:
     return next(iter(_select(db, viewer, "id = ?", (arc_id,))), None)
 
 
-def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> VisibleArc | None:
+def list_threads_with(db: Connection, viewer: Viewer, memory_seq: int) -> list[VisibleArc]:
     """Return the arc of a memory if the viewer can see any member."""
-    which = "seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)"
-    return next(iter(_select(db, viewer, which, (memory_seq,))), None)
+    return _select(db, viewer, "seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)", (memory_seq,))
 
 
-def list_active_arcs_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[VisibleArc]:
+def list_threads_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[VisibleArc]:
     """List the active arcs of the given memories: the arcs with most of them first, then the latest.
 
     Superseded memories are left out.
@@ -319,7 +326,7 @@ def list_active_arcs_of(db: Connection, viewer: Viewer, seqs: Iterable[int], lim
     return [_get_visible_arc(db, row[0], viewer, current=True) for row in rows]
 
 
-def list_active(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
+def list_threads(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
     """List the active arcs that a viewer can see, the latest first, without superseded memories."""
     return _select(db, viewer, "status = ?", (ArcStatus.ACTIVE,), "last_at DESC, seq", limit, current=True)
 

@@ -6,11 +6,12 @@ text or none, so that its entry no longer applies.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from sqlite3 import Connection
 
+from pipeline.records import Memory
 from pipeline.store import meta
 
 MOST_MEMORIES = 1000
@@ -43,11 +44,21 @@ def read_all(db: Connection) -> Mapping[str, BrokenText]:
     return {} if value is None else _parse(value)
 
 
-def purge(db: Connection, memory_id: str) -> None:
+def read_broken(db: Connection) -> Callable[[Sequence[Memory]], dict[str, tuple[str, ...]]]:
+    """Return a function that finds what memories cite and is no longer true, by their ids."""
+    return partial(_find_broken, read_all(db))
+
+
+def _find_broken(broken: Mapping[str, BrokenText], shown: Sequence[Memory]) -> dict[str, tuple[str, ...]]:
+    listed = [(memory, broken[memory.id]) for memory in shown if memory.id in broken] if broken else []
+    return {memory.id: text.notes for memory, text in listed if text.mark == text_mark(memory.content)}
+
+
+def erase_derived(db: Connection, memory: Memory) -> None:
     """Delete what was found about a purged memory, which has words of its text."""
     known = read_all(db)
-    if memory_id in known:
-        replace_all(db, {other: text for other, text in known.items() if other != memory_id})
+    if memory.id in known:
+        replace_all(db, {other: text for other, text in known.items() if other != memory.id})
 
 
 @lru_cache(maxsize=8)

@@ -6,8 +6,9 @@ from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store.memories import select, select_newest
 from pipeline.store.visibility import condition
 
-UNFINISHED = ("open", "in_progress")
 _STATUS = "coalesce(json_extract(details, '$.status'), 'open')"
+# A condition on `memory m`.
+IS_KEPT = f"kind = 'goal' AND {_STATUS} IN ('open', 'in_progress')"
 # Repeats the condition and the order of the index literally: otherwise SQLite does not use it.
 _IS_UNFINISHED = f"kind = 'goal' AND archived_at IS NULL AND {_STATUS} IN ('open', 'in_progress')"
 _DUE_FIRST = (
@@ -27,3 +28,8 @@ def list_unfinished(db: Connection, viewer: Viewer, limit: int) -> list[Memory]:
     # Without statistics the planner would sort all goals.
     query = f"SELECT seq FROM memory INDEXED BY memory_unfinished_goal WHERE {_IS_UNFINISHED} AND {clause} {_DUE_FIRST}"  # noqa: S608 - constant text
     return select(db, f"seq IN ({query} LIMIT ?) {_DUE_FIRST}", (*values, limit))
+
+
+def list_likely_questions(db: Connection, limit: int) -> tuple[str, list[str]]:
+    """Return the texts of unfinished goals."""
+    return "goal", [goal.content for goal in list_unfinished(db, Viewer(), limit)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 
+from pipeline.features.registry import find_extensions
 from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
 from pipeline.store import changes, meta
 from pipeline.store.driver import sqlite_errors
@@ -40,7 +41,8 @@ class Given:
     select: str
 
 
-def _is_gone(column: str) -> str:
+def is_gone(column: str) -> str:
+    """Return the condition that no memory has the row number of a column."""
     return f"NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = {column})"  # noqa: S608 - a constant column
 
 
@@ -52,7 +54,7 @@ _ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in (*DIGESTION_STAGES, Sta
 _ON_TURNS = ", ".join(f"'{stage.value}'" for stage in (Stage.CAPTURE, Stage.CONCLUDE, Stage.EMBED_TURNS))
 _UNSAID = f"(stage IN ({_ON_TURNS}) AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608
 
-DERIVED: tuple[Derived, ...] = (
+_DERIVED: tuple[Derived, ...] = (
     Derived(
         "entities",
         "entity",
@@ -76,33 +78,32 @@ DERIVED: tuple[Derived, ...] = (
         "edges",
         "edge",
         ("from_seq", "kind", "to_seq"),
-        f"{_is_gone('edge.from_seq')} OR {_is_gone('edge.to_seq')}",
+        f"{is_gone('edge.from_seq')} OR {is_gone('edge.to_seq')}",
     ),
-    Derived("pairs", "pair", ("seq",), f"{_is_gone('pair.older_seq')} OR {_is_gone('pair.newer_seq')}"),
-    Derived(
-        "arc_members",
-        "arc_member",
-        ("memory_seq",),
-        f"{_is_gone('arc_member.memory_seq')} OR NOT EXISTS (SELECT 1 FROM arc WHERE arc.seq = arc_member.arc_seq)",  # noqa: S608 - constant text
-    ),
-    Derived("arcs", "arc", ("seq",), "NOT EXISTS (SELECT 1 FROM arc_member WHERE arc_member.arc_seq = arc.seq)"),
-    Derived("impressions", "impression", ("seq",), _is_gone("impression.memory_seq")),
-    Derived("embeddings", "embedding", ("memory_seq",), _is_gone("embedding.memory_seq")),
+    Derived("pairs", "pair", ("seq",), f"{is_gone('pair.older_seq')} OR {is_gone('pair.newer_seq')}"),
+    Derived("impressions", "impression", ("seq",), is_gone("impression.memory_seq")),
+    Derived("embeddings", "embedding", ("memory_seq",), is_gone("embedding.memory_seq")),
     Derived(
         "tail",
         "tail",
         ("seq",),
         "NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = tail.seq AND archived_at IS NULL AND candidate = 0)",
     ),
-    Derived("ingest_memories", "ingest_memory", ("item_seq", "hash"), _is_gone("ingest_memory.memory_seq")),
+    Derived("ingest_memories", "ingest_memory", ("item_seq", "hash"), is_gone("ingest_memory.memory_seq")),
     # A purge works on what is gone.
     Derived(
         "work",
         "work",
         ("stage", "memory_seq"),
-        f"NOT {_among('stage', Stage)} OR (stage IN ({_ON_MEMORIES}) AND {_is_gone('work.memory_seq')}) OR {_UNSAID}",
+        f"NOT {_among('stage', Stage)} OR (stage IN ({_ON_MEMORIES}) AND {is_gone('work.memory_seq')}) OR {_UNSAID}",
     ),
 )
+
+
+def list_derived() -> list[Derived]:
+    """List the rows of the store and of features that must agree with others."""
+    return [*_DERIVED, *(rule for rules in find_extensions("DERIVED") for rule in rules)]
+
 
 _FACT = "archived_at IS NULL AND candidate = 0 AND subject IS NOT NULL"
 _JSON = " AND ".join(f"json_valid({column})" for column in ("tags", "metadata", "details"))
@@ -127,12 +128,12 @@ GIVEN: tuple[Given, ...] = (
     Given(
         "lost_survivors",
         "were merged into a memory that is gone",
-        f"SELECT m.id FROM memory m WHERE m.merged_into IS NOT NULL AND {_is_gone('m.merged_into')}",  # noqa: S608 - constant text
+        f"SELECT m.id FROM memory m WHERE m.merged_into IS NOT NULL AND {is_gone('m.merged_into')}",  # noqa: S608 - constant text
     ),
     Given(
         "lost_histories",
         "are entries of the history of a memory that is gone",
-        f"SELECT seq FROM history WHERE {_is_gone('history.memory_seq')}",  # noqa: S608 - constant text
+        f"SELECT seq FROM history WHERE {is_gone('history.memory_seq')}",  # noqa: S608 - constant text
     ),
     Given(
         "dead_letters",
@@ -164,7 +165,7 @@ def list_named_rows(db: Connection, rule: Given) -> list[str]:
 
 def list_lost_mentions(db: Connection) -> list[int]:
     """Return some row numbers with mentions but without a memory."""
-    condition = _is_gone("mention.memory_seq")
+    condition = is_gone("mention.memory_seq")
     return list_rows(db, int, f"SELECT DISTINCT memory_seq FROM mention WHERE {condition} LIMIT ?", (BATCH,))  # noqa: S608
 
 

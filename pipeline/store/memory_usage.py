@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from sqlite3 import Connection
 from typing import NamedTuple
 
+from pipeline.features.registry import find_extensions
 from pipeline.records import Tier
-from pipeline.store.goals import UNFINISHED
 from pipeline.store.rows import find_row, list_rows
 
 
@@ -42,17 +43,18 @@ _ACTIVE = "archived_at IS NULL AND candidate = 0"
 _LOOSE = """
     archived_at IS NULL AND candidate = 0 AND pinned = 0 AND subject IS NULL
     AND max(created_at, occurred_at, updated_at, coalesce(recalled_at, '')) <= :used_by
-    AND NOT (kind = 'goal' AND coalesce(json_extract(details, '$.status'), 'open')
-        IN (SELECT value FROM json_each(:unfinished)))
     AND NOT EXISTS (SELECT 1 FROM edge e JOIN memory other ON other.seq = e.to_seq
         WHERE e.from_seq = m.seq AND e.kind <> 'next_in_session'
         AND NOT (e.kind = 'supersedes' AND other.merged_into IS NOT DISTINCT FROM m.seq))
     AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind NOT IN ('next_in_session', 'supersedes'))
-    AND NOT EXISTS (SELECT 1 FROM arc_member am JOIN arc a ON a.seq = am.arc_seq
-        WHERE am.memory_seq = m.seq AND a.status = 'active')
     AND NOT (kind IN ('code', 'document')
         AND EXISTS (SELECT 1 FROM ingest_memory l WHERE l.memory_seq = m.seq AND l.given = 1))
 """
+
+
+@cache
+def _loose() -> str:
+    return "".join((_LOOSE, *(f" AND NOT ({condition})" for condition in find_extensions("IS_KEPT"))))
 
 
 def page(db: Connection, at: str, after_seq: int, limit: int) -> list[Usage]:
@@ -78,14 +80,14 @@ def get_recalled_at(db: Connection, seq: int) -> str | None:
 def list_unreferenced(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> list[Usage]:
     """List memories without references and without use since a time, above a row number, in row order.
 
-    These are referenced: pinned memories, keyed facts, unfinished goals, members of an active arc, memories with
-    edges, and memories of code and documents that are kept in sync.
+    These are referenced: pinned memories, keyed facts, memories with edges, memories of code and documents that are
+    kept in sync, and those that a feature keeps.
     """
     return list_rows(
         db,
         Usage,
-        f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608
-        {"at": at, "used_by": used_by, "unfinished": json.dumps(UNFINISHED), "after": after_seq, "limit": limit},
+        f"SELECT {_COLUMNS} FROM memory m WHERE {_loose()} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608
+        {"at": at, "used_by": used_by, "after": after_seq, "limit": limit},
     )
 
 
@@ -93,9 +95,9 @@ def filter_unchanged(db: Connection, at: str, used_by: str, known: Sequence[Usag
     """Return which of some unreferenced memories are unchanged."""
     seqs = json.dumps([usage.seq for usage in known])
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} "  # noqa: S608 - constant text
+        f"SELECT {_COLUMNS} FROM memory m WHERE {_loose()} "  # noqa: S608 - constant text
         "AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) ORDER BY seq",
-        {"at": at, "used_by": used_by, "unfinished": json.dumps(UNFINISHED), "seqs": seqs},
+        {"at": at, "used_by": used_by, "seqs": seqs},
     )
     same = set(known)
     return [usage for usage in (Usage(*row) for row in rows) if usage in same]

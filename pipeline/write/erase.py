@@ -7,13 +7,12 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
+from pipeline.features.registry import collect, find_extensions
 from pipeline.records import HistoryEntry, Memory, Source, Stage
 from pipeline.store import (
     agent_sessions,
-    arcs,
     audit,
     bridges,
-    broken_citations,
     changes,
     conclusions,
     duplicates,
@@ -53,7 +52,7 @@ def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: 
         for erased in going
         for text in (
             *list_value_texts((erased.tags, erased.details, erased.metadata)),
-            *arcs.list_texts(db, erased.seq),
+            *collect("list_derived_texts", db, erased.seq),
         )
     ]
     moved_to = [entry.detail["as"] for entries in earlier.values() for entry in entries if entry.detail.get("as")]
@@ -78,8 +77,9 @@ def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: 
 
 def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> None:
     _erase_said(db, memory, earlier)
+    for erase_derived in find_extensions("erase_derived"):
+        erase_derived(db, memory)
     for table in (
-        arcs.purge,
         entities.unlink,
         index_state.forget_embedding,
         history.purge,
@@ -93,7 +93,6 @@ def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> N
     review.purge_decisions(db, memory.id, memory.content_hash)
     refusals.take_back(db, memory.id)
     audit.purge(db, memory.id)
-    broken_citations.purge(db, memory.id)
     predictions.purge(db)
     index_state.drop_tokens(db, memory.seq)
     work.drop(db, memory.seq)

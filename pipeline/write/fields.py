@@ -1,6 +1,7 @@
 """Validate the fields of a memory: text, ids, metadata, scope, and the fields of its kind."""
 
 import json
+from collections import ChainMap
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
@@ -22,7 +23,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, GoalStatus, Kind, Scope, ScopeKind
+from pipeline.features.registry import find_extensions
+from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, Kind, Scope, ScopeKind
 from pipeline.text.normalize import normalize_id, normalize_json, normalize_tag, normalize_text
 from pipeline.text.redaction import redact_json
 from pipeline.times import normalize_time
@@ -157,14 +159,6 @@ class LessonDetails(Details):
     severity: Severity = Severity.WARNING
 
 
-class GoalDetails(Details):
-    """A goal's progress (0 to 1) and due date."""
-
-    status: GoalStatus = GoalStatus.OPEN
-    progress: Annotated[float, Field(ge=0, le=1)] = 0.0
-    due_at: Moment | None = None
-
-
 class ActivityDetails(Details):
     """An activity's tool and success."""
 
@@ -222,11 +216,10 @@ class KeyedFactDetails(Details):
     value: Value
 
 
-DETAILS: Mapping[Kind, type[Details]] = {
+_DETAILS: Mapping[Kind, type[Details]] = {
     Kind.FACT: Details,
     Kind.DECISION: DecisionDetails,
     Kind.LESSON: LessonDetails,
-    Kind.GOAL: GoalDetails,
     Kind.ACTIVITY: ActivityDetails,
     Kind.MILESTONE: MilestoneDetails,
     Kind.QA: QuestionAndAnswerDetails,
@@ -235,6 +228,11 @@ DETAILS: Mapping[Kind, type[Details]] = {
     Kind.EPISODE: EpisodeDetails,
     Kind.KEYED_FACT: KeyedFactDetails,
 }
+
+
+def find_details(kind: Kind) -> type[Details]:
+    """Return the model of a kind's typed fields. Features add theirs; a kind without a model has no fields."""
+    return _DETAILS.get(kind) or ChainMap(*find_extensions("DETAILS")).get(kind, Details)
 
 
 def check_details(kind: Kind, raw: Mapping[str, Any], loc: str) -> dict[str, Any]:
@@ -255,7 +253,7 @@ def check_details(kind: Kind, raw: Mapping[str, Any], loc: str) -> dict[str, Any
 
 def _validate_details(kind: Kind, clean: Any) -> BaseModel:
     # Validate as JSON: only then does a strict model accept enum values as text, and reject 1 for a boolean.
-    return DETAILS[kind].model_validate_json(json.dumps(clean))
+    return find_details(kind).model_validate_json(json.dumps(clean))
 
 
 @cache

@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, replace
 from sqlite3 import Connection
 
 from pipeline.errors import Conflict, NotFound, StoreUnavailable
+from pipeline.features.registry import find_extensions
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt, Scope, ScopeKind
 from pipeline.records.digestion import DIGESTION
 from pipeline.records.people import owner_of
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import (
-    arcs,
     audit,
     changes,
     derivations,
@@ -265,7 +265,8 @@ def _take_copy(db: Connection, memory: Memory) -> None:
 
 def follow_scope(db: Connection, before: Memory, now: Memory) -> list[str]:
     """Change the scope of data derived from a memory within a transaction; return the ids of deleted memories."""
-    arcs.purge(db, now.seq)
+    for follow in find_extensions("follow_scope"):
+        follow(db, now)
     duplicates.purge(db, now.seq)
     predictions.purge(db)
     work.add(db, [now.seq], DIGESTION, time.time())

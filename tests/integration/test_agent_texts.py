@@ -25,7 +25,7 @@ from pipeline.jobs.runner import JobRun
 from pipeline.records import HEADER, Kind
 from pipeline.store import runs
 from pipeline.times import utc_now
-from pipeline.write.fields import DETAILS
+from pipeline.write.fields import find_details
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, scratch_folder
 from web.app import create_app
 from web.hooks.claude_code import HANDLERS
@@ -121,7 +121,7 @@ def found_outside(field: Field, said: object) -> set[str]:
 def details_of(kind: Kind, field: Field, name: str) -> dict[str, object]:
     """Fill every field of a kind that takes a text."""
     found: dict[str, object] = {}
-    for detail, info in DETAILS[kind].model_fields.items():
+    for detail, info in find_details(kind).model_fields.items():
         schema = str(info.annotation)
         if not detail.endswith("_at") and ("StringConstraints" in schema or "str" in schema):
             text = field.text(f"{name} details.{detail}")

@@ -11,9 +11,9 @@ from pipeline.store import arcs as table
 from pipeline.times import utc_now, utc_text
 from tests.fakes.canal import load_canal
 from tests.fakes.dashboard import serve_site, sign_in
-from web.dashboard.pages.timeline import BINS, course
 from web.dashboard.time_axis import axis_over
 from web.dashboard.view import PAGE_SIZE
+from web.features.arcs.page import BINS, course
 
 
 @pytest.fixture(scope="module")

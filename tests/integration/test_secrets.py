@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from pipeline.records import Kind
-from pipeline.write.fields import DETAILS
+from pipeline.write.fields import find_details
 from web.hooks.claude_code import HANDLERS
 
 SECRET = "ghp_" + "9fK2mQ7xLrT4vBn8" + "WcYz3Hd6Jp1SgAeUo5Xi"
@@ -126,7 +126,7 @@ def test_no_text_of_any_route_brings_a_secret_to_the_disk(client, container, dig
 
 def test_no_field_of_any_kind_brings_a_secret_to_the_disk(client, assert_nowhere):
     for kind in Kind:
-        schema = DETAILS[kind].model_json_schema()
+        schema = find_details(kind).model_json_schema()
         details = fill(schema, {"components": {"schemas": schema.get("$defs", {})}}) if schema.get("properties") else {}
         body = {"content": f"{kind} {SAID}", "kind": kind, "details": details, "session_id": SAID, "branch": SAID}
         assert client.post("/v1/memories", body).status_code == 201, kind

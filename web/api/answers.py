@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from operator import or_
@@ -16,12 +17,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     StringConstraints,
     field_validator,
 )
+from pydantic_core import CoreSchema
 
 from pipeline.anchors import is_stale
 from pipeline.errors import FieldError
+from pipeline.features.feature import Extension
+from pipeline.features.registry import find_extensions
 from pipeline.records import Anchor, Kind, Memory, Receipt, Scope, Sensitivity, Source, Trust
 from pipeline.records.people import display_name
 from pipeline.records.recall import (
@@ -57,6 +62,18 @@ Name = Annotated[str, BeforeValidator(display_name)]
 def is_missing(value: Any) -> bool:
     """Return whether a part of an answer does not apply and is omitted."""
     return value is None or value == []
+
+
+@dataclass(frozen=True, slots=True)
+class OfFeature:
+    """Marks a list whose items a feature describes; without the feature it is empty."""
+
+    model: Extension
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of a list of the feature's model."""
+        models = find_extensions(self.model)
+        return handler.generate_schema(list[models[0]] if models else source)  # type: ignore[valid-type]
 
 
 class Answer(BaseModel):

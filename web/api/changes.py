@@ -12,7 +12,7 @@ from web.call import Call
 from web.endpoint import Api, Endpoint
 
 # The token of the circle of devices opens these routes too.
-api = Api("changes")
+api = Api("changes", 135)
 
 MOST_ITEMS = 1000
 MOST_CARDS = 200

@@ -30,7 +30,7 @@ from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.streams import MEDIA_TYPE, RETRY_MS, Step, Streams, format_event, format_position
 
-api = Api("events")
+api = Api("events", 135)
 
 EXTENSION = "event_streams"
 LAST_EVENT_ID = "Last-Event-ID"

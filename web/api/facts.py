@@ -16,7 +16,7 @@ from web.api.caller_scope import list_readable, require_readable, scope_of_query
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
-api = Api("facts")
+api = Api("facts", 65)
 
 ONE = "/v1/facts/{subject}/{attribute}"
 

@@ -13,7 +13,7 @@ from web.api.caller_scope import session_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
-api = Api("goals")
+api = Api("goals", 65)
 
 Progress = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
@@ -65,6 +65,9 @@ class GoalAnswer(StatementAnswer):
 
 class GoalsAnswer(PageAnswer[GoalAnswer]):
     """A page of goals."""
+
+
+UnfinishedAnswer = GoalAnswer
 
 
 @api.route(Endpoint("POST", "/v1/goals", answer=GoalAnswer, status=201, problems=(409,), of_team=True))

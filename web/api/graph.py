@@ -1,4 +1,4 @@
-"""The relations of memories: their entities, entities in the same memories, and narrative arcs."""
+"""The relations of memories: their entities, and entities in the same memories."""
 
 from typing import Annotated
 
@@ -6,8 +6,7 @@ from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
 from pipeline.records import EntityKind, Page, Viewer
 from pipeline.records.people import Role
-from pipeline.services import entities, timeline
-from pipeline.store.arcs import ArcMember, ArcStatus, VisibleArc
+from pipeline.services import entities
 from pipeline.store.maps import MentionedEntity
 from web.api import bodies
 from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer
@@ -15,7 +14,7 @@ from web.api.caller_scope import viewer_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
-api = Api("graph")
+api = Api("graph", 125)
 
 MAX_NODES = 100
 
@@ -119,30 +118,3 @@ def split_entity(call: Call, body: SplitBody, entity_id: str) -> MentionedEntity
 def read_graph(call: Call, query: GraphQuery) -> entities.EntityGraph:
     """Show the entities around one entity, and which of them share memories."""
     return entities.read_graph(call.workspace, query.viewer(call.caller), query.around, query.depth, query.limit)
-
-
-class ArcsQuery(bodies.ViewerQuery):
-    """Filters of a list of arcs."""
-
-    status: ArcStatus | None = None
-
-
-class ArcMemberAnswer(Answer, of=ArcMember, without=("seq",), names_memory=True):
-    """A memory of an arc, with the start of its text."""
-
-
-class ArcAnswer(Answer, of=VisibleArc, without=("seq",)):
-    """An arc. Title and summary quote its members; `members` lists the last ones in order of time; `size` counts all.
-
-    `trust` is `evidence` as soon as one member is.
-    """
-
-
-class ArcsAnswer(PageAnswer[ArcAnswer]):
-    """A page of arcs."""
-
-
-@api.route(Endpoint("GET", "/v1/arcs", answer=ArcsAnswer, problems=(404,)))
-def list_arcs(call: Call, query: ArcsQuery) -> Page[VisibleArc]:
-    """List narrative arcs, most recently continued first."""
-    return timeline.list_arcs(call.workspace, query.viewer(call.caller), query.status, query.limit, query.before)

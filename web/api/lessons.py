@@ -13,7 +13,7 @@ from web.api.answers import Answer, PageAnswer, is_missing
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
-api = Api("lessons")
+api = Api("lessons", 65)
 
 
 class LessonsQuery(bodies.ViewerQuery):

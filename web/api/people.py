@@ -18,7 +18,7 @@ from web.api.answers import Answer, PageAnswer
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
-api = Api("people")
+api = Api("people", 135)
 
 MOST_DAYS = 3660
 # The longest lifetime that the command line accepts, 99,999 weeks.
@@ -269,7 +269,7 @@ def _read_person(call: Call, person: Person) -> people.PersonRecord:
     return next(listed for listed in people.list_people(call.container.people) if listed.person.id == person.id)
 
 
-access_log_api = Api("access_log")
+access_log_api = Api("access_log", 135)
 
 
 class AccessLogQuery(bodies.PageQuery):

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -14,10 +15,8 @@ from pipeline.records import Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.times import elapsed_ms
 from web.api import bodies
-from web.api.answers import Answer, ChainLink, HitAnswer, Name, is_missing
+from web.api.answers import Answer, ChainLink, HitAnswer, Name, OfFeature, is_missing
 from web.api.caller_scope import session_of, viewer_of
-from web.api.goals import GoalAnswer
-from web.api.graph import ArcAnswer
 from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
 
@@ -64,9 +63,9 @@ class PrepareAnswer(Answer):
     lessons: list[LessonHitAnswer]
     decisions: list[HitAnswer]
     facts: list[HitAnswer]
-    open_goals: list[GoalAnswer]
+    open_goals: Annotated[list[Any], OfFeature("UnfinishedAnswer")]
     recent_activity: list[ActivityAnswer]
-    active_arcs: list[ArcAnswer]
+    active_arcs: Annotated[list[Any], OfFeature("ThreadAnswer")]
     memories: list[HitAnswer]
     person: list[HitAnswer]
     team: list[HitAnswer] = Field(default_factory=list, exclude_if=is_missing)

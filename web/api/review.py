@@ -14,7 +14,7 @@ from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, P
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
-api = Api("review")
+api = Api("review", 65)
 
 
 class PairBody(bodies.Body):

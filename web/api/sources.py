@@ -24,7 +24,7 @@ MAX_ITEMS_PAGE = 1000
 MAX_KEY_CHARS = 1024
 SOURCE_ID = re.compile(r"[a-z0-9][a-z0-9._:-]{0,127}")
 
-api = Api("sources")
+api = Api("sources", 95)
 
 
 def _without_secrets(key: str) -> str:

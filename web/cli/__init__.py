@@ -13,67 +13,46 @@ from web.cli.output import adapt_streams
 
 HELP = "Memory for AI coding agents, stored in files on your machine."
 
-# The sections of `reverie --help`: each command with its module and a short description.
-SECTIONS: Mapping[str, Mapping[str, Entry]] = {
-    "Everyday commands": {
-        "up": Entry("lifecycle", "Start Reverie"),
-        "down": Entry("lifecycle", "Stop Reverie"),
-        "status": Entry("status", "Show what is running"),
-        "doctor": Entry("doctor", "Find and fix problems"),
-        "setup": Entry("setup", "Connect coding agents"),
-        "off": Entry("settings", "Turn off in this project"),
-        "on": Entry("settings", "Turn on in this project"),
-        "dashboard": Entry("status", "Open the dashboard"),
-        "remember": Entry("memories", "Store a memory"),
-        "recall": Entry("recall", "Search memories"),
-        "list": Entry("memories", "List memories"),
-        "today": Entry("today", "What changed today"),
-        "tail": Entry("live", "Print events as they happen"),
-        "get": Entry("memories", "Show a memory"),
-        "edit": Entry("memories", "Change a memory"),
-        "forget": Entry("memories", "Archive a memory"),
-        "restore": Entry("memories", "Restore an archived memory"),
-        "purge": Entry("memories", "Delete permanently"),
-        "import": Entry("ingest", "Import from other tools"),
-        "index": Entry("ingest", "Index project, Git or PDF"),
-        "check": Entry("check", "Check cited code"),
-        "export": Entry("export", "Write memories to files"),
-        "mcp": Entry("mcp", "Serve an agent over MCP"),
-    },
-    "Past sessions": {
-        "fix": Entry("sessions", "What fixed an error"),
-        "how": Entry("sessions", "Which command works here"),
-        "blame": Entry("sessions", "What is behind a file"),
-        "friction": Entry("sessions", "Errors that return"),
-    },
-    "Topics (groups of commands)": {
-        "facts": Entry("topics", "Values that change"),
-        "goals": Entry("topics", "Goals and their progress"),
-        "lessons": Entry("topics", "Lessons and their effect"),
-        "sessions": Entry("sessions", "Agent sessions, incognito"),
-        "me": Entry("topics", "Memories about you"),
-        "review": Entry("review", "Memories to review"),
-        "graph": Entry("graph", "Entities and threads"),
-        "sync": Entry("sync", "Sync with other machines"),
-        "team": Entry("team", "Memory shared by a team"),
-        "workspace": Entry("workspaces", "Manage workspaces"),
-    },
-    "Administration": {
-        "config": Entry("settings", "Show and change settings"),
-        "model": Entry("settings", "Embedding model"),
-        "token": Entry("settings", "Token of the server"),
-        "user": Entry("users", "Accounts and roles"),
-        "service": Entry("lifecycle", "Start Reverie at login"),
-        "logs": Entry("logs", "Errors, actions, hook runs"),
-        "store": Entry("store", "Snapshots and encryption"),
-        "jobs": Entry("jobs", "Maintenance jobs and queue"),
-        "sleep": Entry("jobs", "Alias of `jobs run`"),
-        "consolidate": Entry("jobs", "Run the job consolidate"),
-    },
+# The sections of `reverie --help`, with the commands that belong to no feature.
+SECTIONS: Mapping[str, tuple[Entry, ...]] = {
+    "Everyday commands": (
+        Entry("up", "web.cli.lifecycle", "Start Reverie"),
+        Entry("down", "web.cli.lifecycle", "Stop Reverie"),
+        Entry("status", "web.cli.status", "Show what is running"),
+        Entry("setup", "web.cli.setup", "Connect coding agents"),
+        Entry("off", "web.cli.settings", "Turn off in this project"),
+        Entry("on", "web.cli.settings", "Turn on in this project"),
+        Entry("dashboard", "web.cli.status", "Open the dashboard"),
+        Entry("remember", "web.cli.memories", "Store a memory"),
+        Entry("recall", "web.cli.recall", "Search memories"),
+        Entry("list", "web.cli.memories", "List memories"),
+        Entry("get", "web.cli.memories", "Show a memory"),
+        Entry("edit", "web.cli.memories", "Change a memory"),
+        Entry("forget", "web.cli.memories", "Archive a memory"),
+        Entry("restore", "web.cli.memories", "Restore an archived memory"),
+        Entry("purge", "web.cli.memories", "Delete permanently"),
+        Entry("mcp", "web.cli.mcp", "Serve an agent over MCP"),
+    ),
+    "Past sessions": (
+        Entry("fix", "web.cli.sessions", "What fixed an error"),
+        Entry("how", "web.cli.sessions", "Which command works here"),
+        Entry("blame", "web.cli.sessions", "What is behind a file"),
+        Entry("friction", "web.cli.sessions", "Errors that return"),
+    ),
+    "Topics (groups of commands)": (Entry("sessions", "web.cli.sessions", "Agent sessions, incognito"),),
+    "Administration": (
+        Entry("config", "web.cli.settings", "Show and change settings"),
+        Entry("token", "web.cli.settings", "Token of the server"),
+        Entry("service", "web.cli.lifecycle", "Start Reverie at login"),
+        Entry("logs", "web.cli.logs", "Errors, actions, hook runs"),
+        Entry("store", "web.cli.store", "Snapshots and encryption"),
+        Entry("jobs", "web.cli.jobs", "Maintenance jobs and queue"),
+        Entry("sleep", "web.cli.jobs", "Alias of `jobs run`"),
+    ),
 }
 
 # Commands for programs.
-HIDDEN: Mapping[str, Entry] = {"codex-notify": Entry("codex_notify", "Receive a notification from Codex")}
+HIDDEN = (Entry("codex-notify", "web.cli.codex_notify", "Receive a notification from Codex"),)
 
 cli = Root("reverie", sections=SECTIONS, hidden=HIDDEN, help=HELP)
 

@@ -6,8 +6,8 @@ import importlib
 import keyword
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
@@ -145,12 +145,38 @@ class Group(click.Group):
 Group.group_class = Group
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A top-level command: the module that defines it, and its description in `reverie --help`."""
+class Entry(NamedTuple):
+    """A command: its name, the module that defines it, its description in `reverie --help`, its section and place."""
 
+    name: str
     module: str
     help: str
+    section: str = ""
+    place: float = 0
+
+
+def add_declared(group: click.Group) -> None:
+    """Add the commands that features declare for a group."""
+    for entry in list_declared():
+        if entry.name.rpartition(" ")[0] == group.name:
+            group.add_command(load_command(entry))
+
+
+def list_declared() -> list[Entry]:
+    """List the commands of features."""
+    # Imported on demand: an agent waits for `reverie mcp`, which belongs to no feature.
+    from pipeline.features.registry import features
+
+    return [Entry(*command) for feature in features() for command in feature.commands]
+
+
+def load_command(entry: Entry) -> click.Command:
+    """Import a command."""
+    name = entry.name.rpartition(" ")[2]
+    is_reserved = keyword.iskeyword(name) or hasattr(builtins, name)
+    attribute = name.replace("-", "_") + ("_" if is_reserved else "")
+    command: click.Command = getattr(importlib.import_module(entry.module), attribute)
+    return command
 
 
 def _show_version(context: click.Context, _parameter: click.Parameter, is_set: bool) -> None:
@@ -165,17 +191,11 @@ class Root(Group):
     """The top-level command: import a command when it runs, resolve aliases, and report every error."""
 
     def __init__(
-        self,
-        name: str,
-        *,
-        sections: Mapping[str, Mapping[str, Entry]],
-        hidden: Mapping[str, Entry],
-        **kwargs: Any,
+        self, name: str, *, sections: Mapping[str, Sequence[Entry]], hidden: Sequence[Entry], **kwargs: Any
     ) -> None:
         super().__init__(name, **kwargs)
-        self.sections = sections
-        self._entries = {name: entry for section in sections.values() for name, entry in section.items()}
-        self._hidden = hidden
+        self._own_sections = sections
+        self._own = {entry.name: entry for section in (*sections.values(), hidden) for entry in section}
         self.params.append(
             click.Option(
                 ["--version"],
@@ -187,19 +207,24 @@ class Root(Group):
             )
         )
 
+    @cached_property
+    def sections(self) -> Mapping[str, Sequence[Entry]]:
+        """Return the visible commands by section: those of the command line itself, and those of features."""
+        from pipeline.features.registry import arrange
+
+        return {
+            title: arrange(own, (entry for entry in list_declared() if entry.section == title))
+            for title, own in self._own_sections.items()
+        }
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the visible commands in the order of their sections."""
-        return list(self._entries)
+        return [entry.name for section in self.sections.values() for entry in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import a command and return it."""
-        entry = self._entries.get(cmd_name) or self._hidden.get(cmd_name)
-        if entry is None:
-            return None
-        is_reserved = keyword.iskeyword(cmd_name) or hasattr(builtins, cmd_name)
-        attribute = cmd_name.replace("-", "_") + ("_" if is_reserved else "")
-        command: click.Command = getattr(importlib.import_module(f"web.cli.{entry.module}"), attribute)
-        return command
+        entry = self._own.get(cmd_name) or next((entry for entry in list_declared() if entry.name == cmd_name), None)
+        return None if entry is None else load_command(entry)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -211,7 +236,7 @@ class Root(Group):
         """Return a sentence that names the most similar command."""
         if word in SUGGESTIONS:
             return SUGGESTIONS[word]
-        similar = difflib.get_close_matches(word, [*self._entries, *SYNONYMS], n=1, cutoff=0.6)
+        similar = difflib.get_close_matches(word, [*self.list_commands(ctx), *SYNONYMS], n=1, cutoff=0.6)
         if not similar:
             return super().suggest(ctx, word)
         path = SYNONYMS.get(similar[0], (similar[0],))
@@ -223,7 +248,7 @@ class Root(Group):
         columns = 2 if formatter.width >= TWO_COLUMNS_WIDTH else 1
         for title, section in self.sections.items():
             formatter.write(f"\n{title}:\n")
-            cells = [f"{name:<{NAME_WIDTH}}{entry.help}" for name, entry in section.items()]
+            cells = [f"{entry.name:<{NAME_WIDTH}}{entry.help}" for entry in section]
             height = -(-len(cells) // columns)
             for row in range(height):
                 line = "  ".join(f"{cell:<37}" for cell in cells[row::height])

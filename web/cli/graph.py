@@ -6,21 +6,12 @@ import click
 
 from pipeline.enums import EntityKind
 from web.cli import options
-from web.cli.command import Group, pass_state
+from web.cli.command import Group, add_declared, pass_state
 from web.cli.render import Fields, Record, fill, one_line, print_memory, print_table
 from web.cli.state import State
 
-ARC_STATUSES = ("active", "dormant", "closed")
 NO_ENTITIES = (
     'No memory mentions an entity by this name. Workers find entities in new memories: `reverie remember "…"`.'
-)
-NO_ARCS = "There are no threads here yet. An hourly job detects them; `reverie jobs run arcs` runs it now."
-ARC = Record(
-    lambda arc: fill("{id}  {status}  {first_at} to {last_at}  {size}", arc),
-    {
-        "title": lambda arc: one_line(arc["title"], 400),
-        "memories": lambda arc: [fill("{id}  {kind}  {preview}", member) for member in arc["members"]],
-    },
 )
 ENTITY: Fields = {"entity": "id", "kind": "kind", "mentions": "mentions", "name": "name"}
 SHOWN_ENTITY = Record(
@@ -36,16 +27,6 @@ SHOWN_ENTITY = Record(
 @click.group(cls=Group, default_command="show")
 def graph() -> None:
     """Show the entities that memories mention, how they are connected, and threads (arcs)."""
-
-
-@graph.command()
-@click.option("--status", type=click.Choice(ARC_STATUSES), help="Only list threads with this status.")
-@options.viewer
-@options.limit(20)
-@pass_state
-def arcs(state: State, /, limit: int, **filters: Any) -> None:
-    """List threads: memories that belong to one story, the most recently continued first."""
-    state.show_list("/v1/arcs", limit, ARC, NO_ARCS, **filters)
 
 
 @graph.group(bare_command="list")
@@ -118,3 +99,6 @@ def show(state: State, /, around: str, depth: int, limit: int, **viewer: Any) ->
         "memories": "memories",
     }
     state.show(answer, lambda _: print_table(edges, columns))
+
+
+add_declared(graph)

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import InvalidField, LimitReached, NotFound, ReverieError
+from pipeline.features.registry import arrange, features, load
 from pipeline.http.problems import STATUS_OF_ERROR
 from pipeline.records.people import Role
 from web.access import may_enter
@@ -20,11 +21,6 @@ from web.dashboard.filters import FILTERS, zone_name
 from web.dashboard.pages import (
     administration,
     agents,
-    entities,
-    facts,
-    goals,
-    inbox,
-    lessons,
     memory,
     overview,
     recall,
@@ -33,63 +29,29 @@ from web.dashboard.pages import (
 )
 from web.dashboard.provider_sign_in import begin_provider_sign_in, end_provider_sign_in
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
-from web.dashboard.view import Section, error_page, undos
+from web.dashboard.view import Link, Section, error_page, undos
 from web.endpoint import container
 
 log = logging.getLogger(__name__)
 
-SECTIONS: tuple[Section, ...] = (
+# The pages that belong to no feature. Those with a link are in the order of the navigation.
+_OWN_SECTIONS: tuple[Section, ...] = (
     overview.section,
     timeline.section,
-    timeline.arc_section,
-    memory.section,
     recall.section,
-    entities.section,
-    entities.map_section,
-    facts.section,
-    goals.section,
-    lessons.section,
-    inbox.section,
-    administration.workers_section,
-    settings.section,
-    administration.claims_section,
     agents.sessions_section,
     agents.hooks_section,
-    agents.me_section,
+    administration.workers_section,
     administration.sync_section,
+    settings.section,
     administration.access_section,
+    administration.claims_section,
+    memory.section,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NavigationEntry:
-    """A page in the navigation: label, endpoint and group."""
-
-    label: str
-    endpoint: str
-    group: str
-
-
-NAVIGATION = (
-    NavigationEntry("Overview", "overview_home", "Memory"),
-    NavigationEntry("Timeline", "timeline_journal", "Memory"),
-    NavigationEntry("Recall lab", "recall_lab", "Memory"),
-    NavigationEntry("Sessions", "sessions_list_all", "Memory"),
-    NavigationEntry("About you", "me_about_me", "Memory"),
-    NavigationEntry("Map", "map_whole", "Memory"),
-    NavigationEntry("Facts", "facts_subjects", "Knowledge"),
-    NavigationEntry("Entities", "entities_list_all", "Knowledge"),
-    NavigationEntry("Arcs", "arcs_list_all", "Knowledge"),
-    NavigationEntry("Goals", "goals_list_all", "Knowledge"),
-    NavigationEntry("Lessons", "lessons_list_all", "Knowledge"),
-    NavigationEntry("Inbox", "inbox_review_entries", "Maintenance"),
-    NavigationEntry("Hook runs", "hooks_log", "Maintenance"),
-    NavigationEntry("Workers", "workers_state", "Maintenance"),
-    NavigationEntry("Other machines", "sync_overview", "Maintenance"),
-    NavigationEntry("Settings", "settings_list_all", "Maintenance"),
-)
-# Shown if other people have tokens.
-ACCESS_LOG = NavigationEntry("Access log", "access_log", "Maintenance")
+_MODULES = load(module for feature in features() for module in feature.pages)
+_OF_FEATURES = [section for module in _MODULES for section in vars(module).values() if isinstance(section, Section)]
+_LINKS = arrange(*([section.link for section in part if section.link] for part in (_OWN_SECTIONS, _OF_FEATURES)))
+NAVIGATION = tuple(link for link in _LINKS if not link.with_people)
 
 # Scripts, styles and images are local files; inline code and other origins are forbidden.
 POLICY = (
@@ -123,7 +85,7 @@ def dashboard() -> Blueprint:
     blueprint.add_url_rule("/sign-in/provider", "begin_provider_sign_in", begin_provider_sign_in)
     blueprint.add_url_rule("/sign-in/done", "end_provider_sign_in", end_provider_sign_in)
     blueprint.add_url_rule("/sign-out", "sign_out", sign_out, methods=["POST"])
-    for section in SECTIONS:
+    for section in (*_OWN_SECTIONS, *_OF_FEATURES):
         section.enter(blueprint)
     # Flask's redirect to the trailing slash belongs to no blueprint and would require the bearer token.
     blueprint.add_url_rule("/w/<workspace>", "workspace", workspace_home)
@@ -196,15 +158,15 @@ def _layout_values() -> dict[str, Any]:
     }
 
 
-def _navigation() -> tuple[NavigationEntry, ...]:
+def _navigation() -> Sequence[Link]:
     is_owner = g.get("workspace") and g.caller.may(g.workspace, Role.OWNER)
-    return (*NAVIGATION, ACCESS_LOG) if is_owner and container().people.exists else NAVIGATION
+    return _LINKS if is_owner and container().people.exists else NAVIGATION
 
 
 def _here() -> str:
     """Return the list endpoint of the current page, which exists in every workspace."""
     section = (request.endpoint or "").removeprefix("dashboard.").partition("_")[0]
-    lists = {entry.endpoint.partition("_")[0]: entry.endpoint for entry in (*NAVIGATION, ACCESS_LOG)}
+    lists = {entry.endpoint.partition("_")[0]: entry.endpoint for entry in _LINKS}
     return f"dashboard.{lists.get(section, 'overview_home')}"
 
 

@@ -18,6 +18,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from config.paths import is_workspace_id
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.features.feature import LAST
 from pipeline.lru import LruCache
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.records.people import Role, qualified_name
@@ -105,12 +106,24 @@ class _Route:
     method: str
 
 
-class Section:
-    """Pages and actions of one topic, all below `/w/<workspace>`."""
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A page in the navigation: label, endpoint, group and place; `with_people` if only other people need it."""
 
-    def __init__(self, name: str, needs: Need | None = None) -> None:
+    label: str
+    endpoint: str
+    group: str
+    place: float = LAST
+    with_people: bool = False
+
+
+class Section:
+    """Pages and actions of one topic, all below `/w/<workspace>`, and the link to them in the navigation."""
+
+    def __init__(self, name: str, needs: Need | None = None, link: Link | None = None) -> None:
         self.name = name
         self.needs = needs
+        self.link = link
         self.routes: list[_Route] = []
 
     def page(

@@ -4,34 +4,32 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pipeline.context.quoting import flatten, quote
+from pipeline.context.quoting import quote
 from pipeline.errors import NotFound
-from pipeline.records import GoalStatus, Kind
-from pipeline.times import utc_now
+from pipeline.features.registry import arrange, features, load
+from pipeline.records import Kind
 from web.mcp.rendering import (
     ShownIds,
-    explain_reason,
-    render_fact,
-    render_goal,
     render_memory,
     render_outcome,
     render_record,
     render_section,
     render_session,
     shorten,
-    shorten_lesson,
 )
 from web.mcp.tool import (
     FLAG,
     ID,
     NUMBER,
     SESSION,
+    SHOWN_EACH,
     TAGS,
     TEXT,
     TEXTS,
     TIME,
+    TO,
+    BriefPart,
     Effect,
-    Reading,
     Server,
     Tool,
     ToolCall,
@@ -40,14 +38,12 @@ from web.mcp.tool import (
     items,
     limit,
     one_of,
-    path_name,
     record,
     segment,
     text,
 )
 
 RECALLED = 8
-SHOWN_EACH = 8
 NOTHING = "Nothing relevant in this workspace."
 NOTHING_RECALLED = f"{NOTHING} With min_relevance 0, recall also returns memories that are probably unrelated."
 WHY_NOT_ALL = "The memory is still starting (ask again in a moment), or a team does not answer."
@@ -55,7 +51,6 @@ NOT_ALL_SEARCHED = f"Nothing found, but part of the memory was not searched. {WH
 THERE_MAY_BE_MORE = f"(Part of the memory was not searched; there may be more results. {WHY_NOT_ALL})"
 # The fields of a decision and of a lesson.
 DETAILS = record(reason=TEXT, alternatives=TEXTS, rule=TEXT, applies_when=TEXT, severity=TEXT)
-TO = text("A team to store it for, if the user says so")
 DECISIONS = {"kind": "decision", "current": "true", "limit": SHOWN_EACH}
 # Goals and keyed facts have separate tools.
 # Lines about past sessions below the memories.
@@ -116,67 +111,6 @@ def remember_batch(call: ToolCall) -> ToolResult:
     return ToolResult("\n".join(lines), ids=[receipt["id"] for receipt in answer["results"]])
 
 
-def set_fact(call: ToolCall) -> ToolResult:
-    """Set the value of a fact, or end the current value."""
-    path = f"/v1/facts/{path_name(call, 'subject')}/{path_name(call, 'attribute')}"
-    # With a schema of type text, a model can only write null as a text.
-    if call.arguments["value"] in (None, "null"):
-        began = call.pick("valid_from")
-        query = {"valid_to": began["valid_from"]} if began else None
-        ended = call.server.call("DELETE", path, query=query)
-        return ToolResult(f"ended\n{render_fact(ended)}", ids=[ended["id"]])
-    body = call.pick("value", "valid_from", "to") | call.origin()
-    answer = call.server.call("PUT", path, body)
-    # The value comes from the caller, but the names may be those of an existing fact.
-    line = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
-    line += f" ({explain_reason(answer['reason'])})" if answer.get("reason") else ""
-    similar = ", ".join(map(_quote_key, answer["similar"]))
-    line += f"; possibly the same fact: {similar}" if similar else ""
-    return ToolResult(line, ids=[answer["id"]])
-
-
-def fact_as_of(call: ToolCall) -> ToolResult:
-    """Read the values of facts at a time."""
-    when = call.pick("as_of")
-    try:
-        if "attribute" not in call.arguments:
-            held = {} if call.arguments.get("history") else {"as_of": utc_now()} | when
-            query = held | {"subject": call.arguments["subject"], "limit": 100}
-            facts = call.server.call("GET", "/v1/facts", query=query)["items"]
-        else:
-            path = f"/v1/facts/{path_name(call, 'subject')}/{path_name(call, 'attribute')}"
-            if call.arguments.get("history"):
-                facts = call.server.call("GET", f"{path}/history")["items"]
-            else:
-                facts = [call.server.call("GET", path, query=when)]
-    except NotFound as error:
-        # A missing fact is an answer, and the error may suggest a similar name.
-        return ToolResult(str(error))
-    return ToolResult(
-        "\n".join(map(render_fact, facts)) or "There is no current value.", ids=[fact["id"] for fact in facts]
-    )
-
-
-def goals(call: ToolCall) -> ToolResult:
-    """List goals, set one, or change one."""
-    body = call.pick("title", "status", "progress", "due_at")
-    if "id" in call.arguments:
-        listed = [call.server.call("PATCH", f"/v1/goals/{call.id()}", body)]
-    elif "title" in call.arguments:
-        listed = [call.server.call("POST", "/v1/goals", body | call.origin())]
-    else:
-        listed = _unfinished_goals(call)
-    rows = [render_goal(goal, call.shown, call.now) for goal in listed]
-    return ToolResult("\n".join(rows) or "There is no such goal.", ids=[goal["id"] for goal in listed])
-
-
-def lesson_outcome(call: ToolCall) -> ToolResult:
-    """Report whether a lesson was followed."""
-    path = f"/v1/lessons/surfaces/{segment(call.arguments['surface_id'])}"
-    answer = call.server.call("POST", path, call.pick("followed", "note"))
-    return ToolResult("recorded", ids=[answer["lesson_id"]])
-
-
 def forget(call: ToolCall) -> ToolResult:
     """Archive or purge a memory."""
     call = find_by_key(call)
@@ -190,32 +124,29 @@ def forget(call: ToolCall) -> ToolResult:
 def overview(call: ToolCall) -> ToolResult:
     """Show the contents of the workspace."""
     brief = collect_brief(call.server, call.viewer())
-    ids = [record["id"] for part in ("goals", "lessons", "decisions", "facts") for record in brief[part]]
+    ids = [record["id"] for part in _list_brief_parts() for record in brief.get(part.name, ())]
     return ToolResult(render_brief(brief, call.shown, call.now), ids=ids)
 
 
 def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
-    """Return counts, unfinished goals, the newest decisions, useful lessons, and current facts."""
+    """Return counts, and the records of each part of the brief."""
     try:
         stats = server.call("GET", "/v1/stats")
     except NotFound:
-        return {"workspace": "", "memories": {"active": 0}, "goals": [], "decisions": [], "lessons": [], "facts": []}
-    unfinished = [
-        goal
-        for status in ("in_progress", "open")
-        for goal in server.call("GET", "/v1/goals", query={**viewer, "status": status, "limit": SHOWN_EACH})["items"]
-    ]
-    decisions = server.call("GET", "/v1/memories", query=DECISIONS)["items"]
-    lessons = server.call("GET", "/v1/lessons", query={**viewer, "limit": 2 * SHOWN_EACH})["items"]
-    facts = server.call("GET", "/v1/facts", query={"as_of": utc_now(), "limit": SHOWN_EACH})["items"]
-    return {
-        "workspace": stats["workspace"],
-        "memories": stats["memories"],
-        "goals": unfinished[:SHOWN_EACH],
-        "decisions": [shorten(decision) for decision in decisions],
-        "lessons": [shorten_lesson(lesson) for lesson in lessons if lesson["usefulness"] != "dead"][:SHOWN_EACH],
-        "facts": facts,
-    }
+        return {"workspace": "", "memories": {"active": 0}}
+    return stats | {part.name: part.read(server, viewer) for part in _list_brief_parts()}
+
+
+def _list_brief_parts() -> list[BriefPart]:
+    """List the newest decisions, and the parts that features add."""
+    return arrange((_DECISIONS,), (part for module in TOOL_MODULES for part in getattr(module, "BRIEF", ())))
+
+
+def _read_decisions(server: Server, _viewer: Mapping[str, str]) -> list[Any]:
+    return [shorten(decision) for decision in server.call("GET", "/v1/memories", query=DECISIONS)["items"]]
+
+
+_DECISIONS = BriefPart("decisions", "Decisions", _read_decisions, render_memory)
 
 
 def render_brief(brief: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
@@ -224,10 +155,8 @@ def render_brief(brief: Mapping[str, Any], shown: ShownIds, now: datetime) -> st
         return "This workspace has no memories yet. Store one with remember_batch."
     kinds = ", ".join(f"{count} {kind}" for kind, count in brief["memories"]["by_kind"].items() if count)
     rows = [f"Workspace {quote(brief['workspace'])}: {brief['memories']['active']} memories ({kinds})"]
-    rows += render_section("Goals", [render_goal(goal, shown, now) for goal in brief["goals"]])
-    rows += render_section("Lessons", [render_memory(lesson, shown, now) for lesson in brief["lessons"]])
-    rows += render_section("Decisions", [render_memory(decision, shown, now) for decision in brief["decisions"]])
-    rows += render_section("Facts", [render_fact(fact) for fact in brief["facts"]])
+    for part in _list_brief_parts():
+        rows += render_section(part.title, [part.render(record, shown, now) for record in brief[part.name]])
     return "\n".join(rows)
 
 
@@ -256,23 +185,7 @@ def _memory_item(call: ToolCall, argument: Any) -> Any:
     return item
 
 
-def _unfinished_goals(call: ToolCall) -> list[dict[str, Any]]:
-    statuses = [call.arguments["status"]] if "status" in call.arguments else ["in_progress", "open"]
-    try:
-        return [
-            goal
-            for status in statuses
-            for goal in call.server.call("GET", "/v1/goals", query=call.viewer() | {"status": status})["items"]
-        ]
-    except NotFound:
-        return []
-
-
-def _quote_key(fact: Mapping[str, Any]) -> str:
-    return quote(f"{fact['subject']} {fact['attribute']}")
-
-
-CORE: tuple[Tool, ...] = (
+_OWN_TOOLS: tuple[Tool, ...] = (
     Tool(
         "prepare",
         "Call this first with each new request, unless memory came with it. Returns relevant lessons, decisions, "
@@ -334,45 +247,7 @@ CORE: tuple[Tool, ...] = (
         },
         ("items",),
         effect=Effect.ADDS,
-    ),
-    Tool(
-        "set_fact",
-        "Set a value that may change, e.g. staging/port = 5433. The old value stays as history; null ends it.",
-        set_fact,
-        {
-            "subject": TEXT,
-            "attribute": TEXT,
-            "value": TEXT,
-            "valid_from": TIME,
-            "session_id": SESSION,
-            "to": TO,
-        },
-        ("subject", "attribute", "value"),
-        ("value",),
-        effect=Effect.ADDS,
-    ),
-    Tool(
-        "goals",
-        "List goals (default: unfinished ones). title creates a goal; id changes a goal.",
-        goals,
-        {
-            "id": ID,
-            "title": TEXT,
-            "status": one_of(GoalStatus),
-            "progress": NUMBER | {"description": "0 to 1"},
-            "due_at": TIME,
-            "session_id": SESSION,
-        },
-        effect=Effect.ADDS,
-        reading=Reading("List goals (default: unfinished ones).", ("status", "session_id")),
-    ),
-    Tool(
-        "lesson_outcome",
-        "Report whether a lesson shown by prepare (surface ID) was followed. Useless lessons are no longer shown.",
-        lesson_outcome,
-        {"surface_id": TEXT, "followed": FLAG, "note": TEXT},
-        ("surface_id", "followed"),
-        effect=Effect.ADDS,
+        stores=lambda _arguments: True,
     ),
     Tool(
         "forget",
@@ -391,4 +266,9 @@ CORE: tuple[Tool, ...] = (
         "Counts, goals, decisions, lessons and facts of this project. For a request, use prepare.",
         overview,
     ),
+)
+
+TOOL_MODULES = load(module for feature in features() for module in feature.tools)
+CORE: tuple[Tool, ...] = tuple(
+    arrange(_OWN_TOOLS, (tool for module in TOOL_MODULES for tool in module.TOOLS if tool.is_core))
 )

@@ -46,13 +46,13 @@ from config.paths import READ_ONLY_HEADER
 from pipeline.errors import InvalidField, NotFound, ReverieError
 from web.mcp.catalog import PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
-from web.mcp.full_tools import PROFILES, REVEALED, candidates, duplicates
+from web.mcp.full_tools import PROFILES, REVEALED
 from web.mcp.greeting import INSTRUCTIONS, NAME
 from web.mcp.http_sessions import Subscriber, find_memory_id
 from web.mcp.in_process import InProcessServer, Sender
 from web.mcp.offered_tools import IS_OFF, FindSwitches, ProfileTools, Switches, all_on
 from web.mcp.rendering import ShownIds
-from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, call_recorded, find_thread
+from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, call_recorded, find_thread, find_tool
 from web.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -229,8 +229,8 @@ def read_resource(call: ToolCall, uri: str) -> str:
 
 def review(call: ToolCall, tools: Collection[str]) -> str:
     """Return the prompt of a review, with the candidates and possible duplicates."""
-    waiting = _text_or(call, candidates, "no candidate waits")
-    pairs = _text_or(call, duplicates, "no pair waits")
+    waiting = _text_or(call, "candidates", "no candidate waits")
+    pairs = _text_or(call, "duplicates", "no pair waits")
     how = (
         "Decide with `candidates` (accept or reject) and `duplicates` (merge or keep)"
         if {"candidates", "duplicates"} <= set(tools)
@@ -243,9 +243,9 @@ def review(call: ToolCall, tools: Collection[str]) -> str:
     )
 
 
-def _text_or(call: ToolCall, ask: Any, none: str) -> str:
+def _text_or(call: ToolCall, tool: str, none: str) -> str:
     try:
-        return str(ask(call).text)
+        return find_tool(REVEALED, tool).run(call).text
     except NotFound:
         return none
 

@@ -1,52 +1,45 @@
 """The tools that the profile `full` adds: correct, review, explore and maintain the memory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pipeline.context.quoting import ANYBODY, Speaker, flatten, quote
-from pipeline.errors import FieldError, InvalidField
-from pipeline.records import EdgeKind, EntityKind, Kind
-from web.mcp.core_tools import CORE, DETAILS, fact_as_of
+from pipeline.context.quoting import Speaker, flatten, quote
+from pipeline.features.registry import arrange
+from pipeline.records import EdgeKind, Kind
+from web.mcp.core_tools import CORE, DETAILS, TOOL_MODULES
 from web.mcp.greeting import NO_TOOLS
 from web.mcp.offered_tools import MORE_TOOLS
-from web.mcp.rendering import render_edges, render_memories, render_memory, shorten
+from web.mcp.rendering import render_edges
 from web.mcp.session_tools import SESSION_TOOLS
 from web.mcp.tool import (
     FLAG,
     ID,
-    INTEGER,
     NUMBER,
     TAGS,
     TEXT,
-    TIME,
     Effect,
     Reading,
     Tool,
     ToolCall,
     ToolResult,
-    limit,
     one_of,
     record,
     segment,
-    text,
 )
-
-PAGE = {"limit": limit(200), "cursor": text("next_cursor of the previous page")}
-
-Row = Callable[[Mapping[str, Any]], str]
+from web.mcp.tool_lists import PAGE, list_items, list_page, render_done
 
 
 def edit(call: ToolCall) -> ToolResult:
     """Change a memory."""
     body = call.pick("content", "importance", "tags", "metadata", "pinned", "details", "branch")
     memory = call.server.call("PATCH", f"/v1/memories/{call.id()}", body)
-    return _render_done(call, "changed", memory)
+    return render_done(call, "changed", memory)
 
 
 def restore(call: ToolCall) -> ToolResult:
     """Restore an archived memory."""
     memory = call.server.call("POST", f"/v1/memories/{call.id()}/restore")
-    return _render_done(call, "restored", memory)
+    return render_done(call, "restored", memory)
 
 
 def link(call: ToolCall) -> ToolResult:
@@ -66,7 +59,7 @@ def list_memories(call: ToolCall) -> ToolResult:
     if call.arguments.get("archived"):
         query["archived"] = "true"
     page = call.server.call("GET", "/v1/memories", query={"limit": 20} | query)
-    return _list_memories(call, page, "There are no memories.")
+    return list_page(call, page, "There are no memories.")
 
 
 def why(call: ToolCall) -> ToolResult:
@@ -78,35 +71,13 @@ def why(call: ToolCall) -> ToolResult:
     return ToolResult(reason, ids=[answer["id"]])
 
 
-def duplicates(call: ToolCall) -> ToolResult:
-    """List possible duplicates, or decide about one pair."""
-    if _asks_to_settle(call):
-        return _settle(call, "/v1/duplicates")
-    page = call.server.call("GET", "/v1/duplicates", query=call.viewer() | call.pick("limit", "cursor"))
-
-    def render(pair: Mapping[str, Any]) -> str:
-        both = (shorten(pair["older"]), shorten(pair["newer"]))
-        head = f"{pair['id']} ({', '.join(pair['reasons'])}, cosine {pair['cosine']:.2f})"
-        return f"{head}\n{render_memories(both, call.shown, '', call.now)}"
-
-    return _list(page, render, "There are no possible duplicates.")
-
-
-def candidates(call: ToolCall) -> ToolResult:
-    """List the candidates that wait for review, or decide about one."""
-    if _asks_to_settle(call):
-        return _settle(call, "/v1/candidates")
-    page = call.server.call("GET", "/v1/candidates", query=call.viewer() | call.pick("limit", "cursor"))
-    return _list_memories(call, page, "There are no candidates.")
-
-
 def audit(call: ToolCall) -> ToolResult:
     """List automatic changes, or undo one."""
     if "undo" in call.arguments:
         memory = call.server.call("POST", f"/v1/audit/{segment(call.arguments['undo'])}/undo")
-        return _render_done(call, "undone", memory)
+        return render_done(call, "undone", memory)
     page = call.server.call("GET", "/v1/audit", query=call.pick("limit", "cursor"))
-    return _list(page, _render_act, "There are no automatic changes.")
+    return list_items(page, _render_act, "There are no automatic changes.")
 
 
 def incognito(call: ToolCall) -> ToolResult:
@@ -116,7 +87,7 @@ def incognito(call: ToolCall) -> ToolResult:
         answer = call.server.call("POST", "/v1/incognito", body)
         return ToolResult("incognito" if answer["since"] else "no longer incognito")
     page = call.server.call("GET", "/v1/incognito")
-    return _list(
+    return list_items(
         page, lambda session: f"- {quote(session['session_id'])}, since {session['since']}", "No session is incognito."
     )
 
@@ -126,7 +97,7 @@ def jobs(call: ToolCall) -> ToolResult:
     if "run" in call.arguments:
         answer = call.server.call("POST", f"/v1/jobs/{segment(call.arguments['run'])}")
         return ToolResult(f"requested run {answer['run_id']}")
-    return _list(call.server.call("GET", "/v1/jobs"), _render_job, "There are no jobs.")
+    return list_items(call.server.call("GET", "/v1/jobs"), _render_job, "There are no jobs.")
 
 
 def stats(call: ToolCall) -> ToolResult:
@@ -134,83 +105,6 @@ def stats(call: ToolCall) -> ToolResult:
     answer = call.server.call("GET", "/v1/stats") | {"queue": call.server.call("GET", "/v1/queue")}
     answer["workspace"] = quote(answer["workspace"])
     return ToolResult("\n".join(f"{name}: {flatten(value)}" for name, value in answer.items()))
-
-
-def entities(call: ToolCall) -> ToolResult:
-    """List entities, or read one entity."""
-    if "id" in call.arguments:
-        answer = call.server.call("GET", f"/v1/entities/{segment(call.arguments['id'])}", query=call.viewer())
-        beside = [
-            f"together with {_render_entity(entity | {'mentions': entity['memories']})[2:]}"
-            for entity in answer["related"]
-        ]
-        memories = [shorten(memory) for memory in answer["memories"]]
-        lines = render_memories(memories, call.shown, "No memory mentions it.", call.now)
-        text = "\n".join([_render_entity(answer), *beside, lines])
-        return ToolResult(_add_cursor(text, answer), ids=[memory["id"] for memory in memories])
-    query = call.viewer() | call.pick("q", "kind", "limit", "cursor")
-    return _list(call.server.call("GET", "/v1/entities", query=query), _render_entity, "There are no entities.")
-
-
-def graph(call: ToolCall) -> ToolResult:
-    """Show the entities that share memories with an entity."""
-    answer = call.server.call("GET", "/v1/graph", query=call.viewer() | call.pick("around", "depth", "limit"))
-    names = {node["id"]: quote(node["name"]) for node in answer["nodes"]}
-    beside = [
-        f"- {names[edge['from']]} and {names[edge['to']]}: {edge['memories']} memories" for edge in answer["edges"]
-    ]
-    return ToolResult("\n".join([*map(_render_entity, answer["nodes"]), *beside]), ids=list(names))
-
-
-def arcs(call: ToolCall) -> ToolResult:
-    """List narrative threads."""
-    query = call.viewer() | call.pick("status", "limit", "cursor")
-    page = call.server.call("GET", "/v1/arcs", query=query)
-
-    def render(arc: Mapping[str, Any]) -> str:
-        summary = ANYBODY.say({name: arc[name] for name in ("title", "summary")})
-        members = [
-            f"  - [{call.shown.short(memory['id'])} · {memory['kind']}] {ANYBODY.say(memory['preview'])}"
-            for memory in arc["members"]
-        ]
-        head = f"- {arc['id']} · {arc['status']} · {arc['size']} memories, {arc['first_at']} to {arc['last_at']}"
-        return "\n".join([f"{head}: {summary}", *members])
-
-    return _list(page, render, "There are no arcs.")
-
-
-def _asks_to_settle(call: ToolCall) -> bool:
-    arguments = call.pick("id", "action")
-    if len(arguments) == 1:
-        raise InvalidField(
-            FieldError("action" if "id" in arguments else "id", "is required together with the other one")
-        )
-    return bool(arguments)
-
-
-def _settle(call: ToolCall, path: str) -> ToolResult:
-    # Ids of pairs are shown in full; ids of candidates are shortened like those of other memories.
-    shown_id = call.arguments["id"]
-    whole = call.resolve_id(shown_id, "id") if path == "/v1/candidates" else shown_id
-    memory = call.server.call("POST", f"{path}/{segment(whole)}", {"action": call.arguments["action"]})
-    return _render_done(call, "settled", memory)
-
-
-def _render_done(call: ToolCall, done: str, memory: Mapping[str, Any]) -> ToolResult:
-    return ToolResult(f"{done}\n{render_memory(shorten(memory), call.shown, call.now)}", ids=[memory["id"]])
-
-
-def _list_memories(call: ToolCall, page: Mapping[str, Any], none: str) -> ToolResult:
-    return _list(page, lambda memory: render_memory(shorten(memory), call.shown, call.now), none)
-
-
-def _list(page: Mapping[str, Any], render: Row, none: str) -> ToolResult:
-    text = "\n".join(map(render, page["items"])) or none
-    return ToolResult(_add_cursor(text, page), ids=[item["id"] for item in page["items"] if "id" in item])
-
-
-def _add_cursor(text: str, page: Mapping[str, Any]) -> str:
-    return f"{text}\nmore with cursor {page['next_cursor']}" if page["next_cursor"] else text
 
 
 def _render_act(act: Mapping[str, Any]) -> str:
@@ -231,18 +125,7 @@ def _render_job(job: Mapping[str, Any]) -> str:
     return f"- {job['name']} {job['summary']}; {job['schedule']}, next {job['next_run_at']}{last}"
 
 
-def _render_entity(entity: Mapping[str, Any]) -> str:
-    return f"- {entity['id']} · {entity['kind']} · {entity['mentions']} memories mention {quote(entity['name'])}"
-
-
-ADDED_BY_FULL: tuple[Tool, ...] = (
-    Tool(
-        "fact_as_of",
-        "Read the value of a fact, now or at a time; without attribute all facts of the subject.",
-        fact_as_of,
-        {"subject": TEXT, "attribute": TEXT, "as_of": TIME, "history": FLAG | {"description": "All values"}},
-        ("subject",),
-    ),
+_OWN_TOOLS: tuple[Tool, ...] = (
     Tool(
         "edit",
         "Correct a memory; the old text stays in its history.",
@@ -288,22 +171,6 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         ("query", "id"),
     ),
     Tool(
-        "duplicates",
-        "List possible duplicates; with id and action merge a pair into the memory stated last, or keep both.",
-        duplicates,
-        {"id": ID, "action": one_of(("merge", "keep")), **PAGE},
-        effect=Effect.ADDS,
-        reading=Reading("List possible duplicates.", tuple(PAGE)),
-    ),
-    Tool(
-        "candidates",
-        "List writes that wait for review; with id and action accept or reject one. The user decides, not you.",
-        candidates,
-        {"id": ID, "action": one_of(("accept", "reject")), **PAGE},
-        effect=Effect.ADDS,
-        reading=Reading("List writes that wait for review.", tuple(PAGE)),
-    ),
-    Tool(
         "audit",
         "List automatic merges, archives and ends of facts; undo reverts one by its id.",
         audit,
@@ -328,29 +195,13 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         reading=Reading("List the maintenance jobs."),
     ),
     Tool("stats", "Counts, sizes and pending work.", stats),
-    Tool(
-        "entities",
-        "List entities (people, files, tickets), most frequent first; with id show one entity and its memories.",
-        entities,
-        {"id": ID, "q": text("Part of a name"), "kind": one_of(EntityKind), **PAGE},
-    ),
-    Tool(
-        "graph",
-        "Show entities that share memories with an entity.",
-        graph,
-        {"around": text("Its id or name"), "depth": INTEGER | {"minimum": 1, "maximum": 2}, "limit": limit(100)},
-        ("around",),
-    ),
-    Tool(
-        "arcs",
-        "List narrative arcs over several sessions.",
-        arcs,
-        {"status": one_of(("active", "dormant", "closed")), **PAGE},
-    ),
+    *SESSION_TOOLS,
 )
 
 # The tools that `more_tools` reveals in a session with the core profile.
-REVEALED: tuple[Tool, ...] = (*ADDED_BY_FULL, *SESSION_TOOLS)
+REVEALED: tuple[Tool, ...] = tuple(
+    arrange(_OWN_TOOLS, (tool for module in TOOL_MODULES for tool in module.TOOLS if not tool.is_core))
+)
 PROFILES: Mapping[str, tuple[Tool, ...]] = {
     "core": (*CORE, MORE_TOOLS),
     "full": (*CORE, *REVEALED),

@@ -9,9 +9,6 @@ from web.mcp.connection import Connection
 from web.mcp.tool import Effect, Tool, ToolCall, ToolResult, call_recorded, call_tool, validate_arguments
 from web.spool.writes import BATCH, add_client_ids, has_client_ids
 
-# Tools that store memories of a project, so that its own workspace is created.
-STORING = frozenset(("remember_batch", "set_fact"))
-
 
 class RelayedCall:
     """A call of one tool. Its memories get ids, by which the server recognizes a repeated request."""
@@ -28,10 +25,7 @@ class RelayedCall:
     @property
     def stores(self) -> bool:
         """Return whether the call stores a new memory of the project."""
-        arguments = self._call.arguments
-        return self._tool.name in STORING or (
-            self._tool.name == "goals" and bool(arguments.get("title")) and not arguments.get("id")
-        )
+        return self._tool.stores(self._call.arguments)
 
     @property
     def may_repeat(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten, quote
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import CUT, SHORT_ID, Outcome
-from pipeline.times import age, due_age, format_due
+from pipeline.times import age
 from web.receipt_text import describe_kept
 
 SHORT_CHARS = 280
@@ -100,13 +100,6 @@ def shorten(memory: Mapping[str, Any], chars: int = SHORT_CHARS) -> dict[str, An
     return {**memory, "content": text if len(text) <= chars else text[: chars - 1].rstrip() + CUT}
 
 
-def shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a lesson as a memory with a shortened text, which says when it applies."""
-    when, rule = lesson["applies_when"], lesson["rule"] or lesson["content"]
-    text = f"When {when.removeprefix('when ').removeprefix('When ')}: {rule}" if when else rule
-    return shorten({"kind": "lesson", "occurred_at": lesson["created_at"], **lesson, "content": text})
-
-
 def speaker_of(record: Mapping[str, Any]) -> Speaker:
     """Return the speaker of a memory, a goal, a lesson or a fact; an unknown source is not trusted."""
     source = str(record.get("source", "somebody"))
@@ -164,20 +157,6 @@ def render_record(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> 
 def render_edges(edges: Iterable[Mapping[str, Any]], shown: ShownIds) -> str:
     """Render the edges of a memory."""
     return ", ".join(f"{edge['kind']} {edge['direction']} [{shown.short(edge['id'])}]" for edge in edges) or "none"
-
-
-def render_goal(goal: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
-    """Render a goal in one line."""
-    due = f", due {format_due(goal['due_at'])} ({due_age(goal['due_at'], now)})" if goal["due_at"] else ""
-    head = f"- [{shown.short(goal['id'])} · {goal['status']} · {goal['progress']:.0%}{due}]"
-    return f"{head} {speaker_of(goal).say(goal['title'])}"
-
-
-def render_fact(fact: Mapping[str, Any]) -> str:
-    """Render a value and when it is valid."""
-    until = f" until {fact['valid_to']}" if fact.get("valid_to") else ""
-    quoted = speaker_of(fact).say(f"{fact['subject']} {fact['attribute']} = {flatten(fact['value'])}")
-    return f"- {quoted}, since {fact['valid_from']}{until}"
 
 
 def render_section(title: str, lines: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from pipeline.errors import FieldError, InvalidField, ReverieError
+from pipeline.features.feature import LAST
 from pipeline.records import MAX_SESSION_ID_CHARS
 from pipeline.text.normalize import TAG
 from web.json_text import mend_surrogates
@@ -89,6 +90,9 @@ TAGS: Schema = {"type": "array", "items": {"type": "string", "pattern": f"^{TAG.
 TIME: Schema = {"type": "string", "description": "RFC 3339 date-time with offset, or a date"}
 SESSION: Schema = {"type": "string", "description": "Your session"}
 ID: Schema = {"type": "string"}
+TO: Schema = {"type": "string", "description": "A team to store it for, if the user says so"}
+# Length of each part of a brief.
+SHOWN_EACH = 8
 
 log = logging.getLogger(__name__)
 
@@ -197,8 +201,13 @@ class Tool:
     scalars: tuple[str, ...] = ()
     effect: Effect = Effect.READS
     reading: Reading | None = None
+    # Whether a call with these arguments stores a memory of a project, so that its own workspace is created.
+    stores: Callable[[Mapping[str, Any]], bool] = lambda _arguments: False
     # Whether it reads files of the caller's folder: then it runs where these files are.
     reads_folder: bool = False
+    # Whether the core profile has it, and its place among the tools of its profile.
+    is_core: bool = False
+    place: float = LAST
 
     @property
     def reading_form(self) -> "Tool | None":
@@ -215,6 +224,17 @@ class Tool:
         """Return the JSON schema of the arguments; no `additionalProperties`, which Gemini's API refuses."""
         schema: Schema = {"type": "object", "properties": dict(self.takes)}
         return schema | ({"required": list(self.required)} if self.required else {})
+
+
+@dataclass(frozen=True, slots=True)
+class BriefPart:
+    """A part of the overview: name, title, how its records are read from the API, how one is shown, and place."""
+
+    name: str
+    title: str
+    read: Callable[[Server, Mapping[str, str]], list[Any]]
+    render: Callable[[Mapping[str, Any], ShownIds, datetime], str]
+    place: float = LAST
 
 
 def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:

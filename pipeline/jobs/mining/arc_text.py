@@ -10,9 +10,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from pipeline.enums import UNFINISHED
 from pipeline.records import CAPTURED_TAG, Kind
 from pipeline.store.arcs import CUT, TITLE_SEPARATOR, ArcStatus, Strand
-from pipeline.store.goals import UNFINISHED
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.tokens import STOP_WORDS, search_tokens
 from pipeline.times import parse

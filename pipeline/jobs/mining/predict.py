@@ -12,21 +12,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from sqlite3 import Connection
 from threading import Event
 
+from pipeline.features.registry import find_extensions
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.recall.stored_answers import StoreState, list_queries, read_state, write_answers
-from pipeline.records import EntityKind, Viewer
+from pipeline.records import EntityKind
 from pipeline.records.recall import Answer, Query
-from pipeline.store import arcs, changes, goals, predictions as store
+from pipeline.store import changes, predictions as store
 from pipeline.store.database import Database
 from pipeline.times import parse, utc_text
 
 MOST = 32
 # Limits per source. Repeated questions get the remaining places, because they are the most certain.
-GOALS, ARCS, NAMES = 5, 5, 6
+OF_FEATURE, NAMES = 5, 6
 # A habit loses half of its weight after this many days, and is dropped after HABIT_LASTS.
 HABIT_DAYS = 14.0
 HABIT_LASTS = timedelta(days=60)
@@ -37,19 +39,21 @@ UNASKED = (EntityKind.DATE, EntityKind.PORT, EntityKind.VERSION)
 SCORES_KEPT = timedelta(days=90)
 DAY_S = 86_400.0
 
+Source = Callable[[JobRun, Connection], list[store.Prediction]]
+
 
 def predict(job: JobRun) -> Report:
     """Replace the likely questions of a workspace."""
     with job.database.read() as db:
         generation = changes.generation(db)
-    by_source: dict[Callable[[JobRun, Connection], list[store.Prediction]], list[store.Prediction]] = {}
-    for source in (_habits, _goals, _arcs, _names):
+    found: list[list[store.Prediction]] = []
+    for source in (_habits, *map(_ask_feature, find_extensions("list_likely_questions")), _names):
         if job.pausing():
             return Report(more=True)
         with job.database.read() as db:
-            by_source[source] = source(job, db)
-    habits = by_source.pop(_habits)
-    likely = choose_questions(habits, [question for several in by_source.values() for question in several])
+            found.append(source(job, db))
+    habits, *others = found
+    likely = choose_questions(habits, [question for several in others for question in several])
     with job.database.read() as db:
         same = store.list_predictions(db) == likely
     if not same:
@@ -85,12 +89,12 @@ def _habits(job: JobRun, db: Connection) -> list[store.Prediction]:
     return [store.Prediction(habit.text, store.Reason.REPEATED) for habit in habits[:MOST]]
 
 
-def _goals(_job: JobRun, db: Connection) -> list[store.Prediction]:
-    return _lines((goal.content for goal in goals.list_unfinished(db, Viewer(), GOALS)), store.Reason.GOAL)
+def _ask_feature(list_questions: Callable[..., tuple[str, Iterable[str]]]) -> Source:
+    def ask(_job: JobRun, db: Connection) -> list[store.Prediction]:
+        reason, texts = list_questions(db, OF_FEATURE)
+        return _lines(texts, store.Reason(reason))
 
-
-def _arcs(_job: JobRun, db: Connection) -> list[store.Prediction]:
-    return _lines((arc.title for arc in arcs.page(db, Viewer(), arcs.ArcStatus.ACTIVE, ARCS, None)), store.Reason.ARC)
+    return ask
 
 
 def _names(job: JobRun, db: Connection) -> list[store.Prediction]:
@@ -107,6 +111,15 @@ def _lines(texts: Iterable[str], reason: store.Reason) -> list[store.Prediction]
 Search = Callable[[Query], Answer]
 # Opens a search whose indexes are read anew.
 OpenSearch = Callable[[], AbstractContextManager[Search]]
+
+
+def predict_and_answer(job: JobRun, open_search: OpenSearch | None) -> Report:
+    """Replace the likely questions and answer them, if there is a search."""
+    report = predict(job)
+    if report.more or open_search is None:
+        return report
+    return replace(report, more=answer_questions(job, open_search))
+
 
 # Nobody waits for these answers.
 BUDGET_MS = 10_000

@@ -12,10 +12,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipeline.features.registry import collect
 from pipeline.jobs.model import Failure, JobModel, as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import OWNER, EdgeKind, Kind, Memory
-from pipeline.store import changes, derivations, edges, goals, meta
+from pipeline.store import changes, derivations, edges, meta
 from pipeline.store.edges import REFLECT
 from pipeline.text.normalize import shorten
 from pipeline.text.sentences import corrects, fails, fixes
@@ -120,7 +121,7 @@ def _ask_pairs(job: JobRun, model: JobModel, session: Sequence[Memory]) -> list[
 def _support_goals(job: JobRun) -> None:
     """Link completed and achieved work to the open goals that it concerns."""
     with job.database.read() as db:
-        open_goals = goals.list_unfinished(db, OWNER, MOST_GOALS)
+        open_goals = collect("list_unfinished", db, OWNER, MOST_GOALS)
         done = derivations.list_accomplishments(db, utc_text(job.now - LOOK_BACK), MOST_DONE) if open_goals else []
         pairs = [
             (deed, goal)

@@ -8,7 +8,7 @@ from pipeline.store.arcs import ArcStatus
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.graph import ARC_STATUSES
 from web.cli.render import format_value
-from web.cli.topics import parse_value
+from web.features.facts.commands import parse_value
 
 
 @pytest.fixture

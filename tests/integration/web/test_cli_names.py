@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from web.cli import HIDDEN, SECTIONS, cli
+from web.cli import HIDDEN, cli
 from web.cli.command import SUGGESTIONS, SYNONYMS
 
 PACKAGE = Path(__file__).parents[3] / "web" / "cli"
@@ -33,9 +33,9 @@ def test_the_help_fits_one_screen():
     lines = run("--help", terminal_width=80).stdout.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
-    for section in SECTIONS.values():
-        for name in section:
-            assert any(f" {name} " in line for line in lines), name
+    for section in cli.sections.values():
+        for entry in section:
+            assert any(f" {entry.name} " in line for line in lines), entry.name
 
 
 def test_the_help_is_one_column_in_a_narrow_terminal():
@@ -44,9 +44,9 @@ def test_the_help_is_one_column_in_a_narrow_terminal():
 
 
 def test_the_help_names_no_synonym():
-    visible = {name for section in SECTIONS.values() for name in section}
+    visible = {entry.name for section in cli.sections.values() for entry in section}
     assert visible & (set(SYNONYMS) | set(SUGGESTIONS)) == set()
-    assert visible & set(HIDDEN) == set()
+    assert visible & {entry.name for entry in HIDDEN} == set()
     assert set(cli.list_commands(click.Context(cli))) == visible
 
 

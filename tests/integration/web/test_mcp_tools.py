@@ -27,15 +27,16 @@ from tests.fakes.local_server import LocalServer
 from tests.support.played_host import INITIALIZED, PlayedHost, PlayedServer, bare, converse, hello
 from tests.support.stack import free_port
 from web.contract import CALLER_HEADER, MCP
+from web.features.goals.tools import render_goal
 from web.mcp.connection import Connection, MessageClient
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED, NOTHING, NOTHING_RECALLED
 from web.mcp.front import ToolCaller, build_server
-from web.mcp.full_tools import ADDED_BY_FULL, PROFILES, REVEALED
+from web.mcp.full_tools import PROFILES, REVEALED
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, SUBSCRIPTION_ID, VERSIONS
 from web.mcp.offered_tools import MORE_TOOLS, Switches
 from web.mcp.relay import Relay
 from web.mcp.relayed_calls import RelayedCall
-from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
+from web.mcp.rendering import SHORT_CHARS, ShownIds, render_memory, shorten
 from web.mcp.session import Session
 from web.mcp.tool import (
     Tool,
@@ -94,7 +95,7 @@ def test_full_mcp_profile_starts_with_the_core_tools():
     assert len(PROFILES["core"]) <= 10
 
 
-@pytest.mark.parametrize("tool", [*CORE, *ADDED_BY_FULL], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [*CORE, *REVEALED], ids=lambda tool: tool.name)
 def test_schemas_are_schemas(tool):
     jsonschema.Draft202012Validator.check_schema(tool.input_schema)
     assert set(tool.required) <= set(tool.takes)

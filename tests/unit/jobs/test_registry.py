@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from config.settings import Settings
-from pipeline.jobs.registry import JOBS, NIGHTLY, NIGHTLY_HOUR, Schedule, list_scheduled_jobs
+from pipeline.features.feature import NIGHTLY, NIGHTLY_HOUR, Schedule
+from pipeline.jobs.registry import JOBS, list_scheduled_jobs
 
 HOURLY = Schedule(timedelta(hours=1))
 moments = st.integers(0, 20 * 365 * 24 * 3600).map(lambda s: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(seconds=s))

@@ -2,11 +2,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pipeline.features.feature import NIGHTLY as EVERY_NIGHT, Schedule, ScheduledJob
 from pipeline.jobs.registry import (
-    NIGHTLY as EVERY_NIGHT,
     JobState,
-    Schedule,
-    ScheduledJob,
     job_statuses,
     list_due_jobs,
     list_unfinished_jobs,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.jobs.registry import NIGHTLY
+from pipeline.features.feature import NIGHTLY
 from pipeline.times import local_day_start
 
 

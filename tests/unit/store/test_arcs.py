@@ -111,10 +111,10 @@ def test_an_active_arc_for_agents_leaves_out_superseded_memories(database):
     put_arc(database, [1, 2, 3], title="Choice1 · Choice3", summary="Choice1 is decided.\nChoice3 is decided.")
     supersede(database, 1, 3)
     with database.read() as db:
-        for [shown] in (arcs.list_active(db, Viewer(), 5), arcs.list_active_arcs_of(db, Viewer(), [3], 5)):
+        for [shown] in (arcs.list_threads(db, Viewer(), 5), arcs.list_threads_of(db, Viewer(), [3], 5)):
             assert (shown.title, shown.summary, shown.size) == ("Choice3", "Choice3 is decided.", 2)
             assert [member.seq for member in shown.members] == [2, 3]
-        assert arcs.list_active_arcs_of(db, Viewer(), [1], 5) == []
+        assert arcs.list_threads_of(db, Viewer(), [1], 5) == []
     assert list_arcs(database)[0].size == 3
 
 
@@ -124,7 +124,7 @@ def test_an_arc_of_superseded_memories_is_not_active_for_agents(database):
     for old in (1, 2):
         supersede(database, old, 3)
     with database.read() as db:
-        assert arcs.list_active(db, Viewer(), 5) == []
+        assert arcs.list_threads(db, Viewer(), 5) == []
 
 
 def test_a_title_may_be_a_tag(database):

@@ -19,12 +19,24 @@ from pipeline.services import entities, maintenance
 from pipeline.store.maps import NO_COMMUNITY, Community, MapEntity
 from web.access import Access
 from web.dashboard.filters import preview, words
-from web.dashboard.view import MAX_SEARCH_CHARS, PAGE_SIZE, Paged, Query, Search, Section, View, back, next_page, show
+from web.dashboard.view import (
+    MAX_SEARCH_CHARS,
+    PAGE_SIZE,
+    Link,
+    Paged,
+    Query,
+    Search,
+    Section,
+    View,
+    back,
+    next_page,
+    show,
+)
 from web.endpoint import json_response
 
-section = Section("entities")
+section = Section("entities", link=Link("Entities", "entities_list_all", "Knowledge", 47))
 # The map contains all entities that the owner of the data directory can see.
-map_section = Section("map", Access.HOME)
+map_section = Section("map", Access.HOME, Link("Map", "map_whole", "Memory", 45))
 
 
 class EntitiesPageQuery(Paged):

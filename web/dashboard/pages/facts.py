@@ -19,9 +19,9 @@ from web.api import bodies
 from web.api.caller_scope import scope_of_query
 from web.dashboard.filters import minute, preview, words
 from web.dashboard.time_axis import TimeAxis, axis_over
-from web.dashboard.view import PAGE_SIZE, Moment, Paged, Search, Section, View, back, next_page, show
+from web.dashboard.view import PAGE_SIZE, Link, Moment, Paged, Search, Section, View, back, next_page, show
 
-section = Section("facts")
+section = Section("facts", link=Link("Facts", "facts_subjects", "Knowledge", 46))
 
 SHOWN_OF_SUBJECT = 6
 LATEST = 8

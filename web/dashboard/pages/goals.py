@@ -9,9 +9,9 @@ from werkzeug.wrappers import Response
 
 from pipeline.records import MAX_CONTENT_CHARS, Draft, GoalStatus, Kind, Memory, Outcome
 from pipeline.services import goals, memories
-from web.dashboard.view import PAGE_SIZE, Moment, Paged, Section, View, back, next_page, show
+from web.dashboard.view import PAGE_SIZE, Link, Moment, Paged, Section, View, back, next_page, show
 
-section = Section("goals")
+section = Section("goals", link=Link("Goals", "goals_list_all", "Knowledge", 48))
 
 # Time of day of a due date that contains only a date.
 START_OF_DAY = "T00:00:00.000Z"

@@ -18,9 +18,9 @@ from pipeline.store.audit import AuditEntry
 from pipeline.store.review import MOST_COUNTED, Decision
 from pipeline.workspace import Workspace
 from web.dashboard.text_diff import TextPart, side_by_side
-from web.dashboard.view import Cursor, Paged, Section, View, back, next_page, show
+from web.dashboard.view import Cursor, Link, Paged, Section, View, back, next_page, show
 
-section = Section("inbox", Role.OWNER)
+section = Section("inbox", Role.OWNER, Link("Inbox", "inbox_review_entries", "Maintenance", 49))
 
 # Each entry contains up to two texts, so a longer page would be slow to load and read.
 PAGE = 20

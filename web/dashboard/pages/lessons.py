@@ -11,9 +11,9 @@ from pipeline.context.render import ENOUGH, Usefulness
 from pipeline.services import lessons, memories
 from pipeline.services.feedback import answer_impression, withdraw_answer
 from pipeline.store.impressions import Impression
-from web.dashboard.view import PAGE_SIZE, Paged, Search, Section, View, back, next_page, show
+from web.dashboard.view import PAGE_SIZE, Link, Paged, Search, Section, View, back, next_page, show
 
-section = Section("lessons")
+section = Section("lessons", link=Link("Lessons", "lessons_list_all", "Knowledge", 48))
 
 LAST_SHOWN = 3
 MAX_NOTE_CHARS = 2000

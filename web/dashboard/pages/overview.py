@@ -14,11 +14,11 @@ from pipeline.write.revise import text_mark
 from web.access import may_enter
 from web.call import workspace_of_caller
 from web.dashboard.filters import find_day
-from web.dashboard.view import Section, View, describe_imported, show
+from web.dashboard.view import Link, Section, View, describe_imported, show
 from web.hosts import installed_files
 from web.recording import check_hosts
 
-section = Section("overview")
+section = Section("overview", link=Link("Overview", "overview_home", "Memory"))
 # Changes of each workspace on the page; the timeline lists all memories.
 MOST_LISTED = 50
 

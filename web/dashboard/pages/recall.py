@@ -21,7 +21,7 @@ from pipeline.services.recall import explain_memory, list_likely_questions, meas
 from web.api.bodies import SessionId
 from web.dashboard import score_bars, view as page
 
-section = page.Section("recall")
+section = page.Section("recall", link=page.Link("Recall lab", "recall_lab", "Memory"))
 
 MAX_K = 20
 MAX_BUDGET_MS = 10_000

@@ -33,9 +33,9 @@ from pipeline.services import incognito
 from pipeline.store.agent_sessions import IncognitoSession
 from web.access import Access
 from web.api.bodies import SessionId
-from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
+from web.dashboard.view import PAGE_SIZE, Link, Query, Section, View, back, show
 
-section = Section("settings", Role.OWNER)
+section = Section("settings", Role.OWNER, Link("Settings", "settings_list_all", "Maintenance"))
 
 OTHERS = 0o077
 # Python refuses to parse numbers with thousands of digits; settings need far fewer.

@@ -1,8 +1,7 @@
-"""Timeline of memories by day and session, with live updates, and the pages about arcs."""
+"""Timeline of memories by day and session, with live updates."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
@@ -14,7 +13,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pipeline.bootstrap.web import WebContainer
 from pipeline.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.services import timeline
-from pipeline.store.arcs import ArcStatus
 from pipeline.store.journal import (
     MOST_COUNTED,
     ArchivedFilter,
@@ -28,12 +26,10 @@ from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from web.dashboard.filters import local_day, reader_zone
 from web.dashboard.sign_in import watch_caller
-from web.dashboard.time_axis import TimeAxis, axis_over
-from web.dashboard.view import PAGE_SIZE, Paged, Query, Search, Section, View, next_page, show
+from web.dashboard.view import PAGE_SIZE, Link, Query, Search, Section, View, show
 from web.streams import RETRY_MS, Step, Streams, format_event, format_retry
 
-section = Section("timeline")
-arc_section = Section("arcs")
+section = Section("timeline", link=Link("Timeline", "timeline_journal", "Memory"))
 
 _NAME = StringConstraints(strip_whitespace=True, max_length=MAX_SESSION_ID_CHARS)
 Name = Annotated[str, _NAME, AfterValidator(normalize_name)]
@@ -207,58 +203,6 @@ def _older(query: TimelineQuery, last: Memory) -> str:
 def _read_place(cursor: str) -> JournalPosition:
     at, _, seq = cursor.partition("_")
     return JournalPosition(at, int(seq))
-
-
-# Number of bars in the chart of an arc.
-BINS = 80
-
-
-class ArcsPageQuery(Paged):
-    """Filter of the list of arcs."""
-
-    status: ArcStatus | None = None
-
-
-@arc_section.page("/arcs", ArcsPageQuery)
-def list_all(view: View) -> str:
-    """List arcs, active arcs first, then by latest memory."""
-    page = timeline.list_arcs(
-        view.workspace, view.workspace.onlooker, view.query.status, PAGE_SIZE, view.query.before, active_first=True
-    )
-    return show(
-        "arcs.html",
-        view,
-        title="Arcs",
-        arcs=page.items,
-        next_url=next_page(page.next_cursor),
-        statuses=list(ArcStatus),
-        line=axis_over([*(at for arc in page.items for at in (arc.first_at, arc.last_at)), view.now]),
-    )
-
-
-@arc_section.page("/arcs/<arc_id>", Paged)
-def arc(view: View, arc_id: str) -> str:
-    """Show an arc with its chart and its memories."""
-    arc_page = timeline.read_arc(view.workspace, view.workspace.onlooker, arc_id, PAGE_SIZE, view.query.before)
-    axis = axis_over(arc_page.moments)
-    return show(
-        "arc.html",
-        view,
-        title=arc_page.arc.title,
-        arc=arc_page.arc,
-        members=arc_page.members.items,
-        next_url=next_page(arc_page.members.next_cursor),
-        line=axis,
-        course=course(axis, arc_page.moments),
-        bins=BINS,
-    )
-
-
-def course(axis: TimeAxis, moments: Sequence[str]) -> list[tuple[int, float]]:
-    """Return (bin, height) of each bin of a time axis that contains memories; the largest height is 1."""
-    counted = Counter(min(int(axis.position(moment) * BINS / 100), BINS - 1) for moment in moments)
-    most = max(counted.values(), default=1)
-    return [(number, count / most) for number, count in sorted(counted.items())]
 
 
 EXTENSION = "dashboard_streams"

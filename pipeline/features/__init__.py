@@ -1,0 +1,1 @@
+"""What Reverie can do beyond storing and recalling: one folder per feature, with its declaration."""

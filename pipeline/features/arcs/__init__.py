@@ -1,0 +1,33 @@
+"""Threads: memories that belong to one story."""
+
+from pipeline.features.feature import HOUR, Command, Feature, Schedule, ScheduledJob, load_job
+
+feature = Feature(
+    "arcs",
+    tables=("arc", "arc_member"),
+    endpoints=("web.features.arcs.http",),
+    commands=(Command("graph arcs", "web.features.arcs.commands"),),
+    pages=("web.features.arcs.page",),
+    tools=("web.features.arcs.tools",),
+    jobs=(
+        ScheduledJob(
+            "arcs",
+            "groups memories into threads",
+            Schedule(HOUR),
+            load_job("pipeline.jobs.mining.arcs", "arcs", lambda context: (context.vectors,)),
+            place=43,
+        ),
+    ),
+    extensions={
+        "pipeline.store.arcs": (
+            "list_threads",
+            "list_threads_of",
+            "list_threads_with",
+            "erase_derived",
+            "follow_scope",
+            "list_derived_texts",
+        ),
+        "pipeline.features.arcs.extensions": ("list_likely_questions", "IS_KEPT", "DERIVED"),
+        "web.features.arcs.http": ("ThreadAnswer",),
+    },
+)

@@ -1,0 +1,29 @@
+"""Memories that follow from others: summaries of episodes, causes of decisions."""
+
+from pipeline.features.feature import ADMINISTRATION, NIGHTLY, Command, Feature, ScheduledJob, load_job
+
+feature = Feature(
+    "consolidation",
+    commands=(Command("consolidate", "web.cli.jobs", "Run the job consolidate", ADMINISTRATION),),
+    jobs=(
+        ScheduledJob(
+            "consolidate",
+            "summarizes related episodes in one memory",
+            NIGHTLY,
+            load_job(
+                "pipeline.jobs.mining.consolidate",
+                "consolidate",
+                lambda context: (context.table, context.model()),
+                writes=True,
+            ),
+            place=47,
+        ),
+        ScheduledJob(
+            "reflect",
+            "links decisions to their causes and outcomes in a session",
+            NIGHTLY,
+            load_job("pipeline.jobs.mining.reflect", "reflect", lambda context: (context.model(),), writes=True),
+            place=49,
+        ),
+    ),
+)

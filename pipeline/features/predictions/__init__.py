@@ -1,0 +1,18 @@
+"""Likely questions, answered before they are asked."""
+
+from pipeline.features.feature import DAY, HOUR, Feature, Schedule, ScheduledJob, load_job
+
+feature = Feature(
+    "predictions",
+    tables=("query", "prediction", "prediction_day"),
+    jobs=(
+        ScheduledJob(
+            "predict",
+            "predicts the next questions and answers them",
+            Schedule(HOUR),
+            load_job("pipeline.jobs.mining.predict", "predict_and_answer", lambda context: (context.open_search,)),
+            idle=DAY,
+            place=44,
+        ),
+    ),
+)

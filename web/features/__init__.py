@@ -1,0 +1,1 @@
+"""The entry points of features: routes, commands, pages and tools, one folder per feature."""
