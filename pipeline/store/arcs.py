@@ -1,8 +1,7 @@
 """Arcs: threads of related memories, each within one scope.
 
-A summary is stored as one sentence per line, a title as its parts; both quote memories literally. At each read, the
-quotes are looked up again in the visible members, so that an arc never shows text that was archived, edited or purged
-since it was computed.
+A summary is stored as one sentence per line, a title as its parts; both quote memories literally. Each read looks up
+the quotes in the visible members, so that an arc never shows text that was archived, edited or purged.
 """
 
 import json
@@ -236,10 +235,8 @@ def drop(db: Connection, arc_seq: int) -> None:
 
 def list_derived_texts(db: Connection, seq: int) -> list[str]:
     """List the title and the summary of a memory's arc."""
-    rows = db.execute(
-        "SELECT title, summary FROM arc WHERE seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)", (seq,)
-    )
-    return [text for row in rows for text in row]
+    query = "SELECT title, summary FROM arc WHERE seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)"
+    return [text for row in db.execute(query, (seq,)) for text in row]
 
 
 def erase_derived(db: Connection, memory: Memory) -> None:
@@ -247,9 +244,6 @@ def erase_derived(db: Connection, memory: Memory) -> None:
     row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (memory.seq,)).fetchone()
     if row is not None:
         drop(db, row[0])
-
-
-follow_scope = erase_derived
 
 
 def page(

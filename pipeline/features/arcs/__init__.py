@@ -24,10 +24,9 @@ feature = Feature(
             "list_threads_of",
             "list_threads_with",
             "erase_derived",
-            "follow_scope",
             "list_derived_texts",
         ),
-        "pipeline.features.arcs.extensions": ("list_likely_questions", "IS_KEPT", "DERIVED"),
+        "pipeline.features.arcs.extensions": ("follow_scope", "list_likely_questions", "IS_KEPT", "DERIVED"),
         "web.features.arcs.http": ("ThreadAnswer",),
     },
 )

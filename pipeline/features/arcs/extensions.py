@@ -6,6 +6,7 @@ from pipeline.records import Viewer
 from pipeline.store import arcs
 from pipeline.store.invariants import Derived, is_gone
 
+follow_scope = arcs.erase_derived
 # A condition on `memory m`.
 IS_KEPT = (
     "EXISTS (SELECT 1 FROM arc_member am JOIN arc a ON a.seq = am.arc_seq "
