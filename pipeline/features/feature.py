@@ -6,6 +6,7 @@ A frame is a part of Reverie that serves every feature: routes, commands, dashbo
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -106,13 +107,15 @@ def load_job(
 
     A job that `writes` memories does nothing in a workspace that is incognito or read-only.
     """
+    return partial(_run_job, module, name, choose, writes)
 
-    def run_job(run: Any, context: Any) -> Any:
-        if writes and context.is_silent:
-            return run.report(more=False)
-        return getattr(import_module(module), name)(run, *choose(context))
 
-    return run_job
+def _run_job(
+    module: str, name: str, choose: Callable[[Any], tuple[Any, ...]], writes: bool, run: Any, context: Any
+) -> Any:
+    if writes and context.is_silent:
+        return run.report(more=False)
+    return getattr(import_module(module), name)(run, *choose(context))
 
 
 # The names that frames look up in modules of features, with the value that they expect. `seq` is the row number of a
