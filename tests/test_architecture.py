@@ -16,6 +16,7 @@ import pytest
 
 from benchmarks import size
 from config.import_stubs import BM25S_EXTRAS, LANCEDB_EXTRAS
+from pipeline.features.registry import FEATURES
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "pipeline", "workers", "web")
@@ -657,6 +658,24 @@ def test_the_server_listens_before_it_imports_the_services_of_sessions(tmp_path)
     before, loaded = map(set, run_program(STARTED, tmp_path / "home"))
     assert before & (OF_SESSIONS | OF_FULL_APP) == set()
     assert loaded & (OF_SESSIONS | OF_FULL_APP) == OF_SESSIONS
+
+
+DECLARED = """
+import json, sys
+import click
+from web.cli import cli
+cli.get_command(click.Context(cli), "mcp")
+before = set(sys.modules)
+cli.get_help(click.Context(cli))
+print(json.dumps([sorted(before), sorted(set(sys.modules) - before)]))
+"""
+
+
+def test_the_help_loads_only_declarations_of_features_and_mcp_not_even_these(tmp_path):
+    before, added = run_program(DECLARED, tmp_path / "home")
+    assert [name for name in before if "features" in name] == []
+    loaded = {name for name in added if name.startswith(PACKAGES)}
+    assert loaded == {f"pipeline.features{end}" for end in ("", ".feature", ".registry", *(f".{n}" for n in FEATURES))}
 
 
 def test_the_client_of_a_teams_hooks_loads_no_library(tmp_path):
