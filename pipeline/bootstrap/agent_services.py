@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from pipeline.context.follow_up import LastMessages
+from pipeline.features.feature import PROMPT_EXTENSIONS
+from pipeline.features.registry import find_extensions
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.services.agent_history import HookRunLog
@@ -27,6 +29,9 @@ class AgentServices:
         teams: TeamService,
         last_messages: LastMessages,
     ) -> None:
+        # A prompt's hook has little time: it does not wait for the features that add to prompts.
+        for point in PROMPT_EXTENSIONS:
+            find_extensions(point)
         self.prompts = PromptService(contexts, feedback, teams, last_messages)
         self.hook_runs = HookRunLog(stores.operations, feedback, workspace)
         self.sessions = AgentSessionService(

@@ -17,13 +17,7 @@ from pipeline.features.registry import collect
 from pipeline.recall.query import asks_progress, is_personal, parse_time_range
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.store import (
-    action_history,
-    agent_sessions,
-    memories,
-    session_archive,
-    turns,
-)
+from pipeline.store import action_history, agent_sessions, memories, session_archive, turns
 from pipeline.store.agent_sessions import SessionSummary
 from pipeline.store.conclusions import Conclusion, ConclusionKind, list_current
 from pipeline.store.session_archive import ArchivedSession

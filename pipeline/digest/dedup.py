@@ -17,18 +17,7 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.records import EdgeKind, Memory, Source
 from pipeline.records.digestion import WorkItem
-from pipeline.store import (
-    audit,
-    changes,
-    duplicates,
-    edges,
-    index_state,
-    ingested,
-    memories,
-    meta,
-    refusals,
-    work,
-)
+from pipeline.store import audit, changes, duplicates, edges, index_state, ingested, memories, meta, refusals, work
 from pipeline.store.database import Database
 from pipeline.text.similarity.choices import find_contradiction, read_statement, relate_by_key
 from pipeline.text.similarity.comparable_text import (

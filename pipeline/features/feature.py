@@ -149,6 +149,10 @@ Extension = Literal[
 ]
 
 
+# What prompts ask for.
+PROMPT_EXTENSIONS: tuple[Extension, ...] = ("read_broken", "list_unfinished", "list_threads", "list_threads_of")
+
+
 class Command(NamedTuple):
     """A command: its name, the module that defines it, its description, section and place in `reverie --help`.
 

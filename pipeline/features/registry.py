@@ -39,7 +39,6 @@ FEATURES = (
     "model",
 )
 
-
 Entry = TypeVar("Entry")
 
 

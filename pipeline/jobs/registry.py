@@ -13,16 +13,7 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from config.settings import Settings
-from pipeline.features.feature import (
-    ALWAYS,
-    DAY,
-    MINUTE,
-    NIGHTLY,
-    SECOND,
-    Schedule,
-    ScheduledJob,
-    load_job,
-)
+from pipeline.features.feature import ALWAYS, DAY, MINUTE, NIGHTLY, SECOND, Schedule, ScheduledJob, load_job
 from pipeline.features.registry import arrange, features
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import changes, meta, runs

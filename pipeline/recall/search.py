@@ -24,13 +24,7 @@ from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.explain import explain_memory, signals_of
-from pipeline.recall.first_pass import (
-    OFF,
-    ChannelResults,
-    RankedPool,
-    query_channels,
-    rank_candidates,
-)
+from pipeline.recall.first_pass import OFF, ChannelResults, RankedPool, query_channels, rank_candidates
 from pipeline.recall.query_scores import ChannelScores, QueryScores
 from pipeline.recall.rank import LITERAL, Ranking
 from pipeline.recall.relevance import closeness, is_relevant, least_relevance, may_be_relevant, relevance
@@ -39,16 +33,7 @@ from pipeline.recall.result_order import OF_STORE, OrderStep, explain_order, ord
 from pipeline.recall.search_context import SearchContext
 from pipeline.recall.stored_answers import StoreState, read_state, read_stored_answer
 from pipeline.records import Memory, Viewer
-from pipeline.records.recall import (
-    NOTHING,
-    Answer,
-    Channel,
-    ChannelReport,
-    Hit,
-    MemoryExplanation,
-    Query,
-    Step,
-)
+from pipeline.records.recall import NOTHING, Answer, Channel, ChannelReport, Hit, MemoryExplanation, Query, Step
 from pipeline.store import memories, meta
 from pipeline.times import elapsed_ms
 

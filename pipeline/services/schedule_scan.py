@@ -18,12 +18,7 @@ from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import ReverieError
 from pipeline.features.feature import ScheduledJob
-from pipeline.jobs.registry import (
-    due_times,
-    list_requested_jobs,
-    list_scheduled_jobs,
-    list_unfinished_jobs,
-)
+from pipeline.jobs.registry import due_times, list_requested_jobs, list_scheduled_jobs, list_unfinished_jobs
 from pipeline.jobs.runner import list_holders
 from pipeline.store import unfinished_moves, work
 from pipeline.store.database import Databases, StoreState

@@ -38,12 +38,7 @@ from pipeline.text.memory_terms import memory_terms
 from pipeline.text.personal_facts import USER
 from pipeline.times import parse, utc_now
 from pipeline.workspace import Workspace
-from pipeline.write.accept import (
-    WriteEffects,
-    is_incognito,
-    log_and_enqueue,
-    write_moved_memory,
-)
+from pipeline.write.accept import WriteEffects, is_incognito, log_and_enqueue, write_moved_memory
 from pipeline.write.prepare import Prepared
 from pipeline.write.revise import archive_memory, edit_text, get_existing, purge_memory, restore_memory, undo_merge
 

@@ -18,15 +18,7 @@ from pipeline.http.problems import STATUS_OF_ERROR
 from pipeline.records.people import Role
 from web.access import may_enter
 from web.dashboard.filters import FILTERS, zone_name
-from web.dashboard.pages import (
-    administration,
-    agents,
-    memory,
-    overview,
-    recall,
-    settings,
-    timeline,
-)
+from web.dashboard.pages import administration, agents, memory, overview, recall, settings, timeline
 from web.dashboard.provider_sign_in import begin_provider_sign_in, end_provider_sign_in
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
 from web.dashboard.view import Link, Section, error_page, undos

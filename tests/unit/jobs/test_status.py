@@ -3,12 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pipeline.features.feature import NIGHTLY as EVERY_NIGHT, Schedule, ScheduledJob
-from pipeline.jobs.registry import (
-    JobState,
-    job_statuses,
-    list_due_jobs,
-    list_unfinished_jobs,
-)
+from pipeline.jobs.registry import JobState, job_statuses, list_due_jobs, list_unfinished_jobs
 from pipeline.jobs.runner import Report
 from pipeline.store import changes, meta, runs
 from pipeline.times import utc_text

@@ -13,13 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pipeline.bootstrap.web import WebContainer
 from pipeline.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.services import timeline
-from pipeline.store.journal import (
-    MOST_COUNTED,
-    ArchivedFilter,
-    JournalPosition,
-    JournalQuery,
-    SessionSpan,
-)
+from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPosition, JournalQuery, SessionSpan
 from pipeline.store.work import Undigested
 from pipeline.text.normalize import normalize_id as normalize_name
 from pipeline.times import utc_text

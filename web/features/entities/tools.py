@@ -5,21 +5,8 @@ from typing import Any
 
 from pipeline.context.quoting import quote
 from pipeline.records import EntityKind
-from web.mcp.rendering import (
-    render_memories,
-    shorten,
-)
-from web.mcp.tool import (
-    ID,
-    INTEGER,
-    Tool,
-    ToolCall,
-    ToolResult,
-    limit,
-    one_of,
-    segment,
-    text,
-)
+from web.mcp.rendering import render_memories, shorten
+from web.mcp.tool import ID, INTEGER, Tool, ToolCall, ToolResult, limit, one_of, segment, text
 from web.mcp.tool_lists import PAGE, add_cursor, list_items
 
 

@@ -6,10 +6,7 @@ from typing import Any
 from pipeline.context.quoting import flatten, quote
 from pipeline.errors import NotFound
 from pipeline.times import utc_now
-from web.mcp.rendering import (
-    explain_reason,
-    speaker_of,
-)
+from web.mcp.rendering import explain_reason, speaker_of
 from web.mcp.tool import (
     FLAG,
     SESSION,

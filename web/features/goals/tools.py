@@ -7,10 +7,7 @@ from typing import Any
 from pipeline.errors import NotFound
 from pipeline.records import GoalStatus
 from pipeline.times import due_age, format_due
-from web.mcp.rendering import (
-    ShownIds,
-    speaker_of,
-)
+from web.mcp.rendering import ShownIds, speaker_of
 from web.mcp.tool import (
     ID,
     NUMBER,

@@ -3,22 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from web.mcp.rendering import (
-    render_memory,
-    shorten,
-)
-from web.mcp.tool import (
-    FLAG,
-    SHOWN_EACH,
-    TEXT,
-    BriefPart,
-    Effect,
-    Server,
-    Tool,
-    ToolCall,
-    ToolResult,
-    segment,
-)
+from web.mcp.rendering import render_memory, shorten
+from web.mcp.tool import FLAG, SHOWN_EACH, TEXT, BriefPart, Effect, Server, Tool, ToolCall, ToolResult, segment
 
 
 def lesson_outcome(call: ToolCall) -> ToolResult:
