@@ -151,12 +151,12 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
         _Check("mentions", "mentions without a memory", reading(invariants.list_lost_mentions), _unlink),
         *(
             _Check(
-                rule.name,
+                table.orphans,
                 "rows about records that no longer exist",
-                reading(partial(invariants.list_broken_rows, rule=rule)),
-                partial(invariants.remove_rows, rule=rule),
+                reading(partial(invariants.list_broken_rows, table=table)),
+                partial(invariants.remove_rows, table=table),
             )
-            for rule in invariants.DERIVED
+            for table in invariants.DERIVED
         ),
         _Check(
             "segment",

@@ -16,6 +16,7 @@ from pipeline.services.memories import get_memory
 from pipeline.store import agent_sessions, conclusions, hook_runs, memories, turns
 from pipeline.store.hook_runs import HookRun
 from pipeline.store.operations import Operations
+from pipeline.store.table import MemoryKeys
 from pipeline.times import utc_now, utc_text_at
 from pipeline.workspace import Workspace, find_home
 
@@ -89,7 +90,8 @@ class HookRunLog:
         gone = [memory_id for memory_id in run.memory_ids if not _is_there(workspace, memory_id)]
         if gone:
             with self._operations.tables.write() as db:
-                hook_runs.purge(db, gone)
+                for memory_id in gone:
+                    hook_runs.erase_named(db, MemoryKeys(memory_id))
 
 
 def _begin_of(run: hook_runs.HookRun) -> str:

@@ -1,6 +1,5 @@
 """Obey no-save commands: store nothing of a message, a turn or a session that a person does not want kept."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.services.incognito import begin_incognito, end_incognito
 from pipeline.services.purges import finish_purges
 from pipeline.services.turns import take_turns
-from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns, work
+from pipeline.store import agent_sessions, hook_runs, memories, predictions, turns, work
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.turns import LastTurn, Message
 from pipeline.text.own_words import is_host_notice
@@ -239,9 +238,8 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
             count += _purge(store, meant)
     with workspace.database.write() as db:
         turns.forget(db, [turn.seq for turn in messages])
-        conclusions.request(db, [session_id], time.time())
         agent_sessions.forget_actions(db, session_id, last_turn.after)
-        predictions.purge(db)
+        predictions.forget_all(db)
     named = workspace.operations.redact(session_id)
     with workspace.operations.tables.write() as db:
         hook_runs.forget_session(db, named, parse(last_turn.after).timestamp() if last_turn.after else 0)

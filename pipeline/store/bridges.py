@@ -11,6 +11,7 @@ from sqlite3 import Connection
 from pipeline.records import Filter, Scope, Viewer
 from pipeline.store import meta
 from pipeline.store.rows import list_rows
+from pipeline.store.table import MemoryKeys, Table
 from pipeline.store.visibility import condition
 
 # Bridges are found in these memories only: those that every user of the workspace may see without asking for them.
@@ -76,7 +77,10 @@ def list_public_texts(db: Connection, before: int | None, limit: int) -> list[tu
     ).fetchall()
 
 
-def purge(db: Connection) -> None:
-    """Delete all bridges after a purge: any of them may contain a word of the memory. The next run finds the others."""
+def _forget_all(db: Connection, _memory: MemoryKeys) -> None:
+    # Any of them may contain a word of the memory. The next run finds the others.
     if db.execute("DELETE FROM bridge").rowcount:
         meta.increment(db, meta.BRIDGES_GENERATION)
+
+
+TABLES = (Table("bridge", text=("first", "second"), on_purge=_forget_all),)

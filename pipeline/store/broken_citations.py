@@ -12,6 +12,7 @@ from functools import lru_cache
 from sqlite3 import Connection
 
 from pipeline.store import meta
+from pipeline.store.table import MemoryKeys, Table
 
 MOST_MEMORIES = 1000
 MOST_NOTES = 5
@@ -43,13 +44,16 @@ def read_all(db: Connection) -> Mapping[str, BrokenText]:
     return {} if value is None else _parse(value)
 
 
-def purge(db: Connection, memory_id: str) -> None:
-    """Delete what was found about a purged memory, which has words of its text."""
+def _forget(db: Connection, memory: MemoryKeys) -> None:
     known = read_all(db)
-    if memory_id in known:
-        replace_all(db, {other: text for other, text in known.items() if other != memory_id})
+    if memory.id in known:
+        replace_all(db, {other: text for other, text in known.items() if other != memory.id})
 
 
 @lru_cache(maxsize=8)
 def _parse(value: str) -> Mapping[str, BrokenText]:
     return {memory_id: BrokenText(mark, tuple(notes)) for memory_id, (mark, *notes) in json.loads(value).items()}
+
+
+# Of the single values, only this one contains text.
+TABLES = (Table("meta", ("key",), text=("value",), on_purge=_forget),)

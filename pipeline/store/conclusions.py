@@ -12,6 +12,7 @@ from sqlite3 import Connection
 from pipeline.records import Stage
 from pipeline.store import work
 from pipeline.store.rows import Rows, list_rows
+from pipeline.store.table import Table
 from pipeline.store.visibility import named_by_condition, visible_sessions_condition
 
 
@@ -182,3 +183,7 @@ def list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
         "SELECT DISTINCT session_id FROM turn WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(list(turn_seqs)),),
     )
+
+
+# Conclusions are deleted with any turn of their session.
+TABLES = (Table("conclusion", text=("content", "topic")),)

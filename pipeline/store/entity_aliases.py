@@ -16,6 +16,7 @@ from pipeline.records import EntityKind, ScopeKind, Stage
 from pipeline.records.digestion import EntityMention
 from pipeline.store import maps, work
 from pipeline.store.rows import find_row, list_rows
+from pipeline.store.table import Table
 from pipeline.store.visibility import may_be_derived_from
 
 Name = tuple[EntityKind, str]
@@ -225,3 +226,7 @@ def _move_mentions(db: Connection, seq: int, target_seq: int) -> None:
     db.execute("DELETE FROM mention WHERE entity_seq = ?", (seq,))
     maps.forget(db, [seq])
     db.execute("DELETE FROM entity WHERE seq = ?", (seq,))
+
+
+# An alias is deleted with the last mention of its entity.
+TABLES = (Table("entity_alias", ("kind", "name"), text=("name", "target_name")),)

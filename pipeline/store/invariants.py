@@ -10,25 +10,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 
-from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
+from pipeline.records import Kind, ScopeKind, Source, Tier, Trust
 from pipeline.store import changes, meta
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.rows import find_row, list_rows
-from pipeline.store.work import DIGESTION_STAGES
+from pipeline.store.table import Table, is_gone
+from pipeline.store.tables import WORKSPACE
 
 # Number of violating rows to process per batch.
 BATCH = 500
 Key = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """Derived rows whose source is gone; `broken` is a condition on the table."""
-
-    name: str
-    table: str
-    key: tuple[str, ...]
-    broken: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,69 +31,11 @@ class Given:
     select: str
 
 
-def _is_gone(column: str) -> str:
-    return f"NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = {column})"  # noqa: S608 - a constant column
-
-
 def _among(column: str, values: type[StrEnum]) -> str:
     return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
 
 
-_ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in (*DIGESTION_STAGES, Stage.SCREEN))
-_ON_TURNS = ", ".join(f"'{stage.value}'" for stage in (Stage.CAPTURE, Stage.CONCLUDE, Stage.EMBED_TURNS))
-_UNSAID = f"(stage IN ({_ON_TURNS}) AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608
-
-DERIVED: tuple[Derived, ...] = (
-    Derived(
-        "entities",
-        "entity",
-        ("seq",),
-        "NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_seq = entity.seq)",
-    ),
-    Derived(
-        "places",
-        "entity_place",
-        ("entity_seq", "drawing"),
-        "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = entity_place.entity_seq)",
-    ),
-    Derived(
-        "map_ties",
-        "map_tie",
-        ("drawing", "rank"),
-        "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.low) "
-        "OR NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.high)",
-    ),
-    Derived(
-        "edges",
-        "edge",
-        ("from_seq", "kind", "to_seq"),
-        f"{_is_gone('edge.from_seq')} OR {_is_gone('edge.to_seq')}",
-    ),
-    Derived("pairs", "pair", ("seq",), f"{_is_gone('pair.older_seq')} OR {_is_gone('pair.newer_seq')}"),
-    Derived(
-        "arc_members",
-        "arc_member",
-        ("memory_seq",),
-        f"{_is_gone('arc_member.memory_seq')} OR NOT EXISTS (SELECT 1 FROM arc WHERE arc.seq = arc_member.arc_seq)",  # noqa: S608 - constant text
-    ),
-    Derived("arcs", "arc", ("seq",), "NOT EXISTS (SELECT 1 FROM arc_member WHERE arc_member.arc_seq = arc.seq)"),
-    Derived("impressions", "impression", ("seq",), _is_gone("impression.memory_seq")),
-    Derived("embeddings", "embedding", ("memory_seq",), _is_gone("embedding.memory_seq")),
-    Derived(
-        "tail",
-        "tail",
-        ("seq",),
-        "NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = tail.seq AND archived_at IS NULL AND candidate = 0)",
-    ),
-    Derived("ingest_memories", "ingest_memory", ("item_seq", "hash"), _is_gone("ingest_memory.memory_seq")),
-    # A purge works on what is gone.
-    Derived(
-        "work",
-        "work",
-        ("stage", "memory_seq"),
-        f"NOT {_among('stage', Stage)} OR (stage IN ({_ON_MEMORIES}) AND {_is_gone('work.memory_seq')}) OR {_UNSAID}",
-    ),
-)
+DERIVED = tuple(table for table in WORKSPACE if table.orphans)
 
 _FACT = "archived_at IS NULL AND candidate = 0 AND subject IS NOT NULL"
 _JSON = " AND ".join(f"json_valid({column})" for column in ("tags", "metadata", "details"))
@@ -127,12 +60,12 @@ GIVEN: tuple[Given, ...] = (
     Given(
         "lost_survivors",
         "were merged into a memory that is gone",
-        f"SELECT m.id FROM memory m WHERE m.merged_into IS NOT NULL AND {_is_gone('m.merged_into')}",  # noqa: S608 - constant text
+        f"SELECT m.id FROM memory m WHERE m.merged_into IS NOT NULL AND {is_gone('m.merged_into')}",  # noqa: S608 - constant text
     ),
     Given(
         "lost_histories",
         "are entries of the history of a memory that is gone",
-        f"SELECT seq FROM history WHERE {_is_gone('history.memory_seq')}",  # noqa: S608 - constant text
+        f"SELECT seq FROM history WHERE {is_gone('history.memory_seq')}",  # noqa: S608 - constant text
     ),
     Given(
         "dead_letters",
@@ -142,18 +75,18 @@ GIVEN: tuple[Given, ...] = (
 )
 
 
-def list_broken_rows(db: Connection, rule: Derived) -> list[Key]:
+def list_broken_rows(db: Connection, table: Table) -> list[Key]:
     """Return the keys of some rows that violate a rule."""
     return db.execute(
-        f"SELECT {', '.join(rule.key)} FROM {rule.table} WHERE {rule.broken} LIMIT ?",  # noqa: S608 - constant text
+        f"SELECT {', '.join(table.key)} FROM {table.name} WHERE {table.orphan_condition} LIMIT ?",  # noqa: S608 - constant text
         (BATCH,),
     ).fetchall()
 
 
-def remove_rows(db: Connection, keys: Sequence[Key], rule: Derived) -> int:
+def remove_rows(db: Connection, keys: Sequence[Key], table: Table) -> int:
     """Delete the rows that still violate the rule; return their number."""
-    chosen = " AND ".join(f"{column} = ?" for column in rule.key)
-    statement = f"DELETE FROM {rule.table} WHERE {chosen} AND ({rule.broken})"  # noqa: S608 - constant text
+    chosen = " AND ".join(f"{column} = ?" for column in table.key)
+    statement = f"DELETE FROM {table.name} WHERE {chosen} AND ({table.orphan_condition})"  # noqa: S608 - constant text
     return sum(db.execute(statement, key).rowcount for key in keys)
 
 
@@ -164,7 +97,7 @@ def list_named_rows(db: Connection, rule: Given) -> list[str]:
 
 def list_lost_mentions(db: Connection) -> list[int]:
     """Return some row numbers with mentions but without a memory."""
-    condition = _is_gone("mention.memory_seq")
+    condition = is_gone("mention.memory_seq")
     return list_rows(db, int, f"SELECT DISTINCT memory_seq FROM mention WHERE {condition} LIMIT ?", (BATCH,))  # noqa: S608
 
 

@@ -14,6 +14,7 @@ from pipeline.records import Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store.database import wake_on_commit
 from pipeline.store.rows import find_row, has_row, list_rows
+from pipeline.store.table import Table, is_gone
 
 MAX_ATTEMPTS = 5
 # Ratio of the batch sizes of a first and a second try.
@@ -303,3 +304,24 @@ def _group_undigested(since: int, rows: Iterable[tuple[str, int, str]]) -> Undig
         known = failed if is_dead else waiting
         known[memory_id] = (*known.get(memory_id, ()), Stage(stage))
     return Undigested(since, waiting, failed)
+
+
+def _list(stages: Iterable[Stage]) -> str:
+    return ", ".join(f"'{stage.value}'" for stage in stages)
+
+
+# A purge works on what is gone.
+TABLES = (
+    Table(
+        "work",
+        ("stage", "memory_seq"),
+        text=("error",),
+        memory=("memory_seq",),
+        on_purge=lambda db, memory: drop(db, memory.seq),
+        orphans="work",
+        orphaned=f"stage NOT IN ({_list(Stage)}) "  # noqa: S608 - constant text
+        f"OR (stage IN ({_list((*DIGESTION_STAGES, Stage.SCREEN))}) AND {is_gone('work.memory_seq')}) "
+        f"OR (stage IN ({_list((Stage.CAPTURE, Stage.CONCLUDE, Stage.EMBED_TURNS))}) "
+        "AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))",
+    ),
+)

@@ -19,7 +19,6 @@ from pipeline.records.digestion import DIGESTION
 from pipeline.records.people import owner_of
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import (
-    arcs,
     audit,
     changes,
     derivations,
@@ -27,12 +26,13 @@ from pipeline.store import (
     facts,
     history,
     memories,
-    predictions,
+    tables,
     unfinished_moves,
     work,
 )
 from pipeline.store.audit import AuditAction
 from pipeline.store.database import Database
+from pipeline.store.table import MemoryKeys
 from pipeline.store.unfinished_moves import require_unmoved
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.personal_facts import USER
@@ -265,9 +265,7 @@ def _take_copy(db: Connection, memory: Memory) -> None:
 
 def follow_scope(db: Connection, before: Memory, now: Memory) -> list[str]:
     """Change the scope of data derived from a memory within a transaction; return the ids of deleted memories."""
-    arcs.purge(db, now.seq)
-    duplicates.purge(db, now.seq)
-    predictions.purge(db)
+    tables.erase_of_scope(db, MemoryKeys(now.id, now.seq, now.content_hash))
     work.add(db, [now.seq], DIGESTION, time.time())
     if before.scope.kind is not ScopeKind.WORKSPACE:
         # Memories that jobs derived from it so far are still private to its person.

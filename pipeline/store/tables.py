@@ -1,0 +1,121 @@
+"""The tables of each file of a store, and what applies to all of them: every purge uses these declarations."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from sqlite3 import Connection
+from typing import Final, NamedTuple
+
+from pipeline.store import (
+    agent_sessions,
+    arcs,
+    audit,
+    bridges,
+    broken_citations,
+    changes,
+    conclusions,
+    duplicates,
+    edges,
+    entities,
+    entity_aliases,
+    history,
+    hook_runs,
+    impressions,
+    index_state,
+    ingested,
+    maps,
+    memories,
+    operations,
+    peers,
+    people,
+    predictions,
+    refusals,
+    review,
+    runs,
+    transcripts,
+    turns,
+    work,
+)
+from pipeline.store.table import MemoryKeys, Quotes, RowKey, Table
+
+# The tables of a workspace. The memory itself is last: triggers of the operation log look it up for the others.
+WORKSPACE: Final[tuple[Table, ...]] = (
+    *entities.TABLES,
+    *maps.TABLES,
+    *entity_aliases.TABLES,
+    *edges.TABLES,
+    *duplicates.TABLES,
+    *arcs.TABLES,
+    *impressions.TABLES,
+    *index_state.TABLES,
+    *ingested.TABLES,
+    *work.TABLES,
+    *history.TABLES,
+    *agent_sessions.TABLES,
+    *turns.TABLES,
+    *conclusions.TABLES,
+    *review.TABLES,
+    *refusals.TABLES,
+    *audit.TABLES,
+    *broken_citations.TABLES,
+    *predictions.TABLES,
+    *bridges.TABLES,
+    *runs.TABLES,
+    *changes.TABLES,
+    # The operation log reads these declarations itself. The commit of a purge deletes the operations about its memory.
+    Table("operation", text=("fields",)),
+    Table("touched", ("kind", "memory_id", "other_id", "name")),
+    *memories.TABLES,
+)
+# The tables of a data directory outside of its workspaces, by the part that is moved to another store at once.
+HOME_BY_PART: Final[Mapping[str, tuple[Table, ...]]] = {
+    "peers": peers.TABLES,
+    "transcripts": transcripts.TABLES,
+    "people": people.TABLES,
+    "operations": (*operations.TABLES, *hook_runs.TABLES),
+}
+HOME: Final = tuple(chain.from_iterable(HOME_BY_PART.values()))
+
+
+class Quotation(NamedTuple):
+    """The rows of a table of which a column quotes a purged text."""
+
+    table: Table
+    column: str
+    keys: list[RowKey]
+
+
+def erase_memory(db: Connection, memory: MemoryKeys) -> None:
+    """Erase a memory's row, and what names it in its store."""
+    for table in WORKSPACE:
+        table.erase(db, memory)
+
+
+def erase_of_scope(db: Connection, memory: MemoryKeys) -> None:
+    """Erase what was derived from a memory and others of its scope."""
+    for table in WORKSPACE:
+        if table.is_per_scope:
+            table.erase(db, memory)
+
+
+def find_quotations(db: Connection, tables: Iterable[Table], quotes: Quotes, word: str = "") -> list[Quotation]:
+    """Find the rows that quote a text. `word` is in every quotation, in ASCII letters: only such rows are read."""
+    return [
+        Quotation(table, column, keys)
+        for table in tables
+        for column in table.quoting
+        if (keys := table.find_quotations(db, column, quotes, word.lower()))
+    ]
+
+
+def erase_quotations(db: Connection, quotations: Iterable[Quotation]) -> None:
+    """Erase quotations that were found."""
+    for table, column, keys in quotations:
+        table.erase_quotations(db, column, keys)
+
+
+def erase_outside(db: Connection, memory_ids: Sequence[str], quotes: Quotes) -> None:
+    """Erase, outside of workspaces, what names some memories or quotes them."""
+    for memory_id in memory_ids:
+        for table in HOME:
+            table.erase(db, MemoryKeys(memory_id))
+    erase_quotations(db, find_quotations(db, HOME, quotes))
