@@ -185,12 +185,8 @@ def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: P
 
 def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
     with _opened_copy(file) as copy:
-        for memory_id in memory_ids:
-            try:
-                revise.purge(copy, memory_id)
-            except NotFound:
-                # It was merged into another memory and was purged with that one.
-                continue
+        with copy.write() as db:
+            revise.purge_existing(db, memory_ids)
         with copy.read() as db:
             unfinished = purges.list_unfinished(db)
         finder = QuotationFinder([QuotationMarks.of_json(purge.marks) for purge in unfinished.values()])

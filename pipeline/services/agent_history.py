@@ -13,10 +13,9 @@ from pipeline.records import Filter, Memory, Page, page_of
 from pipeline.records.hooks import HookAnswer
 from pipeline.records.people import owner_of
 from pipeline.services.memories import get_memory
-from pipeline.store import agent_sessions, conclusions, hook_runs, memories, turns
+from pipeline.store import agent_sessions, conclusions, hook_runs, memories, tables, turns
 from pipeline.store.hook_runs import HookRun
 from pipeline.store.operations import Operations
-from pipeline.store.table import MemoryKeys
 from pipeline.times import utc_now, utc_text_at
 from pipeline.workspace import Workspace, find_home
 
@@ -90,8 +89,7 @@ class HookRunLog:
         gone = [memory_id for memory_id in run.memory_ids if not _is_there(workspace, memory_id)]
         if gone:
             with self._operations.tables.write() as db:
-                for memory_id in gone:
-                    hook_runs.erase_named(db, MemoryKeys(memory_id))
+                tables.erase_outside(db, gone, tables=hook_runs.TABLES)
 
 
 def _begin_of(run: hook_runs.HookRun) -> str:

@@ -15,7 +15,7 @@ from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.services.incognito import begin_incognito, end_incognito
 from pipeline.services.purges import finish_purges
 from pipeline.services.turns import take_turns
-from pipeline.store import agent_sessions, hook_runs, memories, predictions, turns, work
+from pipeline.store import agent_sessions, hook_runs, predictions, turns, work
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.turns import LastTurn, Message
 from pipeline.text.own_words import is_host_notice
@@ -264,14 +264,11 @@ def _purge_newest(stores: Sequence[Workspace], session_id: str) -> int:
 
 
 def _purge(store: Workspace, memory_ids: Sequence[str]) -> int:
+    if not memory_ids:
+        return 0
     by = OWNER if store.person_id is None else PurgeAuthority(store.person_id, (store.id,))
-    count = 0
-    if memory_ids:
-        with store.database.write() as db:
-            # Purging a memory may also delete others.
-            present = (memories.get(db, memory_id) for memory_id in memory_ids)
-            count = sum(len(revise.purge_memory(db, memory, by)) for memory in present if memory is not None)
-    return count
+    with store.database.write() as db:
+        return len(revise.purge_existing(db, memory_ids, by))
 
 
 def _scrub(workspace: Workspace, texts: set[str], *, is_purged: bool) -> None:

@@ -19,9 +19,9 @@ from config.operating_system import sync_to_disk
 from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_HELD, SPOOL_REFUSED, WORKSPACE_HEADER
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs import snapshot
-from pipeline.store import memories, purges, refusals, tables
+from pipeline.store import purges, refusals, tables
 from pipeline.store.atomic_files import writing
-from pipeline.store.table import Quotes
+from pipeline.store.rows import Quotes
 from pipeline.text.memory_terms import list_value_texts
 from pipeline.text.quotation import QuotationFinder, QuotationMarks
 from pipeline.times import utc_now
@@ -39,9 +39,8 @@ def finish_purges(workspace: Workspace) -> list[str]:
     unfinished = _list_unfinished(workspace)
     if unfinished:
         pending = list(unfinished.values())
-        steps: list[Step] = [partial(_follow_copies, workspace)]
-        steps += [partial(_refuse_return, workspace, purge) for purge in pending]
-        _run_all([*steps, *_list_quotation_steps(workspace, pending)])
+        marking = (partial(_refuse_return, workspace, purge) for purge in pending)
+        _run_all([partial(_follow_copies, workspace), *marking, *_list_quotation_steps(workspace, pending)])
     return list(unfinished)
 
 
@@ -79,11 +78,7 @@ def _purge_copies(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
             workspace.operations.record_error("purge", problem, workspace=workspace.id)
         elif copies:
             with workspace.database.write() as db:
-                # Purging one may also delete others.
-                present = (memories.get(db, copy.id) for copy in copies)
-                for memory in present:
-                    if memory is not None:
-                        revise.purge_memory(db, memory, purge.by)
+                revise.purge_existing(db, [copy.id for copy in copies], purge.by)
             _follow_copies(workspace)
 
 
@@ -107,8 +102,10 @@ def _list_quotation_steps(workspace: Workspace, unfinished: Sequence[purges.Unfi
 
     # First, so that the other steps find what was delivered before.
     waiting = workspace.home_settings.paths.spool
-    steps: list[Step] = [partial(scrub_spool, waiting, lambda name, text: quotes(name or workspace.id, text))]
-    steps.append(partial(snapshot.delete_matching_texts_of_store, workspace.database, here.quotes))
+    steps: list[Step] = [
+        partial(scrub_spool, waiting, lambda name, text: quotes(name or workspace.id, text)),
+        partial(snapshot.delete_matching_texts_of_store, workspace.database, here.quotes),
+    ]
     if of_person:
         steps.append(partial(_forget_said_everywhere, workspace, QuotationFinder(of_person)))
     steps.append(partial(_erase_outside, workspace, ids, quotes))

@@ -7,8 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.store import meta
-from pipeline.store.rows import Rows, find_row, has_row, list_rows
-from pipeline.store.table import DELETE, Table
+from pipeline.store.rows import DELETE, Rows, Table, find_row, has_row, list_rows
 from pipeline.store.visibility import named_by_condition
 
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
@@ -360,6 +359,6 @@ TABLES = (
         text=("error", "error_signature"),
         quoting={"error": "error = NULL, error_signature = NULL"},
     ),
-    Table("seen", ("session_id", "agent_id", "memory_seq"), memory=("memory_seq",), on_purge=DELETE),
+    Table("seen", ("session_id", "agent_id", "memory_seq"), memory=("memory_seq",), erasure=DELETE),
     Table("incognito", ("session_id",)),
 )

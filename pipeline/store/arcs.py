@@ -16,8 +16,7 @@ from ulid import ULID
 
 from pipeline.records import CAPTURED_TAG, EntityKind, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
 from pipeline.store.memories import select
-from pipeline.store.rows import list_rows
-from pipeline.store.table import MemoryKeys, Table, is_gone
+from pipeline.store.rows import Table, is_gone, list_rows
 from pipeline.store.visibility import condition, reach_condition
 
 PREVIEW_CHARS = 200
@@ -238,7 +237,7 @@ def list_texts(db: Connection, seq: int) -> list[str]:
     return [text for row in rows for text in row]
 
 
-def _drop_of_memory(db: Connection, memory: MemoryKeys) -> None:
+def _drop_of_memory(db: Connection, memory: Memory) -> None:
     row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (memory.seq,)).fetchone()
     if row is not None:
         drop(db, row[0])
@@ -405,7 +404,7 @@ TABLES = (
         "arc_member",
         ("memory_seq",),
         memory=("memory_seq",),
-        on_purge=_drop_of_memory,
+        erasure=_drop_of_memory,
         is_per_scope=True,
         orphans="arc_members",
         orphaned=f"{is_gone('arc_member.memory_seq')} "  # noqa: S608 - constant text

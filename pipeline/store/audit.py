@@ -9,8 +9,7 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.store.rows import Rows
-from pipeline.store.table import Table
+from pipeline.store.rows import Rows, Table
 
 
 class AuditAction(StrEnum):
@@ -103,4 +102,4 @@ def mark_undone(db: Connection, entry_id: str, at: str) -> None:
     db.execute("UPDATE audit SET undone_at = ? WHERE id = ?", (at, entry_id))
 
 
-TABLES = (Table("audit", text=("detail",), memory=("memory_id", "other_id"), on_purge="detail = '{}'"),)
+TABLES = (Table("audit", text=("detail",), memory=("memory_id", "other_id"), erasure="detail = '{}'"),)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from sqlite3 import Connection
 
+from pipeline.records import Memory
 from pipeline.store import meta
-from pipeline.store.table import MemoryKeys, Table
+from pipeline.store.rows import Table
 
 MOST_MEMORIES = 1000
 MOST_NOTES = 5
@@ -44,7 +45,7 @@ def read_all(db: Connection) -> Mapping[str, BrokenText]:
     return {} if value is None else _parse(value)
 
 
-def _forget(db: Connection, memory: MemoryKeys) -> None:
+def _forget(db: Connection, memory: Memory) -> None:
     known = read_all(db)
     if memory.id in known:
         replace_all(db, {other: text for other, text in known.items() if other != memory.id})
@@ -56,4 +57,4 @@ def _parse(value: str) -> Mapping[str, BrokenText]:
 
 
 # Of the single values, only this one contains text.
-TABLES = (Table("meta", ("key",), text=("value",), on_purge=_forget),)
+TABLES = (Table("meta", ("key",), text=("value",), erasure=_forget),)

@@ -11,8 +11,7 @@ from sqlite3 import Connection
 
 from pipeline.records import Stage
 from pipeline.store import work
-from pipeline.store.rows import Rows, list_rows
-from pipeline.store.table import Table
+from pipeline.store.rows import Rows, Table, list_rows
 from pipeline.store.visibility import named_by_condition, visible_sessions_condition
 
 
@@ -158,11 +157,6 @@ def forget_of_sessions(db: Connection, session_ids: Collection[str]) -> None:
         (named,),
     )
     db.execute(f"DELETE FROM conclusion WHERE {own}", (named,))  # noqa: S608 - constant text
-
-
-def forget_all(db: Connection) -> None:
-    """Delete all conclusions."""
-    db.execute("DELETE FROM conclusion")
 
 
 def request(db: Connection, session_ids: Collection[str], now: float) -> None:

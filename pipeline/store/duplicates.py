@@ -20,8 +20,7 @@ from pipeline.kinds import (
 from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
-from pipeline.store.rows import Rows, has_row
-from pipeline.store.table import DELETE, Relation, Table
+from pipeline.store.rows import DELETE, Relation, Rows, Table, has_row
 from pipeline.store.visibility import ONLY_NORMAL, may_be_derived_from, reach_condition
 
 
@@ -343,7 +342,7 @@ TABLES = (
     Table(
         "pair",
         memory=("older_seq", "newer_seq"),
-        on_purge=DELETE,
+        erasure=DELETE,
         replicated=Relation(
             "verdict",
             fields=("state", "settled_at"),

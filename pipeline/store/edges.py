@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory, Scope, ScopeKind
 from pipeline.store import history
 from pipeline.store.memories import select
-from pipeline.store.rows import escape_like, find_row, list_rows
-from pipeline.store.table import DELETE, Relation, Table
+from pipeline.store.rows import DELETE, Relation, Table, escape_like, find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from, reach_condition, viewer_within
 from pipeline.times import utc_now
 
@@ -379,7 +378,7 @@ TABLES = (
         "edge",
         ("from_seq", "kind", "to_seq"),
         memory=("from_seq", "to_seq"),
-        on_purge=DELETE,
+        erasure=DELETE,
         replicated=Relation(
             "edge",
             fields=("made_by", "at"),

@@ -11,8 +11,7 @@ from pipeline.records.digestion import EntityMention
 from pipeline.store import entity_aliases as aliases, maps
 from pipeline.store.maps import MentionedEntity
 from pipeline.store.memories import select_newest
-from pipeline.store.rows import list_rows
-from pipeline.store.table import Table
+from pipeline.store.rows import Table, list_rows
 from pipeline.store.visibility import ONLY_NORMAL, condition, reach_condition
 from pipeline.times import utc_now
 
@@ -333,6 +332,6 @@ TABLES = (
         ("memory_seq", "entity_seq"),
         text=("surface",),
         memory=("memory_seq",),
-        on_purge=lambda db, memory: unlink(db, memory.seq),
+        erasure=lambda db, memory: unlink(db, memory.seq),
     ),
 )

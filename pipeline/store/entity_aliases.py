@@ -15,8 +15,7 @@ from ulid import ULID
 from pipeline.records import EntityKind, ScopeKind, Stage
 from pipeline.records.digestion import EntityMention
 from pipeline.store import maps, work
-from pipeline.store.rows import find_row, list_rows
-from pipeline.store.table import Table
+from pipeline.store.rows import Table, find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from
 
 Name = tuple[EntityKind, str]

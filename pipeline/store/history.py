@@ -10,8 +10,7 @@ from typing import Any
 from ulid import ULID
 
 from pipeline.records import HistoryEntry
-from pipeline.store.rows import Rows, find_row
-from pipeline.store.table import DELETE, Relation, Table
+from pipeline.store.rows import DELETE, Relation, Rows, Table, find_row
 
 # A context variable, since many kinds of changes end here, and each request belongs to one person.
 _author: ContextVar[str | None] = ContextVar("author", default=None)
@@ -101,7 +100,7 @@ TABLES = (
         "history",
         text=("content", "detail"),
         memory=("memory_seq", "about_seq"),
-        on_purge=DELETE,
+        erasure=DELETE,
         replicated=Relation(
             "history",
             fields=("at", "event", "content", "detail", "author"),

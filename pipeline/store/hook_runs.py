@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.records import SHORT_ID
-from pipeline.store.rows import Rows
-from pipeline.store.table import MemoryKeys, Table
+from pipeline.store.rows import Rows, Table
 from pipeline.store.visibility import named_by_condition
 
 KEPT_S = 14 * 86_400.0
@@ -52,7 +50,6 @@ class HookRun:
 _RUNS = Rows(HookRun, "hook_run")
 # Of a run that left a purged memory out, only what it left out is erased.
 _ERASED = "text = '', trace = NULL, reason = 'its memories were purged'"
-_LEFT_OUT_ERASED = "trace = NULL"
 
 
 def add(db: Connection, run: HookRun) -> None:
@@ -91,14 +88,6 @@ def find_next(db: Connection, run: HookRun) -> HookRun | None:
     )
 
 
-def erase_named(db: Connection, memory: MemoryKeys) -> None:
-    """Erase the texts of the runs that show a memory; the runs stay."""
-    short_id = f"%{memory.id[-SHORT_ID:]}%"
-    named = "EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?) OR text LIKE ?"
-    db.execute(f"UPDATE hook_run SET {_ERASED} WHERE {named}", (memory.id, short_id))  # noqa: S608 - constant text
-    db.execute(f"UPDATE hook_run SET {_LEFT_OUT_ERASED} WHERE trace LIKE ?", (short_id,))  # noqa: S608 - ditto
-
-
 def forget_session(db: Connection, session_id: str, since: float) -> None:
     """Delete the runs of a session since a time (seconds)."""
     db.execute("DELETE FROM hook_run WHERE session_id = ? AND at >= ?", (session_id, since))
@@ -108,8 +97,7 @@ TABLES = (
     Table(
         "hook_run",
         text=("text", "reason", "trace"),
-        on_purge=erase_named,
-        quoting={"text": _ERASED, "reason": _ERASED, "trace": _LEFT_OUT_ERASED},
+        quoting={"memory_ids": _ERASED, "text": _ERASED, "reason": _ERASED, "trace": "trace = NULL"},
         has_workspace=True,
     ),
 )

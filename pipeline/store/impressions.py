@@ -10,8 +10,7 @@ from ulid import ULID
 
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store.memories import select, select_newest
-from pipeline.store.rows import Rows, find_row, list_rows
-from pipeline.store.table import DELETE, Relation, Table
+from pipeline.store.rows import DELETE, Relation, Rows, Table, find_row, list_rows
 from pipeline.store.visibility import condition
 from pipeline.times import utc_now
 
@@ -171,7 +170,7 @@ TABLES = (
         "impression",
         text=("note",),
         memory=("memory_seq",),
-        on_purge=DELETE,
+        erasure=DELETE,
         replicated=Relation(
             "answer",
             fields=("session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld"),

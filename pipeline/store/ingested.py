@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from pipeline.records import Kind, Memory, Source, Trust
 from pipeline.store import memories, meta
-from pipeline.store.rows import find_row, has_row, list_rows
-from pipeline.store.table import MemoryKeys, Table
+from pipeline.store.rows import Table, find_row, has_row, list_rows
 
 # The start of the names of sources of native memories and rule files; the tool's name follows, then a colon.
 NATIVE_PREFIX = "memory:"
@@ -311,7 +310,7 @@ def find_purged(db: Connection, names: Iterable[str]) -> set[str]:
     return {marks[row[0]] for row in rows}
 
 
-def _prevent_return(db: Connection, memory: MemoryKeys) -> None:
+def _prevent_return(db: Connection, memory: Memory) -> None:
     """Delete all links of a memory, and prevent items from bringing its texts back."""
     rows = db.execute("DELETE FROM ingest_memory WHERE memory_seq = ? RETURNING hash", (memory.seq,)).fetchall()
     db.executemany(
@@ -349,7 +348,7 @@ TABLES = (
         "ingest_memory",
         ("item_seq", "hash"),
         memory=("memory_seq",),
-        on_purge=_prevent_return,
+        erasure=_prevent_return,
         orphans="ingest_memories",
     ),
     Table("ingest_purged", ("mark",)),

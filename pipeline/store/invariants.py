@@ -13,9 +13,7 @@ from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 from pipeline.records import Kind, ScopeKind, Source, Tier, Trust
 from pipeline.store import changes, meta
 from pipeline.store.driver import sqlite_errors
-from pipeline.store.rows import find_row, list_rows
-from pipeline.store.table import Table, is_gone
-from pipeline.store.tables import WORKSPACE
+from pipeline.store.rows import Table, find_row, is_gone, list_rows
 
 # Number of violating rows to process per batch.
 BATCH = 500
@@ -34,8 +32,6 @@ class Given:
 def _among(column: str, values: type[StrEnum]) -> str:
     return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
 
-
-DERIVED = tuple(table for table in WORKSPACE if table.orphans)
 
 _FACT = "archived_at IS NULL AND candidate = 0 AND subject IS NOT NULL"
 _JSON = " AND ".join(f"json_valid({column})" for column in ("tags", "metadata", "details"))

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from pipeline.records import OWNER, EntityKind, Filter
 from pipeline.store import meta
-from pipeline.store.rows import find_row, list_rows
-from pipeline.store.table import Table
+from pipeline.store.rows import Table, find_row, list_rows
 from pipeline.store.visibility import condition
 
 # The number of the visible drawing, and its time.

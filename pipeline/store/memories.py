@@ -17,8 +17,7 @@ from pipeline.records import (
 )
 from pipeline.store import row_hashes
 from pipeline.store.memory_columns import CODECS, COLUMNS, FIELDS, NAMES, typed_damage
-from pipeline.store.rows import list_rows
-from pipeline.store.table import DELETE, Table
+from pipeline.store.rows import DELETE, Table, list_rows
 from pipeline.store.visibility import condition, lasting_condition, owned_condition, reach_condition
 
 _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
@@ -370,6 +369,6 @@ TABLES = (
         "memory",
         text=("content", "tags", "metadata", "details", "anchor", "subject", "attribute"),
         memory=("seq",),
-        on_purge=DELETE,
+        erasure=DELETE,
     ),
 )

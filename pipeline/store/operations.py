@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pipeline.errors import StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.store.database import HomeTables
-from pipeline.store.table import DELETE, Table
+from pipeline.store.rows import DELETE, Table
 
 KEPT_ERRORS = 2000
 KEPT_CHARS = 4000

@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from pipeline.store.database import HomeTables
 from pipeline.store.objects import FOLDER
-from pipeline.store.rows import Rows
-from pipeline.store.table import Table
+from pipeline.store.rows import DELETE, Rows, Table
 
 # An operation's workspace and its number in the log.
 Numbered = tuple[str, int]
@@ -323,7 +322,7 @@ TABLES = (
         "put_aside",
         ("id",),
         text=("item",),
-        on_purge=lambda db, memory: db.execute("DELETE FROM put_aside WHERE item LIKE ?", (f"%{memory.id}%",)),
+        quoting={"item": DELETE},
         has_workspace=True,
     ),
     Table("event"),

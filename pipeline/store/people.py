@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from pipeline.records.people import Caller, Person, Role
 from pipeline.store.database import OpenTransaction, Tables
-from pipeline.store.rows import Rows, join_conditions
-from pipeline.store.table import Table
+from pipeline.store.rows import Rows, Table, join_conditions
 
 
 @dataclass(frozen=True, slots=True)

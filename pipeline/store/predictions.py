@@ -14,8 +14,7 @@ from sqlite3 import Connection
 
 from pipeline.records import EntityKind, Filter
 from pipeline.store import meta
-from pipeline.store.rows import find_row, list_rows
-from pipeline.store.table import DELETE, Table
+from pipeline.store.rows import DELETE, Table, find_row, list_rows
 from pipeline.store.visibility import condition
 from pipeline.times import parse
 
@@ -201,10 +200,10 @@ TABLES = (
     Table(
         "prediction",
         text=("query", "reason", "answers"),
-        on_purge=DELETE,
+        erasure=DELETE,
         quoting={"query": DELETE},
         is_per_scope=True,
     ),
-    Table("query", ("text",), text=("text",), on_purge=DELETE, quoting={"text": DELETE}, is_per_scope=True),
+    Table("query", ("text",), text=("text",), erasure=DELETE, quoting={"text": DELETE}, is_per_scope=True),
     Table("prediction_day", ("day",)),
 )

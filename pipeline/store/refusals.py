@@ -5,8 +5,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.store.ingested import mark
-from pipeline.store.rows import Rows
-from pipeline.store.table import Relation, Table
+from pipeline.store.rows import Relation, Rows, Table
 
 
 class RefusedBy(StrEnum):
@@ -93,7 +92,7 @@ TABLES = (
         "refusal",
         ("mark", "memory_id"),
         memory=("memory_id",),
-        on_purge=lambda db, memory: take_back(db, memory.id),
+        erasure=lambda db, memory: take_back(db, memory.id),
         replicated=Relation(
             "refusal",
             fields=("how", "at"),

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from pipeline.anchors import path_in_checkout
 from pipeline.records import ScopeKind, Sensitivity, Tier
 from pipeline.store import row_hashes
-from pipeline.store.rows import find_row
-from pipeline.store.table import Relation
+from pipeline.store.rows import Relation, find_row
 from pipeline.store.tables import WORKSPACE
 
 MEMORY, EDGE, HISTORY, VERDICT, ANSWER, REFUSAL = "memory", "edge", "history", "verdict", "answer", "refusal"

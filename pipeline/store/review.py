@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from pipeline.records import Kind, Outcome, Source, Viewer
 from pipeline.store.duplicates import PairState
-from pipeline.store.rows import Rows, find_row, list_rows
-from pipeline.store.table import DELETE, Table
+from pipeline.store.rows import DELETE, Rows, Table, find_row, list_rows
 from pipeline.store.visibility import reach_condition
 from pipeline.times import utc_now
 
@@ -142,4 +141,4 @@ def page_decisions(
 
 
 # By hash: also the decisions about other offers of the text.
-TABLES = (Table("admission", memory=("id", "content_hash"), on_purge=DELETE),)
+TABLES = (Table("admission", memory=("id", "content_hash"), erasure=DELETE),)

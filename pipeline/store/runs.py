@@ -11,8 +11,7 @@ from sqlite3 import Connection
 from ulid import ULID
 
 from pipeline.store.database import wake_on_commit
-from pipeline.store.rows import Rows
-from pipeline.store.table import Table
+from pipeline.store.rows import Rows, Table
 from pipeline.times import parse
 
 KEPT_RUNS = 50

@@ -1,10 +1,11 @@
 """The tables of each file of a store, and what applies to all of them: every purge uses these declarations."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from sqlite3 import Connection
-from typing import Final, NamedTuple
+from typing import Final
 
+from pipeline.records import SHORT_ID, Memory
 from pipeline.store import (
     agent_sessions,
     arcs,
@@ -35,7 +36,7 @@ from pipeline.store import (
     turns,
     work,
 )
-from pipeline.store.table import MemoryKeys, Quotes, RowKey, Table
+from pipeline.store.rows import Quotes, RowKey, Table
 
 # The tables of a workspace. The memory itself is last: triggers of the operation log look it up for the others.
 WORKSPACE: Final[tuple[Table, ...]] = (
@@ -73,49 +74,48 @@ HOME_BY_PART: Final[Mapping[str, tuple[Table, ...]]] = {
     "people": people.TABLES,
     "operations": (*operations.TABLES, *hook_runs.TABLES),
 }
+# The rows that are computed again when a memory changes its scope.
+PER_SCOPE: Final = tuple(table for table in WORKSPACE if table.is_per_scope)
 HOME: Final = tuple(chain.from_iterable(HOME_BY_PART.values()))
 
 
-class Quotation(NamedTuple):
-    """The rows of a table of which a column quotes a purged text."""
-
-    table: Table
-    column: str
-    keys: list[RowKey]
+# The rows of a table of which a column quotes a purged text.
+Quotations = list[tuple[Table, str, list[RowKey]]]
 
 
-def erase_memory(db: Connection, memory: MemoryKeys) -> None:
-    """Erase a memory's row, and what names it in its store."""
-    for table in WORKSPACE:
-        table.erase(db, memory)
-
-
-def erase_of_scope(db: Connection, memory: MemoryKeys) -> None:
-    """Erase what was derived from a memory and others of its scope."""
-    for table in WORKSPACE:
-        if table.is_per_scope:
-            table.erase(db, memory)
-
-
-def find_quotations(db: Connection, tables: Iterable[Table], quotes: Quotes, word: str = "") -> list[Quotation]:
+def find_quotations(db: Connection, tables: Iterable[Table], quotes: Quotes, word: str = "") -> Quotations:
     """Find the rows that quote a text. `word` is in every quotation, in ASCII letters: only such rows are read."""
     return [
-        Quotation(table, column, keys)
+        (table, column, keys)
         for table in tables
         for column in table.quoting
         if (keys := table.find_quotations(db, column, quotes, word.lower()))
     ]
 
 
-def erase_quotations(db: Connection, quotations: Iterable[Quotation]) -> None:
+def erase_quotations(db: Connection, quotations: Quotations) -> None:
     """Erase quotations that were found."""
     for table, column, keys in quotations:
         table.erase_quotations(db, column, keys)
 
 
-def erase_outside(db: Connection, memory_ids: Sequence[str], quotes: Quotes) -> None:
+def erase_memory(db: Connection, memory: Memory, tables: Iterable[Table] = WORKSPACE) -> None:
+    """Erase what names a memory in its store, the memory itself included."""
+    for table in tables:
+        table.erase(db, memory)
+
+
+def erase_outside(
+    db: Connection,
+    memory_ids: Iterable[str],
+    quotes: Quotes = lambda _workspace, _text: False,
+    tables: Iterable[Table] = HOME,
+) -> None:
     """Erase, outside of workspaces, what names some memories or quotes them."""
-    for memory_id in memory_ids:
-        for table in HOME:
-            table.erase(db, MemoryKeys(memory_id))
-    erase_quotations(db, find_quotations(db, HOME, quotes))
+    short_ids = [memory_id[-SHORT_ID:] for memory_id in memory_ids]
+    quotations = find_quotations(
+        db,
+        tables,
+        lambda workspace, text: any(short_id in text for short_id in short_ids) or quotes(workspace, text),
+    )
+    erase_quotations(db, quotations)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pipeline.store.database import HomeTables
 from pipeline.store.home_values import HomeValues
-from pipeline.store.table import Table
+from pipeline.store.rows import Table
 
 # Months of records with two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000

@@ -14,8 +14,7 @@ from sqlite3 import Connection
 from pipeline.records import EdgeKind, Memory, Sensitivity, Stage
 from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
-from pipeline.store.rows import Rows, find_row, list_rows
-from pipeline.store.table import Table
+from pipeline.store.rows import Rows, Table, find_row, list_rows
 from pipeline.store.visibility import named_by_condition
 from pipeline.times import utc_now
 
@@ -135,7 +134,7 @@ def find_times_around(db: Connection, turn: Turn) -> tuple[str, str]:
 
 def forget_all(db: Connection) -> None:
     """Delete all turns, their conclusions, and the session names taken from turns."""
-    conclusions.forget_all(db)
+    db.execute("DELETE FROM conclusion")
     db.execute("UPDATE agent_session SET name = NULL WHERE id IN (SELECT session_id FROM turn)")
     db.execute("DELETE FROM turn")
     index_state.request_turn_segment(db)

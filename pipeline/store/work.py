@@ -13,8 +13,7 @@ from sqlite3 import Connection
 from pipeline.records import Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store.database import wake_on_commit
-from pipeline.store.rows import find_row, has_row, list_rows
-from pipeline.store.table import Table, is_gone
+from pipeline.store.rows import Table, find_row, has_row, is_gone, list_rows
 
 MAX_ATTEMPTS = 5
 # Ratio of the batch sizes of a first and a second try.
@@ -317,7 +316,7 @@ TABLES = (
         ("stage", "memory_seq"),
         text=("error",),
         memory=("memory_seq",),
-        on_purge=lambda db, memory: drop(db, memory.seq),
+        erasure=lambda db, memory: drop(db, memory.seq),
         orphans="work",
         orphaned=f"stage NOT IN ({_list(Stage)}) "  # noqa: S608 - constant text
         f"OR (stage IN ({_list((*DIGESTION_STAGES, Stage.SCREEN))}) AND {is_gone('work.memory_seq')}) "

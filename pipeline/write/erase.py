@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
@@ -11,7 +10,6 @@ from pipeline.records import HistoryEntry, Memory, Source, Stage
 from pipeline.store import agent_sessions, arcs, changes, history, meta, purges, refusals, tables, turns, work
 from pipeline.store.purges import PurgeAuthority, UnfinishedPurge
 from pipeline.store.refusals import RefusedBy
-from pipeline.store.table import MemoryKeys
 from pipeline.text.memory_terms import list_value_texts
 from pipeline.text.normalize import content_hash
 from pipeline.text.quotation import mark_texts
@@ -56,7 +54,7 @@ def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: 
 def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> None:
     _erase_said(db, memory, earlier)
     about = changes.describe_purged(db, memory)
-    tables.erase_memory(db, MemoryKeys(memory.id, memory.seq, memory.content_hash))
+    tables.erase_memory(db, memory)
     number = changes.append(db, changes.PURGE, [memory.id], about)
     meta.put(db, meta.SEGMENT_WANTED, str(number))
     work.add(db, [memory.seq], [Stage.PURGE], time.time())
@@ -79,12 +77,10 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     turns.forget(db, [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)])
     for text in map(_fold, texts):
         longest_word = max(_ASCII_WORD.findall(text), key=len, default="")
-        quotations = tables.find_quotations(db, tables.WORKSPACE, partial(_contains_folded, text), longest_word)
+        quotations = tables.find_quotations(
+            db, tables.WORKSPACE, lambda _workspace, said, text=text: text in _fold(said), longest_word
+        )
         tables.erase_quotations(db, quotations)
-
-
-def _contains_folded(text: str, _workspace: str | None, content: str) -> bool:
-    return text in _fold(content)
 
 
 def _fold(text: str) -> str:

@@ -32,7 +32,6 @@ from pipeline.store import (
 )
 from pipeline.store.audit import AuditAction
 from pipeline.store.database import Database
-from pipeline.store.table import MemoryKeys
 from pipeline.store.unfinished_moves import require_unmoved
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.personal_facts import USER
@@ -265,7 +264,7 @@ def _take_copy(db: Connection, memory: Memory) -> None:
 
 def follow_scope(db: Connection, before: Memory, now: Memory) -> list[str]:
     """Change the scope of data derived from a memory within a transaction; return the ids of deleted memories."""
-    tables.erase_of_scope(db, MemoryKeys(now.id, now.seq, now.content_hash))
+    tables.erase_memory(db, now, tables.PER_SCOPE)
     work.add(db, [now.seq], DIGESTION, time.time())
     if before.scope.kind is not ScopeKind.WORKSPACE:
         # Memories that jobs derived from it so far are still private to its person.
