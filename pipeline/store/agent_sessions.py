@@ -192,8 +192,7 @@ def forget_matching_actions(db: Connection, session_ids: Iterable[str], mentions
     """Delete the actions of sessions that match."""
     listed = json.dumps(list(session_ids))
     actions = JOURNAL.fetch(db, "WHERE session_id IN (SELECT value FROM json_each(?))", (listed,))
-    mentioning = [(action.seq,) for action in actions if mentions(action)]
-    db.executemany("DELETE FROM action WHERE seq = ?", mentioning)
+    db.executemany("DELETE FROM action WHERE seq = ?", [(action.seq,) for action in actions if mentions(action)])
 
 
 @dataclass(frozen=True, slots=True)

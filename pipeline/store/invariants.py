@@ -7,13 +7,12 @@ not written to, and a write is short.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 
 from pipeline.records import Kind, ScopeKind, Source, Tier, Trust
 from pipeline.store import changes, meta
 from pipeline.store.driver import sqlite_errors
-from pipeline.store.rows import Table, find_row, is_gone, list_rows
+from pipeline.store.rows import Table, find_row, is_gone, list_rows, quote_values
 
 # Number of violating rows to process per batch.
 BATCH = 500
@@ -29,10 +28,6 @@ class Given:
     select: str
 
 
-def _among(column: str, values: type[StrEnum]) -> str:
-    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
-
-
 _FACT = "archived_at IS NULL AND candidate = 0 AND subject IS NOT NULL"
 _JSON = " AND ".join(f"json_valid({column})" for column in ("tags", "metadata", "details"))
 
@@ -41,8 +36,9 @@ GIVEN: tuple[Given, ...] = (
         "impossible_memories",
         "have an invalid value",
         "SELECT id FROM memory WHERE NOT ("  # noqa: S608 - constant text
-        f"{_among('kind', Kind)} AND {_among('scope_kind', ScopeKind)} AND {_among('source', Source)} "
-        f"AND {_among('trust', Trust)} AND {_among('tier', Tier)} AND {_JSON} "
+        f"kind IN ({quote_values(Kind)}) AND scope_kind IN ({quote_values(ScopeKind)}) "
+        f"AND source IN ({quote_values(Source)}) AND trust IN ({quote_values(Trust)}) "
+        f"AND tier IN ({quote_values(Tier)}) AND {_JSON} "
         "AND (anchor IS NULL OR json_valid(anchor)) AND importance BETWEEN 0 AND 1 "
         "AND (subject IS NULL) = (attribute IS NULL) AND (valid_to IS NULL OR valid_from <= valid_to))",
     ),

@@ -46,6 +46,11 @@ def escape_like(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
+def quote_values(values: Iterable[StrEnum]) -> str:
+    """Return members of an enumeration as a list of SQL texts."""
+    return ", ".join(f"'{value.value}'" for value in values)
+
+
 class Rows(Generic[_Record]):
     """How records of a class are stored in a table: as text and numbers, tuples and mappings as JSON.
 

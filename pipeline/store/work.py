@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from pipeline.records import Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store.database import wake_on_commit
-from pipeline.store.rows import Table, find_row, has_row, is_gone, list_rows
+from pipeline.store.rows import Table, find_row, has_row, is_gone, list_rows, quote_values
 
 MAX_ATTEMPTS = 5
 # Ratio of the batch sizes of a first and a second try.
@@ -305,10 +305,6 @@ def _group_undigested(since: int, rows: Iterable[tuple[str, int, str]]) -> Undig
     return Undigested(since, waiting, failed)
 
 
-def _list(stages: Iterable[Stage]) -> str:
-    return ", ".join(f"'{stage.value}'" for stage in stages)
-
-
 # A purge works on what is gone.
 TABLES = (
     Table(
@@ -318,9 +314,9 @@ TABLES = (
         memory=("memory_seq",),
         erasure=lambda db, memory: drop(db, memory.seq),
         orphans="work",
-        orphaned=f"stage NOT IN ({_list(Stage)}) "  # noqa: S608 - constant text
-        f"OR (stage IN ({_list((*DIGESTION_STAGES, Stage.SCREEN))}) AND {is_gone('work.memory_seq')}) "
-        f"OR (stage IN ({_list((Stage.CAPTURE, Stage.CONCLUDE, Stage.EMBED_TURNS))}) "
+        orphaned=f"stage NOT IN ({quote_values(Stage)}) "  # noqa: S608 - constant text
+        f"OR (stage IN ({quote_values((*DIGESTION_STAGES, Stage.SCREEN))}) AND {is_gone('work.memory_seq')}) "
+        f"OR (stage IN ({quote_values((Stage.CAPTURE, Stage.CONCLUDE, Stage.EMBED_TURNS))}) "
         "AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))",
     ),
 )

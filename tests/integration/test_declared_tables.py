@@ -94,14 +94,15 @@ def test_a_declaration_names_columns_of_its_table(schema, table):
 
 
 def fill(db, memory, filled, schema):
-    """Insert a row about a memory into each table, with its words in every column of text."""
+    """Fill each table with a row about a memory, with its words in every column of text."""
     keys = {"seq": memory.seq, "id": memory.id, "hash": memory.content_hash}
     defaults = {"bigint": 1, "double precision": datetime.now(UTC).timestamp(), "text": "[]"}
     for table in filled:
         row = {column: ENUMERATED.get(column, defaults[kind]) for column, kind in schema[table.name]}
         row |= {column: keys[column.rpartition("_")[2]] for column in table.memory} | dict.fromkeys(table.text, TEXT)
         values = ", ".join("?" * len(row))
-        db.execute(f"INSERT OR REPLACE INTO {table.name} ({', '.join(row)}) VALUES ({values})", list(row.values()))
+        db.execute(f"DELETE FROM {table.name}")
+        db.execute(f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({values})", list(row.values()))
 
 
 def list_marked(db, among):
@@ -114,7 +115,6 @@ def list_marked(db, among):
     }
 
 
-@pytest.mark.files
 def test_purge_erases_the_text_of_each_declared_table(client, container, home, digested, schema):
     workspace = container.workspace("default")
     start_log(workspace.create())
@@ -130,8 +130,9 @@ def test_purge_erases_the_text_of_each_declared_table(client, container, home, d
             if declared is tables.WORKSPACE:
                 replace_all(db, {memory_id: BrokenText("mark", (SECRET,))})
             assert list_marked(db, declared) == {table.name for table in declared if table.text}
-    take_snapshot(workspace.paths, datetime.now(UTC))
-    assert len({file for file, _ in list_traces(home)}) > 2
+    if workspace.database.file is not None:
+        take_snapshot(workspace.paths, datetime.now(UTC))
+        assert len({file for file, _ in list_traces(home)}) > 2
     purge(client, memory_id)
     digested()
     assert list_traces(home) == []
