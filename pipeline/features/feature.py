@@ -139,11 +139,8 @@ Extension = Literal[
     "DETAILS",
     # An SQL condition on `memory m`: these memories are not archived because of their age.
     "IS_KEPT",
-    # Rows that must agree with the memories.
-    "DERIVED",
-    # (db, memory) -> None: erase what was derived from a memory, at its purge and after a change of its scope.
-    "erase_derived",
-    "follow_scope",
+    # The declarations of tables in the file of a workspace. Purges, checks, exchanges and moves use them.
+    "TABLES",
     # (db, seq) -> texts that were derived from a memory, read before they are erased.
     "list_derived_texts",
 ]
@@ -172,11 +169,10 @@ class Feature:
 
     `endpoints` define values of `Api`, `pages` of `Section`. `tools` have `TOOLS`, and may have `BRIEF`, the parts that
     they add to the overview. `stages` are modules with `create_stage` by the name of the stage, `extensions` what a
-    module defines for frames. `tables` belong to no other feature.
+    module defines for frames.
     """
 
     name: str
-    tables: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
     commands: tuple[Command, ...] = ()
     pages: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from pipeline.store import entities, invariants, meta, row_hashes
 from pipeline.store.database import Database
 from pipeline.store.log_start import list_differences
 from pipeline.store.replicated_records import MEMORY
+from pipeline.store.tables import WORKSPACE
 
 # A larger file is read completely only once a day, when its snapshot is verified.
 READ_WHOLE_BYTES = 64 * 1024 * 1024
@@ -151,12 +152,13 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
         _Check("mentions", "mentions without a memory", reading(invariants.list_lost_mentions), _unlink),
         *(
             _Check(
-                rule.name,
+                table.orphans,
                 "rows about records that no longer exist",
-                reading(partial(invariants.list_broken_rows, rule=rule)),
-                partial(invariants.remove_rows, rule=rule),
+                reading(partial(invariants.list_broken_rows, table=table)),
+                partial(invariants.remove_rows, table=table),
             )
-            for rule in invariants.list_derived()
+            for table in WORKSPACE
+            if table.orphans
         ),
         _Check(
             "segment",

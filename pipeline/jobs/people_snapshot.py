@@ -76,7 +76,7 @@ def _write_copy(source: Connection, target: Path) -> None:
     draft = target.with_name(f"{backup.PARTIAL}{target.name}")
     try:
         with writing_new_file(draft, MIGRATIONS) as db:
-            copy(SqliteTables(source, people.TABLES), SqliteTables(db, people.TABLES))
+            copy(SqliteTables(source, people.SNAPSHOT_TABLES), SqliteTables(db, people.SNAPSHOT_TABLES))
         publish(draft, target)
     finally:
         backup.remove(draft)
@@ -117,9 +117,9 @@ def _put_aside(paths: HomePaths, now: datetime, on_problem: ProblemSink) -> str 
 
 
 def _replace_people(db: Connection, file: Path) -> None:
-    target = SqliteTables(db, people.TABLES)
+    target = SqliteTables(db, people.SNAPSHOT_TABLES)
     target.clear(target.tables)
     if is_migrated(file, MIGRATIONS):
-        backup.read(file, lambda source: copy(SqliteTables(source, people.TABLES), target))
+        backup.read(file, lambda source: copy(SqliteTables(source, people.SNAPSHOT_TABLES), target))
     else:
         import_home_file(db, file)

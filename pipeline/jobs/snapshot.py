@@ -15,7 +15,7 @@ from pipeline.errors import NotFound, StoreDamaged
 from pipeline.index.documents import MEMORIES, TURNS
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.store import backup, leases, meta, predictions, purges, turns
+from pipeline.store import backup, leases, meta, purges, tables
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS, is_migrated, migrate_copy
@@ -185,12 +185,8 @@ def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: P
 
 def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
     with _opened_copy(file) as copy:
-        for memory_id in memory_ids:
-            try:
-                revise.purge(copy, memory_id)
-            except NotFound:
-                # It was merged into another memory and was purged with that one.
-                continue
+        with copy.write() as db:
+            revise.purge_existing(db, memory_ids)
         with copy.read() as db:
             unfinished = purges.list_unfinished(db)
         finder = QuotationFinder([QuotationMarks.of_json(purge.marks) for purge in unfinished.values()])
@@ -211,7 +207,7 @@ def _opened_copy(file: Path) -> Iterator[Database]:
 
 
 def delete_matching_texts(database: Database, folder: Path, matches: Callable[[str], bool]) -> None:
-    """Delete matching turns, session names and questions from a store and its snapshots."""
+    """Erase matching texts of sessions and questions from a store and its snapshots."""
     _erase_matching(database, matches)
     if not folder.is_dir():
         return
@@ -229,17 +225,14 @@ def _erase_matching(database: Database, matches: Callable[[str], bool]) -> None:
 
 
 def delete_matching_texts_of_store(database: Database, matches: Callable[[str], bool]) -> bool:
-    """Delete matching turns, session names and questions from a store; return whether there were any."""
+    """Erase matching texts of sessions and questions from a store; return whether there were any."""
     # Search before writing: other writes must not wait while thousands of turns are read.
     with database.read() as db:
-        turn_rows, named = turns.find_matching(db, matches), turns.find_names_matching(db, matches)
-        asked = predictions.find_matching(db, matches)
-    if turn_rows or named or asked:
+        quotations = tables.find_quotations(db, tables.WORKSPACE, lambda _workspace, text: matches(text))
+    if quotations:
         with database.write() as db:
-            turns.forget(db, turn_rows)
-            turns.forget_names(db, named)
-            predictions.forget(db, asked)
-    return bool(turn_rows or named or asked)
+            tables.erase_quotations(db, quotations)
+    return bool(quotations)
 
 
 def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem: ProblemSink) -> Restored:

@@ -13,7 +13,7 @@ from pipeline.records import Filter, Memory, Page, page_of
 from pipeline.records.hooks import HookAnswer
 from pipeline.records.people import owner_of
 from pipeline.services.memories import get_memory
-from pipeline.store import agent_sessions, conclusions, hook_runs, memories, turns
+from pipeline.store import agent_sessions, conclusions, hook_runs, memories, tables, turns
 from pipeline.store.hook_runs import HookRun
 from pipeline.store.operations import Operations
 from pipeline.times import utc_now, utc_text_at
@@ -89,7 +89,7 @@ class HookRunLog:
         gone = [memory_id for memory_id in run.memory_ids if not _is_there(workspace, memory_id)]
         if gone:
             with self._operations.tables.write() as db:
-                hook_runs.purge(db, gone)
+                tables.erase_outside(db, gone, tables=hook_runs.TABLES)
 
 
 def _begin_of(run: hook_runs.HookRun) -> str:

@@ -1,6 +1,5 @@
 """Obey no-save commands: store nothing of a message, a turn or a session that a person does not want kept."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.services.incognito import begin_incognito, end_incognito
 from pipeline.services.purges import finish_purges
 from pipeline.services.turns import take_turns
-from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns, work
+from pipeline.store import agent_sessions, hook_runs, predictions, turns, work
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.turns import LastTurn, Message
 from pipeline.text.own_words import is_host_notice
@@ -239,9 +238,8 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
             count += _purge(store, meant)
     with workspace.database.write() as db:
         turns.forget(db, [turn.seq for turn in messages])
-        conclusions.request(db, [session_id], time.time())
         agent_sessions.forget_actions(db, session_id, last_turn.after)
-        predictions.purge(db)
+        predictions.forget_all(db)
     named = workspace.operations.redact(session_id)
     with workspace.operations.tables.write() as db:
         hook_runs.forget_session(db, named, parse(last_turn.after).timestamp() if last_turn.after else 0)
@@ -266,14 +264,11 @@ def _purge_newest(stores: Sequence[Workspace], session_id: str) -> int:
 
 
 def _purge(store: Workspace, memory_ids: Sequence[str]) -> int:
+    if not memory_ids:
+        return 0
     by = OWNER if store.person_id is None else PurgeAuthority(store.person_id, (store.id,))
-    count = 0
-    if memory_ids:
-        with store.database.write() as db:
-            # Purging a memory may also delete others.
-            present = (memories.get(db, memory_id) for memory_id in memory_ids)
-            count = sum(len(revise.purge_memory(db, memory, by)) for memory in present if memory is not None)
-    return count
+    with store.database.write() as db:
+        return len(revise.purge_existing(db, memory_ids, by))
 
 
 def _scrub(workspace: Workspace, texts: set[str], *, is_purged: bool) -> None:

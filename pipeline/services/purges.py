@@ -19,8 +19,9 @@ from config.operating_system import sync_to_disk
 from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_HELD, SPOOL_REFUSED, WORKSPACE_HEADER
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs import snapshot
-from pipeline.store import hook_runs, memories, purges, refusals
+from pipeline.store import purges, refusals, tables
 from pipeline.store.atomic_files import writing
+from pipeline.store.rows import Quotes
 from pipeline.text.memory_terms import list_value_texts
 from pipeline.text.quotation import QuotationFinder, QuotationMarks
 from pipeline.times import utc_now
@@ -38,9 +39,8 @@ def finish_purges(workspace: Workspace) -> list[str]:
     unfinished = _list_unfinished(workspace)
     if unfinished:
         pending = list(unfinished.values())
-        steps: list[Step] = [partial(_follow_copies, workspace)]
-        steps += [partial(_refuse_return, workspace, purge) for purge in pending]
-        _run_all([*steps, *_list_quotation_steps(workspace, pending)])
+        marking = (partial(_refuse_return, workspace, purge) for purge in pending)
+        _run_all([partial(_follow_copies, workspace), *marking, *_list_quotation_steps(workspace, pending)])
     return list(unfinished)
 
 
@@ -78,11 +78,7 @@ def _purge_copies(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
             workspace.operations.record_error("purge", problem, workspace=workspace.id)
         elif copies:
             with workspace.database.write() as db:
-                # Purging one may also delete others.
-                present = (memories.get(db, copy.id) for copy in copies)
-                for memory in present:
-                    if memory is not None:
-                        revise.purge_memory(db, memory, purge.by)
+                revise.purge_existing(db, [copy.id for copy in copies], purge.by)
             _follow_copies(workspace)
 
 
@@ -106,13 +102,13 @@ def _list_quotation_steps(workspace: Workspace, unfinished: Sequence[purges.Unfi
 
     # First, so that the other steps find what was delivered before.
     waiting = workspace.home_settings.paths.spool
-    steps: list[Step] = [partial(scrub_spool, waiting, lambda name, text: quotes(name or workspace.id, text))]
-    steps.append(partial(snapshot.delete_matching_texts_of_store, workspace.database, here.quotes))
+    steps: list[Step] = [
+        partial(scrub_spool, waiting, lambda name, text: quotes(name or workspace.id, text)),
+        partial(snapshot.delete_matching_texts_of_store, workspace.database, here.quotes),
+    ]
     if of_person:
         steps.append(partial(_forget_said_everywhere, workspace, QuotationFinder(of_person)))
-    steps.append(partial(_purge_journal, workspace, ids, quotes))
-    if workspace.peers.exists:
-        steps.append(partial(workspace.peers.purge_quarantined, ids))
+    steps.append(partial(_erase_outside, workspace, ids, quotes))
     if (logs := workspace.home_settings.paths.logs).is_dir():
         steps += [partial(_blank_lines, file, here) for file in sorted(logs.iterdir()) if file.is_file()]
     return steps
@@ -125,11 +121,11 @@ def _forget_said_everywhere(workspace: Workspace, finder: QuotationFinder) -> No
             snapshot.delete_matching_texts(sibling.database, sibling.paths.snapshots, finder.quotes)
 
 
-def _purge_journal(workspace: Workspace, memory_ids: Sequence[str], quotes: Callable[[str | None, str], bool]) -> None:
-    with workspace.operations.tables.write() as db:
-        hook_runs.purge(db, memory_ids, quotes)
-    workspace.operations.purge_errors(quotes)
-    workspace.operations.tables.erase_deleted_data()
+def _erase_outside(workspace: Workspace, memory_ids: Sequence[str], quotes: Quotes) -> None:
+    journal = workspace.operations.tables
+    with journal.write() as db:
+        tables.erase_outside(db, memory_ids, quotes)
+    journal.erase_deleted_data()
 
 
 def _blank_lines(file: Path, finder: QuotationFinder) -> None:
@@ -145,9 +141,6 @@ def _blank_lines(file: Path, finder: QuotationFinder) -> None:
     except OSError as error:
         raise StoreUnavailable(f"{file} cannot be rewritten: {error}") from error
 
-
-# Returns whether a text quotes a purged one; the workspace of the text is None if it is unknown.
-Quotes = Callable[[str | None, str], bool]
 
 BATCH = "/v1/memories/batch"
 # A request that is rewritten has this ending meanwhile, so that it is not delivered.

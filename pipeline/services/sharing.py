@@ -4,7 +4,7 @@ from config.paths import is_personal
 from pipeline.errors import Conflict, FieldError, Forbidden, InvalidField
 from pipeline.records import Memory
 from pipeline.records.people import owner_of
-from pipeline.store import hook_runs, memories
+from pipeline.store import hook_runs, memories, tables
 from pipeline.workspace import Workspace
 from pipeline.write import move as sharing
 from pipeline.write.revise import get_existing
@@ -40,7 +40,7 @@ def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> 
     is_copy = memory.shared_from is not None and _is_kept_by(workspace, memory)
     withdrawn, gone = sharing.withdraw(workspace.database, memory_id, is_copy=is_copy)
     with workspace.operations.tables.write() as journal:
-        hook_runs.purge(journal, [memory_id, *gone])
+        tables.erase_outside(journal, [memory_id, *gone], tables=hook_runs.TABLES)
     return withdrawn
 
 

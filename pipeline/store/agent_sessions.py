@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.store import meta
-from pipeline.store.rows import Rows, find_row, has_row, list_rows
+from pipeline.store.rows import DELETE, Rows, Table, find_row, has_row, list_rows
 from pipeline.store.visibility import named_by_condition
 
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
@@ -188,17 +188,11 @@ def forget_rested_sessions(db: Connection, before: str) -> None:
     )
 
 
-def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
-    """Purge the actions of sessions that match."""
+def forget_matching_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
+    """Delete the actions of sessions that match."""
     listed = json.dumps(list(session_ids))
     actions = JOURNAL.fetch(db, "WHERE session_id IN (SELECT value FROM json_each(?))", (listed,))
-    mentioning = [(action.seq,) for action in actions if mentions(action)]
-    db.executemany("DELETE FROM action WHERE seq = ?", mentioning)
-
-
-def purge_seen(db: Connection, memory_seq: int) -> None:
-    """Purge the records of who has seen a memory."""
-    db.execute("DELETE FROM seen WHERE memory_seq = ?", (memory_seq,))
+    db.executemany("DELETE FROM action WHERE seq = ?", [(action.seq,) for action in actions if mentions(action)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,3 +349,15 @@ def rename_session(db: Connection, session_id: str, name: str, at: str) -> None:
     """Rename a session."""
     name_session(db, session_id, name, at)
     db.execute("UPDATE agent_session SET name = ? WHERE id = ?", (name, session_id))
+
+
+TABLES = (
+    Table("agent_session", ("id",), text=("name",), quoting={"name": "name = NULL"}),
+    Table(
+        "action",
+        text=("error", "error_signature"),
+        quoting={"error": "error = NULL, error_signature = NULL"},
+    ),
+    Table("seen", ("session_id", "agent_id", "memory_seq"), memory=("memory_seq",), erasure=DELETE),
+    Table("incognito", ("session_id",)),
+)

@@ -15,7 +15,7 @@ from ulid import ULID
 
 from pipeline.records import CAPTURED_TAG, EntityKind, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
 from pipeline.store.memories import select
-from pipeline.store.rows import list_rows
+from pipeline.store.rows import Table, is_gone, list_rows
 from pipeline.store.visibility import condition, reach_condition
 
 PREVIEW_CHARS = 200
@@ -239,8 +239,7 @@ def list_derived_texts(db: Connection, seq: int) -> list[str]:
     return [text for row in db.execute(query, (seq,)) for text in row]
 
 
-def erase_derived(db: Connection, memory: Memory) -> None:
-    """Delete the arc of a memory, which may quote it; the job computes the rest again."""
+def _drop_of_memory(db: Connection, memory: Memory) -> None:
     row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (memory.seq,)).fetchone()
     if row is not None:
         drop(db, row[0])
@@ -398,3 +397,24 @@ def _strands(db: Connection, rest: str, values: Sequence[Any]) -> list[Strand]:
         f"FROM memory WHERE {rest}",
         values,
     )
+
+
+# An arc may quote each of its members; the job computes the others' arcs again.
+TABLES = (
+    Table(
+        "arc_member",
+        ("memory_seq",),
+        memory=("memory_seq",),
+        erasure=_drop_of_memory,
+        is_per_scope=True,
+        orphans="arc_members",
+        orphaned=f"{is_gone('arc_member.memory_seq')} "  # noqa: S608 - constant text
+        "OR NOT EXISTS (SELECT 1 FROM arc WHERE arc.seq = arc_member.arc_seq)",
+    ),
+    Table(
+        "arc",
+        text=("title", "summary"),
+        orphans="arcs",
+        orphaned="NOT EXISTS (SELECT 1 FROM arc_member WHERE arc_member.arc_seq = arc.seq)",
+    ),
+)

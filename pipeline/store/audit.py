@@ -9,7 +9,7 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, Table
 
 
 class AuditAction(StrEnum):
@@ -102,6 +102,4 @@ def mark_undone(db: Connection, entry_id: str, at: str) -> None:
     db.execute("UPDATE audit SET undone_at = ? WHERE id = ?", (at, entry_id))
 
 
-def purge(db: Connection, memory_id: str) -> None:
-    """Erase the details of the actions on a purged memory."""
-    db.execute("UPDATE audit SET detail = '{}' WHERE memory_id = ? OR other_id = ?", (memory_id, memory_id))
+TABLES = (Table("audit", text=("detail",), memory=("memory_id", "other_id"), erasure="detail = '{}'"),)

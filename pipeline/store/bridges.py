@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
 
-from pipeline.records import Filter, Scope, Viewer
+from pipeline.records import Filter, Memory, Scope, Viewer
 from pipeline.store import meta
-from pipeline.store.rows import list_rows
+from pipeline.store.rows import Table, list_rows
 from pipeline.store.visibility import condition
 
 # Bridges are found in these memories only: those that every user of the workspace may see without asking for them.
@@ -76,7 +76,10 @@ def list_public_texts(db: Connection, before: int | None, limit: int) -> list[tu
     ).fetchall()
 
 
-def purge(db: Connection) -> None:
-    """Delete all bridges after a purge: any of them may contain a word of the memory. The next run finds the others."""
+def _forget_all(db: Connection, _memory: Memory) -> None:
+    # Any of them may contain a word of the memory. The next run finds the others.
     if db.execute("DELETE FROM bridge").rowcount:
         meta.increment(db, meta.BRIDGES_GENERATION)
+
+
+TABLES = (Table("bridge", text=("first", "second"), erasure=_forget_all),)

@@ -13,6 +13,7 @@ from sqlite3 import Connection
 
 from pipeline.records import Memory
 from pipeline.store import meta
+from pipeline.store.rows import Table
 
 MOST_MEMORIES = 1000
 MOST_NOTES = 5
@@ -54,8 +55,7 @@ def _find_broken(broken: Mapping[str, BrokenText], shown: Sequence[Memory]) -> d
     return {memory.id: text.notes for memory, text in listed if text.mark == text_mark(memory.content)}
 
 
-def erase_derived(db: Connection, memory: Memory) -> None:
-    """Delete what was found about a purged memory, which has words of its text."""
+def _forget(db: Connection, memory: Memory) -> None:
     known = read_all(db)
     if memory.id in known:
         replace_all(db, {other: text for other, text in known.items() if other != memory.id})
@@ -64,3 +64,7 @@ def erase_derived(db: Connection, memory: Memory) -> None:
 @lru_cache(maxsize=8)
 def _parse(value: str) -> Mapping[str, BrokenText]:
     return {memory_id: BrokenText(mark, tuple(notes)) for memory_id, (mark, *notes) in json.loads(value).items()}
+
+
+# Of the single values, only this one contains text.
+TABLES = (Table("meta", ("key",), text=("value",), erasure=_forget),)

@@ -17,7 +17,7 @@ from typing import Any
 from pipeline.enums import EdgeKind, Source
 from pipeline.records import Kind, Memory, Scope, ScopeKind, Viewer
 from pipeline.store import memories, meta
-from pipeline.store.rows import find_row, list_rows
+from pipeline.store.rows import Table, find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from, reach_condition, reaches
 from pipeline.times import utc_text
 
@@ -261,3 +261,6 @@ def _read_change(row: Sequence[Any], visible: dict[str, Memory], viewer: Viewer)
 
 def _parse_stamp(hlc: str) -> int:
     return int(hlc.partition("-")[0])
+
+
+TABLES = (Table("change"),)

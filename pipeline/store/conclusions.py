@@ -11,7 +11,7 @@ from sqlite3 import Connection
 
 from pipeline.records import Stage
 from pipeline.store import work
-from pipeline.store.rows import Rows, list_rows
+from pipeline.store.rows import Rows, Table, list_rows
 from pipeline.store.visibility import named_by_condition, visible_sessions_condition
 
 
@@ -159,11 +159,6 @@ def forget_of_sessions(db: Connection, session_ids: Collection[str]) -> None:
     db.execute(f"DELETE FROM conclusion WHERE {own}", (named,))  # noqa: S608 - constant text
 
 
-def forget_all(db: Connection) -> None:
-    """Delete all conclusions."""
-    db.execute("DELETE FROM conclusion")
-
-
 def request(db: Connection, session_ids: Collection[str], now: float) -> None:
     """Queue sessions to be concluded, again if they were before; each is one item, under its first turn."""
     rows = db.execute(
@@ -182,3 +177,7 @@ def list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
         "SELECT DISTINCT session_id FROM turn WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(list(turn_seqs)),),
     )
+
+
+# Conclusions are deleted with any turn of their session.
+TABLES = (Table("conclusion", text=("content", "topic")),)

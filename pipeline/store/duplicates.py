@@ -20,7 +20,7 @@ from pipeline.kinds import (
 from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
-from pipeline.store.rows import Rows, has_row
+from pipeline.store.rows import DELETE, Relation, Rows, Table, has_row
 from pipeline.store.visibility import ONLY_NORMAL, may_be_derived_from, reach_condition
 
 
@@ -205,11 +205,6 @@ def keep(db: Connection, older_seq: int, newer_seq: int, at: str) -> None:
     )
 
 
-def purge(db: Connection, seq: int) -> None:
-    """Purge the pairs of a memory, with their verdicts."""
-    db.execute("DELETE FROM pair WHERE older_seq = ? OR newer_seq = ?", (seq, seq))
-
-
 # Detail of an archival: the refused memory that this memory repeats.
 REFUSED = "refused"
 # Automatic comparisons: the stage and the two maintenance jobs.
@@ -341,3 +336,33 @@ def _without(
                 earlier = join_standing(earlier, list_standing(other))
             left |= earlier
     return left
+
+
+TABLES = (
+    Table(
+        "pair",
+        memory=("older_seq", "newer_seq"),
+        erasure=DELETE,
+        replicated=Relation(
+            "verdict",
+            fields=("state", "settled_at"),
+            key="min(a.id, b.id), max(a.id, b.id), ''",
+            source="pair r JOIN memory a ON a.seq = r.older_seq JOIN memory b ON b.seq = r.newer_seq "
+            "WHERE r.state <> 'waiting'",
+            chosen="r.seq IN (SELECT p.seq FROM memory m JOIN pair p ON p.older_seq = m.seq OR p.newer_seq = m.seq "
+            "WHERE m.id IN (SELECT value FROM json_each(?)))",
+            put=(
+                (
+                    "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at, settled_at) "
+                    "VALUES (:new_id, :older_seq, :newer_seq, 0, '[]', :state, :settled_at, :settled_at) "
+                    "ON CONFLICT (older_seq, newer_seq) "
+                    "DO UPDATE SET state = excluded.state, settled_at = excluded.settled_at"
+                ),
+            ),
+            drop="DELETE FROM pair WHERE older_seq = :older_seq AND newer_seq = :newer_seq",
+            is_named=False,
+        ),
+        is_per_scope=True,
+        orphans="pairs",
+    ),
+)

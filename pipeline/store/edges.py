@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory, Scope, ScopeKind
 from pipeline.store import history
 from pipeline.store.memories import select
-from pipeline.store.rows import escape_like, find_row, list_rows
+from pipeline.store.rows import DELETE, Relation, Table, escape_like, find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from, reach_condition, viewer_within
 from pipeline.times import utc_now
 
@@ -245,11 +245,6 @@ def forget_found(db: Connection, seq: int, makers: Sequence[str]) -> None:
     )
 
 
-def purge(db: Connection, seq: int) -> None:
-    """Purge a memory's edges."""
-    db.execute("DELETE FROM edge WHERE from_seq = ? OR to_seq = ?", (seq, seq))
-
-
 def _beside(db: Connection, seq: int) -> list[tuple[str, int, str, str, str, str, str]]:
     # The order within a session follows from the rows; stored edges could only become stale.
     session = db.execute(
@@ -375,3 +370,27 @@ def list_shared_entities(db: Connection, seqs: Sequence[int], most: int) -> list
         "SELECT m.entity_seq, m.memory_seq FROM named n JOIN mention m ON m.entity_seq = n.entity_seq ORDER BY 1, 2",
         (json.dumps(list(seqs)), most + 1, most),
     ).fetchall()
+
+
+_DROP = "DELETE FROM edge WHERE from_seq = :seq AND kind = :name AND to_seq = :other_seq"
+TABLES = (
+    Table(
+        "edge",
+        ("from_seq", "kind", "to_seq"),
+        memory=("from_seq", "to_seq"),
+        erasure=DELETE,
+        replicated=Relation(
+            "edge",
+            fields=("made_by", "at"),
+            key="a.id, b.id, r.kind",
+            # Jobs derive their edges again on every machine.
+            source="edge r JOIN memory a ON a.seq = r.from_seq JOIN memory b ON b.seq = r.to_seq "
+            "WHERE r.made_by NOT IN ('edges-job', 'reflect')",
+            chosen="a.id IN (SELECT value FROM json_each(?))",
+            put=(_DROP, "INSERT INTO edge VALUES (:seq, :name, :other_seq, :made_by, :at)"),
+            drop=_DROP,
+            is_named=False,
+        ),
+        orphans="edges",
+    ),
+)

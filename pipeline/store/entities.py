@@ -11,7 +11,7 @@ from pipeline.records.digestion import EntityMention
 from pipeline.store import entity_aliases as aliases, maps
 from pipeline.store.maps import MentionedEntity
 from pipeline.store.memories import select_newest
-from pipeline.store.rows import list_rows
+from pipeline.store.rows import Table, list_rows
 from pipeline.store.visibility import ONLY_NORMAL, condition, reach_condition
 from pipeline.times import utc_now
 
@@ -318,3 +318,20 @@ def _select_named(db: Connection, viewer: Viewer, which: str, values: Sequence[A
         f"JOIN mention m ON m.entity_seq = e.seq WHERE {visible} GROUP BY e.seq ORDER BY count(*) DESC, e.seq",
         (*values, *visible_values),
     )
+
+
+TABLES = (
+    Table(
+        "entity",
+        text=("name",),
+        orphans="entities",
+        orphaned="NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_seq = entity.seq)",
+    ),
+    Table(
+        "mention",
+        ("memory_seq", "entity_seq"),
+        text=("surface",),
+        memory=("memory_seq",),
+        erasure=lambda db, memory: unlink(db, memory.seq),
+    ),
+)

@@ -15,7 +15,7 @@ from ulid import ULID
 from pipeline.records import EntityKind, ScopeKind, Stage
 from pipeline.records.digestion import EntityMention
 from pipeline.store import maps, work
-from pipeline.store.rows import find_row, list_rows
+from pipeline.store.rows import Table, find_row, list_rows
 from pipeline.store.visibility import may_be_derived_from
 
 Name = tuple[EntityKind, str]
@@ -225,3 +225,7 @@ def _move_mentions(db: Connection, seq: int, target_seq: int) -> None:
     db.execute("DELETE FROM mention WHERE entity_seq = ?", (seq,))
     maps.forget(db, [seq])
     db.execute("DELETE FROM entity WHERE seq = ?", (seq,))
+
+
+# An alias is deleted with the last mention of its entity.
+TABLES = (Table("entity_alias", ("kind", "name"), text=("name", "target_name")),)

@@ -10,7 +10,7 @@ from typing import Any
 from ulid import ULID
 
 from pipeline.records import HistoryEntry
-from pipeline.store.rows import Rows, find_row
+from pipeline.store.rows import DELETE, Relation, Rows, Table, find_row
 
 # A context variable, since many kinds of changes end here, and each request belongs to one person.
 _author: ContextVar[str | None] = ContextVar("author", default=None)
@@ -87,13 +87,35 @@ def count(db: Connection, memory_seq: int) -> int:
     return int(db.execute("SELECT count(*) FROM history WHERE memory_seq = ?", (memory_seq,)).fetchone()[0])
 
 
-def purge(db: Connection, memory_seq: int) -> None:
-    """Purge a memory's history, and entries about it in other histories."""
-    db.execute("DELETE FROM history WHERE memory_seq = ? OR about_seq = ?", (memory_seq, memory_seq))
-
-
 def forget_merge(db: Connection, memory_seq: int, about_seq: int) -> None:
     """Delete the entry that a memory was merged into another."""
     db.execute(
         "DELETE FROM history WHERE memory_seq = ? AND about_seq = ? AND event = 'merged'", (memory_seq, about_seq)
     )
+
+
+_DROP = "DELETE FROM history WHERE uid = :name AND memory_seq = :seq"
+TABLES = (
+    Table(
+        "history",
+        text=("content", "detail"),
+        memory=("memory_seq", "about_seq"),
+        erasure=DELETE,
+        replicated=Relation(
+            "history",
+            fields=("at", "event", "content", "detail", "author"),
+            key="a.id, coalesce(b.id, ''), r.uid",
+            source="history r JOIN memory a ON a.seq = r.memory_seq LEFT JOIN memory b ON b.seq = r.about_seq "
+            "WHERE true",
+            chosen="r.uid IN (SELECT value FROM json_each(?))",
+            put=(
+                _DROP,
+                (
+                    "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid, author) "
+                    "VALUES (:seq, :at, :event, :content, :detail, :other_seq, :name, :author)"
+                ),
+            ),
+            drop=_DROP,
+        ),
+    ),
+)

@@ -1,12 +1,11 @@
 """Runs of hooks and tools: what agents were shown, or why nothing was; kept for two weeks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.records import SHORT_ID
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, Table
 from pipeline.store.visibility import named_by_condition
 
 KEPT_S = 14 * 86_400.0
@@ -49,8 +48,8 @@ class HookRun:
 
 
 _RUNS = Rows(HookRun, "hook_run")
-_PURGE = "UPDATE hook_run SET text = '', trace = NULL, reason = 'its memories were purged'"
-_PURGE_LEFT_OUT = "UPDATE hook_run SET trace = NULL"
+# Of a run that left a purged memory out, only what it left out is erased.
+_ERASED = "text = '', trace = NULL, reason = 'its memories were purged'"
 
 
 def add(db: Connection, run: HookRun) -> None:
@@ -89,29 +88,16 @@ def find_next(db: Connection, run: HookRun) -> HookRun | None:
     )
 
 
-def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str], bool] | None = None) -> None:
-    """Erase the texts of purged memories; the run itself stays.
-
-    Applies to runs that name the memories, and to runs for whose workspace and text `quotes` is true. Of a run that
-    left them out, only what it left out is erased.
-    """
-    db.executemany(
-        f"{_PURGE} WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?) OR text LIKE ?",  # noqa: S608 - constant text
-        [(memory_id, f"%{memory_id[-SHORT_ID:]}%") for memory_id in memory_ids],
-    )
-    db.executemany(
-        f"{_PURGE_LEFT_OUT} WHERE trace LIKE ?",
-        [(f"%{memory_id[-SHORT_ID:]}%",) for memory_id in memory_ids],
-    )
-    if quotes is not None:
-        rows = db.execute("SELECT seq, workspace, text, reason, trace FROM hook_run").fetchall()
-        for seq, workspace, *texts, trace in rows:
-            if any(shown_text and quotes(workspace, shown_text) for shown_text in texts):
-                db.execute(f"{_PURGE} WHERE seq = ?", (seq,))
-            elif trace and quotes(workspace, trace):
-                db.execute(f"{_PURGE_LEFT_OUT} WHERE seq = ?", (seq,))
-
-
 def forget_session(db: Connection, session_id: str, since: float) -> None:
     """Delete the runs of a session since a time (seconds)."""
     db.execute("DELETE FROM hook_run WHERE session_id = ? AND at >= ?", (session_id, since))
+
+
+TABLES = (
+    Table(
+        "hook_run",
+        text=("text", "reason", "trace"),
+        quoting={"memory_ids": _ERASED, "text": _ERASED, "reason": _ERASED, "trace": "trace = NULL"},
+        has_workspace=True,
+    ),
+)

@@ -10,7 +10,7 @@ from ulid import ULID
 
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store.memories import select, select_newest
-from pipeline.store.rows import Rows, find_row, list_rows
+from pipeline.store.rows import DELETE, Relation, Rows, Table, find_row, list_rows
 from pipeline.store.visibility import condition
 from pipeline.times import utc_now
 
@@ -102,11 +102,6 @@ def latest(db: Connection, memory_seq: int, limit: int) -> list[Impression]:
     return _IMPRESSIONS.fetch(db, "WHERE memory_seq = ? ORDER BY seq DESC LIMIT ?", (memory_seq, limit))
 
 
-def purge(db: Connection, memory_seq: int) -> None:
-    """Purge a memory's impressions."""
-    db.execute("DELETE FROM impression WHERE memory_seq = ?", (memory_seq,))
-
-
 _LESSON_TEXT = (
     "content || ' ' || coalesce(json_extract(details, '$.rule'), '') || ' ' || "
     "coalesce(json_extract(details, '$.applies_when'), '')"
@@ -168,3 +163,33 @@ def make_impressions(
     """Give an id to each memory that is about to be put before an agent of a session, or a subagent of it."""
     now = utc_now()
     return tuple(Impression(str(ULID()), memory.seq, session_id, now, agent_id=agent_id) for memory in shown)
+
+
+TABLES = (
+    Table(
+        "impression",
+        text=("note",),
+        memory=("memory_seq",),
+        erasure=DELETE,
+        replicated=Relation(
+            "answer",
+            fields=("session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld"),
+            key="a.id, '', r.id",
+            source="impression r JOIN memory a ON a.seq = r.memory_seq WHERE r.followed IS NOT NULL",
+            chosen="r.id IN (SELECT value FROM json_each(?))",
+            put=(
+                (
+                    "INSERT INTO impression "
+                    "(id, memory_seq, session_id, agent_id, at, followed, note, answered_at, withheld) VALUES "
+                    "(:name, :seq, :session_id, :agent_id, :at, :followed, :note, :answered_at, "
+                    "coalesce(:withheld, 0)) "
+                    "ON CONFLICT (id) DO UPDATE SET session_id = excluded.session_id, agent_id = excluded.agent_id, "
+                    "at = excluded.at, followed = excluded.followed, note = excluded.note, "
+                    "answered_at = excluded.answered_at, withheld = excluded.withheld"
+                ),
+            ),
+            drop="UPDATE impression SET followed = NULL, note = NULL, answered_at = NULL WHERE id = :name",
+        ),
+        orphans="impressions",
+    ),
+)

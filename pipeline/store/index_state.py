@@ -8,7 +8,7 @@ from ulid import ULID
 
 from pipeline.store import meta
 from pipeline.store.database import wake_on_commit
-from pipeline.store.rows import find_row, list_rows
+from pipeline.store.rows import DELETE, Table, find_row, list_rows
 
 # Turns outside of the segment are split into words by every process that searches, so they are limited.
 MOST_TAIL_TURNS = 4_000
@@ -158,3 +158,17 @@ def list_unembedded(db: Connection, model: str) -> list[int]:
         """,
         (model,),
     )
+
+
+TABLES = (
+    Table("embedding", ("memory_seq",), memory=("memory_seq",), erasure=DELETE, orphans="embeddings"),
+    Table(
+        "tail",
+        text=("tokens",),
+        memory=("seq",),
+        erasure=DELETE,
+        orphans="tail",
+        orphaned="NOT EXISTS "
+        "(SELECT 1 FROM memory WHERE memory.seq = tail.seq AND archived_at IS NULL AND candidate = 0)",
+    ),
+)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pipeline.records import Kind, Memory, Source, Trust
 from pipeline.store import memories, meta
-from pipeline.store.rows import find_row, has_row, list_rows
+from pipeline.store.rows import Table, find_row, has_row, list_rows
 
 # The start of the names of sources of native memories and rule files; the tool's name follows, then a colon.
 NATIVE_PREFIX = "memory:"
@@ -310,9 +310,9 @@ def find_purged(db: Connection, names: Iterable[str]) -> set[str]:
     return {marks[row[0]] for row in rows}
 
 
-def purge(db: Connection, memory_seq: int) -> None:
+def _prevent_return(db: Connection, memory: Memory) -> None:
     """Delete all links of a memory, and prevent items from bringing its texts back."""
-    rows = db.execute("DELETE FROM ingest_memory WHERE memory_seq = ? RETURNING hash", (memory_seq,)).fetchall()
+    rows = db.execute("DELETE FROM ingest_memory WHERE memory_seq = ? RETURNING hash", (memory.seq,)).fetchall()
     db.executemany(
         "INSERT INTO ingest_purged VALUES (?) ON CONFLICT DO NOTHING", [(mark(db, name),) for (name,) in rows]
     )
@@ -340,3 +340,16 @@ def mark(db: Connection, name: str) -> str:
     """Return a hash that identifies a purged text; it cannot be looked up elsewhere."""
     text = f"{meta.get(db, 'node')}:{name.partition(NAME_SEPARATOR)[0]}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+TABLES = (
+    Table("ingest_item"),
+    Table(
+        "ingest_memory",
+        ("item_seq", "hash"),
+        memory=("memory_seq",),
+        erasure=_prevent_return,
+        orphans="ingest_memories",
+    ),
+    Table("ingest_purged", ("mark",)),
+)

@@ -7,29 +7,16 @@ not written to, and a write is short.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 
-from pipeline.features.registry import find_extensions
-from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
+from pipeline.records import Kind, ScopeKind, Source, Tier, Trust
 from pipeline.store import changes, meta
 from pipeline.store.driver import sqlite_errors
-from pipeline.store.rows import find_row, list_rows
-from pipeline.store.work import DIGESTION_STAGES
+from pipeline.store.rows import Table, find_row, is_gone, list_rows, quote_values
 
 # Number of violating rows to process per batch.
 BATCH = 500
 Key = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """Derived rows whose source is gone; `broken` is a condition on the table."""
-
-    name: str
-    table: str
-    key: tuple[str, ...]
-    broken: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,70 +28,6 @@ class Given:
     select: str
 
 
-def is_gone(column: str) -> str:
-    """Return the condition that no memory has the row number of a column."""
-    return f"NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = {column})"  # noqa: S608 - a constant column
-
-
-def _among(column: str, values: type[StrEnum]) -> str:
-    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
-
-
-_ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in (*DIGESTION_STAGES, Stage.SCREEN))
-_ON_TURNS = ", ".join(f"'{stage.value}'" for stage in (Stage.CAPTURE, Stage.CONCLUDE, Stage.EMBED_TURNS))
-_UNSAID = f"(stage IN ({_ON_TURNS}) AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608
-
-_DERIVED: tuple[Derived, ...] = (
-    Derived(
-        "entities",
-        "entity",
-        ("seq",),
-        "NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_seq = entity.seq)",
-    ),
-    Derived(
-        "places",
-        "entity_place",
-        ("entity_seq", "drawing"),
-        "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = entity_place.entity_seq)",
-    ),
-    Derived(
-        "map_ties",
-        "map_tie",
-        ("drawing", "rank"),
-        "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.low) "
-        "OR NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.high)",
-    ),
-    Derived(
-        "edges",
-        "edge",
-        ("from_seq", "kind", "to_seq"),
-        f"{is_gone('edge.from_seq')} OR {is_gone('edge.to_seq')}",
-    ),
-    Derived("pairs", "pair", ("seq",), f"{is_gone('pair.older_seq')} OR {is_gone('pair.newer_seq')}"),
-    Derived("impressions", "impression", ("seq",), is_gone("impression.memory_seq")),
-    Derived("embeddings", "embedding", ("memory_seq",), is_gone("embedding.memory_seq")),
-    Derived(
-        "tail",
-        "tail",
-        ("seq",),
-        "NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = tail.seq AND archived_at IS NULL AND candidate = 0)",
-    ),
-    Derived("ingest_memories", "ingest_memory", ("item_seq", "hash"), is_gone("ingest_memory.memory_seq")),
-    # A purge works on what is gone.
-    Derived(
-        "work",
-        "work",
-        ("stage", "memory_seq"),
-        f"NOT {_among('stage', Stage)} OR (stage IN ({_ON_MEMORIES}) AND {is_gone('work.memory_seq')}) OR {_UNSAID}",
-    ),
-)
-
-
-def list_derived() -> list[Derived]:
-    """List the rows of the store and of features that must agree with others."""
-    return [*_DERIVED, *(rule for rules in find_extensions("DERIVED") for rule in rules)]
-
-
 _FACT = "archived_at IS NULL AND candidate = 0 AND subject IS NOT NULL"
 _JSON = " AND ".join(f"json_valid({column})" for column in ("tags", "metadata", "details"))
 
@@ -113,8 +36,9 @@ GIVEN: tuple[Given, ...] = (
         "impossible_memories",
         "have an invalid value",
         "SELECT id FROM memory WHERE NOT ("  # noqa: S608 - constant text
-        f"{_among('kind', Kind)} AND {_among('scope_kind', ScopeKind)} AND {_among('source', Source)} "
-        f"AND {_among('trust', Trust)} AND {_among('tier', Tier)} AND {_JSON} "
+        f"kind IN ({quote_values(Kind)}) AND scope_kind IN ({quote_values(ScopeKind)}) "
+        f"AND source IN ({quote_values(Source)}) AND trust IN ({quote_values(Trust)}) "
+        f"AND tier IN ({quote_values(Tier)}) AND {_JSON} "
         "AND (anchor IS NULL OR json_valid(anchor)) AND importance BETWEEN 0 AND 1 "
         "AND (subject IS NULL) = (attribute IS NULL) AND (valid_to IS NULL OR valid_from <= valid_to))",
     ),
@@ -143,18 +67,18 @@ GIVEN: tuple[Given, ...] = (
 )
 
 
-def list_broken_rows(db: Connection, rule: Derived) -> list[Key]:
+def list_broken_rows(db: Connection, table: Table) -> list[Key]:
     """Return the keys of some rows that violate a rule."""
     return db.execute(
-        f"SELECT {', '.join(rule.key)} FROM {rule.table} WHERE {rule.broken} LIMIT ?",  # noqa: S608 - constant text
+        f"SELECT {', '.join(table.key)} FROM {table.name} WHERE {table.orphan_condition} LIMIT ?",  # noqa: S608 - constant text
         (BATCH,),
     ).fetchall()
 
 
-def remove_rows(db: Connection, keys: Sequence[Key], rule: Derived) -> int:
+def remove_rows(db: Connection, keys: Sequence[Key], table: Table) -> int:
     """Delete the rows that still violate the rule; return their number."""
-    chosen = " AND ".join(f"{column} = ?" for column in rule.key)
-    statement = f"DELETE FROM {rule.table} WHERE {chosen} AND ({rule.broken})"  # noqa: S608 - constant text
+    chosen = " AND ".join(f"{column} = ?" for column in table.key)
+    statement = f"DELETE FROM {table.name} WHERE {chosen} AND ({table.orphan_condition})"  # noqa: S608 - constant text
     return sum(db.execute(statement, key).rowcount for key in keys)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pipeline.records import OWNER, EntityKind, Filter
 from pipeline.store import meta
-from pipeline.store.rows import find_row, list_rows
+from pipeline.store.rows import Table, find_row, list_rows
 from pipeline.store.visibility import condition
 
 # The number of the visible drawing, and its time.
@@ -293,3 +293,20 @@ def _require_mention() -> tuple[str, list[str]]:
 
 def _replacing(*columns: str) -> str:
     return ", ".join(f"{column} = excluded.{column}" for column in columns)
+
+
+TABLES = (
+    Table(
+        "entity_place",
+        ("entity_seq", "drawing"),
+        orphans="places",
+        orphaned="NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = entity_place.entity_seq)",
+    ),
+    Table(
+        "map_tie",
+        ("drawing", "rank"),
+        orphans="map_ties",
+        orphaned="NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.low) "
+        "OR NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.high)",
+    ),
+)

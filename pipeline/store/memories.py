@@ -17,7 +17,7 @@ from pipeline.records import (
 )
 from pipeline.store import row_hashes
 from pipeline.store.memory_columns import CODECS, COLUMNS, FIELDS, NAMES, typed_damage
-from pipeline.store.rows import list_rows
+from pipeline.store.rows import DELETE, Table, list_rows
 from pipeline.store.visibility import condition, lasting_condition, owned_condition, reach_condition
 
 _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
@@ -309,11 +309,6 @@ def list_merged_into(db: Connection, seq: int) -> list[Memory]:
     )
 
 
-def purge(db: Connection, seq: int) -> None:
-    """Delete a memory's row."""
-    db.execute("DELETE FROM memory WHERE seq = ?", (seq,))
-
-
 def after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
     """List (row number, session, time) of the memories written after a row, in row order."""
     return db.execute(
@@ -367,3 +362,13 @@ def rescope(db: Connection, seq: int, scope: Scope, shared_from: str | None, at:
     """Change the scope of a memory; `shared_from` is its scope before it was shared."""
     values = scope.kind, scope.id or "", shared_from, at
     set_columns(db, seq, "scope_kind = ?, scope_id = ?, shared_from = ?, updated_at = ?", values)
+
+
+TABLES = (
+    Table(
+        "memory",
+        text=("content", "tags", "metadata", "details", "anchor", "subject", "attribute"),
+        memory=("seq",),
+        erasure=DELETE,
+    ),
+)

@@ -26,6 +26,7 @@ from pipeline.store.encryption import list_folders
 from pipeline.store.home_file import MIGRATIONS as HOME_MIGRATIONS, HomeFile
 from pipeline.store.log_start import install_triggers
 from pipeline.store.migrations import MIGRATIONS, make_ready, writing_new_file
+from pipeline.store.tables import HOME, HOME_BY_PART
 
 # Number of fingerprints per part: two while one replaces another.
 _KEPT: Final = 2
@@ -54,21 +55,14 @@ class Part:
 
 OPERATIONS: Final = Part("operations", PartKind.HOME)
 _HOME_TABLES: Final[Mapping[Part, Sequence[str]]] = {
-    Part("peers", PartKind.HOME): (
-        *("identity", "circle", "device", "remote", "sent", "stream", "held_back", "received", "put_aside", "event"),
-    ),
-    Part("transcripts", PartKind.HOME): ("transcript_record", "transcript_file", "transcript_value"),
-    Part("people", PartKind.HOME): ("person", "token", "workspace_grant", "access"),
-    OPERATIONS: ("error", "worker", "hook_run"),
+    Part(name, PartKind.HOME): [table.name for table in of_part] for name, of_part in HOME_BY_PART.items()
 }
 HOME_PARTS: Final = tuple(_HOME_TABLES)
-# The tables outside of workspaces whose rows are about one workspace.
-RECORDS_ABOUT_WORKSPACES: Final = ("error", "hook_run", "sent", "held_back", "put_aside", "workspace_grant", "access")
 
 
 def forget_workspace(table: str) -> str:
     """Return the statement that deletes the rows of a table about the workspace `:old`."""
-    return f"DELETE FROM {table} WHERE workspace = :old"  # noqa: S608 - a name from the list above
+    return f"DELETE FROM {table} WHERE workspace = :old"  # noqa: S608 - a name of the schema
 
 
 def list_tables(part: Part) -> Sequence[Table]:
@@ -208,8 +202,9 @@ class HomeFiles(StoreLocation):
         """Delete the folder of a workspace, and the other records about it."""
         shutil.rmtree(self.paths.workspace(workspace_id).root)
         with self._home.write() as db:
-            for table in RECORDS_ABOUT_WORKSPACES:
-                db.execute(forget_workspace(table), {"old": workspace_id})
+            for table in HOME:
+                if table.has_workspace:
+                    db.execute(forget_workspace(table.name), {"old": workspace_id})
 
     def close(self) -> None:
         """Close the file of the data directory."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pipeline.errors import StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.store.database import HomeTables
+from pipeline.store.rows import DELETE, Table
 
 KEPT_ERRORS = 2000
 KEPT_CHARS = 4000
@@ -110,8 +111,8 @@ class Operations:
         """List the workers that reported and are not recorded as gone."""
         return self.tables.list_rows(Worker, "SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
 
-    def purge_errors(self, quotes: Callable[[str | None, str], bool]) -> None:
-        """Purge the errors that quote a purged text, for which `quotes` (workspace, message) is true."""
-        with self.tables.write() as db:
-            rows = db.execute("SELECT seq, workspace, message FROM error").fetchall()
-            db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *texts in rows if quotes(*texts)])
+
+TABLES = (
+    Table("error", text=("message",), quoting={"message": DELETE}, has_workspace=True),
+    Table("worker", ("owner",)),
+)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pipeline.store.database import HomeTables
 from pipeline.store.objects import FOLDER
-from pipeline.store.rows import Rows
+from pipeline.store.rows import DELETE, Rows, Table
 
 # An operation's workspace and its number in the log.
 Numbered = tuple[str, int]
@@ -276,14 +276,6 @@ class Peers:
             db.executemany("DELETE FROM put_aside WHERE id = ?", [(operation.id,) for operation in refused])
             _QUARANTINED.store(db, refused, "ON CONFLICT DO NOTHING")
 
-    def purge_quarantined(self, memory_ids: Sequence[str]) -> None:
-        """Purge quarantined operations about purged memories."""
-        with self._tables.write() as db:
-            sought = "DELETE FROM put_aside WHERE item LIKE ?"
-            gone = sum(db.execute(sought, (f"%{memory_id}%",)).rowcount for memory_id in memory_ids)
-        if gone:
-            self._tables.erase_deleted_data()
-
     def list_quarantined(self, remote: str | None = None) -> list[PutAside]:
         """List quarantined operations."""
         with self._tables.read() as db:
@@ -315,3 +307,23 @@ def _cover(db: Connection, remote: str, node: str, first: int, last: int) -> Non
     ).fetchall()
     first, last = min([first, *(row[0] for row in touching)]), max([last, *(row[1] for row in touching)])
     db.execute("INSERT INTO received VALUES (?, ?, ?, ?)", (remote, node, first, last))
+
+
+TABLES = (
+    Table("identity", ("node",)),
+    Table("circle", ("secret",)),
+    Table("device", ("node",)),
+    Table("remote", ("name",)),
+    Table("sent", ("remote", "workspace"), has_workspace=True),
+    Table("stream", ("remote", "node")),
+    Table("held_back", ("remote", "workspace", "seq"), has_workspace=True),
+    Table("received", ("remote", "node", "first")),
+    Table(
+        "put_aside",
+        ("id",),
+        text=("item",),
+        quoting={"item": DELETE},
+        has_workspace=True,
+    ),
+    Table("event"),
+)

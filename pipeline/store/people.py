@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pipeline.records.people import Caller, Person, Role
 from pipeline.store.database import OpenTransaction, Tables
-from pipeline.store.rows import Rows, join_conditions
+from pipeline.store.rows import Rows, Table, join_conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ _TOKEN = "id, person, device, created_at, expires_at, last_used_at, revoked_at" 
 
 
 # The tables of a snapshot of people: all except the access log.
-TABLES: Final = ("person", "token", "workspace_grant")
+SNAPSHOT_TABLES: Final = ("person", "token", "workspace_grant")
 Content = list[list[tuple[Any, ...]]]
 _CONTENT: Final = (
     "SELECT * FROM person ORDER BY id",
@@ -319,3 +319,11 @@ def _caller(rows: Sequence[tuple[Any, ...]]) -> Caller:
     roles = {workspace: Role(role) for *_, workspace, role in rows if role is not None}
     person = Person(person_id, name, bool(is_admin))
     return Caller(person, token_id, "admin" if person.is_admin else "person", roles)
+
+
+TABLES = (
+    Table("person", ("id",)),
+    Table("token", ("id",)),
+    Table("workspace_grant", ("person", "workspace"), has_workspace=True),
+    Table("access", has_workspace=True),
+)

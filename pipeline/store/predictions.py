@@ -6,7 +6,7 @@ occasion, and deleted with the first purge of a memory.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -14,7 +14,7 @@ from sqlite3 import Connection
 
 from pipeline.records import EntityKind, Filter
 from pipeline.store import meta
-from pipeline.store.rows import find_row, list_rows
+from pipeline.store.rows import DELETE, Table, find_row, list_rows
 from pipeline.store.visibility import condition
 from pipeline.times import parse
 
@@ -189,19 +189,21 @@ def forget_days(db: Connection, before_day: str) -> None:
     db.execute("DELETE FROM prediction_day WHERE day < ?", (before_day,))
 
 
-def find_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:
-    """Return matching queries, asked or predicted."""
-    return list(filter(matches, list_rows(db, str, "SELECT text FROM query UNION SELECT query FROM prediction")))
-
-
-def forget(db: Connection, questions: Iterable[str]) -> None:
-    """Delete queries, asked or predicted."""
-    named = [(text,) for text in questions]
-    db.executemany("DELETE FROM query WHERE text = ?", named)
-    db.executemany("DELETE FROM prediction WHERE query = ?", named)
-
-
-def purge(db: Connection) -> None:
-    """Delete all predictions and queries: any of them may paraphrase a purged memory."""
+def forget_all(db: Connection) -> None:
+    """Delete all predictions and queries."""
     db.execute("DELETE FROM prediction")
     db.execute("DELETE FROM query")
+
+
+# Any question may paraphrase any memory.
+TABLES = (
+    Table(
+        "prediction",
+        text=("query", "reason", "answers"),
+        erasure=DELETE,
+        quoting={"query": DELETE},
+        is_per_scope=True,
+    ),
+    Table("query", ("text",), text=("text",), erasure=DELETE, quoting={"text": DELETE}, is_per_scope=True),
+    Table("prediction_day", ("day",)),
+)

@@ -16,8 +16,6 @@ from pipeline.store import changes, memories, meta
 from pipeline.store.rows import escape_like, has_row
 
 _PREFIX = "purge:"
-# The first text after all keys with the prefix.
-_END = "purge;"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class PurgeAuthority:
     """
 
     person_id: str | None = None
-    workspaces: tuple[str, ...] | None = None
+    workspaces: Sequence[str] | None = None
 
     def may_write(self, workspace_id: str) -> bool:
         """Return whether the purge may follow a memory to a workspace."""
@@ -48,8 +46,8 @@ class UnfinishedPurge:
     `marks` identify quotations of them.
     """
 
-    memory_ids: tuple[str, ...]
-    hashes: tuple[str, ...]
+    memory_ids: Sequence[str]
+    hashes: Sequence[str]
     marks: Mapping[str, Any]
     is_of_person: bool
     by: PurgeAuthority = OWNER
@@ -62,13 +60,14 @@ def note(db: Connection, memory_id: str, purge: UnfinishedPurge) -> None:
 
 def list_unfinished(db: Connection) -> dict[str, UnfinishedPurge]:
     """Return the unfinished purges by key."""
-    rows = db.execute("SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_PREFIX, _END))
-    return {key: _read(json.loads(value)) for key, value in rows}
+    records = {key: json.loads(meta.get(db, key) or "") for key in meta.list_keys(db, _PREFIX)}
+    return {key: UnfinishedPurge(**{**record, "by": PurgeAuthority(**record["by"])}) for key, record in records.items()}
 
 
 def remove(db: Connection, keys: Iterable[str]) -> None:
     """Remove purges that are finished."""
-    db.executemany("DELETE FROM meta WHERE key = ?", [(key,) for key in keys])
+    for key in keys:
+        meta.drop(db, key)
 
 
 def was_purged(db: Connection, memory_id: str) -> bool:
@@ -89,15 +88,4 @@ def find_copies(db: Connection, memory_ids: Sequence[str]) -> list[Memory]:
         "id IN (SELECT value FROM json_each(?1)) OR seq IN (SELECT memory_seq FROM history WHERE event = 'moved' "
         "AND json_extract(detail, '$.as') IN (SELECT value FROM json_each(?1))) ORDER BY seq",
         (json.dumps(list(memory_ids)),),
-    )
-
-
-def _read(record: Mapping[str, Any]) -> UnfinishedPurge:
-    person_id, workspaces = record["by"]["person_id"], record["by"]["workspaces"]
-    return UnfinishedPurge(
-        tuple(record["memory_ids"]),
-        tuple(record["hashes"]),
-        record["marks"],
-        record["is_of_person"],
-        PurgeAuthority(person_id, None if workspaces is None else tuple(workspaces)),
     )

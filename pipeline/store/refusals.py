@@ -5,7 +5,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.store.ingested import mark
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Relation, Rows, Table
 
 
 class RefusedBy(StrEnum):
@@ -85,3 +85,27 @@ def list_offered(db: Connection, limit: int, below: str | None = None) -> list[R
         "ORDER BY offered_at DESC LIMIT ?",
         (below, below, limit),
     )
+
+
+TABLES = (
+    Table(
+        "refusal",
+        ("mark", "memory_id"),
+        memory=("memory_id",),
+        erasure=lambda db, memory: take_back(db, memory.id),
+        replicated=Relation(
+            "refusal",
+            fields=("how", "at"),
+            key="r.memory_id, '', r.mark",
+            source="refusal r WHERE r.how <> 'purged'",
+            chosen="r.mark IN (SELECT value FROM json_each(?))",
+            put=(
+                (
+                    "INSERT INTO refusal (mark, memory_id, how, at) VALUES (:name, :memory_id, :how, :at) "
+                    "ON CONFLICT (mark, memory_id) DO UPDATE SET how = excluded.how, at = excluded.at"
+                ),
+            ),
+            drop="DELETE FROM refusal WHERE mark = :name AND memory_id = :memory_id",
+        ),
+    ),
+)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from pipeline.anchors import path_in_checkout
 from pipeline.records import ScopeKind, Sensitivity, Tier
 from pipeline.store import row_hashes
-from pipeline.store.rows import find_row
+from pipeline.store.rows import Relation, find_row
+from pipeline.store.tables import WORKSPACE
 
 MEMORY, EDGE, HISTORY, VERDICT, ANSWER, REFUSAL = "memory", "edge", "history", "verdict", "answer", "refusal"
 PURGE = "purge"
@@ -60,99 +61,8 @@ _FLAGS = ("pinned", "candidate")
 _DEFAULTS = {"scope_id": "", "sensitivity": Sensitivity.NORMAL.value, "scope_kind": ScopeKind.WORKSPACE.value}
 
 
-class Relation(NamedTuple):
-    """How the store keeps relations of a kind.
-
-    `key` are the expressions of the memory, the other memory and the name in the rows `r` of `source`; `chosen` is the
-    condition for the JSON list of the memories, or of the names if `is_named`. `put` and `drop` write a relation with
-    its key and its fields as named values, and with `seq`, `other_seq`, `older_seq` and `newer_seq`.
-    """
-
-    fields: tuple[str, ...]
-    key: str
-    source: str
-    chosen: str
-    put: tuple[str, ...]
-    drop: str
-    is_named: bool = True
-
-
-_ENDS = "JOIN memory a ON a.seq = {} JOIN memory b ON b.seq = {}"
-# A job derives these edges again on every machine.
-_JOB_EDGES = "('edges-job', 'reflect')"
-_DROP_EDGE = "DELETE FROM edge WHERE from_seq = :seq AND kind = :name AND to_seq = :other_seq"
-_DROP_HISTORY = "DELETE FROM history WHERE uid = :name AND memory_seq = :seq"
 RELATIONS: Mapping[str, Relation] = {
-    EDGE: Relation(
-        fields=("made_by", "at"),
-        key="a.id, b.id, r.kind",
-        source=f"edge r {_ENDS.format('r.from_seq', 'r.to_seq')} WHERE r.made_by NOT IN {_JOB_EDGES}",
-        chosen="a.id IN (SELECT value FROM json_each(?))",
-        put=(_DROP_EDGE, "INSERT INTO edge VALUES (:seq, :name, :other_seq, :made_by, :at)"),
-        drop=_DROP_EDGE,
-        is_named=False,
-    ),
-    HISTORY: Relation(
-        fields=("at", "event", "content", "detail", "author"),
-        key="a.id, coalesce(b.id, ''), r.uid",
-        source="history r JOIN memory a ON a.seq = r.memory_seq LEFT JOIN memory b ON b.seq = r.about_seq WHERE true",
-        chosen="r.uid IN (SELECT value FROM json_each(?))",
-        put=(
-            _DROP_HISTORY,
-            (
-                "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid, author) "
-                "VALUES (:seq, :at, :event, :content, :detail, :other_seq, :name, :author)"
-            ),
-        ),
-        drop=_DROP_HISTORY,
-    ),
-    VERDICT: Relation(
-        fields=("state", "settled_at"),
-        key="min(a.id, b.id), max(a.id, b.id), ''",
-        source=f"pair r {_ENDS.format('r.older_seq', 'r.newer_seq')} WHERE r.state <> 'waiting'",
-        chosen="r.seq IN (SELECT p.seq FROM memory m JOIN pair p ON p.older_seq = m.seq OR p.newer_seq = m.seq "
-        "WHERE m.id IN (SELECT value FROM json_each(?)))",
-        put=(
-            (
-                "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at, settled_at) "
-                "VALUES (:new_id, :older_seq, :newer_seq, 0, '[]', :state, :settled_at, :settled_at) "
-                "ON CONFLICT (older_seq, newer_seq) "
-                "DO UPDATE SET state = excluded.state, settled_at = excluded.settled_at"
-            ),
-        ),
-        drop="DELETE FROM pair WHERE older_seq = :older_seq AND newer_seq = :newer_seq",
-        is_named=False,
-    ),
-    ANSWER: Relation(
-        fields=("session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld"),
-        key="a.id, '', r.id",
-        source="impression r JOIN memory a ON a.seq = r.memory_seq WHERE r.followed IS NOT NULL",
-        chosen="r.id IN (SELECT value FROM json_each(?))",
-        put=(
-            (
-                "INSERT INTO impression "
-                "(id, memory_seq, session_id, agent_id, at, followed, note, answered_at, withheld) VALUES "
-                "(:name, :seq, :session_id, :agent_id, :at, :followed, :note, :answered_at, coalesce(:withheld, 0)) "
-                "ON CONFLICT (id) DO UPDATE SET session_id = excluded.session_id, agent_id = excluded.agent_id, "
-                "at = excluded.at, followed = excluded.followed, note = excluded.note, "
-                "answered_at = excluded.answered_at, withheld = excluded.withheld"
-            ),
-        ),
-        drop="UPDATE impression SET followed = NULL, note = NULL, answered_at = NULL WHERE id = :name",
-    ),
-    REFUSAL: Relation(
-        fields=("how", "at"),
-        key="r.memory_id, '', r.mark",
-        source="refusal r WHERE r.how <> 'purged'",
-        chosen="r.mark IN (SELECT value FROM json_each(?))",
-        put=(
-            (
-                "INSERT INTO refusal (mark, memory_id, how, at) VALUES (:name, :memory_id, :how, :at) "
-                "ON CONFLICT (mark, memory_id) DO UPDATE SET how = excluded.how, at = excluded.at"
-            ),
-        ),
-        drop="DELETE FROM refusal WHERE mark = :name AND memory_id = :memory_id",
-    ),
+    table.replicated.kind: table.replicated for table in WORKSPACE if table.replicated is not None
 }
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipeline.records import Kind, Outcome, Source, Viewer
 from pipeline.store.duplicates import PairState
-from pipeline.store.rows import Rows, find_row, list_rows
+from pipeline.store.rows import DELETE, Rows, Table, find_row, list_rows
 from pipeline.store.visibility import reach_condition
 from pipeline.times import utc_now
 
@@ -140,6 +140,5 @@ def page_decisions(
     return [(seq, _DECISIONS.read(row)) for *row, seq in rows]
 
 
-def purge_decisions(db: Connection, memory_id: str, content_hash: str) -> None:
-    """Delete the decisions about a memory and about offers of the same text."""
-    db.execute("DELETE FROM admission WHERE id = ? OR content_hash = ?", (memory_id, content_hash))
+# By hash: also the decisions about other offers of the text.
+TABLES = (Table("admission", memory=("id", "content_hash"), erasure=DELETE),)

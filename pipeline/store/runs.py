@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from ulid import ULID
 
 from pipeline.store.database import wake_on_commit
-from pipeline.store.rows import Rows
+from pipeline.store.rows import Rows, Table
 from pipeline.times import parse
 
 KEPT_RUNS = 50
@@ -165,3 +165,6 @@ def count_model_failure(db: Connection, day: str, job: str) -> None:
 def count_tokens(db: Connection, day: str) -> int:
     """Return the tokens that all jobs used on a day, including reservations of running calls."""
     return int(db.execute("SELECT coalesce(sum(tokens), 0) FROM model_use WHERE day = ?", (day,)).fetchone()[0])
+
+
+TABLES = (Table("job_run"), Table("job_lock", ("name",)), Table("model_use", ("day", "job")))

@@ -1,7 +1,7 @@
 """The session archive: what transcripts say of sessions, each message and action once, within a storage budget."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from sqlite3 import Connection
 
@@ -78,15 +78,6 @@ def find_action_copies(db: Connection, times: Iterable[str]) -> set[tuple[tuple[
         (json.dumps(list(times)),),
     )
     return {((tool, target), at) for tool, target, at in rows}
-
-
-def forget_errors(db: Connection, matches: Callable[[str], bool]) -> None:
-    """Delete the starts of failed calls' outputs that match."""
-    rows = db.execute("SELECT seq, error FROM action WHERE error IS NOT NULL").fetchall()
-    db.executemany(
-        "UPDATE action SET error = NULL, error_signature = NULL WHERE seq = ?",
-        [(seq,) for seq, error in rows if matches(error)],
-    )
 
 
 def count_imported(db: Connection, person: str | None = None) -> ImportedCount:

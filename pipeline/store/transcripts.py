@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pipeline.store.database import HomeTables
 from pipeline.store.home_values import HomeValues
+from pipeline.store.rows import Table
 
 # Months of records with two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000
@@ -110,3 +111,6 @@ def hash_name(name: Name) -> str:
     # A host may send a lone surrogate, which is not valid UTF-8.
     text = json.dumps(name).encode()
     return hashlib.blake2b(text, digest_size=_NAME_BYTES).hexdigest()
+
+
+TABLES = (Table("transcript_record"), Table("transcript_file", ("name",)), Table("transcript_value", ("name",)))

@@ -6,7 +6,7 @@ Also what the search over turns reads: their texts, their sessions, and the stat
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
@@ -14,7 +14,7 @@ from sqlite3 import Connection
 from pipeline.records import EdgeKind, Memory, Sensitivity, Stage
 from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
-from pipeline.store.rows import Rows, find_row, list_rows
+from pipeline.store.rows import Rows, Table, find_row, list_rows
 from pipeline.store.visibility import named_by_condition
 from pipeline.times import utc_now
 
@@ -132,36 +132,23 @@ def find_times_around(db: Connection, turn: Turn) -> tuple[str, str]:
     return str(row[0]), str(row[1])
 
 
-def find_matching(db: Connection, matches: Callable[[str], bool], word: str = "") -> list[int]:
-    """Return the row numbers of the turns whose text matches.
-
-    Every matching text contains `word`, in ASCII letters and digits: only such texts are read from the store.
-    """
-    rows = db.execute("SELECT seq, content FROM turn WHERE instr(lower(content), ?) > 0", (word.lower(),))
-    return [seq for seq, content in rows if matches(content)]
-
-
-def find_names_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:
-    """Return the ids of the sessions whose name matches."""
-    rows = db.execute("SELECT id, name FROM agent_session WHERE name IS NOT NULL")
-    return [session_id for session_id, name in rows if matches(name)]
-
-
 def forget_all(db: Connection) -> None:
     """Delete all turns, their conclusions, and the session names taken from turns."""
-    conclusions.forget_all(db)
+    db.execute("DELETE FROM conclusion")
     db.execute("UPDATE agent_session SET name = NULL WHERE id IN (SELECT session_id FROM turn)")
     db.execute("DELETE FROM turn")
     index_state.request_turn_segment(db)
 
 
 def forget(db: Connection, seqs: Iterable[int]) -> None:
-    """Delete turns, and the names and conclusions of their sessions."""
+    """Delete turns and the names of their sessions, and conclude what is left of the sessions again."""
     keys = [(seq,) for seq in seqs]
-    conclusions.forget_of_sessions(db, conclusions.list_sessions_of(db, [seq for (seq,) in keys]))
+    sessions = conclusions.list_sessions_of(db, [seq for (seq,) in keys])
+    conclusions.forget_of_sessions(db, sessions)
     # A session may be named by its first message.
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
     db.executemany("DELETE FROM turn WHERE seq = ?", keys)
+    conclusions.request(db, sessions, time.time())
     if keys:
         index_state.request_turn_segment(db)
 
@@ -182,11 +169,6 @@ def take_back(db: Connection, messages: Iterable[Message]) -> list[int]:
         conclusions.request(db, sessions, time.time())
         index_state.request_turn_segment(db)
     return seqs
-
-
-def forget_names(db: Connection, session_ids: Iterable[str]) -> None:
-    """Delete the names of sessions."""
-    db.executemany("UPDATE agent_session SET name = NULL WHERE id = ?", [(session_id,) for session_id in session_ids])
 
 
 def find_last_memory_of_session(db: Connection, session_id: str) -> Memory | None:
@@ -378,3 +360,6 @@ def list_found(
         int(seq): FoundTurn(session, Role(role), content, at, int(seq), agent, title)
         for session, role, content, at, seq, agent, title in rows
     }
+
+
+TABLES = (Table("turn", text=("content",), quoting={"content": forget}),)

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from pipeline.records import Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store.database import wake_on_commit
-from pipeline.store.rows import find_row, has_row, list_rows
+from pipeline.store.rows import Table, find_row, has_row, is_gone, list_rows, quote_values
 
 MAX_ATTEMPTS = 5
 # Ratio of the batch sizes of a first and a second try.
@@ -303,3 +303,20 @@ def _group_undigested(since: int, rows: Iterable[tuple[str, int, str]]) -> Undig
         known = failed if is_dead else waiting
         known[memory_id] = (*known.get(memory_id, ()), Stage(stage))
     return Undigested(since, waiting, failed)
+
+
+# A purge works on what is gone.
+TABLES = (
+    Table(
+        "work",
+        ("stage", "memory_seq"),
+        text=("error",),
+        memory=("memory_seq",),
+        erasure=lambda db, memory: drop(db, memory.seq),
+        orphans="work",
+        orphaned=f"stage NOT IN ({quote_values(Stage)}) "  # noqa: S608 - constant text
+        f"OR (stage IN ({quote_values((*DIGESTION_STAGES, Stage.SCREEN))}) AND {is_gone('work.memory_seq')}) "
+        f"OR (stage IN ({quote_values((Stage.CAPTURE, Stage.CONCLUDE, Stage.EMBED_TURNS))}) "
+        "AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))",
+    ),
+)

@@ -41,7 +41,7 @@ from pipeline.text.normalize import content_hash
 from pipeline.times import utc_text
 from pipeline.write.move import follow_scope
 from pipeline.write.prepare import join_agent_text
-from pipeline.write.revise import purge_memory
+from pipeline.write.revise import purge_existing
 
 # Actor of the merge of two memories with the same text.
 ACTOR = "sync"
@@ -116,10 +116,7 @@ def _take_in(db: Connection, fresh: Sequence[Operation]) -> None:
     oplog.insert(
         db, (operation for operation in fresh if operation.key.kind == PURGE or not _is_about(operation, doomed))
     )
-    for memory_id in doomed:
-        memory = memories.get(db, memory_id)
-        if memory is not None:
-            purge_memory(db, memory)
+    purge_existing(db, doomed)
     keys = {operation.key for operation in fresh if operation.key.kind != PURGE and not _is_about(operation, doomed)}
     purges = [operation for operation in fresh if operation.key.kind == PURGE]
     erased = {operation_id for purge in purges for operation_id in purge.fields.get(oplog.ERASED, ())}

@@ -3,35 +3,12 @@
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.features.registry import collect, find_extensions
+from pipeline.features.registry import collect
 from pipeline.records import HistoryEntry, Memory, Source, Stage
-from pipeline.store import (
-    agent_sessions,
-    audit,
-    bridges,
-    changes,
-    conclusions,
-    duplicates,
-    edges,
-    entities,
-    history,
-    impressions,
-    index_state,
-    ingested,
-    memories,
-    meta,
-    predictions,
-    purges,
-    refusals,
-    review,
-    session_archive,
-    turns,
-    work,
-)
+from pipeline.store import agent_sessions, changes, history, meta, purges, refusals, tables, turns, work
 from pipeline.store.purges import PurgeAuthority, UnfinishedPurge
 from pipeline.store.refusals import RefusedBy
 from pipeline.text.memory_terms import list_value_texts
@@ -77,28 +54,8 @@ def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: 
 
 def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> None:
     _erase_said(db, memory, earlier)
-    for erase_derived in find_extensions("erase_derived"):
-        erase_derived(db, memory)
-    for table in (
-        entities.unlink,
-        index_state.forget_embedding,
-        history.purge,
-        edges.purge,
-        duplicates.purge,
-        impressions.purge,
-        agent_sessions.purge_seen,
-        ingested.purge,
-    ):
-        table(db, memory.seq)
-    review.purge_decisions(db, memory.id, memory.content_hash)
-    refusals.take_back(db, memory.id)
-    audit.purge(db, memory.id)
-    predictions.purge(db)
-    index_state.drop_tokens(db, memory.seq)
-    work.drop(db, memory.seq)
     about = changes.describe_purged(db, memory)
-    memories.purge(db, memory.seq)
-    bridges.purge(db)
+    tables.erase_memory(db, memory)
     number = changes.append(db, changes.PURGE, [memory.id], about)
     meta.put(db, meta.SEGMENT_WANTED, str(number))
     work.add(db, [memory.seq], [Stage.PURGE], time.time())
@@ -112,23 +69,19 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     sessions = {session for source, session in offered if source == Source.AMBIENT and session}
     texts = list(_list_contents(memory, earlier))
     if sessions:
-        agent_sessions.purge_actions(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
+        agent_sessions.forget_matching_actions(
+            db, sessions, lambda action: any(mentions_action(action, text) for text in texts)
+        )
     # The turns of a moved memory are in another workspace.
     is_native = not any(entry.detail.get("from") for entry in earlier)
     details = [memory.metadata, *(entry.detail.get("metadata") or {} for entry in earlier)] if is_native else []
-    seqs = [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)]
-    folded = [_fold(text) for text in texts]
-    for text in folded:
+    turns.forget(db, [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)])
+    for text in map(_fold, texts):
         longest_word = max(_ASCII_WORD.findall(text), key=len, default="")
-        seqs += turns.find_matching(db, partial(_contains_folded, text), longest_word)
-    said_in = {turn.session_id for turn in turns.by_seqs(db, seqs)}
-    turns.forget(db, seqs)
-    conclusions.request(db, said_in, time.time())
-    session_archive.forget_errors(db, lambda error: any(_contains_folded(text, error) for text in folded))
-
-
-def _contains_folded(text: str, content: str) -> bool:
-    return text in _fold(content)
+        quotations = tables.find_quotations(
+            db, tables.WORKSPACE, lambda _workspace, said, text=text: text in _fold(said), longest_word
+        )
+        tables.erase_quotations(db, quotations)
 
 
 def _fold(text: str) -> str:

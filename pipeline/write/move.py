@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from sqlite3 import Connection
 
 from pipeline.errors import Conflict, NotFound, StoreUnavailable
-from pipeline.features.registry import find_extensions
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt, Scope, ScopeKind
 from pipeline.records.digestion import DIGESTION
 from pipeline.records.people import owner_of
@@ -27,7 +26,7 @@ from pipeline.store import (
     facts,
     history,
     memories,
-    predictions,
+    tables,
     unfinished_moves,
     work,
 )
@@ -260,10 +259,7 @@ def _take_copy(db: Connection, memory: Memory) -> None:
 
 def follow_scope(db: Connection, before: Memory, now: Memory) -> list[str]:
     """Change the scope of data derived from a memory within a transaction; return the ids of deleted memories."""
-    for follow in find_extensions("follow_scope"):
-        follow(db, now)
-    duplicates.purge(db, now.seq)
-    predictions.purge(db)
+    tables.erase_memory(db, now, tables.PER_SCOPE)
     work.add(db, [now.seq], DIGESTION, time.time())
     if before.scope.kind is not ScopeKind.WORKSPACE:
         # Memories that jobs derived from it so far are still private to its person.

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from sqlite3 import Connection, IntegrityError
@@ -242,6 +242,13 @@ def purge_memory(db: Connection, memory: Memory, by: PurgeAuthority = OWNER) -> 
     going = [*memories.by_seqs(db, made).values(), *doomed]
     erase_memories(db, memory, going, by)
     return [purged.id for purged in going]
+
+
+def purge_existing(db: Connection, memory_ids: Iterable[str], by: PurgeAuthority = OWNER) -> list[str]:
+    """Purge those of some memories that exist; return the ids of all that were purged."""
+    # Purging one may also delete others.
+    present = (memories.get(db, memory_id) for memory_id in memory_ids)
+    return [purged_id for memory in present if memory is not None for purged_id in purge_memory(db, memory, by)]
 
 
 def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:

@@ -8,6 +8,7 @@ from pipeline.prompt.line import ALREADY_SHOWN
 from pipeline.records import Stage
 from pipeline.records.hooks import AgentSession
 from pipeline.store import conclusions, turns
+from pipeline.store.tables import erase_quotations, find_quotations
 from pipeline.times import utc_text
 from tests.fakes.in_process import digest_stage, flush_notes, open_web
 from tests.fakes.statements import MarkedStatements
@@ -120,7 +121,7 @@ def test_a_session_that_continues_is_concluded_again(say, ask):
 def test_conclusions_are_deleted_with_a_turn_of_their_session(container, ask):
     database = container.workspace("default").database
     with database.write() as db:
-        turns.forget(db, turns.find_matching(db, lambda text: text == PROBLEM))
+        erase_quotations(db, find_quotations(db, turns.TABLES, lambda _workspace, text: text == PROBLEM))
     with database.read() as db:
         assert conclusions.list_of_sessions(db, ["first"]) == []
         assert conclusions.list_of_sessions(db, ["maps"]) != []

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.files
 STEPS = [
     (purges, "_follow_copies"),
     (purges, "_refuse_return"),
-    (purges, "_purge_journal"),
+    (purges, "_erase_outside"),
     (purges.snapshot, "delete_matching_texts_of_store"),
-    (purges.hook_runs, "purge"),
+    (purges.tables, "erase_quotations"),
     (HomeFile, "erase_deleted_data"),
     (SqliteDatabase, "erase_deleted_data"),
     (work, "complete"),

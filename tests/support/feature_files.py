@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from pipeline.features.feature import Feature
-from pipeline.features.registry import features
+from pipeline.features.registry import features, load
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("config", "pipeline", "web", "workers")
@@ -85,6 +85,13 @@ def list_uses(feature: Feature, root: Path = ROOT) -> list[str]:
     )
 
 
+def list_tables(feature: Feature) -> list[str]:
+    """Return the names of the tables that only this feature uses."""
+    stores = load(module for module, points in feature.extensions.items() if "TABLES" in points)
+    # Every part of a store keeps single values in `meta`.
+    return [table.name for store in stores for table in store.TABLES if table.name != "meta"]
+
+
 def copy_without(feature: Feature, target: Path) -> None:
     """Copy the tree without a feature: its modules, pages, tables and tests, and its line in the registry."""
     for name in COPIED:
@@ -98,7 +105,7 @@ def copy_without(feature: Feature, target: Path) -> None:
             (target / TEMPLATES / page).unlink(missing_ok=True)
         (target / file.relative_to(ROOT)).unlink()
     for schema in (target / "pipeline").rglob("*.sql"):
-        schema.write_text(_drop_tables(schema.read_text(encoding="utf-8"), feature.tables), encoding="utf-8")
+        schema.write_text(_drop_tables(schema.read_text(encoding="utf-8"), list_tables(feature)), encoding="utf-8")
     registry = target / REGISTRY
     lines = registry.read_text(encoding="utf-8").splitlines(keepends=True)
     registry.write_text("".join(line for line in lines if line != f'    "{feature.name}",\n'), encoding="utf-8")

@@ -4,7 +4,6 @@ from pipeline.features.feature import HOUR, Command, Feature, Schedule, Schedule
 
 feature = Feature(
     "arcs",
-    tables=("arc", "arc_member"),
     endpoints=("web.features.arcs.http",),
     commands=(Command("graph arcs", "web.features.arcs.commands"),),
     pages=("web.features.arcs.page",),
@@ -23,10 +22,10 @@ feature = Feature(
             "list_threads",
             "list_threads_of",
             "list_threads_with",
-            "erase_derived",
+            "TABLES",
             "list_derived_texts",
         ),
-        "pipeline.features.arcs.extensions": ("follow_scope", "list_likely_questions", "IS_KEPT", "DERIVED"),
+        "pipeline.features.arcs.extensions": ("list_likely_questions", "IS_KEPT"),
         "web.features.arcs.http": ("ThreadAnswer",),
     },
 )

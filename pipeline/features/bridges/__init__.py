@@ -4,7 +4,6 @@ from pipeline.features.feature import HOUR, Feature, Schedule, ScheduledJob, loa
 
 feature = Feature(
     "bridges",
-    tables=("bridge",),
     jobs=(
         ScheduledJob(
             "bridges",
@@ -14,4 +13,7 @@ feature = Feature(
             place=45,
         ),
     ),
+    extensions={
+        "pipeline.store.bridges": ("TABLES",),
+    },
 )

@@ -14,5 +14,5 @@ feature = Feature(
             place=46,
         ),
     ),
-    extensions={"pipeline.store.broken_citations": ("read_broken", "erase_derived")},
+    extensions={"pipeline.store.broken_citations": ("TABLES", "read_broken")},
 )

@@ -4,7 +4,6 @@ from pipeline.features.feature import MINUTE, Feature, Schedule, ScheduledJob, l
 
 feature = Feature(
     "dedup",
-    tables=("pair",),
     stages={"dedup": "pipeline.digest.dedup"},
     jobs=(
         ScheduledJob(

@@ -4,7 +4,6 @@ from pipeline.features.feature import MINUTE, TOPICS, Command, Feature, Schedule
 
 feature = Feature(
     "entities",
-    tables=("entity", "mention", "entity_alias"),
     endpoints=("web.api.graph",),
     commands=(Command("graph", "web.cli.graph", "Entities and threads", TOPICS, 15),),
     pages=("web.dashboard.pages.entities",),
@@ -19,4 +18,8 @@ feature = Feature(
             place=42,
         ),
     ),
+    extensions={
+        "pipeline.store.entities": ("TABLES",),
+        "pipeline.store.entity_aliases": ("TABLES",),
+    },
 )

@@ -4,7 +4,6 @@ from pipeline.features.feature import EVERYDAY, Command, Feature
 
 feature = Feature(
     "ingest",
-    tables=("ingest_item", "ingest_memory", "ingest_purged"),
     endpoints=("web.api.sources",),
     commands=(
         Command("import", "web.cli.ingest", "Import from other tools", EVERYDAY, 155),

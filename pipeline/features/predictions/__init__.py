@@ -4,7 +4,6 @@ from pipeline.features.feature import DAY, HOUR, Feature, Schedule, ScheduledJob
 
 feature = Feature(
     "predictions",
-    tables=("query", "prediction", "prediction_day"),
     jobs=(
         ScheduledJob(
             "predict",
@@ -15,4 +14,7 @@ feature = Feature(
             place=44,
         ),
     ),
+    extensions={
+        "pipeline.store.predictions": ("TABLES",),
+    },
 )

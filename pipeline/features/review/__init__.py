@@ -8,4 +8,7 @@ feature = Feature(
     commands=(Command("review", "web.cli.review", "Memories to review", TOPICS, 15),),
     pages=("web.dashboard.pages.inbox",),
     tools=("web.features.review.tools",),
+    extensions={
+        "pipeline.store.review": ("TABLES",),
+    },
 )

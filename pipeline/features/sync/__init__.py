@@ -4,7 +4,6 @@ from pipeline.features.feature import TOPICS, Command, Feature
 
 feature = Feature(
     "sync",
-    tables=("operation", "touched"),
     endpoints=("web.api.changes",),
     commands=(Command("sync", "web.cli.sync", "Sync with other machines", TOPICS, 15),),
 )

@@ -1,6 +1,5 @@
 """The declarations of features name what exists, and the registry keeps the order of frames."""
 
-import re
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -31,14 +30,6 @@ def test_declared_extensions_and_stages_are_defined(feature):
     defined = [(module, name) for module, names in feature.extensions.items() for name in names]
     defined += [(module, "create_stage") for module in feature.stages.values()]
     assert [(module, name) for module, name in defined if not hasattr(import_module(module), name)] == []
-
-
-def test_declared_tables_exist_and_belong_to_one_feature():
-    schema = (Path(pipeline.features.__path__[0]).parents[1] / SCHEMA).read_text(encoding="utf-8")
-    created = set(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))
-    declared = [table for feature in features() for table in feature.tables]
-    assert set(declared) <= created
-    assert len(declared) == len(set(declared))
 
 
 def test_commands_are_in_sections_of_the_help_or_in_groups():

@@ -192,9 +192,9 @@ def test_many_are_removed_in_small_transactions(database, paths, monkeypatch):
     sizes = []
     true = invariants.remove_rows
 
-    def counting(db, keys, rule):
+    def counting(db, keys, table):
         sizes.append(len(keys))
-        return true(db, keys, rule)
+        return true(db, keys, table)
 
     monkeypatch.setattr(invariants, "remove_rows", counting)
     assert run(database, paths).counts == {"embeddings": 1234}

@@ -54,7 +54,7 @@ def test_seen_versions_are_separate_per_agent_and_cleared_per_session(db):
     assert agent_sessions.list_seen_versions(db, "s1", "", SEQS) == {1: "a", 2: "b2"}
     assert agent_sessions.list_seen_versions(db, "s1", "helper", SEQS) == {3: "c"}
     assert agent_sessions.list_seen_versions(db, "s1", "", [2, 3]) == {2: "b2"}
-    agent_sessions.purge_seen(db, 1)
+    db.execute("DELETE FROM seen WHERE memory_seq = 1")
     assert agent_sessions.list_seen_versions(db, "s1", "", SEQS) == {2: "b2"}
     agent_sessions.clear_seen(db, "s1")
     assert (
