@@ -30,6 +30,7 @@ FRAMES = (
     "tests/integration/web/test_cli_names.py",
 )
 OTHERS = ("tests/integration/test_api_facts.py", "tests/integration/test_api_lessons.py")
+TESTS = (*FRAMES, *OTHERS)
 LIST = """
 import json
 import click
@@ -66,6 +67,10 @@ def test_no_module_outside_a_feature_imports_it(name):
     assert list_uses(FEATURES[name]) == []
 
 
+def test_the_tests_of_frames_and_others_are_there():
+    assert [test for test in TESTS if not (ROOT / test).exists()] == []
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ADDED)
 def test_frames_and_other_features_work_without_a_feature(name, tmp_path):
@@ -73,7 +78,7 @@ def test_frames_and_other_features_work_without_a_feature(name, tmp_path):
     copy_without(feature, folder)
     assert list_modules(folder).keys() & find_owned(feature).keys() == set()
     assert list_added(ROOT) - list_added(folder) == ADDED[name]
-    tests = [test for test in (*FRAMES, *OTHERS) if (folder / test).exists()]
+    tests = [test for test in TESTS if (folder / test).exists()]
     assert set(OTHERS) <= set(tests)
     done = run(folder, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout[-5000:]
