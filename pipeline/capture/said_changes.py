@@ -5,6 +5,7 @@ The message takes effect at once. If capture did not keep it as a lasting statem
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from sqlite3 import Connection
 from typing import Final
 
@@ -26,7 +27,7 @@ from pipeline.capture.change_pairs import (
 )
 from pipeline.capture.commands import has_sure_command, read_commands
 from pipeline.capture.exchanges import Exchange, settle_values
-from pipeline.capture.proposals import list_sentences
+from pipeline.capture.proposals import READ_CHARS, list_sentences
 from pipeline.capture.statement_ends import FROM_NOW, find_statement_end, find_statement_start
 from pipeline.capture.statements import Statement
 from pipeline.index.codes import Vector
@@ -124,10 +125,10 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
         if other.seq in made:
             kept = [stored[seq] for seq in made[other.seq] if seq in stored]
             found = [EarlierStatement(_text_of(memory), other, memory) for memory in kept if _may_change(memory)]
-        elif read_commands(other.content):
-            continue
         else:
-            found = [EarlierStatement(sentence, other) for sentence in list_sentences(other.content)]
+            # Each change reads the last messages again; long ones would fill the cache with text.
+            list_unkept = _list_unkept if len(other.content) <= READ_CHARS else _list_unkept.__wrapped__
+            found = [EarlierStatement(sentence, other) for sentence in list_unkept(other.content)]
         earlier += [
             statement
             for statement in found
@@ -141,10 +142,18 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
     return earlier[:MAX_COMPARED]
 
 
+@lru_cache(2 * MAX_MESSAGES)
+def _list_unkept(message: str) -> Sequence[str]:
+    """Return the sentences of a message of which no memory was made."""
+    return () if read_commands(message) else list_sentences(message)
+
+
 def choose_replaced(
     change: SaidChange, earlier: Sequence[EarlierStatement], encoder: Encoder
 ) -> list[EarlierStatement]:
     """Return the statements that a message surely replaces or ends, the surest first, each with its valid part."""
+    # Most statements are not replaced, however similar they are: these need no vector.
+    earlier = [statement for statement in earlier if change.weigh(statement.text, 1.0) >= LEAST]
     if not earlier:
         return []
     meaning, *vectors = _encode(encoder, [change.meaning, *(statement.text for statement in earlier)])
