@@ -228,8 +228,10 @@ def count_digested_since(db: Connection, created_at: str) -> tuple[int, int]:
 
 def oldest_by_stage(db: Connection) -> dict[Stage, float]:
     """Return the queue time of the oldest pending item of each stage."""
-    rows = db.execute("SELECT stage, min(queued_at) FROM work WHERE dead = 0 GROUP BY stage")
-    return {Stage(stage): at for stage, at in rows}
+    return {
+        Stage(stage): at
+        for stage, at in db.execute("SELECT stage, min(queued_at) FROM work WHERE dead = 0 GROUP BY stage")
+    }
 
 
 def find_undigested(db: Connection, limit: int) -> Undigested:
@@ -249,13 +251,15 @@ def find_undigested(db: Connection, limit: int) -> Undigested:
 
 def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
     """Return the pending work of some memories."""
-    rows = db.execute(
-        "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
-        "SELECT w.stage, w.dead, m.id FROM given g CROSS JOIN json_each(?) d "
-        "JOIN work w ON w.stage = d.value AND w.memory_seq = g.seq JOIN memory m ON m.seq = w.memory_seq",
-        (json.dumps(list(seqs)), json.dumps(DIGESTION_STAGES)),
+    return _group_undigested(
+        0,
+        db.execute(
+            "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+            "SELECT w.stage, w.dead, m.id FROM given g CROSS JOIN json_each(?) d "
+            "JOIN work w ON w.stage = d.value AND w.memory_seq = g.seq JOIN memory m ON m.seq = w.memory_seq",
+            (json.dumps(list(seqs)), json.dumps(DIGESTION_STAGES)),
+        ),
     )
-    return _group_undigested(0, rows)
 
 
 def list_due_stages(db: Connection, now: float) -> list[Stage]:
