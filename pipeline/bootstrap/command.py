@@ -9,13 +9,16 @@ from pipeline.store.database import WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
 
+# An import writes for minutes, and no worker starts before it ends: the command moves a large log into the file.
+CHECKPOINT_PAGES = 16_000
+
 
 class CommandContainer:
     """The stores and the sync service of a data directory; `on_commit` receives the work queued by commits."""
 
     def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_no_worker) -> None:
         self.settings = settings
-        self.stores = open_stores(settings, WriterProfile("FULL", 0), mask, on_commit)
+        self.stores = open_stores(settings, WriterProfile("FULL", CHECKPOINT_PAGES), mask, on_commit)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
         self._settings = WorkspaceSettings(settings, self.stores)

@@ -67,8 +67,7 @@ class WorkerContainer:
         settings.paths.ensure()
         self.settings = settings
         self.process = process_owner()
-        profile = WriterProfile("NORMAL", CHECKPOINT_PAGES)
-        self.stores = open_stores(settings, profile, mask, on_commit)
+        self.stores = open_stores(settings, WriterProfile("NORMAL", CHECKPOINT_PAGES), mask, on_commit)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.workspace_settings = WorkspaceSettings(settings, self.stores)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)

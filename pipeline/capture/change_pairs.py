@@ -6,7 +6,7 @@ announcements for later and other people's wishes change nothing.
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Final
@@ -67,7 +67,9 @@ _MOST_LASTS: Final = 0.7
 # From this probability on, a lasting statement may change another without announcing it.
 LEAST_LASTS: Final = 0.4
 _ANNOUNCING: Final = ("hints", "ended", "reached", "permits", "pointing")
-_says = partial(says, "change")
+# A change is compared with the same statements again and again.
+_KEPT: Final = 4_000
+_says = lru_cache(2 * _KEPT)(partial(says, "change"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,8 @@ class SaidChange:
         )
         changed, hints = _says_changed(text), _says("hints", text)
         is_change = float(changed or ended)
-        shared = _sum_rarity(_shared(self.meaning, older))
-        named = _sum_rarity(_shared(self.text if self.context else _parts_of_change(self.text), older))
+        shared = sum(map(rarity, _shared(self.meaning, older)))
+        named = sum(map(rarity, _shared(self.text if self.context else _parts_of_change(self.text), older)))
         return {
             "closeness": closeness,
             "closeness of a change": closeness * is_change,
@@ -260,31 +262,30 @@ def _says_changed(text: str) -> bool:
     return (_says("changed", text) or _ARROW.search(text) is not None) and not NEVER.search(text)
 
 
-def _sum_rarity(words: Iterable[str]) -> float:
-    return sum(map(rarity, words))
-
-
 def _shared(text: str, older: str) -> frozenset[str]:
     """Return the words of a text that an earlier statement contains, also as the start of a longer word or as initials.
 
     "lr" are the initials of "learning rate".
     """
-    known, initials = _subject(older), "".join(word[0] for word in re.findall(r"[^\W\d_]{3,}", older.lower()))
-    return frozenset(
-        word
-        for word in _subject(text)
-        if word in known
-        or any(_is_start(word, other) for other in known)
-        or (len(word) in _INITIALS and word in initials)
-    )
+    words, starts = _index_words(text)
+    known = _subject(older)
+    stems_known = {word[:length] for word in known for length in range(_LEAST_STEM_CHARS, _STEM_CHARS)}
+    initials = "".join(word[0] for word in re.findall(r"[^\W\d_]{3,}", older.lower()))
+    short = [word for word in words if len(word) in _INITIALS and word in initials]
+    return (words & (known | stems_known)).union(short, *(starts.get(word[:_STEM_CHARS], ()) for word in known))
 
 
-def _is_start(word: str, other: str) -> bool:
-    length = min(len(word), len(other), _STEM_CHARS)
-    return length >= _LEAST_STEM_CHARS and word[:length] == other[:length]
+@lru_cache
+def _index_words(text: str) -> tuple[frozenset[str], Mapping[str, set[str]]]:
+    """Return the words of a text's subject, and the same words by each of their starts."""
+    starts: dict[str, set[str]] = {}
+    for word in _subject(text):
+        for length in range(_LEAST_STEM_CHARS, min(len(word), _STEM_CHARS) + 1):
+            starts.setdefault(word[:length], set()).add(word)
+    return _subject(text), starts
 
 
-@lru_cache(maxsize=4_000)
+@lru_cache(_KEPT)
 def _subject(text: str) -> frozenset[str]:
     return frozenset(word for word in stems(text) if not word.isdigit()) - _weak_stems()
 
@@ -294,7 +295,7 @@ def _parts_of_change(text: str) -> str:
     return ". ".join(part for part in _PART.split(text) if _says_changed(part) or _says("ended", part))
 
 
-@lru_cache(maxsize=4_000)
+@lru_cache(_KEPT)
 def _numbers(text: str) -> Mapping[str, str]:
     """Return the numbers of a text with their units."""
     units = load_lexicon("statements").table("change").table("units").entries

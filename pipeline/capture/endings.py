@@ -70,15 +70,13 @@ def _find_gone(text: str) -> Iterator[frozenset[str]]:
 
 
 def _match_gone(gone: frozenset[str], words: frozenset[str], keys: Iterable[FactKey]) -> tuple[FactKey, ...]:
-    ended = []
-    for key in keys:
-        subject, attribute = fact_words(key.subject), fact_words(key.attribute)
-        if not gone or not gone <= subject | attribute or not is_named_in(subject, words):
-            continue
-        # If a thing is gone, so are all its attributes; otherwise the attribute must be named.
-        if gone <= subject or is_named_in(attribute, words):
-            ended.append(key)
-    return tuple(ended)
+    return tuple(key for key in keys if gone and _ends(gone, words, fact_words(key.subject), fact_words(key.attribute)))
+
+
+def _ends(gone: frozenset[str], words: frozenset[str], subject: frozenset[str], attribute: frozenset[str]) -> bool:
+    is_named = gone <= subject | attribute and is_named_in(subject, words)
+    # If a thing is gone, so are all its attributes; otherwise the attribute must be named.
+    return is_named and (gone <= subject or is_named_in(attribute, words))
 
 
 def _names_value(text: str, key: FactKey, value: Any) -> bool:

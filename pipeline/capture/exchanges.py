@@ -72,7 +72,13 @@ def find_settled(
     answers = [answer for answer in _list_answers(exchange, states) if not _repeats(answer, kept)]
     weighed = classify([f"{AGENT_MARK}{answer}" for answer in answers])
     settled = [
-        replace(statement, sentence=answer, label=_label(statement), agreed=True)
+        # The agent states no preference of its own.
+        replace(
+            statement,
+            sentence=answer,
+            label=statement.label if statement.label in (Label.RULE, Label.DECISION) else Label.FACT,
+            agreed=True,
+        )
         for answer, statement in zip(answers, weighed, strict=True)
         if statement.lasts >= MIN_SETTLED_PROBABILITY
     ]
@@ -115,11 +121,6 @@ def _repeats(answer: str, kept: Sequence[Statement]) -> bool:
     terms = _terms(answer)
     said = {term for statement in kept for term in _terms(statement.sentence)}
     return len(terms & said) > MOST_REPEATED * len(terms)
-
-
-def _label(statement: Statement) -> Label:
-    # The agent states no preference of its own.
-    return statement.label if statement.label in (Label.RULE, Label.DECISION) else Label.FACT
 
 
 def _terms(text: str) -> set[str]:

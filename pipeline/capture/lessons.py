@@ -34,7 +34,8 @@ def propose_lessons(
     for wording in worded:
         text = f"{wording.applies_when} → {wording.rule}"
         lessons[text] = _draft(session_id, text, {"reason": "model"}, wording.model_dump())
-    for reason, text, turn in (*_corrections(turns), *_repeated(turns), *_mended(did), *_reverts(turns, did)):
+    corrections = (("correction", *remark) for remark in _remarks(turns))
+    for reason, text, turn in (*corrections, *_repeated(turns), *_mended(did), *_reverts(turns, did)):
         metadata = {"reason": reason} | ({"turn": turn.seq} if turn is not None else {})
         lessons.setdefault(text, _draft(session_id, text, metadata, {"rule": text}))
     return list(lessons.values())[:MOST_PROPOSED]
@@ -67,11 +68,6 @@ def _remarks(turns: Sequence[Turn]) -> list[tuple[str, Turn]]:
         for sentence in list_sentences(turn.content)
         if corrects(sentence)
     ]
-
-
-def _corrections(turns: Sequence[Turn]) -> Found:
-    for sentence, turn in _remarks(turns):
-        yield "correction", sentence, turn
 
 
 def _repeated(turns: Sequence[Turn]) -> Found:

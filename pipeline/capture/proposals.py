@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pipeline.capture.commands import read_line
@@ -88,6 +89,12 @@ class Proposal:
 
 def list_sentences(message: str) -> list[str]:
     """List the sentences of a message in the person's own words, without commands."""
+    return list(_list_sentences(message))
+
+
+# Each step of reading a message lists its sentences, and those of the agent's messages around it.
+@lru_cache(8)
+def _list_sentences(message: str) -> Sequence[str]:
     text = "\n".join(list_own_lines(message))
     if len(text) > READ_CHARS:
         half = READ_CHARS // 2
@@ -130,11 +137,6 @@ def explain_dropped(statements: Iterable[Statement], chosen: Sequence[Statement]
             yield statement, f"{MAX_PROPOSALS_PER_TURN} clearer statements of the same message were kept"
 
 
-def _ends_facts(statement: Statement, slot: Slot) -> bool:
-    # "There is no broker any more, I switched it off for ever" sounds like a rule.
-    return slot.value is None and names_what_is_gone(statement.sentence)
-
-
 def propose(
     turn: Turn, statements: Sequence[Statement], known: Mapping[FactKey, Any], *, personal: bool
 ) -> Iterator[Proposal]:
@@ -148,8 +150,9 @@ def propose(
         # "I" in an agent's sentence is the agent.
         if slot is not None and slot.is_of_user and statement.agreed:
             slot = None
-        if slot is not None and statement.label is Label.RULE and not (slot.is_of_user or _ends_facts(statement, slot)):
-            slot = None
+        if slot is not None and statement.label is Label.RULE and not slot.is_of_user:
+            # "There is no broker any more, I switched it off for ever" sounds like a rule.
+            slot = slot if slot.value is None and names_what_is_gone(statement.sentence) else None
         about_person = (slot is not None and slot.is_of_user) or (
             slot is None
             and statement.label in _OF_PERSON

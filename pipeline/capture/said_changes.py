@@ -5,6 +5,7 @@ The message takes effect at once. If capture did not keep it as a lasting statem
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from sqlite3 import Connection
 from typing import Final
 
@@ -26,12 +27,12 @@ from pipeline.capture.change_pairs import (
 )
 from pipeline.capture.commands import has_sure_command, read_commands
 from pipeline.capture.exchanges import Exchange, settle_values
-from pipeline.capture.proposals import list_sentences
+from pipeline.capture.proposals import READ_CHARS, list_sentences
 from pipeline.capture.statement_ends import FROM_NOW, find_statement_end, find_statement_start
 from pipeline.capture.statements import Statement
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder, baseline
-from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome, Sensitivity
+from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome
 from pipeline.records.people import owner_of
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import audit, changes, edges, memories, turns
@@ -118,33 +119,43 @@ def list_earlier(db: Connection, turn: Turn, change: SaidChange) -> list[Earlier
     made: dict[int, list[int]] = {}
     for turn_seq, memory_seq, is_current in turns.list_made(db, [other.seq for other in said]):
         made.setdefault(turn_seq, []).extend([memory_seq] if is_current else [])
-    stored = memories.by_seqs(db, [seq for seqs in made.values() for seq in seqs])
-    earlier: list[EarlierStatement] = []
+    texts = memories.list_said_texts(db, [seq for seqs in made.values() for seq in seqs])
+    earlier: list[tuple[str, Turn, int | None]] = []
     for other in said:
-        if other.seq in made:
-            kept = [stored[seq] for seq in made[other.seq] if seq in stored]
-            found = [EarlierStatement(_text_of(memory), other, memory) for memory in kept if _may_change(memory)]
-        elif read_commands(other.content):
-            continue
-        else:
-            found = [EarlierStatement(sentence, other) for sentence in list_sentences(other.content)]
+        # Each change reads the last messages again; long ones would fill the cache with text.
+        list_unkept = _list_unkept if len(other.content) <= READ_CHARS else _list_unkept.__wrapped__
+        kept = [(texts[seq], seq) for seq in made.get(other.seq, ()) if seq in texts]
         earlier += [
-            statement
-            for statement in found
-            if len(statement.text.split()) >= LEAST_WORDS
+            (text, other, seq)
+            for text, seq in (
+                kept if other.seq in made else ((sentence, None) for sentence in list_unkept(other.content))
+            )
+            if len(text.split()) >= LEAST_WORDS
             # A memory that reads like a plan or a question is compared with announced changes only.
-            and (is_stated(statement.text) or (statement.memory is not None and change.announces))
-            and change.shares_subject(statement.text)
+            and (is_stated(text) or (seq is not None and change.announces))
+            and change.shares_subject(text)
         ]
         if len(earlier) >= MAX_COMPARED:
             break
-    return earlier[:MAX_COMPARED]
+    stored = memories.by_seqs(db, [seq for _, _, seq in earlier if seq is not None])
+    return [
+        EarlierStatement(text, other, None if seq is None else stored[seq])
+        for text, other, seq in earlier[:MAX_COMPARED]
+    ]
+
+
+@lru_cache(2 * MAX_MESSAGES)
+def _list_unkept(message: str) -> Sequence[str]:
+    """Return the sentences of a message of which no memory was made."""
+    return () if read_commands(message) else list_sentences(message)
 
 
 def choose_replaced(
     change: SaidChange, earlier: Sequence[EarlierStatement], encoder: Encoder
 ) -> list[EarlierStatement]:
     """Return the statements that a message surely replaces or ends, the surest first, each with its valid part."""
+    # Most statements are not replaced, however similar they are: these need no vector.
+    earlier = [statement for statement in earlier if change.weigh(statement.text, 1.0) >= LEAST]
     if not earlier:
         return []
     meaning, *vectors = _encode(encoder, [change.meaning, *(statement.text for statement in earlier)])
@@ -260,16 +271,6 @@ def close_goals(db: Connection, superseded: Sequence[Memory], message: str) -> N
         memories.update(db, goal.seq, {"details": {**goal.details, "status": status}}, utc_now())
     if closed:
         changes.append(db, changes.EDIT, [goal.id for goal in closed])
-
-
-def _may_change(memory: Memory) -> bool:
-    # The text of a private memory must not become part of another one.
-    return not memory.pinned and memory.sensitivity is Sensitivity.NORMAL
-
-
-def _text_of(memory: Memory) -> str:
-    said = memory.metadata.get("said")
-    return said if isinstance(said, str) else memory.content
 
 
 def _compare(vector: Vector, other: Vector, encoder: Encoder) -> float:

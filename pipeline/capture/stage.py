@@ -5,7 +5,7 @@ Every proposal passes admission like any other write. Statements about the perso
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from pipeline.capture import said_changes
@@ -65,6 +65,8 @@ class CaptureStage:
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Read each turn; turns whose encoder is being made are postponed."""
         settings, model = self.settings(), self.model()
+        # The turns of a batch have few folders.
+        settings = replace(settings, find_branch=cache(settings.find_branch))
         run_each(self.database, items, owner, lambda item: self._run(item, owner, settings, model))
 
     def _run(self, item: WorkItem, owner: str, settings: CaptureSettings, model: JobModel | None) -> None:
@@ -146,9 +148,7 @@ class CaptureStage:
         with self.database.read() as db:
             change = said_changes.read_change(db, exchange, self.reader.read_one)
             earlier = [] if change is None else said_changes.list_earlier(db, exchange.turn, change)
-        if change is None or not earlier:
-            return
-        if replaced := said_changes.choose_replaced(change, earlier, self.encoder()):
+        if change and earlier and (replaced := said_changes.choose_replaced(change, earlier, self.encoder())):
             self._replace(exchange.turn, change, replaced, settings)
 
     def _replace(

@@ -10,13 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pipeline.index.encoder import Encoder
-from pipeline.index.sentence_classifier import (
-    Example,
-    Examples,
-    SentenceClassifier,
-    is_fitted,
-    list_examples as read_examples,
-)
+from pipeline.index.sentence_classifier import Examples, SentenceClassifier, is_fitted
 
 
 class Label(StrEnum):
@@ -109,8 +103,3 @@ class StatementReader:
 
     def _classify_once(self, sentences: tuple[str, ...]) -> Sequence[Statement]:
         return self._find_classifier(" ".join(sentences)).classify(sentences)
-
-
-def list_examples() -> tuple[Example, ...]:
-    """Return every example: a sentence and its label."""
-    return read_examples(EXAMPLES)

@@ -5,9 +5,10 @@ corrections contain the others. An answer that is not clear alone is stored with
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from pipeline.capture.statements import Label, Statement
 from pipeline.store.conclusions import ConclusionKind, NewConclusion
@@ -84,11 +85,12 @@ def conclude(turns: Sequence[Turn], classify: Classify) -> list[NewConclusion]:
     """Return the conclusions of a session in order of its turns; none for small talk and questions alone."""
     said = [_Said(turn, tuple(_sentences(turn))) for turn in turns]
     recaps = _drop_repeated(_find_recaps(said))[-MOST_RECAPS:]
-    statements = [
-        found for found in _find_statements(said, classify) if not any(_is_covered(found, recap) for recap in recaps)
-    ]
     open_ends = [found for found in _find_open(said) if not any(_is_covered(found, recap, 0.9) for recap in recaps)]
-    chosen = [*recaps, *open_ends, *statements[-max(0, MOST - len(recaps) - len(open_ends)) :]]
+    statements = (
+        found for found in _find_statements(said, classify) if not any(_is_covered(found, recap) for recap in recaps)
+    )
+    # Open ends have no maximum. If they leave no room, all statements are kept.
+    chosen = [*recaps, *open_ends, *islice(statements, max(0, MOST - len(recaps) - len(open_ends)) or None)]
     return sorted(dict.fromkeys(chosen), key=lambda found: found.turn_seq)
 
 
@@ -145,10 +147,10 @@ def _restates(sentence: str, spoken: AbstractSet[str]) -> bool:
     return len(tokens) >= LEAST_RESTATED_TOKENS and (states_rule or known >= LEAST_RESTATED_SHARE * len(tokens))
 
 
-def _find_statements(said: Sequence[_Said], classify: Classify) -> list[NewConclusion]:
-    """Return the answers, corrections and rules in a person's turns, and the proposals that the person accepted."""
-    found = []
-    for number, one in enumerate(said):
+def _find_statements(said: Sequence[_Said], classify: Classify) -> Iterator[NewConclusion]:
+    """Yield the answers, corrections and rules in a person's turns, and the accepted proposals, latest first."""
+    for number in reversed(range(len(said))):
+        one = said[number]
         before = said[number - 1] if number and not said[number - 1].is_person else None
         after = said[number + 1] if number + 1 < len(said) and not said[number + 1].is_person else None
         if not one.is_person or not one.sentences:
@@ -156,12 +158,11 @@ def _find_statements(said: Sequence[_Said], classify: Classify) -> list[NewConcl
         if before is not None and consents(" ".join(one.sentences)):
             proposal = _proposal_of(before)
             if proposal:
-                found.append(before.conclude(ConclusionKind.DECISION, proposal))
+                yield before.conclude(ConclusionKind.DECISION, proposal)
             continue
         statement = _statement_of(one, before, after, classify, is_opening=not number)
         if statement is not None:
-            found.append(statement)
-    return found
+            yield statement
 
 
 def _proposal_of(before: _Said) -> str:

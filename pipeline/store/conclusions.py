@@ -98,9 +98,9 @@ def by_seqs(db: Connection, seqs: Collection[int]) -> list[Conclusion]:
 
 
 def list_mains(db: Connection, limit: int) -> list[Conclusion]:
-    """List the most important conclusion of each of the sessions that were concluded last."""
+    """List the most important conclusion of each of the newest sessions."""
     return _CONCLUSIONS.fetch(
-        db, "WHERE seq IN (SELECT min(seq) FROM conclusion GROUP BY session_id) ORDER BY seq DESC LIMIT ?", (limit,)
+        db, "WHERE seq IN (SELECT min(seq) FROM conclusion GROUP BY session_id) ORDER BY at DESC LIMIT ?", (limit,)
     )
 
 

@@ -13,6 +13,7 @@ from pipeline.records import (
     OptionalFields,
     Scope,
     ScopeKind,
+    Sensitivity,
     Viewer,
 )
 from pipeline.store import row_hashes
@@ -103,6 +104,18 @@ def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
 def contents(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
     """Return the texts of memories by row number, archived or not."""
     return dict(db.execute(f"SELECT seq, content FROM memory WHERE {_AMONG}", (json.dumps(seqs),)))  # noqa: S608 - constant text
+
+
+def list_said_texts(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
+    """Return what a person said for memories that a message may change: those that are not pinned and not private."""
+    # The text of a private memory must not become part of another one.
+    return dict(
+        db.execute(
+            "SELECT seq, coalesce(json_extract(metadata, '$.said'), content) FROM memory "  # noqa: S608 - constant text
+            f"WHERE {_AMONG} AND pinned = 0 AND sensitivity = ?",
+            (json.dumps(seqs), Sensitivity.NORMAL),
+        )
+    )
 
 
 def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:

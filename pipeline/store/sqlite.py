@@ -35,6 +35,8 @@ from pipeline.store.pool import ConnectionPool
 
 # Each connection has its own cache; other pages are still in the system's cache.
 CACHE_KIB = 2000
+# A log that was larger is cut to this when it starts again.
+MOST_LOG_BYTES = 16 * 2**20
 # An idle workspace has no open file: this small cache saves checking its schema again.
 MOST_DATABASES = 1024
 NO_FILE: FileState = (0, 0, 0)
@@ -197,9 +199,13 @@ class SqliteFile:
         return connection
 
     def _set_up_writer(self, writer: sqlite3.Connection) -> None:
-        writer.execute(f"PRAGMA synchronous={self._profile.synchronous}")
-        writer.execute(f"PRAGMA wal_autocheckpoint={self._profile.checkpoint_pages}")
-        writer.execute("PRAGMA secure_delete=ON")
+        for pragma in (
+            f"synchronous={self._profile.synchronous}",
+            f"wal_autocheckpoint={self._profile.checkpoint_pages}",
+            f"journal_size_limit={MOST_LOG_BYTES}",
+            "secure_delete=ON",
+        ):
+            writer.execute(f"PRAGMA {pragma}")
 
     def is_current(self) -> bool:
         """Return whether the file still exists, and no other file has taken its name."""

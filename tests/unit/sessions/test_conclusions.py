@@ -62,6 +62,21 @@ def test_a_recap_replaces_the_statements_that_it_repeats():
     assert [one.content for one in found] == ["To summarize: the export drops the rows of archived customers."]
 
 
+def test_of_a_long_session_only_the_last_statements_are_read():
+    said = ["uploads hang"]
+    for letter in "abcdefghijklmnopqrstuvwxyz":
+        said += ["Got it.", f"decision: the service {3 * letter} retries"]
+    read = []
+
+    def classify(sentences):
+        read.extend(sentences)
+        return MarkedStatements().classify(sentences)
+
+    found = conclude(turns_of(*said), classify)
+    assert [one.content for one in found] == said[-23::2]
+    assert len(read) == len(found)
+
+
 def test_amendment_after_a_recap_is_concluded_separately():
     *_, last = conclude_all(
         "The export is too large",

@@ -109,6 +109,38 @@ def test_a_store_that_was_replaced_while_open_is_closed_without_an_error(databas
     database.close()
 
 
+def write(database, name, size):
+    with database.write() as db:
+        meta.put(db, name, "x" * size)
+
+
+def measure_log(database):
+    return database.file.with_name("events.sqlite-wal").stat().st_size
+
+
+def test_a_log_that_grew_under_a_reader_shrinks_with_the_next_writes(database, open_database, monkeypatch):
+    monkeypatch.setattr("pipeline.store.sqlite.MOST_LOG_BYTES", 100_000)
+    reader, writer = open_database(), open_database()
+    with reader.read() as db:
+        meta.get(db, "any")
+        write(writer, "large", 10_000_000)
+        assert measure_log(writer) > 10_000_000
+    # The first moves the log into the file, the second starts it again.
+    write(writer, "first", 1)
+    write(writer, "second", 1)
+    assert measure_log(writer) <= 100_000
+
+
+def test_a_command_that_writes_for_long_moves_its_log(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.bootstrap.command.CHECKPOINT_PAGES", 100)
+    container = CommandContainer(fast_settings(tmp_path / "import"))
+    database = container.databases.get("default", create=True)
+    for number in range(10):
+        write(database, f"part {number}", 1_000_000)
+    assert measure_log(database) < 4_000_000
+    container.close()
+
+
 def leave_logs(paths, database, target):
     """Copy a data directory as a killed process leaves it."""
     accept_batch(database, [Draft(TEXT)])

@@ -250,6 +250,16 @@ def test_retried_work_is_claimed_in_small_batches_and_then_singly(database):
     assert [len(claim_many("carl", 2 * LEASE_S)) for _ in range(3)] == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("stage", "order"), [(Stage.CAPTURE, [1, 2]), (Stage.EMBED_TURNS, [3, 2]), (Stage.CONCLUDE, [3, 2])]
+)
+def test_newest_turns_are_claimed_first_where_order_changes_nothing(database, stage, order):
+    with database.write() as db:
+        work.add(db, [1, 2, 3], [stage], 0.0)
+        items = work.claim(db, stage, "anna", limit=2, lease_s=LEASE_S, now=0.0)
+    assert [item.seq for item in items] == order
+
+
 def test_late_completion_after_a_lost_lease_changes_nothing(database):
     with database.write() as db:
         work.add(db, [7], [Stage.EMBED], 0.0)

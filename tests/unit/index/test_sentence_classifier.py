@@ -1,0 +1,31 @@
+"""Sentences are compared by the words, the pairs of words and the beginnings that they share."""
+
+import numpy as np
+import pytest
+
+from pipeline.index.sentence_classifier import KnownWords
+
+# Of "use pnpm": two words, three pairs, and the beginning, which both lengths of a beginning give.
+FORMS = {"^ use", "use", "use pnpm", "pnpm", "pnpm $", "^ use pnpm"}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "forms", "common"),
+    [
+        ("use pnpm", 6, 6),
+        ("Use PNPM", 6, 6),
+        ("use npm", 6, 2),
+        ("port 80", 6, 0),
+        ("", 2, 0),
+    ],
+)
+def test_known_words_compare_words_pairs_and_beginnings(sentence, forms, common):
+    [[similarity]] = KnownWords(["use pnpm"]).compare([sentence], 1.0)
+    assert similarity == pytest.approx(np.exp(2 * (common / np.sqrt(len(FORMS) * forms) - 1)))
+
+
+def test_a_digit_counts_as_any_other_digit():
+    known = KnownWords(["listens on 8080", "listens on a port"])
+    first, second = known.compare(["listens on 9090"], 1.0)[0]
+    assert first == pytest.approx(1.0)
+    assert second < 0.5
