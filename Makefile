@@ -169,6 +169,10 @@ bench-quality: $(STAMP) ## Measure recall on public sets beside FTS5 (ARGS="FOLD
 bench-sessions: $(STAMP) ## Measure the search over sessions on public sets (ARGS="FILE ...")
 	$(BIN)/python -m benchmarks.sessions $(ARGS)
 
+.PHONY: bench-pooled
+bench-pooled: $(STAMP) ## Measure the search over one large archive of imported sessions (ARGS="FILE ...")
+	$(BIN)/python -m benchmarks.pooled $(ARGS)
+
 .PHONY: bench-sde
 bench-sde: $(STAMP) ## Measure the retrieval of evidence by the protocols of others (ARGS="FILE ... --block")
 	$(BIN)/python -m benchmarks.sde $(ARGS)

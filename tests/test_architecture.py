@@ -190,6 +190,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("session_intake", "taken_back"): "a session's file shows what the person took back",
     ("session_intake", "turns"): "orders in the middle of a turn are carried out",
     ("session_import", "import_progress"): "an import records how far it is",
+    ("session_import", "session_search"): "an import ends when its sessions can be found",
     ("session_import", "session_watch"): "both look where agents keep their files",
     ("session_import", "session_folders"): "a session goes to the workspace of its folder",
     ("session_import", "taken_back"): "a session's file shows what the person took back",

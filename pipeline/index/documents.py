@@ -5,6 +5,7 @@ Turns never change: the tail is the turns after the segment's last one, and a se
 before it.
 """
 
+import sys
 from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -37,6 +38,7 @@ class MemoryDocuments:
     """The active memories of a workspace."""
 
     keys = SegmentKeys(meta.SEGMENT, meta.SEGMENT_COVERS, meta.SEGMENT_WANTED)
+    most_tail_rows = sys.maxsize
 
     def generation(self, db: Connection) -> int:
         """Return the number of the last change."""
@@ -78,6 +80,11 @@ class TurnDocuments:
     """The turns of a workspace's sessions."""
 
     keys = SegmentKeys(meta.TURN_SEGMENT, meta.TURN_SEGMENT_COVERS, meta.TURN_SEGMENT_WANTED)
+
+    @property
+    def most_tail_rows(self) -> int:
+        """Return the number of turns outside of the segment that a reader can find."""
+        return index_state.MOST_TAIL_TURNS
 
     def generation(self, db: Connection) -> int:
         """Return the row number of the last turn."""

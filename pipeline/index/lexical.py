@@ -250,7 +250,9 @@ class LexicalIndex:
             is_shorter = is_changed and self._drop_archived(db, {seq for seq, _, _ in rows})
             if rows or is_shorter or self._corpus is None:
                 self._corpus = self._extend_tail(rows)
-            self._generation = generation
+            # Of many later turns, only the first are read: the next segment contains turns that this process does not.
+            is_cut = len(self._tail.lengths) >= self._documents.most_tail_rows
+            self._generation = self._tail.last_change if is_cut else generation
             return self._corpus
 
     def _drop_archived(self, db: Connection, new_seqs: AbstractSet[int]) -> bool:

@@ -28,7 +28,10 @@ _RATED_AFTER_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How far an import of sessions is; `owner` is the process that runs it. Times are seconds since the epoch."""
+    """How far an import of sessions is; `owner` is the process that runs it. Times are seconds since the epoch.
+
+    `is_indexing` means that all messages are stored, and that the search cannot find all of them yet.
+    """
 
     owner: str
     started_at: float
@@ -40,7 +43,7 @@ class ImportProgress:
     sessions: int = 0
     turns: int = 0
     ended_at: float | None = None
-    problem: str | None = None
+    is_indexing: bool = False
     agents: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -64,11 +67,12 @@ class ImportProgress:
         """Return one line about a running, finished or interrupted import."""
         stored = f"{self.sessions:,} sessions, {self.turns:,} messages"
         if self.ended_at is not None:
-            took = format_duration(self.ended_at - self.started_at)
-            return f"imported {stored} in {took}" + (f"; {self.problem}" if self.problem else "")
+            return f"imported {stored} in {format_duration(self.ended_at - self.started_at)}"
         count = f"{self.files:,} of {self.files_total:,} files"
         if not self.is_running:
             return f"the import of sessions stopped after {count}; continue it with `reverie import sessions`"
+        if self.is_indexing:
+            return f"imported {stored}; building the index for `reverie sessions search`"
         remaining = "" if self.remaining_s is None else f", {format_duration(self.remaining_s)} left"
         return f"importing sessions: {count}, {self.rate / MEGABYTE:.0f} MB/s{remaining}"
 
@@ -85,10 +89,10 @@ class ProgressRecorder:
         self.progress = ImportProgress(process_owner(), now, now, files_total=files_total, bytes_total=bytes_total)
 
     def update(self, *, now: float | None = None, **changes: Any) -> ImportProgress:
-        """Change the progress and record it if the last record is old enough or the import has ended."""
+        """Change the progress and record it if the last record is old enough or the import is in its last steps."""
         moment = time.time() if now is None else now
         self.progress = replace(self.progress, updated_at=moment, **changes)
-        if self.progress.ended_at is not None or moment - self._recorded_at >= self.INTERVAL_S:
+        if changes.keys() & {"ended_at", "is_indexing"} or moment - self._recorded_at >= self.INTERVAL_S:
             self._recorded_at = moment
             self._transcripts.put_import_progress(json.dumps(asdict(self.progress)))
         return self.progress

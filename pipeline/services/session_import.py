@@ -21,6 +21,7 @@ from pipeline.jobs.runner import JobRun
 from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import IN_PROJECTS, NEW_IN_PROJECT, OTHER_PROJECT, TOO_OLD, SessionFolders
+from pipeline.services.session_search import make_turns_searchable
 from pipeline.services.session_watch import find_places
 from pipeline.services.taken_back import take_back
 from pipeline.sessions.intake import KNOWN, SessionReading, drop_read, store_part
@@ -203,10 +204,11 @@ class SessionImport:
         self._flush()
         if self._options.is_complete and not self._options.is_update:
             self._transcripts.note_imported_agents(self.summary.agents)
-        self._keep_budgets()
+        report(is_indexing=True)
+        self._finish_workspaces()
         self.summary.previews = list(self._previews.values())
         self.summary.took_s = round(time.monotonic() - began, 2)
-        report(ended=True)
+        report(ended_at=time.time())
         return self.summary
 
     def _take(self, reading: _FileReading, part: PreparedPart) -> None:
@@ -283,10 +285,11 @@ class SessionImport:
         self._names.clear()
         self._marks.clear()
 
-    def _keep_budgets(self) -> None:
-        """Delete the oldest text of sessions where the import exceeded the storage budget."""
+    def _finish_workspaces(self) -> None:
+        """Delete the oldest text of sessions above the storage budget, and make the rest searchable."""
         for workspace in map(self._workspace, () if self._options.dry_run else self.summary.workspaces):
             trim_sessions(JobRun(workspace.database, datetime.now(UTC)), workspace.settings.sessions_mb)
+            make_turns_searchable(workspace)
 
     def _note_failure(
         self, entries: Sequence[tuple[_FileReading, PreparedPart, Workspace]], error: ReverieError
@@ -335,7 +338,7 @@ class SessionImport:
             self._ended_sessions.add(key)
             summary.sessions += 1
 
-    def _report(self, recorder: ProgressRecorder | None, on_progress: OnProgress, *, ended: bool = False) -> None:
+    def _report(self, recorder: ProgressRecorder | None, on_progress: OnProgress, **state: Any) -> None:
         """Report to the caller how far the import is, and record it for other processes."""
         if recorder is None:
             return
@@ -347,7 +350,7 @@ class SessionImport:
             "turns": sum(agent.turns for agent in agents.values()),
             "agents": {name: agent.sessions for name, agent in agents.items() if agent.sessions},
         }
-        on_progress(recorder.update(**changes, **({"ended_at": time.time()} if ended else {})))
+        on_progress(recorder.update(**changes, **state))
 
     def _preview(self, agent: str, part: PreparedPart, workspace: Workspace) -> None:
         """Count a part that would be stored, and keep the first lines of its session."""

@@ -12,8 +12,9 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, Stage
 from pipeline.services.import_progress import ROLE, read_import_progress
 from pipeline.services.session_import import ImportOptions, import_sessions
+from pipeline.services.session_search import search_sessions
 from pipeline.services.session_watch import SessionWatch
-from pipeline.store import agent_sessions, memories, session_archive, turns, work
+from pipeline.store import agent_sessions, index_state, memories, session_archive, turns, work
 from pipeline.store.purges import PurgeAuthority
 from pipeline.store.turns import Message, Role
 from pipeline.write.accept import accept
@@ -43,12 +44,13 @@ def agent(tmp_path, monkeypatch):
 def run(container, tmp_path):
     """Import everything, or what options choose."""
 
-    def run(**options):
+    def run(on_progress=lambda _progress: None, **options):
         return import_sessions(
             container.settings,
             container.stores.transcripts,
             container.workspace,
             ImportOptions(**options),
+            on_progress,
             places=transcripts.places(tmp_path),
         )
 
@@ -259,6 +261,18 @@ def test_progress_can_be_read_and_two_imports_do_not_run_at_once(run, agent, pro
     progress = read_import_progress(container.stores.transcripts)
     assert (progress.files, progress.files_total, progress.turns, progress.is_running) == (1, 1, 5, False)
     assert "1 sessions, 5 messages" in progress.describe()
+
+
+def test_an_import_ends_when_its_sessions_can_be_found(run, agent, project, container, monkeypatch):
+    monkeypatch.setattr(index_state, "MOST_TAIL_TURNS", 2)
+    write_session(agent, "s1", TALK, cwd=str(project))
+    described = []
+    run(lambda _progress: described.append(read_import_progress(container.stores.transcripts).describe()))
+    steps = [text for number, text in enumerate(described) if text not in described[:number]]
+    assert steps[-2] == "imported 1 sessions, 5 messages; building the index for `reverie sessions search`"
+    assert steps[-1].startswith("imported 1 sessions, 5 messages in")
+    hits = search_sessions(_workspace(container, project), container.contexts, "which tests pass now")
+    assert [(hit.session_id, hit.quote) for hit in hits] == [("s1", "The tests pass now.")]
 
 
 def test_an_unreadable_file_does_not_end_the_import(run, agent, project, monkeypatch):

@@ -9,7 +9,7 @@ from pipeline.index.documents import TURNS
 from pipeline.index.turn_index import TurnIndex
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records.sessions import SessionHit
-from pipeline.sessions.search import SessionQuery, search_sessions
+from pipeline.sessions.search import FindDense, SessionQuery, search_sessions
 from pipeline.store import turns
 from pipeline.store.database import Database
 from pipeline.store.turns import Message, Role
@@ -25,6 +25,7 @@ class Archive:
         self.database = database
         self.folder = folder_of(database) / "lexical" / "turns"
         self.index = self.open()
+        self.find_dense: FindDense | None = None
 
     def open(self) -> TurnIndex:
         """Return another reader."""
@@ -47,7 +48,7 @@ class Archive:
 
     def search(self, text: str, index: TurnIndex | None = None, **fields: Any) -> list[SessionHit]:
         query = SessionQuery(text, **{"person_id": None, **fields})
-        return search_sessions(self.database, index or self.index, query, datetime.now(UTC))
+        return search_sessions(self.database, index or self.index, query, datetime.now(UTC), self.find_dense)
 
     def find(self, text: str, **fields: Any) -> list[str]:
         return [hit.session_id for hit in self.search(text, **fields)]

@@ -187,3 +187,17 @@ def test_imported_turns_beyond_the_tail_are_found_once_the_import_ends(client, c
     make_turns_searchable(container.workspace("default"))
     (found,) = search(client, "deploy key rotates ninety")
     assert found["session_id"] == "keys"
+
+
+def test_a_server_that_searches_during_an_import_finds_everything_at_its_end(client, container, monkeypatch):
+    monkeypatch.setattr(index_state, "MOST_TAIL_TURNS", 4)
+    workspace = container.workspace("default")
+    keep(container, "dogs", *(f"My dog is well, visit {number}" for number in range(6)))
+    make_turns_searchable(workspace)
+    assert search(client, "deploy key rotates ninety") == []
+    keep(container, "cats", *(f"My cat is ill, visit {number}" for number in range(6)))
+    keep(container, "keys", ASKED, ANSWER)
+    assert search(client, "deploy key rotates ninety") == [], "the server has the segment before the import in memory"
+    make_turns_searchable(workspace)
+    (found,) = search(client, "deploy key rotates ninety")
+    assert found["session_id"] == "keys"

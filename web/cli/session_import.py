@@ -10,11 +10,10 @@ import click
 from pipeline.transcripts.readers import READERS
 from web.cli import options
 from web.cli.command import Command, pass_state
-from web.cli.render import Fields, count_of, one_line, pick, plain, print_table, show_progress, show_waiting
+from web.cli.render import Fields, count_of, one_line, pick, plain, print_table, show_progress
 from web.cli.state import State
 
 if TYPE_CHECKING:
-    from pipeline.bootstrap.command import CommandContainer
     from pipeline.services.session_import import ImportSummary
 
 MEGABYTE = 1_000_000
@@ -69,20 +68,7 @@ def sessions(state: State, agents: tuple[str, ...], since: str | None, project: 
         except KeyboardInterrupt:
             click.echo("imported sessions are kept; run the same command again to continue", err=True)
             raise
-        if not dry_run:
-            _make_searchable(state, container, summary)
     state.show(_describe(summary, dry_run=dry_run), _print)
-
-
-def _make_searchable(state: State, container: "CommandContainer", summary: "ImportSummary") -> None:
-    """Build the indexes in which `reverie sessions search` finds what was imported."""
-    if not any(agent.turns for agent in summary.agents.values()):
-        return
-    from pipeline.services.session_search import make_turns_searchable
-
-    with show_waiting("building the index of sessions", quiet=state.json):
-        for workspace_id in sorted(summary.workspaces):
-            make_turns_searchable(container.workspace(workspace_id))
 
 
 def _describe(summary: "ImportSummary", *, dry_run: bool) -> dict[str, Any]:

@@ -23,6 +23,11 @@ def progress(**changes):
     [
         (ImportedCount(), None, None),
         (OLDER, progress(), "importing sessions: 312 of 1,004 files, 41 MB/s, 20 s left"),
+        (
+            OLDER,
+            progress(sessions=1004, turns=8031, is_indexing=True),
+            "imported 1,004 sessions, 8,031 messages; building the index for `reverie sessions search`",
+        ),
         (SOME, progress(ended_at=20.0), "sessions imported: 1,004 (2025-11-02 to today)"),
         (OLDER, None, "sessions imported: 3 (2025-11-02 to 2026-03-09)"),
     ],
