@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from config.process import trim_heap
+from config.steps import reached
 from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import PassageCodes, Position, Vector
 from pipeline.index.encoder import table_name
@@ -80,16 +81,18 @@ class VectorTable:
             },
             schema=self._schema(),
         )
-        with self._place.typed_errors():
+        with self._place.typed_errors(), self._place.synced():
             table = self._open(create=True)
             self._place.check()
             self._delete(list(vectors))
             table.add(rows)
+        reached("vectors added")
         try:
             self._codes.append(PassageCodes.of(seqs, flat.reshape(-1, self.dimension)))
         except IndexUnavailable:
             # Not created yet, or lost: a file with only these would look complete.
             self._codes.replace(self._read_all())
+        reached("codes added")
         self._merge_many_fragments()
 
     def _merge_many_fragments(self) -> None:
@@ -98,7 +101,7 @@ class VectorTable:
             return
         rows = self.count()
         if rows < ANN_ROWS and fragments >= rows // ROWS_PER_FRAGMENT:
-            with self._place.typed_errors():
+            with self._place.typed_errors(), self._place.synced():
                 self._open().optimize(cleanup_older_than=KEPT_VERSIONS)
 
     def remove(self, seqs: Sequence[int]) -> None:
@@ -144,6 +147,11 @@ class VectorTable:
         # Also for no passages: recall requests the repair as long as there is no file.
         self._codes.replace(self._read_all())
         return True
+
+    def list_differing(self) -> list[int]:
+        """List the memories whose codes are not those of their vectors, after reading every byte of both."""
+        codes, expected = (_group_codes(rows) for rows in (self._codes.read(None).latest(), self._read_all()))
+        return sorted(seq for seq in codes.keys() | expected.keys() if codes.get(seq) != expected.get(seq))
 
     def _read_all(self) -> PassageCodes:
         rows = self._read(None)
@@ -195,7 +203,7 @@ class VectorTable:
         """Merge fragments, drop old versions, and maintain an ANN index for large tables; the caller has the lock."""
         if not self.exists():
             return
-        with self._place.typed_errors():
+        with self._place.typed_errors(), self._place.synced():
             table = self._open()
             if table.count_rows() >= ANN_ROWS and not table.list_indices():
                 from lancedb.index import BTree, IvfFlat
@@ -204,9 +212,11 @@ class VectorTable:
                 # Without an index, a filter by row number would read every row.
                 table.create_index("seq", config=BTree())
             table.optimize(cleanup_older_than=KEPT_VERSIONS)
+        reached("vectors compacted")
         with suppress(IndexUnavailable):
             # A lost file is rebuilt by the repair.
             self._codes.compact()
+        reached("codes compacted")
 
     def scrub(self) -> None:
         """Rewrite the table so that no file contains a deleted vector; the caller has the lock."""
@@ -214,7 +224,7 @@ class VectorTable:
             # Readers of older versions get an error and open the newest, as a purge requires.
             import warnings
 
-            with self._place.typed_errors(), warnings.catch_warnings():
+            with self._place.typed_errors(), self._place.synced(), warnings.catch_warnings():
                 table = self._open()
                 table.optimize()
                 warnings.filterwarnings("ignore", message="optimize\\(cleanup_older_than=0\\)", category=UserWarning)
@@ -276,6 +286,13 @@ class VectorTable:
         return pa.schema([("seq", pa.int64()), ("vector", pa.list_(pa.float32(), self.dimension))])
 
 
+def _group_codes(rows: PassageCodes) -> dict[int, list[bytes]]:
+    grouped: dict[int, list[bytes]] = {}
+    for seq, code in zip(rows.seqs.tolist(), rows.codes, strict=True):
+        grouped.setdefault(seq, []).append(code.tobytes())
+    return {seq: sorted(codes) for seq, codes in grouped.items()}
+
+
 class AllTables:
     """The tables of every model in one place, opened without their encoders, to erase memories from all of them."""
 
@@ -293,21 +310,22 @@ class AllTables:
 
     def list_seqs(self) -> set[int]:
         """List the row numbers that have passages in any table."""
-        return {seq for table in self._list_tables() for seq in table.seqs()}
+        return {seq for table in self.list_tables() for seq in table.seqs()}
 
     def remove(self, seqs: Sequence[int]) -> None:
         """Delete the passages of memories; the caller has the lock."""
-        for table in self._list_tables():
+        for table in self.list_tables():
             table.remove(seqs)
         # Codes without a table cannot be read, because the dimension is unknown.
         self._place.drop_all(keep=frozenset(self._place.list_names()))
 
     def scrub(self) -> None:
         """Rewrite the tables so that no file contains a deleted vector; the caller has the lock."""
-        for table in self._list_tables():
+        for table in self.list_tables():
             table.scrub()
 
-    def _list_tables(self) -> list[VectorTable]:
+    def list_tables(self) -> list[VectorTable]:
+        """Return the tables of all models."""
         with self._place.typed_errors():
             schemas = {name: self._place.connect().open_table(name).schema for name in self._place.list_names()}
         return [
