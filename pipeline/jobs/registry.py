@@ -73,7 +73,7 @@ class Schedule:
         if self.every is None:
             return f"nightly at {NIGHTLY_HOUR:02}:00"
         seconds = int(self.every.total_seconds())
-        for unit, length in (("h", 3600), ("min", 60)):
+        for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
             if seconds % length == 0:
                 return f"every {seconds // length} {unit}"
         return f"every {seconds} s"
@@ -257,6 +257,13 @@ JOBS: tuple[ScheduledJob, ...] = (
             lambda context: (context.paths, context.repair_vectors, context.on_problem, context.segments),
         ),
         idle=DAY,
+    ),
+    ScheduledJob(
+        "verify",
+        "restores the newest snapshot into a scratch file and compares hashes",
+        Schedule(30 * DAY),
+        _load("verify", "verify_snapshot", lambda context: (context.paths.snapshots, context.on_problem)),
+        idle=30 * DAY,
     ),
     ScheduledJob(
         "checkpoint",
