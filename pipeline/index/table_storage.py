@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from config.import_stubs import LANCEDB_EXTRAS, stub_packages
 from config.operating_system import make_folder, sync_to_disk, sync_tree
-from pipeline.errors import IndexUnavailable, StorageUnreachable
+from pipeline.errors import IndexUnavailable, ReverieError, StorageUnreachable
 from pipeline.index.codes import CodesFile, PassageCodes, Position
 from pipeline.store.leases import Lease
 from pipeline.store.objects import ObjectExists, ObjectStorage, first_line, list_client_options
@@ -27,8 +27,8 @@ from pipeline.store.objects import ObjectExists, ObjectStorage, first_line, list
 TABLE, CODES = ".lance", ".codes"
 # File systems round the times of files down, by up to two seconds.
 ROUNDED_NS = 2_000_000_000
-# LanceDB's errors for all problems with its files, including missing ones.
-LANCE_ERRORS = (RuntimeError, OSError, ValueError)
+# LanceDB's errors for all problems with its files. The class of a panic in its Rust code cannot be imported.
+LANCE_ERRORS = (Exception,)
 
 
 def preload_vectors() -> Any:
@@ -104,6 +104,8 @@ class FolderTables:
         """Translate LanceDB's errors to IndexUnavailable."""
         try:
             yield
+        except ReverieError:
+            raise
         except LANCE_ERRORS as error:
             raise IndexUnavailable(f"vectors: {error}") from error
 
@@ -178,6 +180,8 @@ class SharedTables:
         """
         try:
             yield
+        except ReverieError:
+            raise
         except LANCE_ERRORS as error:
             if "Generic S3 error" in str(error) or "timed out" in str(error):
                 raise StorageUnreachable(f"{self._objects.url} cannot be used: {first_line(error)}") from error

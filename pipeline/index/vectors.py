@@ -20,7 +20,7 @@ from config.steps import reached
 from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import PassageCodes, Position, Vector
 from pipeline.index.encoder import table_name
-from pipeline.index.table_storage import FolderTables, TableStorage
+from pipeline.index.table_storage import LANCE_ERRORS, FolderTables, TableStorage
 
 KEPT_VERSIONS = timedelta(hours=1)
 # With fewer rows, a sequential scan is faster and more accurate than any index.
@@ -257,7 +257,7 @@ class VectorTable:
     def _read_reopening(self, read: Callable[[Any], Any]) -> Any:
         try:
             return read(self._open())
-        except (RuntimeError, OSError, ValueError):
+        except LANCE_ERRORS:
             # The files of the opened version are gone: compacted, purged or deleted. Open the current version.
             self._table = None
         with self._place.typed_errors():

@@ -76,7 +76,7 @@ class Promises:
 
     def _keep(self, contents: Contents, mark: dict[str, Any]) -> None:
         match mark["do"]:
-            case "write":
+            case "write" | "import":
                 contents.texts |= zip(mark["tokens"], mark["contents"], strict=True)
             case "fact":
                 contents.facts[mark["key"]] = mark["token"]

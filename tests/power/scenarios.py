@@ -307,7 +307,8 @@ def import_lines(root: Path) -> None:
     program = Program(root, numbers=itertools.count(1000))
     program.write()
     tokens = list(source.contents)
-    with program.doing("write", tokens=tokens, contents=texts):
+    # Its transactions are not one: after an interruption, the command is run again.
+    with program.doing("import", tokens=tokens, contents=texts):
         export.import_lines(program.web.workspace(WORKSPACE), file, print)
     program.digest()
     program.run("segment")
