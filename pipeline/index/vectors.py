@@ -150,8 +150,11 @@ class VectorTable:
 
     def list_differing(self) -> list[int]:
         """List the memories whose codes are not those of their vectors, after reading every byte of both."""
-        codes, expected = (_group_codes(rows) for rows in (self._codes.read(None).latest(), self._read_all()))
-        return sorted(seq for seq in codes.keys() | expected.keys() if codes.get(seq) != expected.get(seq))
+        held, expected = (
+            {(seq, code.tobytes()) for seq, code in zip(rows.seqs.tolist(), rows.codes, strict=True)}
+            for rows in (self._codes.read(None).latest(), self._read_all())
+        )
+        return sorted({seq for seq, _ in held ^ expected})
 
     def _read_all(self) -> PassageCodes:
         rows = self._read(None)
@@ -284,13 +287,6 @@ class VectorTable:
         import pyarrow as pa
 
         return pa.schema([("seq", pa.int64()), ("vector", pa.list_(pa.float32(), self.dimension))])
-
-
-def _group_codes(rows: PassageCodes) -> dict[int, list[bytes]]:
-    grouped: dict[int, list[bytes]] = {}
-    for seq, code in zip(rows.seqs.tolist(), rows.codes, strict=True):
-        grouped.setdefault(seq, []).append(code.tobytes())
-    return {seq: sorted(codes) for seq, codes in grouped.items()}
 
 
 class AllTables:

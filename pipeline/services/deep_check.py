@@ -8,7 +8,7 @@ import numpy as np
 
 from config.paths import WorkspacePaths
 from config.settings import Settings
-from pipeline.errors import IndexUnavailable, ReverieError
+from pipeline.errors import ReverieError
 from pipeline.index.documents import MEMORIES
 from pipeline.index.encoder import table_name
 from pipeline.index.segment import Segment, load_segment
@@ -21,7 +21,6 @@ from pipeline.store.stores import open_stores
 # Receives the number of finished parts, the number of all parts, and the name of the next part.
 Progress = Callable[[int, int, str], object]
 Part = tuple[str, Callable[[], Sequence[str]], str]
-NAMED = 3
 
 
 def check_deeply(settings: Settings, name: str, progress: Progress) -> Iterator[CheckResult]:
@@ -34,7 +33,7 @@ def check_deeply(settings: Settings, name: str, progress: Progress) -> Iterator[
                 problems = find()
             except ReverieError as error:
                 problems = [str(error)]
-            state, says = ("fail", "; ".join(problems[:NAMED])) if problems else ("ok", "every byte was read")
+            state, says = ("fail", "; ".join(problems[:3])) if problems else ("ok", "every byte was read")
             yield CheckResult(f"{name}: {part}", state, says, hint)
 
 
@@ -77,16 +76,12 @@ def _list_wrong_words(settings: Settings, paths: WorkspacePaths, database: Datab
 def _list_wrong_vectors(settings: Settings, paths: WorkspacePaths, database: Database) -> list[str]:
     """List the memories that lack vectors, or whose vectors and codes differ."""
     with database.read() as db:
-        model = index_state.find_serving_model(db)
-        expected = set() if model is None else set(index_state.list_expected_passages(db, model))
-    if model is None:
-        return []
-    tables = all_vector_tables(paths, database, open_storage(settings))
-    table = next((table for table in tables.list_tables() if table.model == table_name(model)), None)
-    if table is None:
-        raise IndexUnavailable(f"the vectors of {model} are missing")
-    missing = sorted(expected - table.seqs())
+        model = index_state.find_serving_model(db) or ""
+        expected = set(index_state.list_expected_passages(db, model))
+    every = all_vector_tables(paths, database, open_storage(settings)).list_tables()
+    tables = [table for table in every if table.model == table_name(model)]
+    missing = expected.difference(*(table.seqs() for table in tables))
     return [
-        *(f"memory {seq} has no vector" for seq in missing),
-        *(f"memory {seq} has other codes than vectors" for seq in table.list_differing()),
+        *(f"memory {seq} has no vector" for seq in sorted(missing)),
+        *(f"memory {seq} has other codes than vectors" for table in tables for seq in table.list_differing()),
     ]

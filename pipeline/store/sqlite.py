@@ -127,7 +127,7 @@ class SqliteFile:
         self.sync_log()
 
     def sync_log(self) -> None:
-        """Flush the write-ahead log to disk, also what was committed without `FULL`."""
+        """Make all commits durable, also those of workers, before another store relies on them."""
         with contextlib.suppress(FileNotFoundError):
             sync_to_disk(self._file.with_name(f"{self._file.name}-wal"))
         sync_to_disk(self._file.parent)

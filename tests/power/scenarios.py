@@ -19,7 +19,9 @@ from config import steps
 from pipeline.jobs.people_snapshot import take_people_snapshot
 from pipeline.services import encryption, export, snapshots
 from pipeline.services.people import add_person
-from tests.fakes.homes import Home, exchange_until_still, pair
+from pipeline.services.sync import SyncService
+from pipeline.sync.exchange import Exchanged
+from tests.fakes.homes import SHARED, Home, pair
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, run_job
 from tests.fakes.old_directory import unpack_old_directory
 from tests.support.sentences import make_sentence
@@ -272,6 +274,9 @@ def sync_machines(root: Path) -> None:
     """Exchange memories between two data directories over a folder."""
     one, two = (Home(root / name) for name in ("one", "two"))
     pair(one, two, url=f"dir:{root}/shared")
+    # Workers exchange, and they do not sync each commit.
+    workers = [open_worker(home.settings) for home in (one, two)]
+    exchanges = [SyncService(worker.stores, worker.workspace_settings) for worker in workers]
     rng, numbers = random.Random(3), itertools.count(1)
 
     def say(home: Home, name: str) -> str:
@@ -287,10 +292,12 @@ def sync_machines(root: Path) -> None:
         tokens = {name: [say(home, name) for _ in range(3)] for name, home in (("one", one), ("two", two))}
         number = next(numbers)
         note(op=number, at="begin", do="sync", tokens=tokens)
-        exchange_until_still(one, two)
+        for _ in range(2):
+            for sync in exchanges:
+                assert isinstance(sync.now([SHARED])[SHARED], Exchanged)
         note(op=number, at="done", do="sync", tokens=tokens)
-    one.close()
-    two.close()
+    for opened in (*workers, one, two):
+        opened.close()
 
 
 def import_lines(root: Path) -> None:
