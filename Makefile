@@ -98,7 +98,11 @@ test-browser: $(STAMP) ## Run the tests that drive Chromium through the dashboar
 
 .PHONY: test-faults
 test-faults: $(STAMP) ## Run the tests that kill processes and break files
-	$(pytest) tests/faults
+	$(pytest) tests/faults tests/power
+
+.PHONY: test-power
+test-power: $(STAMP) ## Lose the power at 10,000 moments, and let every call fail once (ARGS="--states 0.1"; not part of `test`)
+	$(SCRATCH) $(BIN)/python -m tests.power.explore $(ARGS)
 
 .PHONY: test-cluster
 test-cluster: $(STAMP) ## Kill every part of a cluster in more rounds than `test` has patience for (ROUNDS=20)

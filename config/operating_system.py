@@ -5,6 +5,7 @@ follow its documentation. No other module calls a function that one of the syste
 module, so functions import their libraries themselves.
 """
 
+import contextlib
 import os
 import signal
 import threading
@@ -152,6 +153,33 @@ def sync_to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_tree(folder: Path, since_ns: int = 0) -> None:
+    """Flush the files and folders below a folder, and itself, to disk; with a time, only those changed since then."""
+    for path in (*folder.rglob("*"), folder):
+        # Another process may delete a file in the meantime.
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime_ns >= since_ns:
+                sync_to_disk(path)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a private folder and the missing ones above it, durably."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    # A folder above the data directory may be closed to readers.
+    with contextlib.suppress(PermissionError):
+        sync_to_disk(folder.parent)
+
+
+def publish(draft: Path, target: Path) -> None:
+    """Give a complete file its name, durably."""
+    sync_to_disk(draft)
+    draft.replace(target)
+    sync_to_disk(target.parent)
 
 
 def copy_owner(file: Path, like: os.stat_result) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from config.file_modes import find_public_paths, make_private
 from config.foreign_variables import find_cache_folder
-from config.operating_system import POSIX
+from config.operating_system import POSIX, make_folder, publish, sync_to_disk
 
 # Inode, change time (ns) and size of a file.
 FileState = tuple[int, int, int]
@@ -193,7 +193,7 @@ class HomePaths:
     def ensure(self) -> None:
         """Create the data directory and its folders, readable by their owner only."""
         for folder in (self.root, self.models, self.logs, self.workspaces):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
 
     def close(self) -> list[Path]:
         """Make all files in the data directory private to their owner; return the files for which that failed."""
@@ -204,15 +204,15 @@ class HomePaths:
 
     def token(self) -> str:
         """Return the bearer token. Create it (mode 0600) on the first start or if the file is empty."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.root)
         if not self.token_file.exists():
             self._make_token()
         return self._stored_token() or self.renew_token()
 
     def renew_token(self) -> str:
         """Replace the bearer token (mode 0600) and return the new one."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._new_token().replace(self.token_file)
+        make_folder(self.root)
+        publish(self._new_token(), self.token_file)
         return self._stored_token()
 
     def _stored_token(self) -> str:
@@ -222,11 +222,13 @@ class HomePaths:
         # Written to another file and linked: two first starts agree on one token, and neither reads half of it.
         draft = self._new_token()
         try:
+            sync_to_disk(draft)
             os.link(draft, self.token_file)
         except FileExistsError:
             return
         finally:
             draft.unlink()
+            sync_to_disk(self.root)
 
     def _new_token(self) -> Path:
         # Imported here because it is needed once per data directory and costs more than a command.
@@ -236,8 +238,6 @@ class HomePaths:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(32) + "\n")
-            file.flush()
-            os.fsync(descriptor)
         return draft
 
 

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
+from config.operating_system import make_folder, publish
 from config.paths import HomePaths
 from config.settings import WorkspaceConfig
 from config.toml_files import read_text
@@ -68,7 +69,7 @@ class ConfigFiles(WorkspaceConfigs):
 
 def write_config(file: Path, text: str) -> None:
     """Replace a settings file atomically."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(file.parent)
     draft = file.with_suffix(".toml.new")
     draft.write_text(text, encoding="utf-8", newline="")
-    draft.replace(file)
+    publish(draft, file)

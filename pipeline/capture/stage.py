@@ -77,6 +77,9 @@ class CaptureStage:
         dropped: list[NearStatement] = []
         if turn is not None and turn.role is Role.USER and settings.is_on and not is_silent:
             dropped = self._read(turn, settings, model)
+            if (person := self._find_person(turn, settings)) is not None:
+                # The turn is not read again.
+                person.sync_log()
         with self.database.write() as db:
             if dropped:
                 near_statements.add(db, dropped)

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from config.steps import reached
 from pipeline.records.digestion import WorkItem
 from pipeline.store import meta, purges, work
 from pipeline.store.database import Database
@@ -46,16 +47,21 @@ class PurgeStage:
         with vectors.exclusive():
             vectors.remove([item.seq for item in items])
             vectors.scrub()
+        reached("vectors purged")
         self.erase_turns()
         self.rebuild_segment()
+        reached("segments purged")
         finished = self.finish_elsewhere()
+        reached("quotations purged")
         with self.database.write() as db:
             meta.increment(db, meta.VECTORS_EPOCH)
             # Delete the purge records before the log is emptied: they contain hashes of the texts.
             purges.remove(db, finished)
         # Before the log is emptied: a running copy reads from it, and this waits for the copy's end.
         self.scrub_snapshots()
+        reached("snapshots purged")
         # The write-ahead log still contains the text: when the work is complete, it must be empty.
         self.database.erase_deleted_data()
+        reached("log purged")
         with self.database.write() as db:
             work.complete(db, items, owner)

@@ -69,7 +69,7 @@ class Schedule:
         if self.every is None:
             return f"nightly at {NIGHTLY_HOUR:02}:00"
         seconds = int(self.every.total_seconds())
-        for unit, length in (("h", 3600), ("min", 60)):
+        for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
             if seconds % length == 0:
                 return f"every {seconds // length} {unit}"
         return f"every {seconds} s"

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from config.operating_system import make_folder, publish
+
 if TYPE_CHECKING:
     from filelock import FileLock
 
@@ -14,7 +16,7 @@ def lock_file(file: Path) -> "FileLock":
     # Imported here because every command looks up its workspace and few write.
     from filelock import FileLock
 
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(file.parent)
     return FileLock(f"{file}.lock", timeout=5, mode=0o600)
 
 
@@ -23,6 +25,4 @@ def write_private_json(file: Path, value: Any) -> None:
     draft = file.with_name(f".{file.name}-{os.urandom(4).hex()}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
         json.dump(value, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(file)
+    publish(draft, file)

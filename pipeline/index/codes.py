@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from config.operating_system import make_folder, publish, sync_to_disk
 from pipeline.errors import IndexUnavailable
 from pipeline.index.row_arrays import Seqs
 
@@ -119,6 +120,8 @@ class CodesFile:
             file.write(self.pack(rows))
             file.seek(0)
             file.write(HEADER.pack(MAGIC, known, count + len(rows.seqs)))
+        # Before the store says so: without the latest vectors of an edited memory, its old ones would count.
+        sync_to_disk(self._path)
 
     def replace(self, rows: PassageCodes) -> None:
         """Replace the file by one with these passages."""
@@ -187,9 +190,9 @@ class CodesFile:
         return PassageCodes(seqs, passages, codes, scales, end, continues)
 
     def _write_anew(self, content: bytes) -> None:
-        self._partial.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self._partial.parent)
         self._partial.write_bytes(content)
-        self._partial.replace(self._path)
+        publish(self._partial, self._path)
 
     def pack(self, rows: PassageCodes) -> bytes:
         """Return the records of passages in file format."""

@@ -19,6 +19,7 @@ from typing import Final
 
 from filelock import FileLock
 
+from config.operating_system import sync_tree
 from config.process import stop_with_parent
 from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import encoder_directory, is_compiled
@@ -80,6 +81,7 @@ def compile_once(model: str, models_dir: Path, build: Callable[[str, Path], None
                 build(model, fresh)
             if target.exists():  # damaged, or of an older format
                 target.rename(Path(scratch) / "replaced")
+            sync_tree(fresh)
             fresh.rename(target)
     return target
 

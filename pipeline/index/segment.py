@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ulid import ULID
 
 from config.import_stubs import BM25S_EXTRAS, hide_packages
+from config.operating_system import make_folder, sync_to_disk, sync_tree
 from pipeline.errors import IndexUnavailable
 from pipeline.index.postings import CountedWords, WordCounter
 from pipeline.index.row_arrays import NO_ROWS, Floats, Seqs
@@ -160,7 +161,7 @@ def write_segment(folder: Path, segment: Segment) -> str:
     """Write a new segment; return its name."""
     name = f"{NAME_PREFIX}{ULID()}".lower()
     target = folder / name
-    target.mkdir(mode=0o700, parents=True)
+    make_folder(target)
     vocabulary, segment.words.vocab_dict = segment.words.vocab_dict, {}
     # Without its words: bm25s would write them unencrypted.
     segment.words.save(target, **WORDS)
@@ -169,6 +170,8 @@ def write_segment(folder: Path, segment: Segment) -> str:
     np.save(target / COUNTS, segment.counts)
     np.save(target / ROWS, segment.rows)
     np.save(target / LENGTHS, segment.lengths)
+    # Before the store names it: its words are then deleted from the tail.
+    sync_tree(target)
     _write_manifest(target)
     return name
 
@@ -234,6 +237,8 @@ def remove_segments(folder: Path, keep: str) -> None:
     for name in list_segments(folder):
         if name != keep:
             shutil.rmtree(folder / name)
+    # They contain purged words.
+    sync_to_disk(folder)
 
 
 def _write_names(

@@ -21,6 +21,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from config.operating_system import make_folder, publish
 from pipeline.index.encoder import Encoder
 from pipeline.text.sentences import QUESTION_MARKS
 
@@ -181,11 +182,11 @@ def _load(encoders: Sequence[Encoder], examples: Examples, folder: Path) -> Matr
         loaded: Matrix = np.load(file, allow_pickle=False)
         return loaded
     fitted = fit(encoders, examples)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     # Processes may fit at the same time, each into a file of its own.
     draft = file.with_suffix(f".{os.getpid()}.npy")
     np.save(draft, fitted, allow_pickle=False)
-    draft.replace(file)
+    publish(draft, file)
     return fitted
 
 

@@ -6,8 +6,9 @@ Both allow only one writer at a time: a folder by a file lock, object storage by
 import json
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +18,17 @@ import numpy as np
 from filelock import FileLock
 
 from config.import_stubs import LANCEDB_EXTRAS, stub_packages
-from pipeline.errors import IndexUnavailable, StorageUnreachable
+from config.operating_system import make_folder, sync_to_disk, sync_tree
+from pipeline.errors import IndexUnavailable, ReverieError, StorageUnreachable
 from pipeline.index.codes import CodesFile, PassageCodes, Position
 from pipeline.store.leases import Lease
 from pipeline.store.objects import ObjectExists, ObjectStorage, first_line, list_client_options
 
 TABLE, CODES = ".lance", ".codes"
-# LanceDB's errors for all problems with its files, including missing ones.
-LANCE_ERRORS = (RuntimeError, OSError, ValueError)
+# File systems round the times of files down, by up to two seconds.
+ROUNDED_NS = 2_000_000_000
+# LanceDB's errors for all problems with its files. The class of a panic in its Rust code cannot be imported.
+LANCE_ERRORS = (Exception,)
 
 
 def preload_vectors() -> Any:
@@ -48,7 +52,7 @@ class FolderTables:
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Exclude every other writer of this machine."""
-        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self._folder.parent)
         with self._lock:
             yield
 
@@ -76,6 +80,14 @@ class FolderTables:
         """Return LanceDB's connection."""
         return preload_vectors().connect(self._folder)
 
+    @contextmanager
+    def synced(self) -> Iterator[None]:
+        """Flush what a block changes to disk, which LanceDB does not."""
+        make_folder(self._folder)
+        began_ns = time.time_ns() - ROUNDED_NS
+        yield
+        sync_tree(self._folder, began_ns)
+
     def drop_all(self, keep: AbstractSet[str]) -> None:
         """Delete the tables and codes of all names except some; without exceptions, the folder."""
         if not keep and self._folder.exists():
@@ -84,12 +96,16 @@ class FolderTables:
             if folder.stem not in keep:
                 shutil.rmtree(folder)
         _delete_codes(self._folder, keep)
+        # They may contain vectors of purged memories.
+        sync_to_disk(self._folder if self._folder.exists() else self._folder.parent)
 
     @contextmanager
     def typed_errors(self) -> Iterator[None]:
         """Translate LanceDB's errors to IndexUnavailable."""
         try:
             yield
+        except ReverieError:
+            raise
         except LANCE_ERRORS as error:
             raise IndexUnavailable(f"vectors: {error}") from error
 
@@ -114,6 +130,10 @@ class SharedTables:
                 yield
             finally:
                 self._held = None
+
+    def synced(self) -> AbstractContextManager[None]:
+        """Do nothing: object storage is durable."""
+        return nullcontext()
 
     def check(self) -> None:
         """Raise StoreBusy if another writer got the lease, for example while this process was suspended."""
@@ -160,6 +180,8 @@ class SharedTables:
         """
         try:
             yield
+        except ReverieError:
+            raise
         except LANCE_ERRORS as error:
             if "Generic S3 error" in str(error) or "timed out" in str(error):
                 raise StorageUnreachable(f"{self._objects.url} cannot be used: {first_line(error)}") from error
@@ -280,7 +302,7 @@ class SharedCodes:
         head = self._read_head()
         if self._copy.identify() == Position(head.identity, head.count):
             return
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self._folder)
         with self._lock:
             held = self._copy.identify()
             # Other records in the copy are useless.

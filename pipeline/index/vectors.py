@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from config.process import trim_heap
+from config.steps import reached
 from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import PassageCodes, Position, Vector
 from pipeline.index.encoder import table_name
-from pipeline.index.table_storage import FolderTables, TableStorage
+from pipeline.index.table_storage import LANCE_ERRORS, FolderTables, TableStorage
 
 KEPT_VERSIONS = timedelta(hours=1)
 # With fewer rows, a sequential scan is faster and more accurate than any index.
@@ -80,16 +81,18 @@ class VectorTable:
             },
             schema=self._schema(),
         )
-        with self._place.typed_errors():
+        with self._place.typed_errors(), self._place.synced():
             table = self._open(create=True)
             self._place.check()
             self._delete(list(vectors))
             table.add(rows)
+        reached("vectors added")
         try:
             self._codes.append(PassageCodes.of(seqs, flat.reshape(-1, self.dimension)))
         except IndexUnavailable:
             # Not created yet, or lost: a file with only these would look complete.
             self._codes.replace(self._read_all())
+        reached("codes added")
         self._merge_many_fragments()
 
     def _merge_many_fragments(self) -> None:
@@ -98,7 +101,7 @@ class VectorTable:
             return
         rows = self.count()
         if rows < ANN_ROWS and fragments >= rows // ROWS_PER_FRAGMENT:
-            with self._place.typed_errors():
+            with self._place.typed_errors(), self._place.synced():
                 self._open().optimize(cleanup_older_than=KEPT_VERSIONS)
 
     def remove(self, seqs: Sequence[int]) -> None:
@@ -144,6 +147,14 @@ class VectorTable:
         # Also for no passages: recall requests the repair as long as there is no file.
         self._codes.replace(self._read_all())
         return True
+
+    def list_differing(self) -> list[int]:
+        """List the memories whose codes are not those of their vectors, after reading every byte of both."""
+        held, expected = (
+            {(seq, code.tobytes()) for seq, code in zip(rows.seqs.tolist(), rows.codes, strict=True)}
+            for rows in (self._codes.read(None).latest(), self._read_all())
+        )
+        return sorted({seq for seq, _ in held ^ expected})
 
     def _read_all(self) -> PassageCodes:
         rows = self._read(None)
@@ -195,7 +206,7 @@ class VectorTable:
         """Merge fragments, drop old versions, and maintain an ANN index for large tables; the caller has the lock."""
         if not self.exists():
             return
-        with self._place.typed_errors():
+        with self._place.typed_errors(), self._place.synced():
             table = self._open()
             if table.count_rows() >= ANN_ROWS and not table.list_indices():
                 from lancedb.index import BTree, IvfFlat
@@ -204,9 +215,11 @@ class VectorTable:
                 # Without an index, a filter by row number would read every row.
                 table.create_index("seq", config=BTree())
             table.optimize(cleanup_older_than=KEPT_VERSIONS)
+        reached("vectors compacted")
         with suppress(IndexUnavailable):
             # A lost file is rebuilt by the repair.
             self._codes.compact()
+        reached("codes compacted")
 
     def scrub(self) -> None:
         """Rewrite the table so that no file contains a deleted vector; the caller has the lock."""
@@ -214,7 +227,7 @@ class VectorTable:
             # Readers of older versions get an error and open the newest, as a purge requires.
             import warnings
 
-            with self._place.typed_errors(), warnings.catch_warnings():
+            with self._place.typed_errors(), self._place.synced(), warnings.catch_warnings():
                 table = self._open()
                 table.optimize()
                 warnings.filterwarnings("ignore", message="optimize\\(cleanup_older_than=0\\)", category=UserWarning)
@@ -247,7 +260,7 @@ class VectorTable:
     def _read_reopening(self, read: Callable[[Any], Any]) -> Any:
         try:
             return read(self._open())
-        except (RuntimeError, OSError, ValueError):
+        except LANCE_ERRORS:
             # The files of the opened version are gone: compacted, purged or deleted. Open the current version.
             self._table = None
         with self._place.typed_errors():
@@ -293,21 +306,22 @@ class AllTables:
 
     def list_seqs(self) -> set[int]:
         """List the row numbers that have passages in any table."""
-        return {seq for table in self._list_tables() for seq in table.seqs()}
+        return {seq for table in self.list_tables() for seq in table.seqs()}
 
     def remove(self, seqs: Sequence[int]) -> None:
         """Delete the passages of memories; the caller has the lock."""
-        for table in self._list_tables():
+        for table in self.list_tables():
             table.remove(seqs)
         # Codes without a table cannot be read, because the dimension is unknown.
         self._place.drop_all(keep=frozenset(self._place.list_names()))
 
     def scrub(self) -> None:
         """Rewrite the tables so that no file contains a deleted vector; the caller has the lock."""
-        for table in self._list_tables():
+        for table in self.list_tables():
             table.scrub()
 
-    def _list_tables(self) -> list[VectorTable]:
+    def list_tables(self) -> list[VectorTable]:
+        """Return the tables of all models."""
         with self._place.typed_errors():
             schemas = {name: self._place.connect().open_table(name).schema for name in self._place.list_names()}
         return [

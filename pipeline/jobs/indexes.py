@@ -8,6 +8,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from config.operating_system import make_folder
+from config.steps import reached
 from pipeline.errors import IndexUnavailable
 from pipeline.index.documents import MEMORIES, Documents
 from pipeline.index.segment import Segment, load_segment, remove_segments, write_segment
@@ -36,7 +38,7 @@ def rebuild_segment(
     The store names the current segment in the transaction that trims the tail, so that a reader sees either the old
     pair or the new pair. A shared segment is named only after its upload.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     keys, load = documents.keys, partial(_load_segment, folder, shared)
     with FileLock(folder / "build.lock"):
         # Several workers may be sent for one segment: those that waited here find it already built.
@@ -46,6 +48,7 @@ def rebuild_segment(
                 covered = documents.generation(db)
                 segment = documents.index(db, load)
             name = write_segment(folder, segment)
+            reached("segment written")
             if shared is not None:
                 shared.send(name)
             with database.write() as db:
@@ -58,8 +61,10 @@ def rebuild_segment(
                 # A purge that arrived while we read is still in the segment that we built: keep its request.
                 if is_named and meta.get(db, keys.wanted) == request:
                     meta.drop(db, keys.wanted)
+            reached("segment named")
             if is_named:
                 remove_segments(folder, keep=name)
+                reached("old segments removed")
                 if shared is not None:
                     # A purged memory must not remain readable.
                     shared.remove_others(name, datetime.now(UTC), at_once=request is not None)

@@ -11,12 +11,12 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
+from config.operating_system import publish
 from config.paths import HomePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.jobs.snapshot import ProblemSink, find_snapshot, renew_copies, snapshot
 from pipeline.store import backup, people
-from pipeline.store.atomic_files import publish
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.copying import SqliteTables, copy
 from pipeline.store.development_data import import_home_file

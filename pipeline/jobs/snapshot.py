@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from config.operating_system import sync_to_disk
 from config.paths import WorkspacePaths
+from config.steps import reached
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.index.documents import MEMORIES, TURNS
 from pipeline.jobs.indexes import request_rebuild
@@ -80,6 +82,7 @@ def renew_copies(
         surplus = find_outdated_snapshots(backup.snapshots(folder), now)
         for outdated in surplus:
             backup.remove(outdated.file)
+        reached("outdated snapshots removed")
         remaining = len(backup.snapshots(folder))
     return Report({"taken": taken, "unchanged": 1 - taken, "removed": len(surplus), "kept": remaining})
 
@@ -155,6 +158,8 @@ def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -
         reached = _scrub_all(before, backup.read(file, backup.list_purged), on_problem)
         if before and not backup.snapshots(folder):
             backup.copy(file, backup.new_file(folder, Taken.DAILY, datetime.now(UTC)))
+        # Deleted copies and logs of changed ones.
+        sync_to_disk(folder)
     return reached
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from config.operating_system import sync_to_disk
 from config.paths import HomePaths
 from pipeline.errors import Conflict, FieldError, InvalidField, KeyUnavailable, StoreDamaged
 from pipeline.extras import require_extra
@@ -130,6 +131,7 @@ def decrypt_home(paths: HomePaths) -> Converted:
     # Keep the key record while any file is still encrypted.
     if not converted.left:
         paths.store_key.unlink()
+        sync_to_disk(paths.root)
     return converted
 
 

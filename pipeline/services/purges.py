@@ -79,14 +79,17 @@ def _purge_copies(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
         elif copies:
             with workspace.database.write() as db:
                 revise.purge_existing(db, [copy.id for copy in copies], purge.by)
+            workspace.database.sync_log()
             _follow_copies(workspace)
 
 
 def _refuse_return(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
     """Mark the texts in the purging person's store, which is checked before any workspace stores a text."""
-    with workspace.of_person(purge.by.person_id).person.create().write() as db:
+    person = workspace.of_person(purge.by.person_id).person.create()
+    with person.write() as db:
         for content_hash in purge.hashes:
             refusals.add(db, purge.memory_ids[0], content_hash, refusals.RefusedBy.PURGED, utc_now())
+    person.sync_log()
 
 
 def _list_quotation_steps(workspace: Workspace, unfinished: Sequence[purges.UnfinishedPurge]) -> list[Step]:

@@ -318,6 +318,8 @@ class SessionImport:
         for _, part in parts:
             removed = [Message(part.session.id, each.role, each.content, each.at) for each in part.taken_back]
             take_back(workspace, part.session.id, removed)
+        # Their files are not read again.
+        workspace.database.sync_log()
         self._names |= names
 
     def _store_part(self, db: Connection, reading: _FileReading, part: PreparedPart, workspace: Workspace) -> None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from config.operating_system import sync_to_disk
+from config.operating_system import publish
 
 
 @contextmanager
@@ -21,10 +21,3 @@ def writing(target: Path) -> Iterator[BinaryIO]:
         publish(partial, target)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def publish(partial: Path, target: Path) -> None:
-    """Give a complete file its name, durably."""
-    sync_to_disk(partial)
-    partial.replace(target)
-    sync_to_disk(target.parent)

@@ -19,10 +19,11 @@ from typing import TypeVar
 
 from filelock import FileLock
 
+from config.operating_system import make_folder, publish, sync_to_disk
 from config.paths import WorkspacePaths
+from config.steps import reached
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
 from pipeline.store import driver
-from pipeline.store.atomic_files import publish
 from pipeline.store.driver import failure_of, sqlite_errors
 from pipeline.store.key import find_key
 from pipeline.store.rows import list_rows
@@ -65,7 +66,7 @@ _NAME = re.compile(rf"(?:({Taken.BEFORE_MIGRATION}|{Taken.BEFORE_RESTORE})-)?(\d
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Lock a folder of snapshots against other processes; remove the remains of interrupted runs."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     with FileLock(folder / ".lock"):
         for entry in folder.glob(f"{PARTIAL}*"):
             entry.unlink()
@@ -135,7 +136,9 @@ def copy(source: Path, target: Path, pausing: Callable[[], bool] = lambda: False
             with closing(_connect(partial)) as db:
                 db.execute("PRAGMA journal_mode=DELETE")
                 verify(db, counts)
+            reached("snapshot copied")
             publish(partial, target)
+            reached("snapshot published")
         except _StoppedError:
             return False
         finally:
@@ -263,7 +266,10 @@ def replace_store_file(source: Path, file: Path) -> None:
     # SQLite would replay the log of the old file into the new one.
     for suffix in LOG_SUFFIXES:
         file.with_name(file.name + suffix).unlink(missing_ok=True)
+    sync_to_disk(file.parent)
+    reached("log dropped")
     publish(source, file)
+    reached("store replaced")
 
 
 def replace_store(paths: WorkspacePaths, source: Path, now: datetime) -> str | None:
@@ -276,10 +282,12 @@ def replace_store(paths: WorkspacePaths, source: Path, now: datetime) -> str | N
         replaced = new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
         put_aside(paths.events, replaced)
         aside = replaced.stem
+        reached("store put aside")
     # The indexes refer to row numbers, which may now belong to other memories.
     for derived in paths.indexes:
         if derived.exists():
             shutil.rmtree(derived)
+    reached("indexes dropped")
     replace_store_file(source, paths.events)
     return aside
 

@@ -29,7 +29,8 @@ class WriterProfile:
     """A process's commit mode.
 
     `FULL` syncs every commit: a write that the web server acknowledges survives a power cut. Workers commit `NORMAL`:
-    their work is idempotent and found again, and their shorter commits block the web server less. Workers make the
+    their work is idempotent and found again, and their shorter commits block the web server less. A worker that records
+    in another store what it did in this one calls `sync_log` between. Workers make the
     checkpoints (`checkpoint_pages`, 0 for never), so that no acknowledged write waits for one.
     """
 
@@ -83,6 +84,9 @@ class Tables(ABC):
 
     def erase_deleted_data(self) -> None:  # noqa: B027 - a server manages deleted rows itself
         """Remove deleted data from the files and their logs; raise StoreBusy if a reader prevents it."""
+
+    def sync_log(self) -> None:  # noqa: B027 - a server syncs every commit
+        """Make all commits durable, also those of workers, before another store relies on them."""
 
     def list_rows(self, kind: type[_Record], statement: str, values: Parameters = ()) -> list[_Record]:
         """Return the rows of one query as records or values."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from config.operating_system import POSIX
 from config.paths import SNAPSHOTS, HomePaths, file_state, is_workspace_id
+from config.steps import reached
 from pipeline.errors import StoreBusy
 from pipeline.store import backup, driver
 from pipeline.store.key import StoreKey
@@ -75,6 +76,7 @@ def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
                 counts = driver.export(db, draft, key)
             with closing(driver.connect(draft)) as db:
                 backup.verify(db, counts)
+            reached("file converted")
             # Another process that opened it in the meantime has turned on its log, which changes the first page.
             if file_state(file) != before:
                 raise StoreBusy(f"{file} is in use")

@@ -12,7 +12,9 @@ from typing import Literal
 import sqlite_utils
 from filelock import FileLock, Timeout
 
+from config.operating_system import make_folder
 from config.paths import find_store_key
+from config.steps import reached
 from pipeline.errors import StoreBusy
 from pipeline.store.database import HomeTables, WriterProfile
 from pipeline.store.development_data import import_home_file, list_home_files
@@ -75,7 +77,7 @@ class HomeFile(HomeTables):
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
         """Exclude other processes from the exchange; raise StoreBusy if one is running."""
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self._file.parent)
         try:
             with FileLock(self._file.with_suffix(".lock"), timeout=patience_s):
                 yield
@@ -130,8 +132,12 @@ def _import_earlier_files(opened: _OpenFile) -> None:
         with opened.write() as db:
             for file in imported:
                 import_home_file(db, file)
+        # Also for a journal without `FULL`: afterwards nothing else contains the data.
+        opened.sync_log()
+        reached("home imported")
         for file in imported:
             erase(file)
+        reached("earlier files erased")
 
 
 @cache

@@ -15,6 +15,7 @@ import sqlite_utils
 from filelock import FileLock
 from sqlite_utils import Database, Migrations
 
+from config.steps import reached
 from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, driver, oplog
 from pipeline.store.development_data import DROPPED, import_workspace, is_development_file
@@ -129,6 +130,7 @@ def _migrate(
         before = backup.row_counts(connection)
         if snapshots is not None and any(rows for table, rows in before.items() if table not in _FURNITURE):
             _take_snapshot(file, snapshots)
+            reached("snapshot before migration taken")
         is_imported = is_development_file(migrations.name, _list_applied(schema, migrations))
         if is_imported:
             import_workspace(connection)
@@ -138,6 +140,7 @@ def _migrate(
         dropped = DROPPED if is_imported else frozenset()
         _check_nothing_lost(file, before, backup.row_counts(connection), dropped)
         connection.execute("COMMIT")
+        reached("migrated")
     except sqlite_errors(sqlite3.Error) as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SURROUNDINGS:
             raise

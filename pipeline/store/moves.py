@@ -15,12 +15,13 @@ from typing import Final, TypedDict
 
 import sqlite_utils
 
+from config.operating_system import make_folder, publish, sync_to_disk
 from config.paths import HomePaths
 from config.toml_files import UnreadableSettings, read_text
 from config.workspace_configs import write_config
 from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, driver
-from pipeline.store.atomic_files import publish, writing
+from pipeline.store.atomic_files import writing
 from pipeline.store.copying import ConfigTable, Fingerprint, SqliteTables, StoreTables, Table
 from pipeline.store.encryption import list_folders
 from pipeline.store.home_file import MIGRATIONS as HOME_MIGRATIONS, HomeFile
@@ -180,7 +181,7 @@ class HomeFiles(StoreLocation):
             return
         file = self._file(part)
         draft = file.with_name(f".{file.name}.partial")
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(file.parent)
         backup.remove(draft)
         try:
             if part.kind is PartKind.SETTINGS:
@@ -201,6 +202,7 @@ class HomeFiles(StoreLocation):
     def delete(self, workspace_id: str) -> None:
         """Delete the folder of a workspace, and the other records about it."""
         shutil.rmtree(self.paths.workspace(workspace_id).root)
+        sync_to_disk(self.paths.workspaces)
         with self._home.write() as db:
             for table in HOME:
                 if table.has_workspace:
@@ -240,6 +242,6 @@ class HomeFiles(StoreLocation):
             raise StoreUnavailable(f"{file} cannot be read; it records earlier moves") from error
 
     def _write_notes(self, notes: _Notes) -> None:
-        self.paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.paths.root)
         with writing(self.paths.moves) as file:
             file.write(json.dumps(notes, indent=1).encode())

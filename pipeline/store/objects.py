@@ -4,6 +4,7 @@ All storage errors become one typed error; calls are bounded by timeouts and few
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from config.foreign_variables import environment_allows_http
+from config.operating_system import sync_to_disk
 from pipeline.errors import ReverieError, StorageUnreachable
 from pipeline.extras import require_extra
 
@@ -85,7 +87,16 @@ class ObjectStorage:
         mode: Any = "create" if once else "overwrite" if replacing is None else {"e_tag": replacing}
         in_parts, path = size > ONE_PART_BYTES, self._prefix + key
         self._try(lambda: self._client.put(self._store, path, content, mode=mode, use_multipart=in_parts))
+        self._try(lambda: self._sync_file(key))
         return size
+
+    def _sync_file(self, key: str) -> None:
+        """Flush a file of a folder, or its deletion, to disk, which the client does not."""
+        if self.url.startswith(FOLDER):
+            folder = Path(self.url.removeprefix(FOLDER))
+            for path in (folder / key, *(folder / above for above in Path(key).parents)):
+                with suppress(FileNotFoundError):
+                    sync_to_disk(path)
 
     def get(self, key: str) -> bytes | None:
         """Return an object's content, None if it does not exist."""
@@ -135,6 +146,7 @@ class ObjectStorage:
                 self._try(lambda key=key: self._client.delete(self._store, self._prefix + key))  # type: ignore[misc]
             except FileNotFoundError:
                 continue
+            self._try(lambda key=key: self._sync_file(key))  # type: ignore[misc]
 
     def clear(self, prefix: str = "") -> None:
         """Delete everything under a prefix that ends with a slash."""

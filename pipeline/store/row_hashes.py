@@ -84,6 +84,12 @@ def list_edited(db: Connection) -> list[str]:
     return [row[1] for row in db.execute(_ALL) if compute(row[1:]) != row[0]]
 
 
+def list_damage(db: Connection) -> list[str]:
+    """List the problems of a file's pages, or else the memories that do not match their hashes."""
+    problems = [row[0] for row in db.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
+    return problems or [f"memory {memory_id} does not match its hash" for memory_id in list_edited(db)]
+
+
 def list_deleted(db: Connection) -> list[str]:
     """List the ids of memories that another program deleted."""
     return list_rows(

@@ -13,6 +13,7 @@ from typing import Literal, cast
 from sqlite_utils import Migrations
 
 from config.file_modes import make_private
+from config.operating_system import make_folder, sync_to_disk
 from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, file_state
 from pipeline.errors import NO_WORKSPACE, NotFound, ReverieError, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
@@ -63,7 +64,7 @@ class SqliteFile:
     ) -> None:
         is_new = create and not file.exists()
         if create:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(file.parent)
         elif not file.is_file():
             raise NotFound(NO_WORKSPACE)
         self._file = file
@@ -124,6 +125,14 @@ class SqliteFile:
             is_empty = erase_deleted_data(writer)
         if not is_empty:
             raise StoreBusy("a reader keeps the write-ahead log from being emptied")
+        # SQLite does not sync the truncation, and the log contained the deleted data.
+        self.sync_log()
+
+    def sync_log(self) -> None:
+        """Make all commits durable, also those of workers, before another store relies on them."""
+        with contextlib.suppress(FileNotFoundError):
+            sync_to_disk(self._file.with_name(f"{self._file.name}-wal"))
+        sync_to_disk(self._file.parent)
 
     def complete_file(self) -> bool:
         """Move the log into the file if no other connection has to wait for it; return whether the log is empty."""

@@ -150,6 +150,9 @@ def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge
             sound.append(operation)
             indexes.append(index)
     merged = merge.merge(home.database(workspace), sound) if sound else merge.Merged()
+    if sound:
+        # They are not read again.
+        home.database(workspace).sync_log()
     late = [(indexes[index], reason) for index, reason in merged.put_aside]
     return replace(merged, put_aside=sorted([*refused, *late]))
 
@@ -168,6 +171,9 @@ def _send(home: Home, remote: Remote, connection: RemoteConnection, done: Exchan
     fresh = _gather(home, remote, home.peers.sent(remote.name), MOST_ITEMS)
     for outgoing in chain(_gather_held_back(home, remote), fresh):
         if outgoing.items:
+            # Their numbers must not be given to other operations after a loss of power.
+            for workspace in outgoing.workspaces:
+                home.database(workspace).sync_log()
             sent = connection.send(outgoing)
             done.bytes += sent.bytes
             done.sent += len(outgoing.items)

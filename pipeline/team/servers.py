@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from config.operating_system import make_folder, publish
 from pipeline.errors import FieldError, InvalidField, NotFound, ReverieError
 from pipeline.text.addresses import check_server_url
 
@@ -71,16 +72,14 @@ def read_server(file: Path) -> TeamServer:
 
 def write_server(folder: Path, server: TeamServer) -> None:
     """Store a server atomically; replace an earlier one of the same name."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     # Names of servers start with a letter or a digit, so a temporary file is not read as a server.
     draft = folder / f".{server.name}-{os.getpid()}-{os.urandom(4).hex()}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.writelines(_lines(("url", server.url), ("token", server.token)))
-            file.flush()
-            os.fsync(descriptor)
-        draft.replace(folder / server.name)
+        publish(draft, folder / server.name)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

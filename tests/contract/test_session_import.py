@@ -16,6 +16,8 @@ from pipeline.services.session_search import search_sessions
 from pipeline.services.session_watch import SessionWatch
 from pipeline.store import agent_sessions, index_state, memories, session_archive, turns, work
 from pipeline.store.purges import PurgeAuthority
+from pipeline.store.sqlite import SqliteFile
+from pipeline.store.transcripts import Transcripts
 from pipeline.store.turns import Message, Role
 from pipeline.write.accept import accept
 from pipeline.write.erase import erase_memories
@@ -99,6 +101,16 @@ def test_a_session_is_stored_with_its_messages_and_actions_in_order(run, agent, 
         assert work.count_pending(db)[Stage.CAPTURE] == 3
     assert (action.target, action.ok, tuple(row)) == ("make test", False, (2, "Error 2: tests failed"))
     assert tuple(session) == ("fake", "main", str(project), T.format(1), T.format(6))
+
+
+@pytest.mark.files
+def test_turns_are_durable_before_their_file_is_noted(run, agent, project, monkeypatch):
+    order, note_read, sync_log = [], Transcripts.note_read, SqliteFile.sync_log
+    monkeypatch.setattr(SqliteFile, "sync_log", lambda self: (order.append("synced"), sync_log(self)))
+    monkeypatch.setattr(Transcripts, "note_read", lambda self, *read: (order.append("noted"), note_read(self, *read)))
+    write_session(agent, "s1", TALK, cwd=str(project))
+    run()
+    assert order[:2] == ["synced", "noted"]
 
 
 def test_a_second_import_stores_nothing(run, agent, project, stored):

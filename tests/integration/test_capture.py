@@ -13,6 +13,7 @@ from pipeline.digest.stage_loop import PENDING_S, digest
 from pipeline.errors import EncoderPending
 from pipeline.records import Stage
 from pipeline.store import agent_sessions, near_statements, turns, work
+from pipeline.store.sqlite import SqliteFile
 from pipeline.text.languages import is_foreign
 from pipeline.times import parse, utc_now
 from pipeline.workspace import WorkspaceSettings
@@ -90,6 +91,17 @@ def test_captured_statement_about_the_person_goes_to_their_store(client, say):
     assert listed(client) == [RULE]
     assert listed(client, "/v1/memories?scope=user") == [LIKES]
     assert listed(client, workspace="me") == [LIKES]
+
+
+@pytest.mark.files
+def test_captured_statement_is_durable_before_its_turn_is_done(client, say, monkeypatch):
+    order, complete, sync_log = [], work.complete, SqliteFile.sync_log
+    monkeypatch.setattr(SqliteFile, "sync_log", lambda self: (order.append(self.file.parent.name), sync_log(self)))
+    monkeypatch.setattr(
+        work, "complete", lambda db, items, owner: order.append(items[0].stage) or complete(db, items, owner)
+    )
+    say(LIKES)
+    assert order.index("me") < order.index(Stage.CAPTURE)
 
 
 def test_with_personal_memory_off_captures_stay_in_the_workspace(client, say, switch):

@@ -5,6 +5,8 @@ import pytest
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
 from pipeline.services.personal_store import gather_personal
+from pipeline.store import purges
+from pipeline.store.sqlite import SqliteFile
 from tests.fakes.people import PersonClient, add_person
 from tests.integration.test_purged_everywhere import SECRET, USER, list_traces, purge
 
@@ -36,6 +38,19 @@ def test_a_purge_follows_every_move(client, home, digested, purged_in):
     for workspace in ("alpha", "beta", "gamma", "me"):
         digested(workspace)
     assert list_traces(home) == []
+
+
+@pytest.mark.files
+def test_purged_copy_is_durable_before_its_record_is_removed(client, digested, monkeypatch):
+    order, remove, sync_log = [], purges.remove, SqliteFile.sync_log
+    memory_id = client.write(SECRET, workspace="alpha")
+    move(client, memory_id, "alpha", "beta")
+    monkeypatch.setattr(SqliteFile, "sync_log", lambda self: (order.append(self.file.parent.name), sync_log(self)))
+    monkeypatch.setattr(purges, "remove", lambda db, keys: (order.append("removed"), remove(db, keys)))
+    purge(client, memory_id, "alpha")
+    digested("alpha")
+    # The store of the copy, and the person's store, which refuses the text from now on.
+    assert {"beta", "me"} <= set(order[: order.index("removed")])
 
 
 @pytest.mark.parametrize("purged_in", ["alpha", "beta"])

@@ -1,5 +1,6 @@
 """Command that checks the installation and the data directory, and repairs problems."""
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from web.cli.doctor_probe import Check, list_probes
 from web.cli.doctor_report import render_report
 from web.cli.local_store import refuse_read_only
 from web.cli.output import explain_file_error
-from web.cli.render import one_line, pick
+from web.cli.render import one_line, pick, show_progress
 from web.cli.state import State
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -27,14 +28,15 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair the problems that need no decision from you.")
 @click.option("--probe", is_flag=True, help="Also run the hooks and MCP servers of connected agents; store no memory.")
+@click.option("--deep", is_flag=True, help="Also read every byte of stores, indexes and snapshots. Takes minutes.")
 @click.option("--report", is_flag=True, help="Print a report for an issue, without memories, tokens or user names.")
 @pass_state
-def doctor(state: State, *, fix: bool, probe: bool, report: bool) -> int:
+def doctor(state: State, *, fix: bool, probe: bool, deep: bool, report: bool) -> int:
     """Check the installation, settings, data directory, server, model and workspaces. Exit with 1 if a check fails."""
     if fix:
         refuse_read_only()
     results: list[dict[str, Any]] = []
-    for check in _list_checks(state, probes=probe):
+    for check in _list_checks(state, probes=probe, is_deep=deep):
         for outcome, done in _run_check(check, fix=fix):
             hint = None if outcome.state == "ok" else outcome.hint
             remedy = {"hint": hint, "fixable": outcome.repair is not None, "done": done}
@@ -55,7 +57,7 @@ def doctor(state: State, *, fix: bool, probe: bool, report: bool) -> int:
     return 1 if failed else 0
 
 
-def _list_checks(state: State, *, probes: bool) -> Iterator[Check]:
+def _list_checks(state: State, *, probes: bool, is_deep: bool) -> Iterator[Check]:
     """Yield the checks; each may rely on the ones before it."""
     yield from (
         ("installation", checks.check_installation),
@@ -92,9 +94,21 @@ def _list_checks(state: State, *, probes: bool) -> Iterator[Check]:
     # With --workspace, only that workspace is checked.
     for name in diagnostics.list_checked_workspaces(context):
         if state.named_workspace in (None, name):
-            yield "workspace", partial(diagnostics.check_workspace, context, name)
+            yield "workspace", partial(_check_workspace, state, context, name, is_deep=is_deep)
     if probes:
         yield from list_probes(state, server)
+
+
+def _check_workspace(
+    state: State, context: diagnostics.CheckContext, name: str, *, is_deep: bool
+) -> Iterator[CheckResult]:
+    yield from diagnostics.check_workspace(context, name)
+    if is_deep:
+        # Imported here because it loads the indexes' libraries.
+        from pipeline.services.deep_check import check_deeply
+
+        with show_progress(f"reading {name}", quiet=state.json or not sys.stderr.isatty()) as progress:
+            yield from check_deeply(state.settings, name, progress)
 
 
 def _run_check(check: Check, *, fix: bool) -> Iterator[tuple[CheckResult, str | None]]:

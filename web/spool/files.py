@@ -2,7 +2,7 @@
 
 The hook client imports this module while an agent waits: standard library only.
 """
-# ruff: noqa: PTH103, PTH105, PTH108, PTH110, PTH118, PTH123 - pathlib alone takes longer than the hook client
+# ruff: noqa: PTH103, PTH105, PTH108, PTH110, PTH112, PTH118, PTH123 - pathlib alone takes longer than the hook client
 
 import json
 import os
@@ -80,7 +80,9 @@ def deliver_held(folder: "Path") -> None:
 
 def _add(home: str, request: SpooledRequest, ending: str) -> str:
     folder = os.path.join(home, FOLDER)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not os.path.isdir(folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        sync_folder(home)
     content = {"method": request.method, "path": request.path, "headers": dict(request.headers), "body": request.body}
     data = json.dumps(content, ensure_ascii=False).encode()
     state = describe_spool(home)

@@ -1,6 +1,6 @@
 """Verified copies of the store."""
 
-from pipeline.features.feature import NIGHTLY, Feature, ScheduledJob, load_job
+from pipeline.features.feature import DAY, NIGHTLY, Feature, Schedule, ScheduledJob, load_job
 
 feature = Feature(
     "snapshots",
@@ -11,6 +11,16 @@ feature = Feature(
             NIGHTLY,
             load_job("pipeline.jobs.people_snapshot", "take_snapshots", lambda context: (context,)),
             place=5,
+        ),
+        ScheduledJob(
+            "verify",
+            "restores the newest snapshot into a scratch file and compares hashes",
+            Schedule(30 * DAY),
+            load_job(
+                "pipeline.jobs.verify", "verify_snapshot", lambda context: (context.paths.snapshots, context.on_problem)
+            ),
+            idle=30 * DAY,
+            place=57,
         ),
     ),
 )

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from config.operating_system import make_folder as make_private_folder
 from pipeline.errors import PeerRefused, RemoteUnreachable
 from pipeline.store.objects import FOLDER, ObjectExists, ObjectStorage
 from pipeline.store.peers import Stream
@@ -34,7 +35,7 @@ GOOD_PART = 4
 def make_folder(url: str) -> None:
     """Make a remote's folder once; later, an unmounted folder must not look like an empty remote."""
     try:
-        Path(url.removeprefix(FOLDER)).mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(Path(url.removeprefix(FOLDER)))
     except OSError as error:
         raise RemoteUnreachable(f"{url} cannot be made: {error.strerror}") from error
 

@@ -1,0 +1,95 @@
+"""`make test-power`: check as many states of each scenario as the schedule says, then let every call fail once."""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+from config.file_modes import make_umask_private
+from tests.power.crashes import Failure, explore
+from tests.power.recording import Record, build_recorder, fail_calls, find_obstacle, read_log, record_program
+
+SCHEDULE = Path(__file__).with_name("schedule.toml")
+# States of one scenario and one seed, which one process checks.
+AT_ONCE = 25
+
+
+@cache
+def _records(scenario: str, folder: Path) -> list[Record]:
+    return list(read_log(folder / f"{scenario}.log", folder / scenario))
+
+
+def _explore(scenario: str, folder: Path, seed: int) -> tuple[int, list[Failure]]:
+    make_umask_private()
+    return explore(scenario, _records(scenario, folder), seed, AT_ONCE)
+
+
+def main() -> int:
+    """Run the schedule; print what is broken, and what was checked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenarios", nargs="*", help="default: all, and every call that fails")
+    parser.add_argument("--states", type=float, default=1.0, help="share of the schedule's states")
+    parser.add_argument("--seed", type=int, default=0, help="first seed")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    obstacle = find_obstacle()
+    if obstacle:
+        print(f"skipped: {obstacle}")
+        return 0
+    schedule = tomllib.loads(SCHEDULE.read_text(encoding="utf-8"))
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="power-", dir=os.environ.get("TMPDIR")) as scratch:
+        folder = Path(scratch).resolve()
+        library = build_recorder(folder)
+        chosen = {name: schedule["states"][name] * options.states for name in options.scenarios or schedule["states"]}
+        broken = check_states(chosen, options.seed, folder, library, options.workers)
+        if not options.scenarios:
+            broken += check_calls(schedule["calls"], folder, library, options.workers)
+    print(f"{time.monotonic() - began:.0f} s, {broken} broken promises")
+    return 1 if broken else 0
+
+
+def check_states(chosen: dict[str, float], first_seed: int, folder: Path, library: Path, workers: int) -> int:
+    """Check states of scenarios; return the number of broken ones."""
+    work: dict[Future[tuple[int, list[Failure]]], str] = {}
+    checked, broken = Counter[str](), Counter[str]()
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for scenario in chosen:
+            records = record_program(library, scenario, folder / scenario, folder / f"{scenario}.log")
+            print(f"{scenario}: {len(records):,} calls recorded", flush=True)
+        # The scenarios take turns, so that a run that is stopped has seen all of them.
+        parts = {name: max(1, round(states / AT_ONCE)) for name, states in chosen.items()}
+        turns = sorted((number / count, name, number) for name, count in parts.items() for number in range(count))
+        for _, scenario, number in turns:
+            work[pool.submit(_explore, scenario, folder, first_seed + number)] = scenario
+        for done in as_completed(work):
+            count, failures = done.result()
+            checked[work[done]] += count
+            broken[work[done]] += len(failures)
+            print(*failures, f"{checked.total():,} states, {broken.total()} broken", sep="\n", flush=True)
+    for scenario in chosen:
+        print(f"{scenario}: {checked[scenario]:,} states, {broken[scenario]} broken", flush=True)
+    return broken.total()
+
+
+def check_calls(operations: list[str], folder: Path, library: Path, workers: int) -> int:
+    """Let each call of operations fail once; return the number of broken promises."""
+    broken = 0
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        work = [pool.submit(fail_calls, library, folder / f"calls-{name}", name) for name in operations]
+        for done in as_completed(work):
+            lines = done.result()
+            broken += len(lines) - 1
+            print("\n".join(lines), flush=True)
+    return broken
+
+
+if __name__ == "__main__":
+    sys.exit(main())
