@@ -241,7 +241,6 @@ def test_basic_memory_may_have_its_settings_in_the_folder_of_settings(places, pr
 def test_claude_mem_rows_belong_to_the_project_that_they_were_merged_into(places, project):
     place_memories("claude-mem", places.home, project)
     with closing(sqlite3.connect(places.home / ".claude-mem" / "claude-mem.db")) as db:
-        db.execute("ALTER TABLE observations ADD COLUMN merged_into_project TEXT")
         db.execute("UPDATE observations SET merged_into_project = ? WHERE project = 'elsewhere'", (project.name,))
         db.commit()
     stores, skipped = find(places, project, "claude-mem")
