@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from tests.fakes.model_server import model_server
 from tests.hosts.conftest import DEADLINE_S, Machine
+from tests.integration.ordinary_day.mcp_client import McpClient
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -51,62 +53,38 @@ class Program:
             pytest.skip(failure.read_text().strip() if folder.exists() else "not installed: run make test-imports")
         self.machine = machine
         self.described = tomllib.loads(DESCRIPTIONS[name].read_text(encoding="utf-8"))
-        self.values = {"home": str(machine.home), "programs": str(folder)}
-        self.values["embeddings"] = f"http://127.0.0.1:{machine.model.server_port}"
-        folders = f"{folder}/bin:{folder}/node_modules/.bin"
-        named = self.fill(self.described.get("environment", {}))
-        self.environment = machine.environment | {"PATH": f"{folders}:{machine.environment['PATH']}"} | named
+        embeddings = f"http://127.0.0.1:{machine.model.server_port}"
+        self.values = {"home": str(machine.home), "programs": str(folder), "embeddings": embeddings}
+        path = f"{folder}/bin:{folder}/node_modules/.bin:{machine.environment['PATH']}"
+        self.environment = machine.environment | {"PATH": path} | self.fill(self.described.get("environment", {}))
         # As `npm install --global` with a prefix in the home.
         (machine.home / ".npm-global").mkdir()
         (machine.home / ".npm-global" / "lib").symlink_to(folder)
 
     def fill(self, value):
-        """Return a value with the folders and the captured ids in place of their names."""
+        """Return a value with folders, addresses and captured ids in place of their names."""
         return json.loads(Template(json.dumps(value)).substitute(self.values))
 
     def write(self, described):
         """Run the commands and call the tools of a round."""
         self._run(described.get("run", []))
-        if described.get("calls"):
-            self._call_tools(described["calls"])
+        if calls := described.get("calls"):
+            command = [shutil.which(self.described["command"][0], path=self.environment["PATH"])]
+            command += self.described["command"][1:]
+            client = McpClient(command, self.machine.project, self.environment, self.machine.home / "program.log")
+            for tool, arguments, *names in calls:
+                answer = client.call(tool, self.fill(arguments))
+                assert not answer.is_error, answer.text
+                self.values |= {name: json.loads(answer.text)[name] for name in names}
+            client.close()
         self._run(described.get("after", []))
 
     def _run(self, commands):
         for words in self.fill(commands):
             subprocess.run(words, cwd=self.machine.project, env=self.environment, check=True, timeout=DEADLINE_S)
 
-    def _call_tools(self, calls):
-        process = subprocess.Popen(
-            self.described["command"],
-            cwd=self.machine.project,
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-        with process:
-            client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-            self._ask(process, 0, "initialize", client)
-            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), file=process.stdin)
-            for number, (tool, arguments, *names) in enumerate(calls, start=1):
-                result = self._ask(process, number, "tools/call", {"name": tool, "arguments": self.fill(arguments)})
-                text = result["content"][0]["text"]
-                assert not result.get("isError"), text
-                for name in names:
-                    self.values[name] = json.loads(text)[name]
-            process.stdin.close()
-            process.wait(DEADLINE_S)
-
-    @staticmethod
-    def _ask(process, number, method, params):
-        print(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}), file=process.stdin)
-        process.stdin.flush()
-        answers = (json.loads(line) for line in process.stdout)
-        return next(answer["result"] for answer in answers if answer.get("id") == number and "result" in answer)
-
     def import_store(self):
-        """Import with `reverie import`; return how many items were created, changed, and so on."""
+        """Import with `reverie import`; return how many items were created, replaced, and so on."""
         answer = json.loads(self.machine.reverie(*self.fill(self.described.get("import", MEMORIES)), "--json"))
         (counts,) = [tool["items"] for tool in answer.get("tools", [answer])]
         return counts

@@ -187,6 +187,13 @@ def test_only_current_memories_of_a_tool_are_read(tool, present, absent, places,
     assert not any(absent in content for content in contents)
 
 
+def test_mcp_memory_service_keeps_conversations_and_marks_missing_tags(places, project):
+    place_memories("mcp-memory-service", places.home, project)
+    drafts = drafts_of(find(places, project, "mcp-memory-service")[0])
+    assert {draft.kind for draft in drafts if draft.content.startswith("[user]")} == {Kind.EPISODE}
+    assert all("untagged" not in draft.tags for draft in drafts)
+
+
 def test_claude_mem_finds_a_project_by_its_transcripts(places, project):
     place_memories("claude-mem", places.home, project)
     transcripts = places.home / ".claude" / "projects" / "any"
@@ -220,22 +227,22 @@ def test_mempalace_writes_times_of_this_machine(places, project, monkeypatch):
     assert draft.occurred_at == "2026-01-01T18:04:05.000Z"
 
 
-def test_a_fresh_mempalace_is_in_the_folder_of_settings(places, project):
-    place_memories("mempalace", places.home, project)
-    folder = places.home / ".config"
-    folder.mkdir()
-    (places.home / ".mempalace").rename(folder / "mempalace")
-    assert STATEMENT in " ".join(draft.content for draft in drafts_of(find(places, project, "mempalace")[0]))
-
-
-def test_basic_memory_may_have_its_settings_in_the_folder_of_settings(places, project):
-    place_memories("basic-memory", places.home, project)
-    before = {store.path for store in find(places, project, "basic-memory")[0]}
-    folder = places.home / "settings"
-    folder.mkdir()
-    (places.home / ".basic-memory").rename(folder / "basic-memory")
-    moved = Places(places.home, {"XDG_CONFIG_HOME": str(folder)}, "linux")
-    assert {store.path for store in find(moved, project, "basic-memory")[0]} == before
+@pytest.mark.parametrize(
+    ("tool", "place", "moved", "environment"),
+    [
+        ("mempalace", ".mempalace", ".config/mempalace", {}),
+        ("basic-memory", ".basic-memory", "settings/basic-memory", {"XDG_CONFIG_HOME": "settings"}),
+        ("mcp-memory", "graph", ".npm/_npx/1a2b/node_modules/@modelcontextprotocol/server-memory/dist", {}),
+    ],
+)
+def test_a_store_is_found_where_new_versions_put_it(tool, place, moved, environment, places, project):
+    place_memories(tool, places.home, project)
+    (places.home / ".claude.json").unlink(missing_ok=True)
+    (places.home / moved).parent.mkdir(parents=True)
+    (places.home / place).rename(places.home / moved)
+    variables = {name: str(places.home / folder) for name, folder in environment.items()}
+    drafts = drafts_of(find(Places(places.home, variables, "linux"), project, tool)[0])
+    assert any(STATEMENT in draft.content for draft in drafts)
 
 
 def test_claude_mem_rows_belong_to_the_project_that_they_were_merged_into(places, project):
@@ -265,15 +272,6 @@ def test_a_line_of_mcp_memory_that_cannot_be_read_is_no_deletion(places, project
         graph.write('{"type":"entity","name":"cut\n')
     [store] = find(places, project, "mcp-memory")[0]
     assert Skipped(".", "cannot be read: line 4 is not JSON") in read(store)
-
-
-def test_mcp_memory_is_found_in_its_package(places, project):
-    place_memories("mcp-memory", places.home, project)
-    (places.home / ".claude.json").unlink()
-    package = places.home / ".npm/_npx/1a2b/node_modules/@modelcontextprotocol/server-memory/dist"
-    package.parent.mkdir(parents=True)
-    (places.home / "graph").rename(package)
-    assert [store.path for store in find(places, project, "mcp-memory")[0]] == [package / "memory.jsonl"]
 
 
 def test_rule_files_are_read_once_with_their_project_includes(places, project):

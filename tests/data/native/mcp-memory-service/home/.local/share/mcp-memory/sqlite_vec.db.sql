@@ -8,6 +8,8 @@ INSERT INTO memories (id, content_hash, content, tags, memory_type, metadata, cr
 INSERT INTO memories (id, content_hash, content, tags, memory_type, metadata, created_at, updated_at, deleted_at, superseded_by)
     VALUES (2, 'h2', 'Deleted long ago.', '', 'note', '{}', 1750000000.5, 1750000000.5, 1750000001.0, NULL);
 INSERT INTO memories (id, content_hash, content, tags, memory_type, metadata, created_at, updated_at, deleted_at, superseded_by)
-    VALUES (3, 'h3', 'The till token is {secret}', '', 'note', '{}', 1750000000.5, NULL, NULL, NULL);
+    VALUES (3, 'h3', 'The till token is {secret}', 'untagged', 'note', '{}', 1750000000.5, NULL, NULL, NULL);
 INSERT INTO memories (id, content_hash, content, tags, memory_type, metadata, created_at, updated_at, deleted_at, superseded_by)
     VALUES (4, 'h4', 'The till listens on port 5433.', '', 'note', '{"superseded_by": "h5"}', 1750000000.5, NULL, NULL, 'h5');
+INSERT INTO memories (id, content_hash, content, tags, memory_type, metadata, created_at, updated_at, deleted_at, superseded_by)
+    VALUES (5, 'h6', '[user] Where is the till?', 'session:s1', 'session', '{}', 1750000000.5, NULL, NULL, NULL);
