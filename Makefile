@@ -280,6 +280,14 @@ test-clients: $(STAMP) ## Build the Python and TypeScript clients and test them 
 test-hosts: $(STAMP) ## Run the tests against the real hosts from npm, without a network (minutes; not part of `test`)
 	.ci/test-hosts $(BIN)/python $(ARGS)
 
+.PHONY: test-imports
+test-imports: $(STAMP) ## Import the stores of the newest versions of other memory programs (ARGS="mem0"; minutes, 3 GB; not part of `test`)
+	.ci/test-imports $(BIN)/python $(ARGS)
+
+.PHONY: test-upgrades
+test-upgrades: $(STAMP) ## Test what Reverie relies on in the newest releases of its libraries (minutes; not part of `test`)
+	.ci/test-upgrades $(BIN)/python $(ARGS)
+
 .PHONY: test-install
 test-install: $(TOOLS)/.installed ## Run each documented way to install, also without torch, and use the result (ARGS="uv make"; minutes, 2 GB each; not part of `test`)
 	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin $(ARGS)

@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +32,28 @@ from web.openapi import COMMON_PROBLEMS, document
 
 DOCS = Path(__file__).parent
 TESTED_PROGRAMS = Path(__file__).parents[1] / "tests" / "hosts" / "package.json"
+BEHAVIOR = Path(__file__).parents[1] / "web" / "hosts" / "behavior.toml"
+# The tables of observed behavior, and the columns of each with the keys that its cells join.
+BEHAVIOR_TABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "Hooks": {
+        "events of a turn with one tool call": ("turn", "failed_call_turn"),
+        "a hook may": ("may",),
+        "context arrives": ("context",),
+        "limits": ("context_limit", "timeout"),
+    },
+    "Failures and sessions": {
+        "failed turn": ("failed_turn", "failed_turn_note"),
+        "failed call": ("failed_call", "failed_call_note"),
+        "resume and fork": ("resume", "fork"),
+        "compaction": ("compaction",),
+    },
+    "MCP servers": {
+        "protocol version": ("protocol",),
+        "instructions": ("instructions_limit",),
+        "result": ("result",),
+        "end of a server": ("end",),
+    },
+}
 MARKED = r"(<!-- generated: {name} -->\n).*?(<!-- end of {name} -->)"
 # The page explains these by hand.
 GLOBAL_OPTIONS = {"--json", "--workspace"}
@@ -224,6 +247,31 @@ def _render_host(host: Host, versions: Mapping[str, str]) -> tuple[str, ...]:
     return (f"`{host.name}`", *marks, versions[host.package] if host.package else "configuration only")
 
 
+def render_behavior() -> str:
+    """Return the tables of what hosts were observed to do; a host is in a table if one of its cells is known."""
+    hosts = tomllib.loads(BEHAVIOR.read_text(encoding="utf-8"))
+    tables = []
+    for title, columns in BEHAVIOR_TABLES.items():
+        rows = [
+            (f"`{name}` {host['version']} ({host['date']})", *cells)
+            for name, host in hosts.items()
+            if any(cells := [_join_cell(host, keys) for keys in columns.values()])
+        ]
+        shown = [[cell or "–" for cell in row] for row in rows]
+        tables.append(f"### {title}\n\n{render_table(('agent', *columns), shown)}")
+    return "\n\n".join(tables)
+
+
+def _join_cell(host: Mapping[str, Any], keys: Iterable[str]) -> str:
+    return "; ".join(_render_value(host[key]) for key in keys if key in host)
+
+
+def _render_value(value: Any) -> str:
+    if isinstance(value, int):
+        return f"{value:,} characters"
+    return join_lines(" → ".join(value) if isinstance(value, list) else value)
+
+
 def render_dependencies() -> str:
     """Return the table of mandatory dependencies by purpose, with their licences."""
     return render_table(("purpose", "packages (licence)"), list_rows())
@@ -234,7 +282,7 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "reference/cli.md": {"commands": render_commands},
     "reference/http-api.md": {"routes": render_routes},
     "reference/mcp.md": {"tools": render_tools},
-    "reference/agent-integrations.md": {"hosts": render_hosts},
+    "reference/agent-integrations.md": {"hosts": render_hosts, "behavior": render_behavior},
     "concepts/security-review.md": {"dependencies": render_dependencies},
 }
 

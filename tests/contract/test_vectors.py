@@ -253,16 +253,17 @@ def test_ties_go_to_the_older_memory_also_at_the_limit(trio):
 
 
 def test_an_index_of_many_partitions_leaves_out_no_allowed_memory(tmp_path):
-    """An index of LanceDB probes 20 partitions, which need not contain the allowed passages."""
+    """An index of LanceDB probes 20 partitions, which need not contain the allowed passages, and may omit zeros."""
     from lancedb.index import IvfFlat
 
     chosen = np.random.default_rng(7)
     matrix = chosen.normal(size=(4000, DIMENSION)).astype(np.float32)
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    matrix[:5] = 0
     table = VectorTable(tmp_path / "many", "model", DIMENSION)
     with table.exclusive():
         table.replace({seq: matrix[seq : seq + 1] for seq in range(len(matrix))})
     table._open().create_index("vector", config=IvfFlat(distance_type="dot", num_partitions=128))
     for query in matrix[:20]:
-        only = chosen.choice(len(matrix), 10, replace=False).tolist()
+        only = [0, *chosen.choice(np.arange(1, len(matrix)), 9, replace=False).tolist()]
         assert sorted(seq for seq, _ in table.nearest(query, 10, only)) == sorted(only)

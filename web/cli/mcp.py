@@ -1,6 +1,7 @@
 """Command that serves an agent over the Model Context Protocol (MCP)."""
 
 import functools
+import os
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -39,6 +40,8 @@ def mcp(state: State, *, profile: str, server: str | None, read_only: bool, stan
     find_switches = functools.partial(_find_switches, state, server, is_read_only=read_only)
     connect = functools.partial(_connect, state, server, is_read_only=read_only, is_standalone=standalone)
     Relay(HostLines.take_standard_streams(), Session(profile, find_switches), connect).run()
+    # The host waits for the end of this process. The end of the interpreter takes a tenth of a second, more under load.
+    os._exit(0)
 
 
 def _find_switches(state: State, team: str | None, *, is_read_only: bool) -> "Switches":
@@ -56,10 +59,9 @@ def _find_switches(state: State, team: str | None, *, is_read_only: bool) -> "Sw
         # The settings of its workspace are on the team's server, which checks each call.
         return session
     try:
-        home = state.settings
         # The settings of a workspace in PostgreSQL are not in a file; the server checks them at each call.
-        own = None if home.store_place else ConfigFiles(home.paths).read(_workspace_chooser(state)())
-        settings = load_settings(own=own)
+        files = None if state.settings.store_place else ConfigFiles(state.settings.paths)
+        settings = load_settings(own=files and files.read(_workspace_chooser(state)()))
     except (SettingsError, ReverieError, OSError):
         return session
     may_write = session.may_write and settings.write_tools and not settings.read_only
@@ -99,5 +101,11 @@ def _connect(state: State, team: str | None, *, is_read_only: bool, is_standalon
     from web.stack.stack import Stack
 
     client = MessageClient.from_settings(settings, caller=MCP, read_only=is_read_only, folder=folder)
-    stack = Stack(settings, ends_with_process=is_standalone)
-    return Connection(client, choose, stack, folder=folder, session=session, read_only=is_read_only)
+    return Connection(
+        client,
+        choose,
+        Stack(settings, ends_with_process=is_standalone),
+        folder=folder,
+        session=session,
+        read_only=is_read_only,
+    )

@@ -31,7 +31,11 @@ from pipeline.records import Kind
 from pipeline.store.foreign_database import Row, open_foreign_database, read_rows
 
 _VERSION: Final = "native 1"
-_KINDS: Final = {"decision": Kind.DECISION, "architecture": Kind.DECISION, "trade-off": Kind.DECISION}
+_KINDS: Final = {
+    **dict.fromkeys(("decision", "architecture", "trade-off"), Kind.DECISION),
+    # A conversation that mcp-memory-service keeps whole.
+    "session": Kind.EPISODE,
+}
 CLAUDE_MEM_VARIABLE: Final = "CLAUDE_MEM_DATA_DIR"
 # The project that took in the rows of another one.
 _MERGED: Final = "merged_into_project"
@@ -199,7 +203,8 @@ def _read_mcp_memory_service(_store: MemoryStore, row: Row) -> NativeMemory | st
         text_of(row["content"]),
         find_time(row["updated_at"], row["created_at"]),
         _kind_of(row["memory_type"]),
-        (row["memory_type"], [tag.strip() for tag in text_of(row["tags"]).split(",")]),
+        # "untagged" marks a memory without tags.
+        (row["memory_type"], [tag for part in text_of(row["tags"]).split(",") if (tag := part.strip()) != "untagged"]),
     )
 
 

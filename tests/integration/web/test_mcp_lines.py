@@ -85,6 +85,22 @@ def test_a_host_that_left_is_not_waited_for_without_end(is_cancelled):
     assert [answer["id"] for answer in host.sent] == ["hello"]
 
 
+def test_the_end_of_input_waits_for_answers_and_for_nothing_else():
+    class StartingServer(SlowServer):
+        def post(self, target, message, headers, **asked):
+            # Sent before the first call, without the host.
+            is_ping = json.loads(message)["method"] == "ping"
+            return (super() if is_ping else super(SlowServer, self)).post(target, message, headers, **asked)
+
+        def close(self):
+            host.sent.append({"id": "closed"})
+
+    host, server = PlayedHost([HELLO, bare("tools/list", 1), bare("tools/call", 2, params=RECALL)]), StartingServer()
+    Relay(host, Session("core", Switches), lambda: server).run()
+    server.release.set()
+    assert [message["id"] for message in host.sent] == ["hello", 1, 2, "closed"]
+
+
 def test_a_cancelled_request_is_not_answered_later():
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
     server = SlowServer()

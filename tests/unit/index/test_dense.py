@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 
+import numkong
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -20,6 +21,11 @@ NO_BACKGROUND = np.empty((0, DIMENSION), np.float32)
 def units(seed, count, dimension=DIMENSION):
     rows = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_products_of_codes_are_exact_beyond_any_dimension():
+    codes = np.array([[127], [-127], [0]], np.int8).repeat(16_384, axis=1)
+    assert numkong.cdist(codes, codes, metric="dot") == pytest.approx(codes.astype(np.int64) @ codes.T)
 
 
 class FakeTable:

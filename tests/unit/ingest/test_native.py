@@ -156,18 +156,42 @@ def test_dates_of_the_tool_are_not_marked(places, project):
     assert all("date_estimated" not in draft.metadata for draft in drafts_of(find(places, project, "engram")[0]))
 
 
-@pytest.mark.parametrize("tool", ["engram", "mcp-memory-service", "mem0"])
-def test_deleted_rows_are_left_out_with_the_reason(tool, places, project):
+@pytest.mark.parametrize(
+    ("tool", "reason"),
+    [
+        ("engram", "deleted in the tool"),
+        ("mcp-memory-service", "deleted in the tool"),
+        ("mcp-memory-service", "replaced in the tool"),
+        ("mem0", "deleted in the tool"),
+    ],
+)
+def test_rows_that_are_no_longer_valid_are_left_out(tool, reason, places, project):
     place_memories(tool, places.home, project)
     reasons = {e.reason for s in find(places, project, tool)[0] for e in read(s) if isinstance(e, Skipped)}
-    assert "deleted in the tool" in reasons
+    assert reason in reasons
 
 
-def test_mem0_gives_the_last_text_of_each_memory(places, project):
-    place_memories("mem0", places.home, project)
-    contents = [draft.content for draft in drafts_of(find(places, project, "mem0")[0])]
-    assert "Run the tests with a single worker" in contents
-    assert "Runs the tests with two workers" not in contents
+@pytest.mark.parametrize(
+    ("tool", "present", "absent"),
+    [
+        ("mem0", "Run the tests with a single worker", "Runs the tests with two workers"),
+        ("mempalace", "the tests ran with two workers (until 2026-01-01)", "A chunk of a file that exists."),
+        ("mempalace", "The oven needs an hour. Start it before the first guest arrives.", "oven|bread"),
+    ],
+    ids=["last text", "validity and manual drawers", "joined pieces without index"],
+)
+def test_only_current_memories_of_a_tool_are_read(tool, present, absent, places, project):
+    place_memories(tool, places.home, project)
+    contents = [draft.content for draft in drafts_of(find(places, project, tool)[0])]
+    assert present in contents
+    assert not any(absent in content for content in contents)
+
+
+def test_mcp_memory_service_keeps_conversations_and_marks_missing_tags(places, project):
+    place_memories("mcp-memory-service", places.home, project)
+    drafts = drafts_of(find(places, project, "mcp-memory-service")[0])
+    assert {draft.kind for draft in drafts if draft.content.startswith("[user]")} == {Kind.EPISODE}
+    assert all("untagged" not in draft.tags for draft in drafts)
 
 
 def test_claude_mem_finds_a_project_by_its_transcripts(places, project):
@@ -192,25 +216,6 @@ def test_missing_columns_and_tables_are_no_error(places, project):
     assert [draft.content for draft in drafts_of(find(places, project, "engram")[0])] == ["x"]
 
 
-def test_mempalace_triples_keep_validity_and_manual_drawers_are_read(places, project):
-    place_memories("mempalace", places.home, project)
-    contents = [draft.content for draft in drafts_of(find(places, project, "mempalace")[0])]
-    assert "the tests ran with two workers (until 2026-01-01)" in contents
-    assert "A chunk of a file that exists." not in contents
-
-
-def test_mempalace_joins_the_pieces_of_a_long_drawer(places, project):
-    place_memories("mempalace", places.home, project)
-    contents = [draft.content for draft in drafts_of(find(places, project, "mempalace")[0])]
-    assert "The oven needs an hour. Start it before the first guest arrives." in contents
-
-
-def test_mempalace_has_an_index_that_is_no_memory(places, project):
-    place_memories("mempalace", places.home, project)
-    contents = [draft.content for draft in drafts_of(find(places, project, "mempalace")[0])]
-    assert not any("oven|bread" in content for content in contents)
-
-
 def test_mempalace_writes_times_of_this_machine(places, project, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
@@ -222,34 +227,27 @@ def test_mempalace_writes_times_of_this_machine(places, project, monkeypatch):
     assert draft.occurred_at == "2026-01-01T18:04:05.000Z"
 
 
-def test_a_fresh_mempalace_is_in_the_folder_of_settings(places, project):
-    place_memories("mempalace", places.home, project)
-    folder = places.home / ".config"
-    folder.mkdir()
-    (places.home / ".mempalace").rename(folder / "mempalace")
-    assert STATEMENT in " ".join(draft.content for draft in drafts_of(find(places, project, "mempalace")[0]))
-
-
-def test_basic_memory_may_have_its_settings_in_the_folder_of_settings(places, project):
-    place_memories("basic-memory", places.home, project)
-    before = {store.path for store in find(places, project, "basic-memory")[0]}
-    folder = places.home / "settings"
-    folder.mkdir()
-    (places.home / ".basic-memory").rename(folder / "basic-memory")
-    moved = Places(places.home, {"XDG_CONFIG_HOME": str(folder)}, "linux")
-    assert {store.path for store in find(moved, project, "basic-memory")[0]} == before
-
-
-def test_replaced_rows_are_left_out_with_the_reason(places, project):
-    place_memories("mcp-memory-service", places.home, project)
-    readings = [entry for store in find(places, project, "mcp-memory-service")[0] for entry in read(store)]
-    assert "replaced in the tool" in {entry.reason for entry in readings if isinstance(entry, Skipped)}
+@pytest.mark.parametrize(
+    ("tool", "place", "moved", "environment"),
+    [
+        ("mempalace", ".mempalace", ".config/mempalace", {}),
+        ("basic-memory", ".basic-memory", "settings/basic-memory", {"XDG_CONFIG_HOME": "settings"}),
+        ("mcp-memory", "graph", ".npm/_npx/1a2b/node_modules/@modelcontextprotocol/server-memory/dist", {}),
+    ],
+)
+def test_a_store_is_found_where_new_versions_put_it(tool, place, moved, environment, places, project):
+    place_memories(tool, places.home, project)
+    (places.home / ".claude.json").unlink(missing_ok=True)
+    (places.home / moved).parent.mkdir(parents=True)
+    (places.home / place).rename(places.home / moved)
+    variables = {name: str(places.home / folder) for name, folder in environment.items()}
+    drafts = drafts_of(find(Places(places.home, variables, "linux"), project, tool)[0])
+    assert any(STATEMENT in draft.content for draft in drafts)
 
 
 def test_claude_mem_rows_belong_to_the_project_that_they_were_merged_into(places, project):
     place_memories("claude-mem", places.home, project)
     with closing(sqlite3.connect(places.home / ".claude-mem" / "claude-mem.db")) as db:
-        db.execute("ALTER TABLE observations ADD COLUMN merged_into_project TEXT")
         db.execute("UPDATE observations SET merged_into_project = ? WHERE project = 'elsewhere'", (project.name,))
         db.commit()
     stores, skipped = find(places, project, "claude-mem")
@@ -274,15 +272,6 @@ def test_a_line_of_mcp_memory_that_cannot_be_read_is_no_deletion(places, project
         graph.write('{"type":"entity","name":"cut\n')
     [store] = find(places, project, "mcp-memory")[0]
     assert Skipped(".", "cannot be read: line 4 is not JSON") in read(store)
-
-
-def test_mcp_memory_is_found_in_its_package(places, project):
-    place_memories("mcp-memory", places.home, project)
-    (places.home / ".claude.json").unlink()
-    package = places.home / ".npm/_npx/1a2b/node_modules/@modelcontextprotocol/server-memory/dist"
-    package.parent.mkdir(parents=True)
-    (places.home / "graph").rename(package)
-    assert [store.path for store in find(places, project, "mcp-memory")[0]] == [package / "memory.jsonl"]
 
 
 def test_rule_files_are_read_once_with_their_project_includes(places, project):

@@ -1,7 +1,8 @@
 import signal
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from apscheduler.events import EVENT_JOB_SUBMITTED
 from apscheduler.triggers.cron import CronTrigger
 
 from pipeline.bootstrap.scheduler import SchedulerContainer
@@ -143,8 +144,20 @@ def test_every_job_has_a_trigger_according_to_the_settings(container):
     assert jobs["sweep"].next_run_time <= datetime.now(UTC)
     assert isinstance(jobs["decay"].trigger, CronTrigger)
     assert jobs["segment"].trigger.interval.total_seconds() == container.settings.segment_interval_s
-    # Defaults reach a job when the clock starts; until then they stand on the clock.
-    assert clock._job_defaults == {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+
+
+def test_a_pause_of_the_scheduler_gives_one_run(container):
+    clock, times = build_clock(container), []
+
+    def note(event):
+        times.extend(event.scheduled_run_times)
+        clock.shutdown(wait=False)
+
+    clock.remove_all_jobs()
+    clock.add_listener(note, EVENT_JOB_SUBMITTED)
+    clock.add_job(int, "interval", seconds=1, next_run_time=datetime.now(UTC) - timedelta(hours=1))
+    clock.start()
+    assert len(times) == 1
 
 
 def test_a_scheduler_that_is_stopped_before_it_ticks_just_ends(home, monkeypatch):
