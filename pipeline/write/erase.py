@@ -77,11 +77,15 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     details = [memory.metadata, *(entry.detail.get("metadata") or {} for entry in earlier)] if is_native else []
     turns.forget(db, [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)])
     for text in map(_fold, texts):
-        longest_word = max(_ASCII_WORD.findall(text), key=len, default="")
-        quotations = tables.find_quotations(
-            db, tables.WORKSPACE, lambda _workspace, said, text=text: text in _fold(said), longest_word
-        )
-        tables.erase_quotations(db, quotations)
+        _erase_quotations(db, text)
+
+
+def _erase_quotations(db: Connection, text: str) -> None:
+    longest_word = max(_ASCII_WORD.findall(text), key=len, default="")
+    quotations = tables.find_quotations(
+        db, tables.WORKSPACE, lambda _workspace, said: text in _fold(said), longest_word
+    )
+    tables.erase_quotations(db, quotations)
 
 
 def _fold(text: str) -> str:
