@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from config.settings import Settings
 from pipeline.jobs.runner import JobRun, Report
+from pipeline.records.access import decide_access
 from pipeline.store import changes, meta, runs
 from pipeline.times import parse
 
@@ -143,7 +144,7 @@ def _load(
     """
 
     def run_job(run: JobRun, context: "JobContext") -> Report:
-        if writes and context.is_silent:
+        if writes and decide_access(context.paths.root.name, context.settings).is_silent:
             return Report()
         function: JobFunction = getattr(import_module(f"pipeline.jobs.{module}"), name)
         return function(run, *choose(context))

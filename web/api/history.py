@@ -14,7 +14,7 @@ from pipeline.sessions.invocations import Invocation
 from pipeline.times import local_day_start, parse
 from pipeline.write.fields import Moment
 from pipeline.write.tool_actions import ToolTarget
-from web.access import Access
+from web.access import Right
 from web.api import bodies
 from web.api.answers import Answer, Name, Rounded
 from web.call import Call
@@ -146,7 +146,7 @@ class DayAnswer(Answer):
     items: list[WorkspaceDayAnswer]
 
 
-@today_api.route(Endpoint("GET", "/v1/today", answer=DayAnswer, needs=Access.ANYBODY))
+@today_api.route(Endpoint("GET", "/v1/today", answer=DayAnswer, needs=Right.ANYBODY))
 def read_day(call: Call, query: DayQuery) -> dict[str, list[today.WorkspaceDay]]:
     """List what was learned, changed and forgotten in a day, by workspace."""
     since = local_day_start(datetime.now().astimezone().date()) if query.since is None else parse(query.since)

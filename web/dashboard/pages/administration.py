@@ -22,15 +22,15 @@ from pipeline.store.operations import Worker
 from pipeline.store.people import AccessQuery
 from pipeline.store.runs import Run
 from pipeline.times import utc_text
-from web.access import Access
+from web.access import Right
 from web.dashboard.filters import ago, milliseconds, number, preview, words
 from web.dashboard.view import PAGE_SIZE, Cursor, Paged, Query, Section, View, back, next_page, show
 from web.endpoint import json_response
 from web.metrics import measure_endpoints, measure_tools
 from web.version import VERSION
 
-claims_section = Section("claims", Access.HOME)
-sync_section = Section("sync", Access.HOME)
+claims_section = Section("claims", Right.HOME)
+sync_section = Section("sync", Right.HOME)
 access_section = Section("access", needs=Role.OWNER)
 
 # Length of each list of the page about other machines.
@@ -123,7 +123,7 @@ def log(view: View) -> str:
     return show("access_log.html", view, title="Access log", entries=page.items, next_url=next_page(page.next_cursor))
 
 
-workers_section = Section("workers", Access.ADMIN)
+workers_section = Section("workers", Right.ADMIN)
 
 # Length of the two lists on the page.
 LISTED = 20

@@ -17,14 +17,14 @@ from pipeline.kinds import render_text
 from pipeline.records import EntityKind
 from pipeline.services import entities, maintenance
 from pipeline.store.maps import NO_COMMUNITY, Community, MapEntity
-from web.access import Access
+from web.access import Right
 from web.dashboard.filters import preview, words
 from web.dashboard.view import MAX_SEARCH_CHARS, PAGE_SIZE, Paged, Query, Search, Section, View, back, next_page, show
 from web.endpoint import json_response
 
 section = Section("entities")
 # The map contains all entities that the owner of the data directory can see.
-map_section = Section("map", Access.HOME)
+map_section = Section("map", Right.HOME)
 
 
 class EntitiesPageQuery(Paged):
