@@ -7,13 +7,14 @@ from pathlib import Path
 
 from config.paths import WorkspacePaths, is_personal, personal_workspace_of
 from config.settings import Settings, environment_of, load_settings
-from config.toml_files import SettingsError
+from config.toml_files import SettingsError, parse_toml
 from config.workspace_configs import ConfigState
-from pipeline.errors import READ_ONLY_SESSION, NotFound, ReadOnly, StoreClosed, StoreUnavailable
+from pipeline.errors import NotFound, StoreClosed, StoreUnavailable
 from pipeline.identity.branches import find_side_branch
 from pipeline.lru import LruCache
 from pipeline.records import SHORT_ID, Scope, Viewer
-from pipeline.records.people import personal_scope
+from pipeline.records.access import Access, decide_access
+from pipeline.records.people import HOME_OWNER, Caller, personal_scope
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, memories, refusals
 from pipeline.store.database import Database, Databases
@@ -28,10 +29,11 @@ MOST_SETTINGS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A workspace's settings, of which state of its own, and why those cannot be taken, if so."""
+    """A workspace's settings, of which state of its own, their names, and why those cannot be taken, if so."""
 
     state: ConfigState | None
     settings: Settings
+    names: frozenset[str] = frozenset()
     problem: str | None = None
 
 
@@ -53,15 +55,19 @@ class WorkspaceSettings:
         """Return the settings in force in a workspace."""
         return self._own(workspace_id).settings
 
+    def access(self, workspace_id: str, caller: Caller = HOME_OWNER, through: str | None = None) -> Access:
+        """Return what a caller may change, store and show in a workspace, by the settings that are in force now.
+
+        A personal store that is entered `through` a workspace has the settings of that workspace, except for its own.
+        """
+        own = self._own(workspace_id)
+        changes = {name: getattr(own.settings, name) for name in own.names}
+        settings = own.settings if through is None else replace(self.get(through), **changes)
+        return decide_access(workspace_id, settings, caller)
+
     def problem(self, workspace_id: str) -> str | None:
         """Return why a workspace's own settings cannot be taken, None when they can."""
         return self._own(workspace_id).problem
-
-    def captures(self, workspace_id: str) -> bool:
-        """Return whether what is said in a workspace is kept and read; never where its settings cannot be taken."""
-        own = self._own(workspace_id)
-        silent = own.settings.incognito or own.settings.read_only or own.problem is not None
-        return own.settings.capture != "off" and not silent
 
     def _own(self, workspace_id: str) -> _Own:
         state = self._configs.state(workspace_id)
@@ -74,10 +80,11 @@ class WorkspaceSettings:
     def _read(self, workspace_id: str, state: ConfigState) -> _Own:
         try:
             own = self._configs.load(workspace_id, state)
-            return _Own(state, load_settings(environment_of(self.home.paths), own))
+            settings = load_settings(environment_of(self.home.paths), own)
+            return _Own(state, settings, frozenset(parse_toml(own.text, own.place)))
         except SettingsError as error:
             self.operations.record_error("settings", str(error), workspace=workspace_id)
-            return _Own(state, replace(self.home, incognito=True), str(error))
+            return _Own(state, replace(self.home, incognito=True), frozenset({"incognito"}), str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +95,12 @@ class Workspace:
     paths: WorkspacePaths
     _databases: Databases
     _settings: WorkspaceSettings
-    person_id: str | None = None
-    """The person who works on it, None for the home's owner."""
-    is_reader: bool = False
-    """Whether they may read it only."""
-    is_incognito: bool = False
-    """Whether this request is incognito, also where the settings are not."""
-    is_read_only: bool = False
-    """Whether this request belongs to a read-only session, in which nothing is stored."""
+    caller: Caller = HOME_OWNER
+    """Who works on it, and how."""
     folder: Path | None = None
     """The folder from which this request comes; its branch marks what is stored."""
+    through: str | None = None
+    """The workspace through which a personal store is entered."""
 
     @property
     def database(self) -> Database:
@@ -110,16 +113,18 @@ class Workspace:
 
     @property
     def settings(self) -> Settings:
-        """Return the settings in force; for a reader it is read only, whatever they say."""
-        found = self._settings.get(self.id)
-        if self.is_reader or self.is_read_only:
-            found = replace(found, read_only=True)
-        return replace(found, incognito=True) if self.is_incognito else found
+        """Return the settings in force."""
+        return self._settings.get(self.id)
 
     @property
-    def notes_sessions(self) -> bool:
-        """Return whether to record what a session was shown; a reader's session is their own, not the workspace's."""
-        return not (self.is_read_only or self._settings.get(self.id).read_only)
+    def access(self) -> Access:
+        """Return what the caller may change, store and show here."""
+        return self._settings.access(self.id, self.caller, self.through)
+
+    @property
+    def person_id(self) -> str | None:
+        """Return the person who works on it, None for the home's owner."""
+        return self.caller.person_id
 
     @property
     def home_settings(self) -> Settings:
@@ -129,31 +134,27 @@ class Workspace:
     @property
     def person(self) -> "Workspace":
         """Return the store of what is about the person, whether anything was written there or not."""
-        return replace(self.sibling(personal_workspace_of(self.person_id)), is_reader=False)
+        return replace(self.sibling(personal_workspace_of(self.person_id)), through=self.id)
 
     def sibling(self, workspace_id: str) -> "Workspace":
         """Return another workspace of the home."""
         if self.id == workspace_id:
             return self
-        return replace(self, id=workspace_id, paths=WorkspacePaths(self.paths.root.parent / workspace_id))
+        paths = WorkspacePaths(self.paths.root.parent / workspace_id)
+        return replace(self, id=workspace_id, paths=paths, through=None)
 
     def list_siblings(self) -> list["Workspace"]:
         """List every workspace of the home that exists."""
         return [self.sibling(workspace_id) for workspace_id in self._databases.ids()]
 
-    def of_person(self, person_id: str | None, *, is_reader: bool = False) -> "Workspace":
-        """Return the same workspace as a person works on it."""
-        if (person_id, is_reader) == (self.person_id, self.is_reader):
-            return self
-        return replace(self, person_id=person_id, is_reader=is_reader)
+    def list_changeable(self) -> list["Workspace"]:
+        """List this workspace and the personal store, if they exist and the caller may change them."""
+        stores = {store.id: store for store in (self, self.person)}.values()
+        return [store for store in stores if store.exists and not store.access.is_read_only]
 
-    def as_incognito(self) -> "Workspace":
-        """Return the same workspace for a request of which nothing is stored."""
-        return replace(self, is_incognito=True)
-
-    def as_read_only(self) -> "Workspace":
-        """Return the same workspace for a request of a read-only session."""
-        return replace(self, is_read_only=True)
+    def of(self, caller: Caller) -> "Workspace":
+        """Return the same workspace as a caller works on it."""
+        return replace(self, caller=caller)
 
     def from_folder(self, folder: Path | None) -> "Workspace":
         """Return the same workspace for a request from a folder."""
@@ -186,16 +187,6 @@ class Workspace:
         return person if self.personal_memory_enabled and person.exists else None
 
     @property
-    def captures(self) -> bool:
-        """Return whether what is said here is kept and read for what lasts."""
-        return self._settings.captures(self.id) and not (self.is_incognito or self.is_read_only)
-
-    @property
-    def keeps_journal(self) -> bool:
-        """Return whether it is noted what agents do here."""
-        return self.settings.journal and not self.settings.read_only
-
-    @property
     def operations(self) -> Operations:
         """Return the operations journal of the home."""
         return self._settings.operations
@@ -210,41 +201,34 @@ class Workspace:
         """Return whether anything was ever written here."""
         return self._databases.exists(self.id)
 
-    def require_writable(self, *, by_tool: bool = False) -> None:
-        """Raise ReadOnly for a workspace that is read only, or is so for the tools of agents."""
-        if by_tool and not self.settings.enabled:
-            raise ReadOnly(f"Reverie is off in workspace {self.id} (setting enabled). Ask your user to turn it on.")
-        if by_tool and not self.settings.write_tools:
-            raise ReadOnly(
-                f"Agents may not change workspace {self.id}: write_tools is off. Ask your user to change it."
-            )
-        self._require_writable_by(self.settings)
-
-    def _require_writable_by(self, settings: Settings) -> None:
-        if self.is_read_only:
-            raise ReadOnly(READ_ONLY_SESSION)
-        if settings.read_only:
-            raise ReadOnly(
-                f"Workspace {self.id} is read-only. Turn off the setting read_only to store or change memories."
-            )
-
     def write_policy(self) -> WritePolicy:
-        """Return how memories are taken in; raise StoreClosed when the workspace's settings cannot be taken."""
-        settings = self.settings
-        self._require_writable_by(settings)
+        """Return how memories are taken in.
+
+        Raises ReadOnly if the caller may store none, StoreClosed if the workspace's settings are invalid.
+        """
+        access = self.access
+        access.require_change()
         problem = self._settings.problem(self.id)
         if problem is not None:
             raise StoreClosed(
                 f"Nothing can be stored in this workspace because its settings are invalid. Correct them: {problem}"
             )
         return WritePolicy(
-            review=settings.review,
-            incognito=settings.incognito,
+            review=self.settings.review,
+            incognito=access.is_incognito,
             author=self.person_id,
             is_purged=self.was_purged_by_person,
             # Folders of other people are on their own machines, and what is about a person concerns no branch.
             branch=None if self.folder is None or self.person_id or self.is_personal else find_side_branch(self.folder),
         )
+
+    def personal_write_policy(self, sessions: Collection[str]) -> WritePolicy:
+        """Return how memories of some sessions that are about the person are stored, in their own store.
+
+        They are stored only if both stores may be written to, and if neither is incognito, nor a session here.
+        """
+        here, there = self.write_policy(), self.person.write_policy()
+        return replace(here, incognito=here.incognito or there.incognito or is_any_incognito(self, sessions))
 
     def was_purged_by_person(self, content_hash: str) -> bool:
         """Return whether the person who works on it purged a text in any workspace; their personal store marks it."""
@@ -269,12 +253,12 @@ class Workspace:
 
 def is_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
     """Return whether a workspace, or one of some sessions in it, is incognito; a use case asks once."""
-    return workspace.settings.incognito or is_any_incognito(workspace, sessions)
+    return workspace.access.is_incognito or is_any_incognito(workspace, sessions)
 
 
 def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
     """Return whether one of some sessions of a workspace is incognito by itself, or in its current turn."""
-    if not sessions:
+    if not (sessions and workspace.exists):
         return False
     with workspace.database.read() as db:
         return agent_sessions.is_any_silent(db, sessions)

@@ -150,7 +150,6 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.write.fields.resolve_scope": "record to record",
     "pipeline.write.fact_placement.fact_key": "text to text",
     "pipeline.write.revise.text_mark": "record to text",
-    "pipeline.write.move.is_sharer": "record to bool",
     "pipeline.write.state.state_tag": "record to text",
 }
 

@@ -8,7 +8,7 @@ from pipeline.records.people import Caller, Role
 from pipeline.store.people import People
 
 
-class Access(StrEnum):
+class Right(StrEnum):
     """A right that concerns no single workspace: any caller, an admin, or the owner with the token."""
 
     ANYBODY = "anybody"
@@ -16,7 +16,7 @@ class Access(StrEnum):
     HOME = "home"
 
 
-Need = Role | Access
+Need = Role | Right
 
 
 def require(caller: Caller, need: Need, workspace_id: str, people: People) -> None:
@@ -24,16 +24,13 @@ def require(caller: Caller, need: Need, workspace_id: str, people: People) -> No
 
     The error does not reveal whether a workspace exists that the caller may not enter.
     """
-    if isinstance(need, Access):
-        is_enough = need is Access.ANYBODY or (caller.is_admin and (need is Access.ADMIN or caller.person is None))
+    if isinstance(need, Right):
+        is_enough = need is Right.ANYBODY or (caller.is_admin and (need is Right.ADMIN or caller.person is None))
         if not is_enough:
-            who = "the owner or an admin" if need is Access.ADMIN else "the owner"
+            who = "the owner or an admin" if need is Right.ADMIN else "the owner"
             raise Forbidden(f"Only {who} of this data directory may do this.")
         return
-    role = caller.role_in(workspace_id)
-    if role is None and caller.person is None and caller.is_admin and not (is_personal(workspace_id) and people.exists):
-        # Without people in the data directory it is a workspace like any other.
-        role = Role.OWNER
+    role = _find_role(caller, workspace_id, people)
     if role is None:
         raise NotFound(NO_WORKSPACE)
     if not role.includes(need):
@@ -42,17 +39,12 @@ def require(caller: Caller, need: Need, workspace_id: str, people: People) -> No
 
 def may_enter(caller: Caller, workspace_id: str, people: People) -> bool:
     """Return whether a caller may see that a workspace exists."""
-    try:
-        require(caller, Role.READER, workspace_id, people)
-    except NotFound:
-        return False
-    return True
+    return _find_role(caller, workspace_id, people) is not None
 
 
-def may_write(caller: Caller, workspace_id: str, people: People) -> bool:
-    """Return whether a caller may change a workspace."""
-    try:
-        require(caller, Role.WRITER, workspace_id, people)
-    except (NotFound, Forbidden):
-        return False
-    return True
+def _find_role(caller: Caller, workspace_id: str, people: People) -> Role | None:
+    is_home_owner = caller.person is None and caller.is_admin
+    if is_home_owner and is_personal(workspace_id) and not people.exists:
+        # Without people in the data directory it is a workspace like any other.
+        return Role.OWNER
+    return caller.role_in(workspace_id)

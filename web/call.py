@@ -20,7 +20,7 @@ from pipeline.records.people import Caller, Role
 from pipeline.services.operations import summarize_workspace
 from pipeline.services.workspaces import choose_workspace, describe_earlier, list_earlier, note_claim
 from pipeline.workspace import Workspace
-from web.access import Need, may_enter, may_write, require
+from web.access import Need, may_enter, require
 from web.contract import CALLER_HEADER, FOLDER_HEADER, INCOGNITO_HEADER, MCP
 
 DEFAULT_WORKSPACE = "default"
@@ -48,10 +48,6 @@ class Call:
     headers: Headers
     # The states of a memory that the request permits; None permits any state.
     expected: frozenset[str] | None = None
-    # Whether nothing of the request may be stored. Some workspaces are entered after the request has ended.
-    is_incognito: bool = False
-    # Whether the request belongs to a read-only session.
-    is_read_only: bool = False
     # The folder on this machine that the request comes from.
     folder: Path | None = None
 
@@ -68,18 +64,11 @@ class Call:
     def enter(self, workspace_id: str, need: Role = Role.READER) -> Workspace:
         """Return a workspace as the caller may use it; raise NotFound or Forbidden if they may not."""
         self.require(need, workspace_id)
-        workspace = workspace_of_caller(self.container, self.caller, workspace_id)
-        workspace = workspace.as_read_only() if self.is_read_only else workspace
-        workspace = workspace.from_folder(self.folder)
-        return workspace.as_incognito() if self.is_incognito else workspace
+        return self.container.workspace(workspace_id).of(self.caller).from_folder(self.folder)
 
     def may_enter(self, workspace_id: str) -> bool:
         """Return whether the caller may see that a workspace exists."""
         return may_enter(self.caller, workspace_id, self.container.people)
-
-    def may_write(self, workspace_id: str) -> bool:
-        """Return whether the caller may change a workspace."""
-        return may_write(self.caller, workspace_id, self.container.people)
 
     def require(self, need: Need, workspace_id: str | None = None) -> None:
         """Raise NotFound or Forbidden unless the caller has a role or a right in a workspace."""
@@ -89,10 +78,13 @@ class Call:
 def create_call(container: WebContainer, request: EndpointRequest, expected: frozenset[str] | None) -> Call:
     """Return the call of a request; raise MalformedRequest for a header that is not valid."""
     workspace_id = _workspace_of_header(request.headers, WORKSPACE_HEADER) or DEFAULT_WORKSPACE
-    is_incognito = _read_switch(request.headers, "incognito", INCOGNITO_HEADER)
-    is_read_only = _read_switch(request.headers, "read_only", READ_ONLY_HEADER)
-    caller = replace(request.caller, is_agent=request.headers.get(CALLER_HEADER) == MCP)
-    call = Call(container, workspace_id, caller, request.headers, expected, is_incognito, is_read_only)
+    caller = replace(
+        request.caller,
+        is_agent=request.headers.get(CALLER_HEADER) == MCP,
+        is_incognito=_read_switch(request.headers, "incognito", INCOGNITO_HEADER),
+        is_read_only=_read_switch(request.headers, "read_only", READ_ONLY_HEADER),
+    )
+    call = Call(container, workspace_id, caller, request.headers, expected)
     folder = request.headers.get(FOLDER_HEADER, "")
     return replace(call, folder=Path(unquote(folder))) if folder else call
 
@@ -117,14 +109,6 @@ def check_name(loc: str, name: str) -> str:
     if OWNED in name:
         raise MalformedRequest(f"{loc} must not contain {OWNED}.")
     return name
-
-
-def workspace_of_caller(container: WebContainer, caller: Caller, workspace_id: str) -> Workspace:
-    """Return a workspace as its caller works on it."""
-    if caller.person is None:
-        return container.workspace(workspace_id)
-    is_reader = not caller.may(workspace_id, Role.WRITER)
-    return container.workspace(workspace_id).of_person(caller.person.id, is_reader=is_reader)
 
 
 def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
@@ -168,7 +152,7 @@ def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: 
     )
     if choice.identity is not None:
         try:
-            note_claim(call.container.settings, choice.identity, to_write=to_write and not call.is_read_only)
+            note_claim(call.container.settings, choice.identity, to_write=to_write and not call.caller.is_read_only)
         except OSError as error:
             call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
         if choice.identity.problem is not None:

@@ -103,15 +103,16 @@ class Operation:
         # The owner's folder belongs to a workspace that no header names; the handler checks the right there.
         if not (endpoint.of_folder and call.caller.person is None):
             call.require(endpoint.need)
-        if call.is_read_only and endpoint.acts:
+        if call.caller.is_read_only and endpoint.acts:
             raise ReadOnly(READ_ONLY_SESSION)
         parts = _validate_request(endpoint, sent)
-        if endpoint.writes and isinstance(endpoint.need, Role):
-            call.workspace.require_writable(by_tool=call.caller.is_agent)
+        is_change = endpoint.writes and isinstance(endpoint.need, Role)
+        if is_change:
+            call.workspace.access.require_change()
             check_queue(call.workspace)
         if endpoint.of_team and (team := _named_team(parts)) is not None:
             return _ask_team(call, team, sent)
-        call = _resolve_path(call, path)
+        call = _resolve_path(call, path, is_change=is_change)
         if call.expected is not None:
             # The handlers that edit and delete check it again, within the transaction.
             check_expected(call.workspace, path[MEMORY_ID], call.expected)
@@ -203,7 +204,7 @@ def note_state(tag: str) -> None:
     g.state_tag = tag
 
 
-def _resolve_path(call: Call, path: dict[str, str]) -> Call:
+def _resolve_path(call: Call, path: dict[str, str], *, is_change: bool) -> Call:
     """Replace names in the path by the stored names; return the call for the workspace that has the memory."""
     if SESSION_ID in path:
         path[SESSION_ID] = check_name(SESSION_ID, path[SESSION_ID])
@@ -211,6 +212,9 @@ def _resolve_path(call: Call, path: dict[str, str]) -> Call:
     if MEMORY_ID in path:
         path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
         home = find_home(call.workspace, path[MEMORY_ID])
+        if is_change:
+            # The personal store may have settings of its own.
+            home.access.require_change()
         call = replace(call, workspace_id=home.id)
     memory_id = path.get(MEMORY_ID) or path.get(GOAL_ID)
     if memory_id is not None and call.container.people.exists:

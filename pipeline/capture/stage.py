@@ -27,6 +27,7 @@ from pipeline.records.people import owner_of, personal_scope
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, near_statements, turns, work
 from pipeline.store.database import Database
+from pipeline.store.history import written_by
 from pipeline.store.near_statements import NearStatement, checksum_of
 from pipeline.store.turns import Role, Turn
 from pipeline.text.personal_facts import USER
@@ -38,13 +39,15 @@ Dropped = tuple[Statement, str]
 class CaptureSettings:
     """Whether and how statements are captured, and whether those about the person go to their store.
 
-    `find_branch` returns the git branch of a session's folder, None for the default branch.
+    `find_branch` returns the git branch of a session's folder, None for the default branch. `is_personal_silent`
+    returns whether nothing may be stored in a person's own store.
     """
 
     policy: WritePolicy
     is_on: bool = True
     personal: bool = True
     find_branch: Callable[[str], str | None] = lambda _folder: None
+    is_personal_silent: Callable[[str | None], bool] = lambda _person: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class CaptureStage:
             is_silent = turn is None or agent_sessions.is_any_incognito(db, [turn.session_id])
         dropped: list[NearStatement] = []
         if turn is not None and turn.role is Role.USER and settings.is_on and not is_silent:
-            dropped = self._read(turn, settings, model)
+            dropped = written_by(owner_of(turn.session_id))(self._read)(turn, settings, model)
             if (person := self._find_person(turn, settings)) is not None:
                 # The turn is not read again.
                 person.sync_log()
@@ -89,7 +92,8 @@ class CaptureStage:
         """Offer the lasting statements of a turn to the store; return those that were considered and dropped."""
         with self.database.read() as db:
             exchange, folder = Exchange.read(db, turn), agent_sessions.find_folder(db, turn.session_id)
-        settings = replace(settings, policy=replace(settings.policy, branch=settings.find_branch(folder)))
+        policy = replace(settings.policy, branch=settings.find_branch(folder), author=owner_of(turn.session_id))
+        settings = replace(settings, policy=policy)
         chosen, dropped = self._find_lasting(exchange, settings, model)
         dropped += self._offer(turn, chosen, settings)
         self._replace_earlier(exchange, settings)
@@ -121,9 +125,7 @@ class CaptureStage:
             if not any(stored.role is Role.USER for stored in turns.by_seqs(db, [turn.seq])):
                 # The person had the turn forgotten, or took it back, while it was read.
                 return []
-        who = owner_of(turn.session_id)
         proposals = list(propose(turn, statements, self._list_known(turn, settings), personal=settings.personal))
-        own = replace(settings.policy, author=who)
         rejected: list[Dropped] = []
         for to_person in (False, True):
             offered = [
@@ -132,10 +134,10 @@ class CaptureStage:
                 if (proposal.about_person and settings.personal) is to_person
             ]
             # What is about the person concerns no branch.
-            policy = replace(own, branch=None) if to_person else own
-            if offered:
+            policy = replace(settings.policy, branch=None) if to_person else settings.policy
+            if offered and not (to_person and settings.is_personal_silent(policy.author)):
                 # A turn that is read twice proposes nothing new: its statements are stored by then.
-                with (self.personal(who) if to_person else self.database).write() as db:
+                with (self.personal(policy.author) if to_person else self.database).write() as db:
                     for statement, proposal, prepared in offered:
                         receipt = store_proposal(db, proposal, prepared, policy)
                         if receipt is not None and receipt.outcome is Outcome.REJECTED:
@@ -168,8 +170,7 @@ class CaptureStage:
             proposal = self._propose(old.turn, old.text, settings)
             to_person = proposal.about_person and settings.personal
             (of_person if to_person else here).append(proposal.draft)
-        who = owner_of(turn.session_id)
-        draft, policy = self._propose(turn, text, settings).draft, replace(settings.policy, author=who)
+        draft, policy = self._propose(turn, text, settings).draft, settings.policy
         # What replaces a statement lasts as that one did, whatever its own words.
         draft = replace(draft, metadata={"turn": turn.seq})
         rests = list(self._list_rests(replaced, settings))
@@ -186,9 +187,9 @@ class CaptureStage:
                     said_changes.close_goals(db, older, turn.content)
                 for rest in rests:
                     said_changes.store(db, rest, policy)
-        if of_person:
-            with self.personal(who).write() as db:
-                draft = replace(draft, scope=personal_scope(who))
+        if of_person and not settings.is_personal_silent(policy.author):
+            with self.personal(policy.author).write() as db:
+                draft = replace(draft, scope=personal_scope(policy.author))
                 said_changes.replace_all(db, draft, None, of_person, replace(policy, branch=None), change.starts)
 
     def _list_rests(self, replaced: Sequence[EarlierStatement], settings: CaptureSettings) -> Iterator[Draft]:

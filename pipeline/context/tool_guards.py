@@ -161,7 +161,7 @@ class ImpressionWriter(Protocol):
 class ToolGuards:
     """Decide about tool calls before they run."""
 
-    def __init__(self, feedback: ImpressionWriter, is_incognito: Callable[[Workspace, AgentSession], bool]) -> None:
+    def __init__(self, feedback: ImpressionWriter, is_incognito: Callable[[Workspace, str | None], bool]) -> None:
         self._feedback = feedback
         self._is_incognito = is_incognito
         # In this process, the calls that were refused because their host cannot ask its user.
@@ -195,7 +195,7 @@ class ToolGuards:
             is_other = project[0] is not workspace
             if (guard := self._guard_in_project(project, session, tool, calls)) is None:
                 continue
-            if guard.decision == "ask" and can_ask and (is_other or not workspace.keeps_journal):
+            if guard.decision == "ask" and can_ask and (is_other or not workspace.access.keeps_journal):
                 lessons = dict.fromkeys(((project[0].id, lesson.seq) for lesson in guard.shown), False)
                 for key in filter(None, (_name_call(session, tool, call.arguments) for call in calls)):
                     self._asked.get(key, lambda _known: True, dict).update(lessons)
@@ -225,8 +225,8 @@ class ToolGuards:
         self, project: Project, caller: AgentSession, tool: str, calls: Sequence[GuardedCall]
     ) -> ToolGuard | None:
         workspace, session = project
-        most = workspace.settings.lesson_guard if workspace.settings.enabled else "off"
-        if most == "off" or not workspace.exists or self._is_incognito(workspace, session):
+        most = workspace.settings.lesson_guard if workspace.access.is_enabled else "off"
+        if most == "off" or not workspace.exists or self._is_incognito(workspace, session.id):
             return None
         with workspace.database.read() as db:
             found = [(call, list_critical(db, session, call.target)) for call in calls]

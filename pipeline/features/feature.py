@@ -113,7 +113,9 @@ def load_job(
 def _run_job(
     module: str, name: str, choose: Callable[[Any], tuple[Any, ...]], writes: bool, run: Any, context: Any
 ) -> Any:
-    if writes and context.is_silent:
+    from pipeline.records.access import decide_access
+
+    if writes and decide_access(context.paths.root.name, context.settings).is_silent:
         return run.report(more=False)
     return getattr(import_module(module), name)(run, *choose(context))
 

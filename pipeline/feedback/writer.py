@@ -182,12 +182,12 @@ class FeedbackWriter:
 
     def record_impressions(self, workspace: Workspace, shown: Sequence[Impression]) -> None:
         """Note that memories were put before an agent."""
-        if shown and not workspace.settings.read_only:
+        if shown and not workspace.access.is_read_only:
             self.submit_logged("impressions", workspace.id, lambda: _add_impressions(workspace.database, shown))
 
     def record_accesses(self, workspace: Workspace, recalled: Iterable[Memory]) -> None:
         """Note that memories were recalled."""
-        if workspace.settings.read_only:
+        if workspace.access.is_read_only:
             return
         with self._usage_lock:
             self._buffer(workspace).add_accesses(memory.seq for memory in recalled)
@@ -198,7 +198,7 @@ class FeedbackWriter:
 
         The questions of a person among several are not recorded.
         """
-        if workspace.person_id is not None or workspace.settings.read_only:
+        if workspace.person_id is not None or workspace.access.is_read_only:
             return
         with self._usage_lock:
             self._buffer(workspace).add_question(text, is_answered=is_answered)

@@ -47,11 +47,6 @@ class JobContext:
     # Opens a function that searches with indexes that it reads anew.
     open_search: Callable[[], AbstractContextManager[Callable[[Query], Answer]]] | None = None
 
-    @property
-    def is_silent(self) -> bool:
-        """Tell whether nothing may be written to this workspace."""
-        return self.settings.incognito or self.settings.read_only
-
     def model(self) -> JobModel | None:
         """Return the optional model; None if no endpoint is configured or the workspace is incognito."""
         return open_model(self.database, self.settings)

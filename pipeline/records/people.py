@@ -47,7 +47,8 @@ class Caller:
     """The caller of a request, and the caller's permissions.
 
     Without a person the caller is the data directory's owner, who has its token; `none` marks an anonymous caller of
-    public routes. `is_agent` marks the tools of an agent, which read less than its user.
+    public routes. `is_agent` marks the tools of an agent, which read less than its user. Nothing of a request that
+    `is_incognito` is stored, and a request of a session that `is_read_only` changes nothing.
     """
 
     person: Person | None = None
@@ -55,6 +56,8 @@ class Caller:
     token_class: TokenClass = "home"  # noqa: S105 - names no token
     roles: Mapping[str, Role] = field(default_factory=dict)
     is_agent: bool = False
+    is_incognito: bool = False
+    is_read_only: bool = False
 
     @property
     def person_id(self) -> str | None:
@@ -79,6 +82,11 @@ class Caller:
         """Return whether the caller has a role in a workspace, or a role that includes it."""
         role_held = self.role_in(workspace_id)
         return role_held is not None and role_held.includes(role)
+
+
+def caller_of(person_id: str | None) -> Caller:
+    """Return a person as the caller, with access to their personal store only; the owner without a person."""
+    return HOME_OWNER if person_id is None else Caller(Person(person_id, person_id), token_class="person")  # noqa: S106 - names no token
 
 
 def qualified_name(person_id: str | None, name: str | None) -> str | None:

@@ -11,7 +11,7 @@ from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.records import Filter, Memory, Page, page_of
 from pipeline.records.hooks import HookAnswer
-from pipeline.records.people import owner_of
+from pipeline.records.people import caller_of, owner_of
 from pipeline.services.memories import get_memory
 from pipeline.store import agent_sessions, conclusions, hook_runs, memories, tables, turns
 from pipeline.store.hook_runs import HookRun
@@ -69,7 +69,7 @@ class HookRunLog:
 
         Nothing is returned for another event, and for a prompt that is not stored, not yet, or not any more.
         """
-        workspace = self._workspace(run.workspace).of_person(owner_of(run.session_id))
+        workspace = self._workspace(run.workspace).of(caller_of(owner_of(run.session_id)))
         if run.event != PROMPT_EVENT or run.session_id is None or not workspace.exists:
             return None
         with self._operations.tables.read() as db:
@@ -85,7 +85,7 @@ class HookRunLog:
         with self._operations.tables.write() as db:
             hook_runs.add(db, replace(run, session_id=session_id))
         # A purge that ran before this write could not find the run.
-        workspace = self._workspace(run.workspace).of_person(owner_of(run.session_id))
+        workspace = self._workspace(run.workspace).of(caller_of(owner_of(run.session_id)))
         gone = [memory_id for memory_id in run.memory_ids if not _is_there(workspace, memory_id)]
         if gone:
             with self._operations.tables.write() as db:

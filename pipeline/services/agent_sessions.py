@@ -40,6 +40,7 @@ from pipeline.services.team import Asked
 from pipeline.services.turns import find_typed, run_memory_commands
 from pipeline.sessions.remedies import find_known_remedy
 from pipeline.store import agent_sessions, meta
+from pipeline.store.history import written_by
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import drop_private, is_host_notice
 from pipeline.times import utc_now
@@ -93,7 +94,7 @@ class AgentSessionService:
         self._prompts = prompts
         self._contexts = contexts
         self._feedback = feedback
-        self._guards = ToolGuards(feedback, self._is_incognito)
+        self._guards = ToolGuards(feedback, self.is_off_the_record)
         self.no_save = NoSaveService(usual, feedback)
 
     def answer_prompt(
@@ -109,7 +110,7 @@ class AgentSessionService:
         `waits_ms`: how long the host of a prompt that started the stack still waits.
         """
         began = time.perf_counter()
-        if not workspace.settings.enabled:
+        if not workspace.access.is_enabled:
             return HookAnswer(reason=IS_OFF)
         typed = find_typed(workspace, message, session.cwd)
         unsaved = self.no_save.run_no_save_command(workspace, session, typed, own or (lambda: workspace))
@@ -138,7 +139,7 @@ class AgentSessionService:
         return HookAnswer(text, shown, None if text else reason, left_out=briefing.left_out)
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
-        if self._is_incognito(workspace, session):
+        if self.is_off_the_record(workspace, session.id):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
         return HookAnswer(reason=HOST_NOTICE) if is_host_notice(message) else None
 
@@ -146,7 +147,7 @@ class AgentSessionService:
         if session.id is not None:
             # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
             self._feedback.flush()
-        if session.id is not None and workspace.exists and workspace.notes_sessions:
+        if session.id is not None and workspace.exists and workspace.access.notes_sessions:
             # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
@@ -175,21 +176,21 @@ class AgentSessionService:
 
     def start_session(self, workspace: Workspace, session: AgentSession, source: str) -> HookAnswer:
         """Return the project's brief, or the state of a resumed session whose agent lost a part of its context."""
-        settings = workspace.settings
-        if not (settings.enabled and settings.hook_recall):
-            return HookAnswer(reason=RECALL_OFF if settings.enabled else IS_OFF)
-        if self._is_incognito(workspace, session):
+        access = workspace.access
+        if not access.recalls:
+            return HookAnswer(reason=RECALL_OFF if access.is_enabled else IS_OFF)
+        if self.is_off_the_record(workspace, session.id):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
         person = workspace.personal_store
         if not workspace.exists and person is None:
             return HookAnswer(reason=NOTHING_WRITTEN)
-        notes_sessions = workspace.exists and workspace.notes_sessions
+        notes_sessions = workspace.exists and access.notes_sessions
         if source in FORGETFUL and session.id is not None and notes_sessions:
             self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         notes = list_session_notes(workspace)
-        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), notes, notes_sessions)
+        room = BriefRoom(workspace.settings.hook_max_chars, datetime.now(UTC), notes, notes_sessions)
         database = workspace.database if workspace.exists else None
         of_person = None if person is None else person.database
         brief = None
@@ -227,7 +228,7 @@ class AgentSessionService:
         The first action in a project creates its workspace.
         """
         hint = None if outcome.ok else self._find_remedy(workspace, session, tool, arguments, outcome)
-        if session.id is not None and workspace.settings.enabled and workspace.keeps_journal:
+        if session.id is not None and workspace.access.keeps_journal:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, outcome))
         if outcome.ok:
             self._guards.note_made(session, tool, arguments)
@@ -236,11 +237,10 @@ class AgentSessionService:
     def _find_remedy(
         self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
     ) -> str | None:
-        settings = workspace.settings
-        if session.id is None or not (settings.enabled and settings.hook_recall and workspace.exists):
+        if session.id is None or not (workspace.access.recalls and workspace.exists):
             return None
         action = describe_action(session.id, session.agent_id, "", tool, arguments, outcome, session.cwd)
-        if action is None or self._is_incognito(workspace, session):
+        if action is None or self.is_off_the_record(workspace, session.id):
             return None
         if action.error_signature is None:
             return None
@@ -261,10 +261,10 @@ class AgentSessionService:
         self, workspace: Workspace, session: AgentSession, source: SessionSource | None = None, at: str | None = None
     ) -> None:
         """Record which lessons the turn followed, its result if the agent stored none, and its messages."""
-        settings = workspace.settings
         if session.id is None or session.agent_id is not None:
             return  # The end of a subagent does not end a turn.
-        if settings.enabled and not settings.read_only:
+        access = workspace.access
+        if access.is_enabled and not access.is_read_only:
             self._submit(workspace, partial(self._close_turn, workspace, session, at or utc_now()))
         self.take_said(workspace, session, source)
         if source is not None:
@@ -273,7 +273,7 @@ class AgentSessionService:
     def take_said(self, workspace: Workspace, session: AgentSession, source: SessionSource | None) -> None:
         """Store the messages since the last call, for capture to read; where hooks are off, only skip them."""
         if source is not None and session.id is not None:
-            is_silent = partial(self._is_incognito, session=session)
+            is_silent = partial(self.is_off_the_record, session_id=session.id)
             self._submit(workspace, partial(self.continue_silence, workspace, session, source))
             self._submit(workspace, partial(self._intake.take, workspace, session, source, is_silent))
 
@@ -291,7 +291,7 @@ class AgentSessionService:
 
     def continue_silence(self, workspace: Workspace, session: AgentSession, source: SessionSource | None) -> None:
         """Make a session incognito that continues one in which nothing may be saved."""
-        if source is not None and not self._is_incognito(workspace, session):
+        if source is not None and not self.is_off_the_record(workspace, session.id):
             self._intake.continue_silence(workspace, session, source, partial(self.is_off_the_record, workspace))
 
     def flush(self, workspace: Workspace) -> None:
@@ -300,18 +300,14 @@ class AgentSessionService:
             self._feedback.flush_usage(workspace)
 
     def is_off_the_record(self, workspace: Workspace, session_id: str | None) -> bool:
-        """Return whether nothing of a session may be recorded."""
-        return self._is_incognito(workspace, AgentSession(session_id))
-
-    def _is_incognito(self, workspace: Workspace, session: AgentSession) -> bool:
-        """Return whether a session or its workspace is incognito.
+        """Return whether nothing of a session may be recorded: it or its workspace is incognito.
 
         A session that was made incognito outside a project stays incognito when it moves into one.
         """
-        if workspace.settings.incognito:
+        if workspace.access.is_incognito:
             return True
-        known = [store for store in (workspace, self._usual) if store.exists]
-        return any(is_any_incognito(store, list_session_names(None, session.id)) for store in known)
+        names = list_session_names(None, session_id)
+        return any(is_any_incognito(store, names) for store in (workspace, self._usual))
 
     def _add_action(
         self,
@@ -323,18 +319,18 @@ class AgentSessionService:
         outcome: Outcome,
     ) -> None:
         action = describe_action(session.id or "", session.agent_id, at, tool, arguments, outcome, session.cwd)
-        if action is None or self._is_incognito(workspace, session) or not is_worth_storing(workspace, action):
+        if action is None or self.is_off_the_record(workspace, session.id) or not is_worth_storing(workspace, action):
             return
         with workspace.create().write() as db:
             agent_sessions.add_action(db, action)
 
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
         # The actions of this turn may have just created the workspace.
-        if session.id is not None and workspace.exists and not self._is_incognito(workspace, session):
+        if session.id is not None and workspace.exists and not self.is_off_the_record(workspace, session.id):
             close_turn(workspace, session.id, at)
 
     def _note_seen(self, workspace: Workspace, session: AgentSession, versions: Sequence[tuple[int, str]]) -> None:
-        if session.id is not None and versions and workspace.notes_sessions:
+        if session.id is not None and versions and workspace.access.notes_sessions:
             record = partial(agent_sessions.record_seen, session_id=session.id, agent_id=session.agent_id or "")
             self._note(workspace, partial(record, versions=versions))
 
@@ -342,8 +338,8 @@ class AgentSessionService:
         self._submit(workspace, partial(write_note, workspace, note))
 
     def _submit(self, workspace: Workspace, task: Callable[[], object]) -> None:
-        """Run a task in the background, in order."""
-        self._feedback.submit_logged("hooks", workspace.id, task)
+        """Run a task in the background, in order; its changes are those of the person who works on the workspace."""
+        self._feedback.submit_logged("hooks", workspace.id, written_by(workspace.person_id)(task))
 
 
 def write_note(workspace: Workspace, note: Callable[[Connection], object]) -> None:

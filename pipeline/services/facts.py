@@ -16,7 +16,7 @@ from pipeline.store import facts, memories
 from pipeline.text.names import canonical_name
 from pipeline.text.personal_facts import USER
 from pipeline.times import utc_now
-from pipeline.workspace import Workspace, find_home, is_any_incognito
+from pipeline.workspace import Workspace, find_home
 from pipeline.write import facts as writing
 from pipeline.write.fact_placement import fact_key
 from pipeline.write.fields import resolve_scope
@@ -121,11 +121,9 @@ def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, va
     """Set the value of a key from the draft's time on; end the previous value, but keep it."""
     scope = resolve_scope(draft.scope, draft.session_id, "scope.id")
     _check(asked, value, draft)
-    policy = workspace.write_policy()
-    if workspace.exists and draft.session_id is not None and is_any_incognito(workspace, [draft.session_id]):
-        # A session that is incognito here is also incognito in the personal store.
-        policy = replace(policy, incognito=True)
     store, scope = _locate(workspace, asked, scope)
+    sessions = [] if draft.session_id is None else [draft.session_id]
+    policy = workspace.write_policy() if store is workspace else workspace.personal_write_policy(sessions)
     # Create the store only for a valid value.
     database, draft = store.create(), replace(draft, scope=scope)
     match = resolver.match(store, asked, scope)
@@ -210,12 +208,14 @@ def end_fact(
     """End the value that is valid at a time, by default now, without a successor; raise NotFound if there is none."""
     store, scope = _locate_existing(workspace, asked, scope)
     key = resolver.require_key(store, asked, scope)
+    store.access.require_change()
     return writing.end_fact(store.database, key, scope, moment)
 
 
 def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remaining]:
     """Undo the setting of a value; return the archived fact, and what is left of its subject."""
     store = find_home(workspace, fact_id)
+    store.access.require_change()
     taken = writing.take_back_fact(store.database, fact_id)
     assert taken.key is not None
     scoped, who = facts.ScopedKey(0, taken.key, taken.scope), workspace.person_id
@@ -227,7 +227,9 @@ def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remainin
 
 def reopen_fact(workspace: Workspace, fact_id: str, until: str | None) -> Memory:
     """Undo the end of a value: it is valid until a time, without limit, or until the next value starts."""
-    return writing.reopen_fact(find_home(workspace, fact_id).database, fact_id, until)
+    store = find_home(workspace, fact_id)
+    store.access.require_change()
+    return writing.reopen_fact(store.database, fact_id, until)
 
 
 def list_subjects(

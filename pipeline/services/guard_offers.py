@@ -45,7 +45,7 @@ class GuardVerdict(StrEnum):
 def make_guard_offer(workspace: Workspace, session: AgentSession, message: str) -> list[str]:
     """Return the offer to block what a rule of the session forbids, once per rule, if the message mentions it."""
     # A reader's answer could not change the rule.
-    if workspace.settings.lesson_guard == "off" or not workspace.notes_sessions:
+    if workspace.settings.lesson_guard == "off" or not workspace.access.notes_sessions:
         return []
     for rule in _list_rules_of_session(workspace, session):
         if mentions_command(rule.content, message) and _note_offer(workspace, rule):

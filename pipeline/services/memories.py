@@ -1,6 +1,6 @@
 """Memories: write, read, change, forget."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,13 +23,14 @@ from pipeline.records import (
     Trust,
     page_of,
 )
+from pipeline.records.people import Role
 from pipeline.services.purges import finish_purges
 from pipeline.store import audit, edges, entities, history, memories, purges, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.personal_facts import USER
-from pipeline.workspace import Workspace, is_any_incognito
+from pipeline.workspace import Workspace
 from pipeline.write import revise
 from pipeline.write.accept import commit, write_all
 from pipeline.write.move import finish_move, list_shown_history, move_memory
@@ -82,11 +83,9 @@ def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
     own = tuple(item for item, is_personal in zip(prepared, of_person, strict=True) if not is_personal)
     if not personal:
         return commit(workspace.create(), own, policy)
-    # A session that is incognito here is also incognito in the personal store.
-    silent = workspace.exists and any(is_any_incognito(workspace, item.memory.sessions) for item in personal)
-    of_personal = replace(policy, incognito=policy.incognito or silent)
+    of_person_policy = workspace.personal_write_policy([name for item in personal for name in item.memory.sessions])
     with workspace.person.create().write() as db:
-        there = iter(write_all(db, personal, of_personal))
+        there = iter(write_all(db, personal, of_person_policy))
         # Commits before the block around it. If that then fails, sending the batch again merges these memories.
         here = iter(commit(workspace.create(), own, policy) if own else ())
     return [next(there if is_personal else here) for is_personal in of_person]
@@ -234,12 +233,11 @@ def purge(
     workspace: Workspace,
     feedback: FeedbackWriter,
     memory_id: str,
-    may_write: Callable[[str], bool],
     expected: Collection[str] | None = None,
 ) -> None:
     """Delete a memory permanently, with memories merged into it or derived from it, its copies and its quotations.
 
-    The first commit makes the purge durable. Copies in workspaces that the person `may_write` to are deleted at once if
+    The first commit makes the purge durable. Copies in workspaces that the person may write to are deleted at once if
     possible, otherwise by a worker. Purging a memory twice changes nothing. Raises NotFound for a memory that never
     existed here.
     """
@@ -249,7 +247,8 @@ def purge(
     by = purges.OWNER
     if workspace.person_id is not None:
         by = purges.PurgeAuthority(
-            workspace.person_id, tuple(sibling.id for sibling in workspace.list_siblings() if may_write(sibling.id))
+            workspace.person_id,
+            tuple(sibling.id for sibling in workspace.list_siblings() if workspace.caller.may(sibling.id, Role.WRITER)),
         )
     try:
         revise.purge(workspace.database, memory_id, by, expected)

@@ -61,7 +61,7 @@ class NoSaveService:
         """
         if is_host_notice(message):
             return None
-        if workspace.is_read_only:
+        if workspace.caller.is_read_only:
             # A session that stores nothing cannot store this command either.
             return None if find_no_save(message) in (None, NoSave.RESUME) else HookAnswer(IN_READ_ONLY, is_kept=False)
         was_silent = session.id is not None and self._end_silent_turn(workspace, session.id)
@@ -72,7 +72,7 @@ class NoSaveService:
         if command is NoSave.RESUME:
             return self._resume(workspace, session.id)
         stores = list({store.id: store for store in (find_own(), *self._known(workspace))}.values())
-        if any(store.settings.incognito for store in stores):
+        if any(store.access.is_incognito for store in stores):
             return None
         says = self._silence(stores, session.id, command)
         if command is NoSave.TURN:
@@ -111,18 +111,18 @@ class NoSaveService:
             done.append(SAYS[NoSave.RESUME])
             messages = resumed
         split = split_said(messages)
-        if split.doubts_before and not workspace.settings.incognito:
+        if split.doubts_before and not workspace.access.is_incognito:
             done.append(_say_archived(archive_last_turn([workspace], session.id)))
-        if split.forgets_before and not workspace.settings.incognito:
+        if split.forgets_before and not workspace.access.is_incognito:
             done.append(_say_forgotten(forget_last_turn([workspace], self.feedback, session.id)))
         stored = take_turns(workspace, session.id, messages)
-        if split.mode is NoSave.SESSION and not workspace.settings.incognito:
+        if split.mode is NoSave.SESSION and not workspace.access.is_incognito:
             begin_incognito(workspace, session.id)
             done.append(SAYS[NoSave.SESSION])
         return stored, split.to_store, done
 
     def _known(self, workspace: Workspace) -> list[Workspace]:
-        return [store for store in (workspace, self.usual.of_person(workspace.person_id)) if store.exists]
+        return [store for store in (workspace, workspace.sibling(self.usual.id)) if store.exists]
 
     def _end_silent_turn(self, workspace: Workspace, session_id: str) -> bool:
         """End the silent turn of a session; return whether there was one."""
@@ -183,7 +183,7 @@ def forget_last_turn(stores: Sequence[Workspace], feedback: FeedbackWriter, sess
     """Delete the last turn of a session from some workspaces; return the number of deleted memories."""
     count, is_found = 0, False
     for store in stores:
-        if store.exists and not store.settings.read_only and (turn := _find_last_turn(store, session_id)) is not None:
+        if store.exists and not store.access.is_read_only and (turn := _find_last_turn(store, session_id)) is not None:
             is_found = True
             count += _forget_turn(store, feedback, session_id, turn)
     return count if is_found or not stores else _purge_newest(stores, session_id)
@@ -193,18 +193,16 @@ def archive_last_turn(stores: Sequence[Workspace], session_id: str) -> list[str]
     """Archive the memories made of the last turn of a session, and return their ids; the turn stays."""
     archived = []
     for store in stores:
-        if store.exists and not store.settings.read_only and (turn := _find_last_turn(store, session_id)) is not None:
+        if store.exists and not store.access.is_read_only and (turn := _find_last_turn(store, session_id)) is not None:
             with store.database.write() as db:
                 # Its statements that were not read yet would become memories later.
                 work.drop_captures(db, [message.seq for message in turns.list_since(db, session_id, turn.seq)])
-            for owner in (store, store.person):
+            for owner in store.list_changeable():
                 archived += _archive_memories(owner, session_id, turn)
     return archived
 
 
 def _archive_memories(store: Workspace, session_id: str, last_turn: LastTurn) -> list[str]:
-    if not store.exists:
-        return []
     with store.database.read() as db:
         made = [memory for memory in turns.list_memories_since(db, session_id, last_turn) if memory.archived_at is None]
     return [revise.archive(store.database, memory.id).id for memory in made]
@@ -231,11 +229,10 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
     with workspace.database.read() as db:
         messages = turns.list_since(db, session_id, last_turn.seq)
     count = 0
-    for store in (workspace, workspace.person):
-        if store.exists:
-            with store.database.read() as db:
-                meant = [memory.id for memory in turns.list_memories_since(db, session_id, last_turn)]
-            count += _purge(store, meant)
+    for store in workspace.list_changeable():
+        with store.database.read() as db:
+            meant = [memory.id for memory in turns.list_memories_since(db, session_id, last_turn)]
+        count += _purge(store, meant)
     with workspace.database.write() as db:
         turns.forget(db, [turn.seq for turn in messages])
         agent_sessions.forget_actions(db, session_id, last_turn.after)
@@ -251,12 +248,11 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
 def _purge_newest(stores: Sequence[Workspace], session_id: str) -> int:
     """Purge the last memory of a session whose messages are not stored: a command in a prompt stored it."""
     newest = []
-    for store in {store.id: store for workspace in stores for store in (workspace, workspace.person)}.values():
-        if store.exists and not store.settings.read_only:
-            with store.database.read() as db:
-                memory = turns.find_last_memory_of_session(db, session_id)
-            if memory is not None:
-                newest.append((memory.created_at, store.id, memory.id, store))
+    for store in {store.id: store for workspace in stores for store in workspace.list_changeable()}.values():
+        with store.database.read() as db:
+            memory = turns.find_last_memory_of_session(db, session_id)
+        if memory is not None:
+            newest.append((memory.created_at, store.id, memory.id, store))
     if not newest:
         return 0
     *_, memory_id, store = max(newest)

@@ -17,7 +17,7 @@ def settle_stores(workspace: Workspace) -> None:
 
 def gather_personal(workspace: Workspace) -> int:
     """Move a workspace's memories about the person to the personal store; return their number."""
-    if not workspace.personal_memory_enabled or workspace.settings.incognito or workspace.settings.read_only:
+    if not workspace.personal_memory_enabled or workspace.access.is_silent:
         return 0
     with workspace.database.read() as db:
         kinds = tuple(kind for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT))

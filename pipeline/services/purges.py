@@ -19,6 +19,7 @@ from config.operating_system import sync_to_disk
 from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_HELD, SPOOL_REFUSED, WORKSPACE_HEADER
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs import snapshot
+from pipeline.records.people import HOME_OWNER, caller_of
 from pipeline.store import purges, refusals, tables
 from pipeline.store.atomic_files import writing
 from pipeline.store.rows import Quotes
@@ -63,7 +64,8 @@ def _run_all(steps: Iterable[Step]) -> None:
 
 def _follow_copies(workspace: Workspace) -> None:
     """Purge the copies in other workspaces, and recursively the copies of those."""
-    siblings = [sibling for sibling in workspace.list_siblings() if sibling.id != workspace.id]
+    # Those who asked for the purges decide where, not the caller who completes them.
+    siblings = [sibling for sibling in workspace.of(HOME_OWNER).list_siblings() if sibling.id != workspace.id]
     for purge in _list_unfinished(workspace).values():
         _run_all(partial(_purge_copies, sibling, purge) for sibling in siblings if purge.by.may_write(sibling.id))
 
@@ -73,7 +75,7 @@ def _purge_copies(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
     with suppress(NotFound):
         with workspace.database.read() as db:
             copies = purges.find_copies(db, purge.memory_ids)
-        if copies and workspace.settings.read_only:
+        if copies and workspace.access.is_read_only:
             problem = f"{len(copies)} copies of a purged memory remain: the workspace is read only (setting read_only)"
             workspace.operations.record_error("purge", problem, workspace=workspace.id)
         elif copies:
@@ -85,7 +87,7 @@ def _purge_copies(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
 
 def _refuse_return(workspace: Workspace, purge: purges.UnfinishedPurge) -> None:
     """Mark the texts in the purging person's store, which is checked before any workspace stores a text."""
-    person = workspace.of_person(purge.by.person_id).person.create()
+    person = workspace.of(caller_of(purge.by.person_id)).person.create()
     with person.write() as db:
         for content_hash in purge.hashes:
             refusals.add(db, purge.memory_ids[0], content_hash, refusals.RefusedBy.PURGED, utc_now())

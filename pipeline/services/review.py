@@ -260,7 +260,7 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
     with workspace.database.read() as db:
         known = audit.get(db, entry_id)
     if known is not None and known.action is audit.AuditAction.SHARE and known.undone_at is None:
-        return withdraw_memory(workspace, known.memory_id, is_owner=True)
+        return withdraw_memory(workspace, known.memory_id)
     now = utc_now()
     with workspace.database.write() as db:
         entry = audit.get(db, entry_id)

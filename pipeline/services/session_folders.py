@@ -18,7 +18,6 @@ OFF = "Reverie is off in this project"
 CAPTURE_OFF = "capture is off in this project"
 INCOGNITO = "incognito project"
 READ_ONLY = "read-only project"
-INVALID_SETTINGS = "project with invalid settings"
 NEW_IN_PROJECT = "chat that no import of the person has read"
 # The files of these agents are in projects, and may come with them, in an archive for example.
 IN_PROJECTS = frozenset({"aider"})
@@ -84,12 +83,11 @@ def _is_folder(folder: Path) -> bool:
 
 def find_refusal(workspace: Workspace) -> str | None:
     """Return why nothing is stored in a workspace, None if something is."""
-    settings = workspace.settings
+    access = workspace.access
     reasons = (
-        (not settings.enabled, OFF),
-        (settings.incognito, INCOGNITO),
-        (settings.read_only, READ_ONLY),
-        (settings.capture == "off", CAPTURE_OFF),
-        (not workspace.captures, INVALID_SETTINGS),
+        (not access.is_enabled, OFF),
+        (access.is_incognito, INCOGNITO),
+        (access.is_read_only, READ_ONLY),
+        (not access.captures, CAPTURE_OFF),
     )
     return next((reason for applies, reason in reasons if applies), None)

@@ -330,7 +330,7 @@ class SessionImport:
                 part.session.started_at or utc_text_at(file.modified), resumes=reading.task.mark is not None
             ),
         )
-        result = store_part(db, part, session, with_actions=workspace.keeps_journal)
+        result = store_part(db, part, session, with_actions=workspace.access.keeps_journal)
         summary.turns += len(result.turns)
         summary.queued += result.queued
         summary.actions += result.actions
@@ -358,7 +358,7 @@ class SessionImport:
         """Count a part that would be stored, and keep the first lines of its session."""
         summary, key = self.summary.agents[agent], (agent, part.session.id)
         summary.turns += len(part.messages)
-        summary.actions += len(part.actions) if workspace.keeps_journal else 0
+        summary.actions += len(part.actions) if workspace.access.keeps_journal else 0
         summary.queued += sum(message.role is SpeakerRole.USER for message in part.messages)
         self.summary.workspaces.add(workspace.id)
         if key not in self._ended_sessions and (part.messages or part.actions):

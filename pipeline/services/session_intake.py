@@ -205,7 +205,7 @@ class _Reading:
         return owner.id
 
     def _resume(self, owner: Workspace) -> None:
-        for store in (owner, self.workspace, self.usual.of_person(self.workspace.person_id)):
+        for store in (owner, self.workspace, self.workspace.sibling(self.usual.id)):
             end_incognito(store, self.session_id)
 
     def _store(self, workspace: Workspace, part: PreparedPart) -> None:

@@ -3,7 +3,7 @@
 from config.paths import is_personal
 from pipeline.errors import Conflict, FieldError, Forbidden, InvalidField
 from pipeline.records import Memory
-from pipeline.records.people import owner_of
+from pipeline.records.people import Role, caller_of, owner_of
 from pipeline.store import hook_runs, memories, tables
 from pipeline.workspace import Workspace
 from pipeline.write import move as sharing
@@ -28,14 +28,14 @@ def share_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Mem
     return sharing.share_copy(target.create(), memory, workspace.person_id)
 
 
-def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> Memory:
+def withdraw_memory(workspace: Workspace, memory_id: str) -> Memory:
     """Make a shared memory private again, and delete the hook runs that quote it.
 
     Raises Forbidden unless the caller shared it or owns the workspace.
     """
     with workspace.database.read() as db:
         memory = get_existing(db, memory_id)
-    if memory.shared_from is not None and not (is_owner or sharing.is_sharer(memory, workspace.person_id)):
+    if memory.shared_from is not None and not may_withdraw(workspace, memory):
         raise Forbidden("Only the person who shared a memory, or an owner of the workspace, may withdraw it.")
     is_copy = memory.shared_from is not None and _is_kept_by(workspace, memory)
     withdrawn, gone = sharing.withdraw(workspace.database, memory_id, is_copy=is_copy)
@@ -44,9 +44,14 @@ def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> 
     return withdrawn
 
 
+def may_withdraw(workspace: Workspace, memory: Memory) -> bool:
+    """Return whether the caller shared a memory, or owns its workspace."""
+    return workspace.caller.may(workspace.id, Role.OWNER) or sharing.is_sharer(memory, workspace.person_id)
+
+
 def _is_kept_by(workspace: Workspace, memory: Memory) -> bool:
     """Return whether the personal store of the person who shared a memory also contains it."""
-    store = workspace.of_person(owner_of(sharing.scope_before(memory).id)).person
+    store = workspace.of(caller_of(owner_of(sharing.scope_before(memory).id))).person
     if store.id == workspace.id or not store.exists:
         return False
     with store.database.read() as db:

@@ -28,7 +28,7 @@ def record_spooled_prompt(
     mark: SpooledMark,
 ) -> None:
     """Run the memory commands in a prompt and start its turn, as when it was sent."""
-    if not workspace.settings.enabled or is_host_notice(message):
+    if not workspace.access.is_enabled or is_host_notice(message):
         return
     message = find_typed(workspace, message, session.cwd)
     if service.no_save.run_no_save_command(workspace, session, message, find_own) is not None:
@@ -36,7 +36,7 @@ def record_spooled_prompt(
     if service.is_off_the_record(workspace, session.id):
         return
     run_memory_commands(workspace, contexts, session, message, mark)
-    if session.id is not None and workspace.exists and workspace.notes_sessions:
+    if session.id is not None and workspace.exists and workspace.access.notes_sessions:
         begin = partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=mark.at)
         feedback.submit_logged("hooks", workspace.id, partial(write_note, workspace, begin))
 
@@ -50,7 +50,7 @@ def record_spooled_action(
     mark: SpooledMark,
 ) -> None:
     """Record an action, given by its tool, arguments and outcome, once and at the time when it was made."""
-    if session.id is None or not (workspace.settings.enabled and workspace.keeps_journal):
+    if session.id is None or not workspace.access.keeps_journal:
         return
     action = describe_action(session.id, session.agent_id, mark.at, *call, session.cwd)
     if action is not None and is_worth_storing(workspace, action):

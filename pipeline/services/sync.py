@@ -74,10 +74,10 @@ class SyncService:
         )
 
     def _refusal(self, workspace: str) -> str | None:
-        settings = self._settings.get(workspace)
-        if settings.read_only:
+        access = self._settings.access(workspace)
+        if access.is_read_only:
             return f"the workspace {workspace} is read only here (setting read_only)"
-        return f"nothing is stored in {workspace} here (setting incognito)" if settings.incognito else None
+        return f"nothing is stored in {workspace} here (setting incognito)" if access.is_incognito else None
 
     # Remotes
 

@@ -16,7 +16,7 @@ from pipeline.write import revise
 
 def take_back(workspace: Workspace, session_id: str, messages: Sequence[Message]) -> None:
     """Take back messages of a session. Their memories can be restored; the same words may be captured again."""
-    if not (messages and workspace.exists) or workspace.settings.read_only:
+    if not (messages and workspace.exists) or workspace.access.is_read_only:
         return
     messages = [replace(message, content=clean_said(message.role, message.content)) for message in messages]
     with workspace.database.write() as db:
@@ -26,7 +26,7 @@ def take_back(workspace: Workspace, session_id: str, messages: Sequence[Message]
     remembered = {
         normalize_text(command.text[:MAX_CONTENT_CHARS]) for command in commands if command.type is CommandType.REMEMBER
     }
-    for store in filter(None, (workspace, workspace.personal_store)):
-        with store.create().write() as db:
+    for store in workspace.list_changeable():
+        with store.database.write() as db:
             for memory in memories.list_made_of(db, session_id, seqs, remembered):
                 revise.archive_memory(db, memory, utc_now())

@@ -210,7 +210,7 @@ class TeamService:
         if workspace.person_id is not None:
             return True
         # Nothing incognito leaves this machine.
-        return workspace.settings.incognito or (workspace.exists and is_incognito(workspace, sessions))
+        return is_incognito(workspace, sessions)
 
     def _ask(self, workspace: Workspace, path: str, body: Any, budget_ms: int, read: Read) -> Asked:
         began, budget_s = time.perf_counter(), budget_ms / 1000
@@ -219,7 +219,7 @@ class TeamService:
             (
                 team,
                 team.answers_within(budget_s),
-                team.ask(workspace.id, path, body, read, is_read_only=workspace.is_read_only),
+                team.ask(workspace.id, path, body, read, is_read_only=workspace.caller.is_read_only),
             )
             for team in self._known().values()
         ]

@@ -10,6 +10,7 @@ from sqlite3 import Connection
 
 from ulid import ULID
 
+from config.paths import personal_workspace_of
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
 from pipeline.capture.nosave import find_no_save
 from pipeline.capture.proposals import list_sentences
@@ -72,7 +73,7 @@ class UnsavedStatement:
     reason: str
 
 
-def list_unsaved_statements(workspace: Workspace, person_id: str | None, limit: int) -> list[UnsavedStatement]:
+def list_unsaved_statements(workspace: Workspace, limit: int) -> list[UnsavedStatement]:
     """List the sentences of a person's last turns that were considered and not stored, newest first.
 
     Those of deleted turns and of incognito sessions are left out.
@@ -80,7 +81,9 @@ def list_unsaved_statements(workspace: Workspace, person_id: str | None, limit: 
     with workspace.database.read() as db:
         near = near_statements.list_newest(db)
         seqs = list({statement.turn_seq for statement in near})
-        turns_by_seq = {turn.seq: turn for turn in turns.by_seqs(db, seqs) if owner_of(turn.session_id) == person_id}
+        turns_by_seq = {
+            turn.seq: turn for turn in turns.by_seqs(db, seqs) if owner_of(turn.session_id) == workspace.person_id
+        }
         silent = {turn.seq for turn in turns_by_seq.values() if agent_sessions.is_any_incognito(db, [turn.session_id])}
     sentences = {
         seq: {checksum_of(sentence): sentence for sentence in list_sentences(turn.content)}
@@ -101,9 +104,12 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
     own = settings.get(workspace_id)
     return CaptureSettings(
         WritePolicy(review=own.review, suggest=own.capture == "suggest"),
-        is_on=settings.captures(workspace_id),
+        is_on=settings.access(workspace_id).captures,
         personal=own.personal,
         find_branch=lambda folder: find_side_branch(Path(folder)),
+        is_personal_silent=lambda person: (
+            settings.access(personal_workspace_of(person), through=workspace_id).is_silent
+        ),
     )
 
 
@@ -112,7 +118,7 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
 
     Store nothing if capture is off or the session is incognito.
     """
-    if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
+    if not messages or not workspace.access.captures or is_any_incognito(workspace, [session_id]):
         return 0
     # The hook obeys a command before its message is stored; what a host delivers late is only left out.
     follows_silence = follows_silent_turn(workspace, session_id)
@@ -183,12 +189,12 @@ def run_memory_commands(
     A message from the spool has a `mark`. Its commands run once: after an interrupted delivery, only a command to
     remember, whose memory has an id, runs again.
     """
-    done = []
+    done, access = [], workspace.access
     for number, command in enumerate(read_commands(drop_private(message))):
         if mark is not None and mark.is_repeated and command.type is not CommandType.REMEMBER:
             continue
-        if workspace.settings.read_only:
-            why = "who asks is a reader" if workspace.is_reader else "the workspace is read only"
+        if access.is_read_only:
+            why = "who asks is a reader" if access.is_reader else "the workspace is read only"
             refused = CommandResult(command, None, f"Reverie changes nothing here: {why}.")
             done += [] if command.is_loose else [refused]
         elif command.type is CommandType.REMEMBER:
@@ -294,7 +300,7 @@ def _find_meant(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
 ) -> list[tuple[Workspace, Memory]]:
     """Return the memories that a command means, newest first: of a topic all, else one."""
-    stores = list(filter(None, (workspace, workspace.personal_store)))
+    stores = [store for store in (workspace, workspace.personal_store) if store and not store.access.is_read_only]
     if command.text:
         bar = TOPIC_RELEVANCE if command.is_about_topic else SURELY_MEANT
         query = Query(command.text, LOOKED_AT, Filter(viewer=session.viewer), min_relevance=bar)

@@ -97,10 +97,10 @@ def test_workspace_setting_applies_in_every_process_without_restart(configs, wor
 
 @pytest.mark.parametrize("text", ["incognito = true\nrecall_budget = 3\n", "incognito = true\n[", "review = 'perhaps'"])
 def test_invalid_workspace_settings_make_the_workspace_incognito(configs, workspace, text):
-    assert workspace.captures
+    assert workspace.access.captures
     put(configs, text)
     wait_until("the other process knows", lambda: workspace.settings.incognito)
-    assert not workspace.captures
+    assert not workspace.access.captures
     with pytest.raises(StoreClosed, match="its settings are invalid") as refusal:
         workspace.write_policy()
     assert configs.place("default") in str(refusal.value)
@@ -158,6 +158,6 @@ def test_unreachable_settings_server_blocks_capture_and_writes(tmp_path):
     with contextlib.closing(open_stores(settings, IMPATIENT, str)) as stores:
         known = WorkspaceSettings(settings, stores)
         workspace = Workspace("default", settings.paths.workspace("default"), stores.databases, known)
-        for ask in (lambda: workspace.settings, lambda: workspace.captures, workspace.write_policy):
+        for ask in (lambda: workspace.settings, lambda: workspace.access.captures, workspace.write_policy):
             with pytest.raises(StoreUnavailable):
                 ask()

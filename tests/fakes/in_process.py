@@ -23,6 +23,8 @@ from pipeline.index.encoders import BackgroundWork
 from pipeline.jobs.registry import list_requested_jobs
 from pipeline.jobs.runner import RunResult
 from pipeline.records import Draft, Receipt, Stage
+from pipeline.records.access import Access, decide_access
+from pipeline.records.people import Caller
 from pipeline.records.write_policy import WritePolicy
 from pipeline.services import maintenance
 from pipeline.store import driver, work
@@ -105,6 +107,9 @@ class _SameSettings:
 
     def get(self, workspace_id: str) -> Settings:  # noqa: ARG002 - the same everywhere
         return self._settings
+
+    def access(self, workspace_id: str, caller: Caller, through: str | None) -> Access:  # noqa: ARG002 - as above
+        return decide_access(workspace_id, self._settings, caller)
 
     def problem(self, workspace_id: str) -> None:
         """There is none."""

@@ -19,6 +19,7 @@ from pipeline.times import parse, utc_now
 from pipeline.workspace import WorkspaceSettings
 from tests.fakes.in_process import digest_all
 from tests.fakes.model_server import hangs_up, model_server, says
+from tests.fakes.people import PersonClient, add_person
 from tests.fakes.statements import MarkedStatements
 
 RULE = "Rule: never force-push to main."
@@ -109,6 +110,25 @@ def test_with_personal_memory_off_captures_stay_in_the_workspace(client, say, sw
     say(LIKES)
     assert listed(client) == [LIKES]
     assert client.get("/v1/memories", workspace="me").status_code == 404
+
+
+@pytest.mark.parametrize("silent", ["incognito", "read_only"])
+def test_nothing_is_captured_into_a_silent_personal_store(client, say, home, silent):
+    save_workspace_setting(ConfigFiles(home.paths), "me", silent, True)
+    say(f"{LIKES} {RULE}")
+    assert listed(client) == [RULE]
+    save_workspace_setting(ConfigFiles(home.paths), "me", silent, False)
+    assert listed(client, "/v1/memories?scope=user") == []
+
+
+def test_history_names_the_person_whose_words_were_captured(app, client, container, capture):
+    ada = PersonClient(app, container, add_person(container, "Ada", default="writer"), "default")
+    for session in ("s1", "s2"):
+        ada.post("/v1/turns", {"session_id": session, "messages": [{"role": "user", "content": RULE}]})
+        capture()
+    (memory,) = client.get("/v1/memories").get_json()["items"]
+    history = client.get(f"/v1/memories/{memory['id']}").get_json()["history"]
+    assert [(entry["event"], entry["author"]) for entry in history] == [("merged", "ada")]
 
 
 def test_captured_memory_in_suggest_mode_waits_for_review(client, say, switch):

@@ -50,14 +50,14 @@ def wait_for_settings(container, **values):
 def test_an_incognito_workspace_is_incognito_on_every_server(home, client, container, other, other_client, tmp_path):
     client.write("Known before")
     with contextlib.closing(open_worker(fast_settings(tmp_path / "third", store=home.store))) as worker:
-        assert other.workspace("default").captures
+        assert other.workspace("default").access.captures
         assert not worker.context("default").settings.incognito
         set_value(client, "incognito", "true")
         assert container.workspace("default").settings.incognito
         for one in (other, worker):
             wait_for_settings(one, incognito=True)
         assert worker.context("default").settings.incognito
-        assert not worker.workspace("default").captures
+        assert not worker.workspace("default").access.captures
     assert other_client.post("/v1/memories", {"content": SAID}).get_json()["outcome"] == "rejected"
     assert "This workspace is incognito." in sign_in(other_client).page(PAGE)
     assert SAID not in str(client.get("/v1/memories").get_json())

@@ -1,15 +1,21 @@
 """What is about the person: kept once for the home, told in every workspace, and nothing of a workspace told there."""
 
+from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from config.settings_edits import save_workspace_setting
+from config.settings_edits import save_setting, save_workspace_setting
 from config.workspace_configs import ConfigFiles
 from pipeline.jobs.snapshot import take_snapshot
 from pipeline.services.personal_store import gather_personal
+from tests.fakes.client import CheckedClient
+from tests.fakes.dashboard import sign_in
+from tests.fakes.in_process import fast_settings, open_web
+from web.app import create_app
 
 USER = {"kind": "user"}
 TABS = "I prefer tabs over spaces"
@@ -108,6 +114,63 @@ def test_incognito_personal_memory_is_stored_nowhere(client):
     body = {"content": TABS, "scope": USER, "session_id": "s1"}
     assert client.post("/v1/memories", body, workspace="alpha").get_json()["outcome"] == "rejected"
     assert client.get("/v1/memories?scope=user", workspace="alpha").get_json()["items"] == []
+
+
+@pytest.fixture
+def switch_me(client, home, tabs):
+    """Return a function that sets a switch of the personal store, which has a memory and a fact."""
+    client.put(CITY, {"value": "Tampa"}, workspace="alpha")
+    client.write(PORT)
+    return partial(save_workspace_setting, ConfigFiles(home.paths), "me")
+
+
+@pytest.mark.parametrize("workspace", ["default", "me"])
+def test_read_only_personal_store_is_changed_from_no_workspace(client, tabs, switch_me, workspace):
+    city, path = client.get(CITY, workspace="alpha").get_json()["id"], f"/v1/memories/{tabs}"
+    body, spaces = {"content": "I like trains", "scope": USER}, {"content": "I prefer two spaces"}
+    switch_me("read_only", True)
+    for method, asked, sent in (
+        ("POST", "/v1/memories", body),
+        ("POST", "/v1/memories/batch", {"items": [body]}),
+        ("PATCH", path, spaces),
+        ("PATCH", f"/v1/memories/{tabs[-8:]}", spaces),
+        ("DELETE", path, None),
+        ("DELETE", f"{path}?hard=true", None),
+        ("DELETE", f"/v1/memories/{city}", None),
+        ("PUT", CITY, {"value": "Oslo"}),
+        ("DELETE", CITY, None),
+    ):
+        assert client.call(method, asked, json=sent, workspace=workspace).status_code == 409, (method, asked)
+    assert "archived" not in hook(client, "UserPromptSubmit", f"Forget that {TABS}", workspace=workspace)
+    browser = sign_in(client)
+    for form, fields in ((f"me/{tabs}", {"content": "x"}), (f"me/{tabs}/purge", {}), ("me", {"content": "x"})):
+        assert browser.post(f"/w/{workspace}/{form}", fields).status_code == 409
+    assert client.get(path, workspace="beta").get_json()["content"] == TABS
+    assert client.get(CITY, workspace="beta").get_json()["value"] == "Tampa"
+    switch_me("read_only", False)
+    assert client.patch(path, spaces, workspace=workspace).status_code == 200
+
+
+@pytest.mark.parametrize("workspace", ["default", "me"])
+def test_incognito_personal_store_stores_nothing_from_any_workspace(client, switch_me, workspace):
+    switch_me("incognito", True)
+    body = {"content": "I like trains", "scope": USER}
+    assert client.post("/v1/memories", body, workspace=workspace).get_json()["reason"] == "incognito"
+    client.put(CITY, {"value": "Oslo"}, workspace=workspace)
+    assert client.get(CITY, workspace="beta").get_json()["value"] == "Tampa"
+
+
+def test_project_that_stores_memories_stores_those_about_the_person(tmp_path):
+    settings = fast_settings(tmp_path / "home", incognito=True)
+    save_setting(settings.paths, "incognito", "true")
+    save_workspace_setting(ConfigFiles(settings.paths), "alpha", "incognito", False)
+    with closing(open_web(settings)) as container:
+        client = CheckedClient(create_app(container), container.token)
+        body = {"content": TABS, "scope": USER}
+        assert client.post("/v1/memories", body, workspace="beta").get_json()["reason"] == "incognito"
+        tabs = client.write(TABS, scope=USER, workspace="alpha")
+        assert client.patch(f"/v1/memories/{tabs}", {"pinned": True}, workspace="alpha").status_code == 200
+        assert client.get(f"/v1/memories/{tabs}", workspace="me").status_code == 200
 
 
 def test_a_batch_goes_where_each_belongs_in_its_order(client):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from pipeline.records.people import Role
-from web.access import Access
+from web.access import Right
 from web.api import bodies
 from web.api.answers import Answer
 from web.call import Call
@@ -88,7 +88,7 @@ class DevicesAnswer(Answer):
     workspaces: list[str]
 
 
-@api.route(Endpoint("GET", "/v1/changes", answer=ChangesAnswer, problems=(404,), needs=Access.HOME))
+@api.route(Endpoint("GET", "/v1/changes", answer=ChangesAnswer, problems=(404,), needs=Right.HOME))
 def list_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
     """List the operations of a workspace that are synced, oldest first."""
     call.require(Role.READER)
@@ -96,7 +96,7 @@ def list_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
     return ChangesAnswer(items=items, next_cursor=items[-1]["cursor"] if items else None)
 
 
-@api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer, problems=(404,), needs=Access.HOME))
+@api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer, problems=(404,), needs=Right.HOME))
 def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     """Merge operations of another device. An operation that is not accepted does not stop the others."""
     call.require(Role.WRITER)
@@ -105,7 +105,7 @@ def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     return MergedAnswer(applied=merged.applied, known=merged.known, put_aside=refused)
 
 
-@api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, keeps_memories=True, needs=Access.HOME))
+@api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, keeps_memories=True, needs=Right.HOME))
 def meet_devices(call: Call, body: DevicesBody) -> DevicesAnswer:
     """Exchange the devices of the circle and the notices of new keys."""
     devices = [card.values() for card in body.cards]

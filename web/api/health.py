@@ -8,7 +8,7 @@ from flask import request
 from pydantic import Field, PlainSerializer
 
 from pipeline.bootstrap.web import WebContainer
-from web.access import Access
+from web.access import Right
 from web.api.answers import Answer
 from web.api.bodies import QueryString
 from web.call import Call
@@ -54,7 +54,7 @@ class HealthAnswer(Answer):
     proof: str | None = None
 
 
-@api.route(Endpoint("GET", "/healthz", answer=HealthAnswer, needs=Access.ANYBODY))
+@api.route(Endpoint("GET", "/healthz", answer=HealthAnswer, needs=Right.ANYBODY))
 def check_health(call: Call, query: HealthQuery) -> HealthAnswer:
     """Report that the server answers; needs no token. With a nonce, prove that it knows the data directory's token."""
     now = time.monotonic()

@@ -10,7 +10,7 @@ from pipeline.records import MAX_FOLDER_CHARS, OWNED, Page
 from pipeline.records.hooks import LeftOut
 from pipeline.records.people import display_name, personal_scope
 from pipeline.store.hook_runs import HookRun
-from web.access import Access
+from web.access import Right
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, Rounded, SecondsText
 from web.api.caller_scope import session_of
@@ -87,7 +87,7 @@ class NotedAnswer(Answer):
     noted: bool
 
 
-@api.route(Endpoint("GET", "/v1/hook-runs", answer=RunPage, needs=Access.ANYBODY))
+@api.route(Endpoint("GET", "/v1/hook-runs", answer=RunPage, needs=Right.ANYBODY))
 def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
     """List the runs of hooks and tools, newest first, in all workspaces or in one. Runs are kept for two weeks."""
     session_id = session_of(query.session_id, call.caller)
@@ -96,7 +96,7 @@ def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
     )
 
 
-@api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=ReadRunAnswer, problems=(404,), needs=Access.ANYBODY))
+@api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=ReadRunAnswer, problems=(404,), needs=Right.ANYBODY))
 def read_run(call: Call, run_id: str) -> ReadRunAnswer:
     """Read a run: the prompt, the text that it showed to the agent, and what it left out."""
     runs = call.container.agents.hook_runs
@@ -113,7 +113,7 @@ def note_run(call: Call, body: RunBody) -> NotedAnswer:
     if body.event.startswith(MCP_CALL):
         count_mcp_call(body.event.removeprefix(MCP_CALL), body.outcome, body.took_ms / 1000)
     session_id = session_of(body.session_id, call.caller)
-    if not (call.is_read_only or container.agents.sessions.is_off_the_record(workspace, session_id)):
+    if not (call.caller.is_read_only or container.agents.sessions.is_off_the_record(workspace, session_id)):
         reason = None if body.reason is None else container.operations.redact(body.reason)
         run = HookRun(
             time.time(),

@@ -172,7 +172,7 @@ def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAn
     """Archive a memory, or with hard=true delete every trace of it. Purging it again changes nothing."""
     if query.hard:
         call.require(Role.OWNER)
-        memories.purge(call.workspace, call.container.feedback, memory_id, call.may_write, call.expected)
+        memories.purge(call.workspace, call.container.feedback, memory_id, call.expected)
         return ForgottenAnswer(id=memory_id, purged=True, archived_at=None)
     memory = memories.archive(call.workspace, memory_id, call.expected)
     return ForgottenAnswer(id=memory.id, purged=False, archived_at=memory.archived_at)
@@ -208,8 +208,7 @@ def share_memory(call: Call, body: ShareBody, memory_id: str) -> Memory:
 @api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/share", answer=answers.MemoryAnswer, problems=(404, 409)))
 def withdraw_memory(call: Call, memory_id: str) -> Memory:
     """Stop sharing a memory; only its person can see it again."""
-    is_owner = call.caller.may(call.workspace_id, Role.OWNER)
-    return sharing.withdraw_memory(call.workspace, memory_id, is_owner=is_owner)
+    return sharing.withdraw_memory(call.workspace, memory_id)
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404,)))

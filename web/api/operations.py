@@ -20,7 +20,7 @@ from pipeline.store.operations import LoggedError, Worker
 from pipeline.store.predictions import PredictionScore
 from pipeline.store.runs import Run
 from pipeline.times import utc_text
-from web.access import Access
+from web.access import Right
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, SecondsText
 from web.api.health import EncoderState
@@ -106,7 +106,7 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
     """A page of background errors."""
 
 
-@api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage, needs=Access.ANYBODY))
+@api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage, needs=Right.ANYBODY))
 def list_workspaces(call: Call) -> Page[operations.WorkspaceSummary]:
     """List the workspaces of this data directory."""
     names = [name for name in call.container.databases.ids() if call.may_enter(name)]
@@ -127,7 +127,7 @@ class MovedWorkspaceAnswer(Answer):
     memories: int
 
 
-@api.route(Endpoint("POST", "/v1/workspaces/move", answer=MovedWorkspaceAnswer, problems=(404, 409), needs=Access.HOME))
+@api.route(Endpoint("POST", "/v1/workspaces/move", answer=MovedWorkspaceAnswer, problems=(404, 409), needs=Right.HOME))
 def move_all(call: Call, body: MoveWorkspaceBody) -> MovedWorkspaceAnswer:
     """Move all memories of a workspace to another one, which its folders use from then on."""
     container, target = call.container, call.enter(body.workspace)
@@ -144,11 +144,13 @@ def measure_workspace(call: Call) -> operations.WorkspaceStatistics:
 @api.route(Endpoint("GET", "/v1/switches", answer=SwitchesAnswer))
 def read_switches(call: Call) -> SwitchesAnswer:
     """Return the switches in force in a workspace."""
-    settings = call.workspace.settings
-    return SwitchesAnswer(workspace=call.workspace_id, **{name: getattr(settings, name) for name in SWITCHES})
+    settings, access = call.workspace.settings, call.workspace.access
+    of_request = {"read_only": access.is_read_only, "incognito": access.is_incognito}
+    switches = {name: getattr(settings, name) for name in SWITCHES} | of_request
+    return SwitchesAnswer(workspace=call.workspace_id, **switches)
 
 
-@api.route(Endpoint("GET", "/v1/errors", answer=ErrorPage, needs=Access.ADMIN))
+@api.route(Endpoint("GET", "/v1/errors", answer=ErrorPage, needs=Right.ADMIN))
 def list_errors(call: Call, query: ErrorQuery) -> Page[LoggedError]:
     """List background errors, newest first."""
     return operations.list_errors(
@@ -156,7 +158,7 @@ def list_errors(call: Call, query: ErrorQuery) -> Page[LoggedError]:
     )
 
 
-@api.route(Endpoint("GET", "/metrics", media_type="text/plain", needs=Access.ADMIN))
+@api.route(Endpoint("GET", "/metrics", media_type="text/plain", needs=Right.ADMIN))
 def read_metrics(call: Call) -> Response:  # noqa: ARG001 - every handler takes a call
     """Return metrics of requests and queues as Prometheus text."""
     return Response(generate_latest(registry_of()), content_type=CONTENT_TYPE_LATEST)

@@ -11,7 +11,7 @@ from pipeline.records.people import Person, Role
 from pipeline.services import people
 from pipeline.store.people import AccessEntry, AccessQuery, Token
 from pipeline.write.fields import Moment
-from web.access import Access
+from web.access import Right
 from web.access_log import note_workspace
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer
@@ -116,13 +116,13 @@ class CallerAnswer(Answer):
     grants: dict[str, Role]
 
 
-@api.route(Endpoint("GET", "/v1/people", answer=PeopleAnswer, needs=Access.ADMIN))
+@api.route(Endpoint("GET", "/v1/people", answer=PeopleAnswer, needs=Right.ADMIN))
 def list_people(call: Call) -> Page[people.PersonRecord]:
     """List all people with their roles and tokens."""
     return Page(people.list_people(call.container.people))
 
 
-@api.route(Endpoint("GET", "/v1/people/me", answer=CallerAnswer, needs=Access.ANYBODY))
+@api.route(Endpoint("GET", "/v1/people/me", answer=CallerAnswer, needs=Right.ANYBODY))
 def tell_caller(call: Call) -> CallerAnswer:
     """Return the person whose token the request has."""
     who = call.caller.person
@@ -136,7 +136,7 @@ def tell_caller(call: Call) -> CallerAnswer:
         "/v1/people",
         answer=NewTokenAnswer,
         status=201,
-        needs=Access.ADMIN,
+        needs=Right.ADMIN,
         keeps_memories=True,
         problems=(409, 422),
     )
@@ -165,7 +165,7 @@ def add_person(call: Call, body: PersonBody) -> people.NewToken:
         "/v1/people/{person_id}/tokens",
         answer=NewTokenAnswer,
         status=201,
-        needs=Access.ADMIN,
+        needs=Right.ADMIN,
         keeps_memories=True,
         problems=(404, 409, 422),
     )
@@ -181,7 +181,7 @@ def add_token(call: Call, body: TokenBody, person_id: str) -> people.NewToken:
         "DELETE",
         "/v1/people/{person_id}/tokens",
         answer=TokensAnswer,
-        needs=Access.ADMIN,
+        needs=Right.ADMIN,
         keeps_memories=True,
         problems=(404,),
     )
@@ -197,7 +197,7 @@ def revoke_tokens(call: Call, query: TokenQuery, person_id: str) -> Page[Token]:
         "DELETE",
         "/v1/people/{person_id}/tokens/{token_id}",
         answer=RevokedAnswer,
-        needs=Access.ADMIN,
+        needs=Right.ADMIN,
         keeps_memories=True,
         problems=(404,),
     )
@@ -214,7 +214,7 @@ def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
         "DELETE",
         "/v1/people/{person_id}",
         answer=CallerAnswer,
-        needs=Access.ADMIN,
+        needs=Right.ADMIN,
         keeps_memories=True,
         problems=(404,),
     )
@@ -232,7 +232,7 @@ def remove_person(call: Call, person_id: str) -> CallerAnswer:
         "PUT",
         "/v1/people/{person_id}/grants/{workspace}",
         answer=PersonAnswer,
-        needs=Access.ADMIN,
+        needs=Right.ADMIN,
         keeps_memories=True,
         problems=(404, 422),
     )
@@ -251,7 +251,7 @@ def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> pe
         "DELETE",
         "/v1/people/{person_id}/grants/{workspace}",
         answer=PersonAnswer,
-        needs=Access.ADMIN,
+        needs=Right.ADMIN,
         keeps_memories=True,
         problems=(404,),
     )
@@ -294,7 +294,7 @@ class AccessLogPage(PageAnswer[AccessEntryAnswer]):
     """A page of the access log."""
 
 
-@access_log_api.route(Endpoint("GET", "/v1/access-log", answer=AccessLogPage, needs=Access.ADMIN))
+@access_log_api.route(Endpoint("GET", "/v1/access-log", answer=AccessLogPage, needs=Right.ADMIN))
 def list_accesses(call: Call, query: AccessLogQuery) -> Page[AccessEntry]:
     """List the requests of people, newest first. The entries contain no text of a memory."""
     return call.container.access_log.page(query.record(), query.limit, query.before)

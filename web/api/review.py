@@ -198,5 +198,5 @@ class UnsavedStatementsAnswer(Answer):
 @api.route(Endpoint("GET", "/v1/unsaved-statements", answer=UnsavedStatementsAnswer))
 def list_unsaved_statements(call: Call, query: RefusedQuery) -> UnsavedStatementsAnswer:
     """List sentences of your last prompts that capture considered and did not store, and why."""
-    statements = turns.list_unsaved_statements(call.workspace, call.caller.person_id, query.limit)
+    statements = turns.list_unsaved_statements(call.workspace, query.limit)
     return UnsavedStatementsAnswer(items=[UnsavedStatementAnswer.model_validate(statement) for statement in statements])

@@ -17,7 +17,7 @@ from pipeline.store.conclusions import NewConclusion
 from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.times import utc_now
 from pipeline.write.fields import Moment
-from web.access import Access
+from web.access import Right
 from web.api import bodies
 from web.api.answers import Answer, Cursor, FoundSessionAnswer, Name, PageAnswer, ReceiptAnswer
 from web.api.caller_scope import session_of, viewer_of
@@ -283,7 +283,7 @@ class QuestionsAnswer(Answer):
     questions: list[QuestionAnswer]
 
 
-@session_import_api.route(Endpoint("GET", "/v1/sessions/import", answer=ImportProgressAnswer, needs=Access.ADMIN))
+@session_import_api.route(Endpoint("GET", "/v1/sessions/import", answer=ImportProgressAnswer, needs=Right.ADMIN))
 def read_progress(call: Call) -> ImportProgressAnswer:
     """Report the progress of the import of sessions, and what was imported."""
     container = call.container

@@ -42,7 +42,7 @@ from pipeline.services.leadership import read_secret
 from pipeline.store.home_values import HomeValues
 from pipeline.store.people import People
 from pipeline.times import utc_now
-from web.access import Access, may_enter
+from web.access import Right, may_enter
 from web.api.answers import Answer
 from web.call import Call
 from web.connections import BY_SOCKET, vouch_for
@@ -242,7 +242,7 @@ def new_link(workspace_id: str | None = None) -> str:
     return url_for("dashboard.sign_in", code=code, workspace=workspace_id)
 
 
-@api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201, needs=Access.ANYBODY))
+@api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201, needs=Right.ANYBODY))
 def make_link(call: Call) -> LinkAnswer:
     """Create a one-time link that opens the dashboard, in the workspace that the request names."""
     # A client at the Unix socket does not know the address.

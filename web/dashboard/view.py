@@ -27,8 +27,8 @@ from pipeline.services.memories import check_open
 from pipeline.store.history import written_by
 from pipeline.times import normalize_typed_time
 from pipeline.workspace import Workspace
-from web.access import Need, may_write, require
-from web.call import check_name, workspace_of_caller
+from web.access import Need, require
+from web.call import check_name
 from web.dashboard.sign_in import is_forged
 from web.endpoint import SESSION_ID, container
 
@@ -82,11 +82,11 @@ class View:
     @property
     def workspace(self) -> Workspace:
         """Return the workspace with the access of the caller; it may not exist yet."""
-        return workspace_of_caller(self.container, g.caller, self.workspace_id)
+        return self.container.workspace(self.workspace_id).of(g.caller)
 
     def may_write(self, workspace_id: str) -> bool:
-        """Return whether the caller may change a workspace."""
-        return may_write(g.caller, workspace_id, self.container.people)
+        """Return whether the role of the caller allows changes in a workspace."""
+        return not self.workspace.sibling(workspace_id).access.is_reader
 
 
 Handler = Callable[..., str | AnyResponse]
@@ -175,7 +175,7 @@ class Section:
             if query is None and is_forged(request.form.get("csrf", "")):
                 return error_page(HTTPStatus.FORBIDDEN, "This form has expired. Reload the page and try again.")
             if query is None and self.name not in WITHOUT_MEMORIES:
-                container().workspace(workspace).require_writable()
+                container().workspace(workspace).of(g.caller).access.require_change()
             view = View(
                 container(),
                 workspace,

@@ -87,7 +87,7 @@ def answer_event(
     try:
         event, fields = _read(call, request.get_data(cache=False), host, read, can_ask=can_ask)
         _note_dropped(call, host, event)
-        call = replace(call, is_read_only=call.is_read_only or event.is_read_only)
+        call = replace(call, caller=replace(call.caller, is_read_only=call.caller.is_read_only or event.is_read_only))
         if event.name in HANDLERS:
             name, event = event.name, locate_event(call, event, host)
             workspace = workspace_of_folder(call, event.cwd, to_write=name in WRITING)
@@ -107,7 +107,7 @@ def answer_event(
     count_hook_event(name, host, run.outcome)
     note_workspace(workspace_and_session[0], acts=False)
     note_memories(run.memory_ids)
-    if answer.is_kept and not call.is_read_only:
+    if answer.is_kept and not call.caller.is_read_only:
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else Response(status=200)
@@ -227,7 +227,7 @@ def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handle
     sessions, session = call.container.agents.sessions, _session(call, event)
     sessions.continue_silence(workspace, session, _said(call, event))
     answer = sessions.start_session(workspace, session, event.source)
-    if not (workspace.settings.enabled and answer.is_kept):
+    if not (workspace.access.is_enabled and answer.is_kept):
         return _context(answer)
     earlier = [] if workspace.exists else describe_earlier_memories(call, event.cwd)
     text = "\n".join(filter(None, [_take_warning(call), *earlier, answer.text]))
@@ -236,7 +236,7 @@ def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handle
 
 def _take_warning(call: Call) -> str | None:
     """Return what the owner's hosts miss, once a day."""
-    if call.caller.person is not None or call.is_read_only:
+    if call.caller.person is not None or call.caller.is_read_only:
         return None
     services = call.container
     return services.recording.take_warning(partial(check_hosts, services.settings.paths))

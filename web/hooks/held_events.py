@@ -23,7 +23,7 @@ def hold_event(call: Call, workspace: Workspace, session: AgentSession, event: H
     # Neither an encrypted store nor one on another machine keeps a copy here.
     is_here = call.caller.person is None and not (settings.store_place or settings.paths.store_key.exists())
     is_here = is_here and event.spooled is None and session.id is not None and session.agent_id is None
-    stores = workspace.settings.enabled and not (workspace.settings.read_only or call.is_read_only)
+    stores = workspace.access.is_enabled and not workspace.access.is_read_only
     silent = call.container.agents.sessions.is_off_the_record(workspace, session.id)
     if not (is_here and stores and (event.said or event.transcript_path)) or silent:
         return event, ""

@@ -216,8 +216,8 @@ def _find_servers() -> FrontServers:
 
 
 def _read_switches(call: Call) -> Switches:
-    settings = call.workspace.settings
-    return Switches(settings.enabled, may_write=settings.write_tools and not settings.read_only)
+    access = call.workspace.of(replace(call.caller, is_agent=True)).access
+    return Switches(access.is_enabled, may_write=access.refusal is None)
 
 
 def register_servers(app: Flask, apis: Sequence[Api]) -> None:

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import BaseModel
 
-from web.access import Access
+from web.access import Right
 from web.app import APIS
 from web.endpoint import Endpoint
 from web.openapi import COMMON_PROBLEMS, document
@@ -24,7 +24,7 @@ ENDPOINTS = [
     Endpoint("GET", "/v1/things/{thing_id}/parts/{part}", "Read", query=Asked, answer=Answer, problems=(404,)),
     Endpoint("DELETE", "/v1/things/{thing_id}/parts/{part}", "Drop", status=501),
     Endpoint("POST", "/v1/optional", "Perhaps", body=Body, body_required=False),
-    Endpoint("GET", "/healthz", "Live", needs=Access.ANYBODY),
+    Endpoint("GET", "/healthz", "Live", needs=Right.ANYBODY),
 ]
 
 

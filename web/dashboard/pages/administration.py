@@ -22,15 +22,15 @@ from pipeline.store.operations import Worker
 from pipeline.store.people import AccessQuery
 from pipeline.store.runs import Run
 from pipeline.times import utc_text
-from web.access import Access
+from web.access import Right
 from web.dashboard.filters import ago, milliseconds, number, preview, words
 from web.dashboard.view import PAGE_SIZE, Cursor, Link, Paged, Query, Section, View, back, next_page, show
 from web.endpoint import json_response
 from web.metrics import measure_endpoints, measure_tools
 from web.version import VERSION
 
-claims_section = Section("claims", Access.HOME)
-sync_section = Section("sync", Access.HOME, Link("Other machines", "sync_overview", "Maintenance"))
+claims_section = Section("claims", Right.HOME)
+sync_section = Section("sync", Right.HOME, Link("Other machines", "sync_overview", "Maintenance"))
 access_section = Section("access", Role.OWNER, Link("Access log", "access_log", "Maintenance", with_people=True))
 
 # Length of each list of the page about other machines.
@@ -123,7 +123,7 @@ def log(view: View) -> str:
     return show("access_log.html", view, title="Access log", entries=page.items, next_url=next_page(page.next_cursor))
 
 
-workers_section = Section("workers", Access.ADMIN, Link("Workers", "workers_state", "Maintenance"))
+workers_section = Section("workers", Right.ADMIN, Link("Workers", "workers_state", "Maintenance"))
 
 # Length of the two lists on the page.
 LISTED = 20

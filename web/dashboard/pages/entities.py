@@ -17,7 +17,7 @@ from pipeline.kinds import render_text
 from pipeline.records import EntityKind
 from pipeline.services import entities, maintenance
 from pipeline.store.maps import NO_COMMUNITY, Community, MapEntity
-from web.access import Access
+from web.access import Right
 from web.dashboard.filters import preview, words
 from web.dashboard.view import (
     MAX_SEARCH_CHARS,
@@ -36,7 +36,7 @@ from web.endpoint import json_response
 
 section = Section("entities", link=Link("Entities", "entities_list_all", "Knowledge", 47))
 # The map contains all entities that the owner of the data directory can see.
-map_section = Section("map", Access.HOME, Link("Map", "map_whole", "Memory", 45))
+map_section = Section("map", Right.HOME, Link("Map", "map_whole", "Memory", 45))
 
 
 class EntitiesPageQuery(Paged):

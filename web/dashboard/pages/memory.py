@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from flask import g, redirect, url_for
+from flask import redirect, url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
@@ -24,7 +24,6 @@ from pipeline.services.memory_details import (
     read_earlier_text,
 )
 from pipeline.text.normalize import normalize_tag
-from pipeline.write.move import is_sharer
 from pipeline.write.revise import text_mark
 from web.dashboard.pages.facts import scope_text
 from web.dashboard.pages.timeline import describe_digestion
@@ -124,15 +123,10 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
         older_url=None if older is None else url_for("dashboard.memory_record", memory_id=memory.id, before=older),
         scope=scope_text(memory.scope) or None,
         may_share=memory.scope.kind not in (ScopeKind.WORKSPACE, ScopeKind.TASK),
-        may_withdraw=memory.shared_from is not None and _may_withdraw(view, memory),
+        may_withdraw=memory.shared_from is not None and sharing.may_withdraw(view.workspace, memory),
         refused=refused,
         fields=_fields(memory, None if refused is None else refused.revision),
     )
-
-
-def _may_withdraw(view: View, memory: Memory) -> bool:
-    is_owner: bool = g.caller.may(view.workspace_id, Role.OWNER)
-    return is_owner or is_sharer(memory, view.workspace.person_id)
 
 
 def _compare(change: HistoryChange) -> ShownChange:
@@ -267,8 +261,7 @@ def share(view: View, memory_id: str) -> Response:
 @section.action("/memories/<memory_id>/withdraw")
 def withdraw(view: View, memory_id: str) -> Response:
     """Withdraw a shared memory, so that only its author sees it."""
-    is_owner = g.caller.may(view.workspace_id, Role.OWNER)
-    sharing.withdraw_memory(view.workspace, memory_id, is_owner=is_owner)
+    sharing.withdraw_memory(view.workspace, memory_id)
     return back(view, "Memory withdrawn. Only its author can see it now.", to=url_for("dashboard.timeline_journal"))
 
 
@@ -282,7 +275,7 @@ def purge_warning(view: View, memory_id: str) -> str:
 @section.action("/memories/<memory_id>/purge", needs=Role.OWNER)
 def purge(view: View, memory_id: str) -> Response:
     """Delete a memory permanently."""
-    memories.purge(view.workspace, view.container.feedback, memory_id, view.may_write)
+    memories.purge(view.workspace, view.container.feedback, memory_id)
     message = "Memory purged. A worker now removes it from the indexes and snapshots."
     return back(view, message, to=url_for("dashboard.timeline_journal"))
 

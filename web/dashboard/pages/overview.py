@@ -12,7 +12,6 @@ from pipeline.services.recording_check import HostRecording, describe_problem
 from pipeline.services.today import WorkspaceDay, list_day, list_written_since
 from pipeline.write.revise import text_mark
 from web.access import may_enter
-from web.call import workspace_of_caller
 from web.dashboard.filters import find_day
 from web.dashboard.view import Link, Section, View, describe_imported, show
 from web.hosts import installed_files
@@ -58,7 +57,7 @@ def _list_days(view: View) -> list[WorkspaceDay]:
     written = list_written_since(services.databases, since)
     names = [name for name in written if may_enter(g.caller, name, services.people)]
     names.sort(key=lambda name: name != view.workspace_id)
-    return list_day((workspace_of_caller(services, g.caller, name) for name in names), since, until, MOST_LISTED)
+    return list_day((services.workspace(name).of(g.caller) for name in names), since, until, MOST_LISTED)
 
 
 def _list_unrecorded(view: View) -> Sequence[HostRecording]:
@@ -71,7 +70,7 @@ def _list_unrecorded(view: View) -> Sequence[HostRecording]:
 def _hints(view: View, overview: Overview) -> list[Hint]:
     health, waiting = overview.health, overview.decisions
     hints = []
-    if view.workspace.settings.incognito:
+    if view.workspace.access.is_incognito:
         text = "This workspace is incognito: Reverie stores nothing in it."
         hints.append(Hint(text, "Open settings", url_for("dashboard.settings_list_all")))
     hints += [Hint(f"{describe_problem(found).capitalize()}. {found.remedy}.") for found in _list_unrecorded(view)]

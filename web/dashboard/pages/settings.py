@@ -31,7 +31,7 @@ from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.records.people import Role, qualified_name
 from pipeline.services import incognito
 from pipeline.store.agent_sessions import IncognitoSession
-from web.access import Access
+from web.access import Right
 from web.api.bodies import SessionId
 from web.dashboard.view import PAGE_SIZE, Link, Query, Section, View, back, show
 
@@ -188,13 +188,13 @@ def end_incognito(view: View) -> Response:
     return back(view, "The session is no longer incognito.", undo=undo)
 
 
-@section.page("/settings/token", empty_too=True, needs=Access.HOME)
+@section.page("/settings/token", empty_too=True, needs=Right.HOME)
 def token(view: View) -> str:
     """Show the effects of a new token, and ask for confirmation."""
     return show("new_token.html", view, title="Create a new token?", token=_token(view))
 
 
-@section.action("/settings/token/new", needs=Access.HOME)
+@section.action("/settings/token/new", needs=Right.HOME)
 def renew_token(view: View) -> Response:
     """Replace the token; this browser stays signed in."""
     view.container.settings.paths.renew_token()

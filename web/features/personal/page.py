@@ -52,6 +52,7 @@ def add(view: View) -> Response:
 @section.action("/me/<memory_id>", TextForm)
 def edit(view: View, memory_id: str) -> Response:
     """Change the text of a memory about the user."""
+    view.workspace.person.access.require_change()
     memories.edit(view.workspace.person, memory_id, Revision(content=view.form.content))
     return back(view, "Memory changed. The previous text is in its history.")
 
@@ -59,5 +60,6 @@ def edit(view: View, memory_id: str) -> Response:
 @section.action("/me/<memory_id>/purge")
 def purge(view: View, memory_id: str) -> Response:
     """Delete a memory about the user permanently."""
-    memories.purge(view.workspace.person, view.container.feedback, memory_id, view.may_write)
+    view.workspace.person.access.require_change()
+    memories.purge(view.workspace.person, view.container.feedback, memory_id)
     return back(view, "Memory deleted permanently.")

@@ -9,7 +9,7 @@ from config.paths import WORKSPACE_ID
 from pipeline.services import today
 from pipeline.times import local_day_start, parse
 from pipeline.write.fields import Moment
-from web.access import Access
+from web.access import Right
 from web.api import bodies
 from web.api.answers import Answer
 from web.call import Call
@@ -56,7 +56,7 @@ class DayAnswer(Answer):
     items: list[WorkspaceDayAnswer]
 
 
-@api.route(Endpoint("GET", "/v1/today", answer=DayAnswer, needs=Access.ANYBODY))
+@api.route(Endpoint("GET", "/v1/today", answer=DayAnswer, needs=Right.ANYBODY))
 def read_day(call: Call, query: DayQuery) -> dict[str, list[today.WorkspaceDay]]:
     """List what was learned, changed and forgotten in a day, by workspace."""
     since = local_day_start(datetime.now().astimezone().date()) if query.since is None else parse(query.since)
