@@ -13,7 +13,7 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.records import CAPTURED_TAG, EntityKind, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
+from pipeline.records import CAPTURED_TAG, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
 from pipeline.store.memories import select
 from pipeline.store.rows import Table, is_gone, list_rows
 from pipeline.store.visibility import condition, reach_condition
@@ -130,14 +130,7 @@ def strands(db: Connection, scope: Scope, at: str, limit: int, before: int) -> l
     return _strands(
         db,
         f"{_SCOPED} AND {_STANDING} AND seq < ? ORDER BY seq DESC LIMIT ?",
-        (
-            scope.kind,
-            scope.id or "",
-            at,
-            at,
-            before,
-            limit,
-        ),
+        (scope.kind, scope.id or "", at, at, before, limit),
     )
 
 
@@ -148,16 +141,6 @@ def list_strands_by_seqs(db: Connection, seqs: Iterable[int]) -> list[Strand]:
         "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY occurred_at, seq",
         (json.dumps(sorted(seqs)),),
     )
-
-
-def mentions(db: Connection, seqs: Sequence[int], without: Iterable[EntityKind]) -> list[tuple[int, int]]:
-    """List (memory, entity) pairs by row numbers, except for some kinds of entities."""
-    return db.execute(
-        "SELECT m.memory_seq, m.entity_seq FROM mention m JOIN entity e ON e.seq = m.entity_seq "
-        "WHERE m.memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
-        "AND e.kind NOT IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(seqs)), json.dumps(sorted(without))),
-    ).fetchall()
 
 
 def moments(db: Connection, seqs: Iterable[int], at: str) -> dict[int, str]:
@@ -240,9 +223,8 @@ def list_derived_texts(db: Connection, seq: int) -> list[str]:
 
 
 def _drop_of_memory(db: Connection, memory: Memory) -> None:
-    row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (memory.seq,)).fetchone()
-    if row is not None:
-        drop(db, row[0])
+    for (arc_seq,) in db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (memory.seq,)).fetchall():
+        drop(db, arc_seq)
 
 
 def page(
@@ -399,7 +381,6 @@ def _strands(db: Connection, rest: str, values: Sequence[Any]) -> list[Strand]:
     )
 
 
-# An arc may quote each of its members; the job computes the others' arcs again.
 TABLES = (
     Table(
         "arc_member",

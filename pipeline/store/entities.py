@@ -121,6 +121,16 @@ def list_mentioned_names(
     return names
 
 
+def list_mentions(db: Connection, seqs: Sequence[int], without: Iterable[EntityKind]) -> list[tuple[int, int]]:
+    """List (memory, entity) pairs by row numbers, except for some kinds of entities."""
+    return db.execute(
+        "SELECT m.memory_seq, m.entity_seq FROM mention m JOIN entity e ON e.seq = m.entity_seq "
+        "WHERE m.memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        "AND e.kind NOT IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(seqs)), json.dumps(sorted(without))),
+    ).fetchall()
+
+
 def list_named_products(db: Connection, names: Collection[str]) -> frozenset[str]:
     """Return which of some names, in canonical form, are products that memories mention."""
     sought = "SELECT name FROM entity WHERE kind = ? AND name IN (SELECT value FROM json_each(?))"

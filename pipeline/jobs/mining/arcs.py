@@ -137,7 +137,7 @@ def _read_view(job: JobRun, scope: Scope, newest: int) -> _View | None:
         with job.database.read() as db:
             page = store.strands(db, scope, job.at, min(PAGE, newest - seen), before)
             seqs = [strand.seq for strand in page]
-            mentions += store.mentions(db, seqs, UNCHARACTERISTIC)
+            mentions += entities.list_mentions(db, seqs, UNCHARACTERISTIC)
             names = entities.list_mentioned_names(db, seqs, NAMED_KINDS)
         if not page:
             break
