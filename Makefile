@@ -72,7 +72,7 @@ SCRATCH := $(shell df --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 
 pytest = $(SCRATCH) $(BIN)/python -m pytest $(PARALLEL) -o cache_dir=.pytest_cache/$(subst test-,,$@)
 
 .PHONY: test
-test: lint test-unit test-integration test-faults test-postgres test-browser ## Run everything: lint, types, all tests; the last line says what was skipped
+test: lint test-unit test-integration test-removal test-faults test-postgres test-browser ## Run everything: lint, types, all tests; the last line says what was skipped
 	@$(BIN)/python -m tests.support.skips
 
 .PHONY: test-unit
@@ -86,6 +86,10 @@ test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of
 .PHONY: test-integration
 test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks
 	$(pytest) tests/integration
+
+.PHONY: test-removal
+test-removal: $(STAMP) ## Remove features from copies of the tree, and run the tests of what is left
+	$(pytest) tests/removal
 
 .PHONY: day
 day: $(STAMP) ## Play three working days against a stack; report what it should have stored, shown or hidden

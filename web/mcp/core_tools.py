@@ -134,7 +134,7 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         stats = server.call("GET", "/v1/stats")
     except NotFound:
         return {"workspace": "", "memories": {"active": 0}}
-    return stats | {part.name: part.read(server, viewer) for part in _list_brief_parts()}
+    return {**stats, **{part.name: part.read(server, viewer) for part in _list_brief_parts()}}
 
 
 def _list_brief_parts() -> list[BriefPart]:

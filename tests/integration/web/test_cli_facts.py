@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 from pipeline.context.render import Usefulness
 from pipeline.store.arcs import ArcStatus
 from tests.fakes.command_line import remember, run, run_json, serve_app
-from web.cli.graph import ARC_STATUSES
 from web.cli.render import format_value
+from web.features.arcs.commands import ARC_STATUSES
 from web.features.facts.commands import parse_value
 
 

@@ -10,7 +10,6 @@ from pipeline.context.open_work import (
     OPEN_GOALS,
     RECENT,
     STOPPED,
-    is_outline,
     read_open_work,
 )
 from pipeline.prompt.briefing import BriefingLimits, Readable, compose_briefing
@@ -98,7 +97,7 @@ def test_an_arc_of_outlines_does_not_count_as_work(kinds, is_code):
     known = {"c": Kind.CODE, "f": Kind.FACT}
     members = tuple(ArcMember(place, str(place), known[kind], "text", at) for place, kind in enumerate(kinds))
     arc = VisibleArc(1, "a", "code", "", ArcStatus.ACTIVE, Scope(), Trust.TRUSTED, at, at, at, len(members), members)
-    assert is_outline(arc) is is_code
+    assert arc.is_outline is is_code
 
 
 def ask(workspace, message):

@@ -24,7 +24,6 @@ FRAMES = (
     "tests/unit/jobs/test_registry.py",
     "tests/unit/web/test_openapi.py",
     "tests/unit/web/test_mcp_values.py",
-    "tests/unit/store/test_database.py",
     "tests/integration/test_lazy_app.py",
     "tests/integration/test_api_memories.py",
     "tests/integration/web/test_cli_names.py",
