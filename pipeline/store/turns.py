@@ -315,14 +315,18 @@ def list_made(db: Connection, seqs: Iterable[int]) -> list[tuple[int, int, bool]
     A memory is not current if it waits for a decision, was archived or superseded, or if its time is over. A merged
     memory lives on in another one.
     """
+    # The turn is read once from each memory of the sessions: a session has many turns and many memories.
     rows = db.execute(
+        "WITH m AS MATERIALIZED (SELECT seq, session_id, candidate, archived_at, merged_into, valid_to, expires_at, "
+        "CAST(json_extract(metadata, '$.turn') AS BIGINT) AS turn_seq FROM memory "
+        "WHERE session_id IN (SELECT session_id FROM turn WHERE seq IN "
+        "(SELECT CAST(value AS BIGINT) FROM json_each(?1)))) "
         "SELECT t.seq, m.seq, m.candidate = 1 OR (m.archived_at IS NOT NULL AND m.merged_into IS NULL) "
-        "OR m.valid_to IS NOT NULL OR coalesce(m.expires_at <= ?, false) "
-        "OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?) "
-        "FROM turn t JOIN memory m ON m.session_id = t.session_id "
-        "AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq "
-        "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY m.seq",
-        (utc_now(), EdgeKind.SUPERSEDES, json.dumps(list(seqs))),
+        "OR m.valid_to IS NOT NULL OR coalesce(m.expires_at <= ?2, false) "
+        "OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?3) "
+        "FROM m JOIN turn t ON t.seq = m.turn_seq AND t.session_id = m.session_id "
+        "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) ORDER BY m.seq",
+        (json.dumps(list(seqs)), utc_now(), EdgeKind.SUPERSEDES),
     )
     return [(int(turn), int(memory), not is_over) for turn, memory, is_over in rows]
 
