@@ -61,7 +61,7 @@ def _find_switches(state: State, team: str | None, *, is_read_only: bool) -> "Sw
     try:
         # The settings of a workspace in PostgreSQL are not in a file; the server checks them at each call.
         files = None if state.settings.store_place else ConfigFiles(state.settings.paths)
-        settings = load_settings(own=files and files.read(_workspace_chooser(state)()))
+        settings = load_settings(own=None if files is None else files.read(_workspace_chooser(state)()))
     except (SettingsError, ReverieError, OSError):
         return session
     may_write = session.may_write and settings.write_tools and not settings.read_only
