@@ -36,7 +36,8 @@ _NOT_IN_TAGS = re.compile(r"[^a-z0-9]+")
 
 def normalize_text(text: str) -> str:
     """Return the text in NFC, with line feeds only, without control characters and outer space."""
-    unified = text.replace("\r\n", "\n").replace("\r", "\n")
+    # Without a line feed in place of NEL (U+0085), two lines would become one word.
+    unified = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x85", "\n")
     if unified.isascii():
         return _CONTROL.sub("", unified).strip()
     # Remove characters between a letter and its mark before the two are composed.
