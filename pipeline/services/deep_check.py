@@ -18,13 +18,12 @@ from pipeline.store import backup, index_state, meta, row_hashes
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.stores import open_stores
 
-# Receives the number of finished parts, the number of all parts, and the name of the next part.
-Progress = Callable[[int, int, str], object]
-Part = tuple[str, Callable[[], Sequence[str]], str]
 
+def check_deeply(settings: Settings, name: str, progress: Callable[[int, int, str], object]) -> Iterator[CheckResult]:
+    """Read all files of a workspace, and yield a result per part.
 
-def check_deeply(settings: Settings, name: str, progress: Progress) -> Iterator[CheckResult]:
-    """Read all files of a workspace, and yield a result per part."""
+    `progress` receives the number of finished parts, the number of all parts, and the name of the next part.
+    """
     with closing(open_stores(settings, WriterProfile("NORMAL", 0), str)) as stores:
         parts = _list_parts(settings, name, stores.databases.get(name))
         for number, (part, find, hint) in enumerate(parts):
@@ -37,7 +36,9 @@ def check_deeply(settings: Settings, name: str, progress: Progress) -> Iterator[
             yield CheckResult(f"{name}: {part}", state, says, hint)
 
 
-def _list_parts(settings: Settings, name: str, database: Database) -> list[Part]:
+def _list_parts(
+    settings: Settings, name: str, database: Database
+) -> list[tuple[str, Callable[[], Sequence[str]], str]]:
     paths = settings.paths.workspace(name)
     files = [("store bytes", paths.events)] if database.file is not None else []
     files += [(f"snapshot {snapshot.name}", snapshot.file) for snapshot in backup.snapshots(paths.snapshots)]

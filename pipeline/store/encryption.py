@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from config.operating_system import POSIX
+from config.operating_system import POSIX, sync_to_disk
 from config.paths import SNAPSHOTS, HomePaths, file_state, is_workspace_id
 from config.steps import reached
 from pipeline.errors import StoreBusy
@@ -99,6 +99,8 @@ def _erasing(file: Path) -> Iterator[None]:
     with ExitStack() as held:
         opened = [held.enter_context(path.open("r+b")) for path in files if POSIX and path.is_file()]
         yield
+        # Otherwise a file of zeros could be back after a loss of power.
+        sync_to_disk(file.parent)
         for handle in opened:
             status = os.fstat(handle.fileno())
             if status.st_nlink == 0:

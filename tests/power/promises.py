@@ -18,6 +18,7 @@ from pipeline.index.row_arrays import SessionNumbers
 from pipeline.index.segment import load_segment
 from pipeline.jobs import health
 from pipeline.services import maintenance
+from pipeline.services.people import list_people
 from pipeline.store import backup, driver, index_state, memories, meta, work
 from pipeline.text.memory_terms import embedded_text
 from tests.fakes.encoder import HashEncoder
@@ -48,6 +49,7 @@ class Contents:
     snapshot: str | None = None
     snapshots: "dict[str, Contents]" = field(default_factory=dict)
     is_encrypted: bool = False
+    people: list[str] = field(default_factory=list)
 
     def restored(self, name: str) -> "Contents":
         """Return the contents after a snapshot is restored."""
@@ -75,6 +77,7 @@ class Promises:
                 self._keep(self.homes.setdefault(mark["home"], Contents()), mark)
 
     def _keep(self, contents: Contents, mark: dict[str, Any]) -> None:
+        contents.people = mark.get("names", contents.people)
         match mark["do"]:
             case "write" | "import":
                 contents.texts |= zip(mark["tokens"], mark["contents"], strict=True)
@@ -183,6 +186,8 @@ class DirectoryCheck:
             self._repair(worker, database)
             self._check_rows(database)
             self._check_indexes(worker, database)
+            names = {record.person.name for record in list_people(worker.stores.people)}
+            _require(set(self.contents.people) <= names, f"people are gone: {names}")
         # A worker that starts again finishes what was acknowledged as erased.
         self._check_traces({**self.contents.traceless, **self.contents.erased}, "after the repair")
 

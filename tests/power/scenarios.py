@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from config import steps
+from pipeline.jobs import indexes
 from pipeline.jobs.people_snapshot import take_people_snapshot
 from pipeline.services import encryption, export, snapshots
 from pipeline.services.people import add_person
@@ -31,6 +32,7 @@ from web.spool.writes import add_client_ids, spool_write
 
 WORKSPACE = "default"
 # Texts of the data directory that the migration reads.
+PEOPLE = ("berta", "carl", "dora")
 MIGRATED = ("Run the migrations before the rollout", "The style guide asks for tabs")
 
 
@@ -159,6 +161,7 @@ def write_memories(root: Path) -> None:
     program.set_fact("gateway/port")
     program.digest()
     program.run("segment", "vectors", "checkpoint")
+    indexes.compact_vectors(program.worker.vectors(WORKSPACE))
     program.stop()
     program.start()
     program.write()
@@ -334,7 +337,10 @@ def migrate_directory(root: Path) -> None:
     # What was there before is certain.
     note(at="settle")
     note(op=1, at="done", do="write", home="", tokens=list(MIGRATED), contents=list(MIGRATED))
-    program = Program(root, numbers=itertools.count(2))
+    note(at="done", op=2, do="people", home="", names=list(PEOPLE))
+    program = Program(root, numbers=itertools.count(3))
+    # The journal, which does not sync its commits, imports the earlier files.
+    program.worker.operations.workers()
     program.call("GET", "/v1/memories?limit=100")
     program.write(2)
     program.digest()

@@ -44,7 +44,7 @@ def test_power_loss_breaks_no_promise(recorded, scenario, seed):
     assert [str(failure) for failure in failures] == []
 
 
-@pytest.mark.parametrize("lost", ["events.sqlite-wal", "workspaces", "lexical"])
+@pytest.mark.parametrize("lost", ["events.sqlite-wal", "workspaces"])
 def test_missing_sync_is_found(recorded, lost):
     """The search finds the faults that it is made for: here, one file or folder is never synced."""
     records, _ = recorded("write")
