@@ -52,8 +52,8 @@ class Evidence:
     user, and `answers_user` those that it asks for. `days` count from the newest candidate: days since the epoch would
     be precise to hours only. Memories with the same number in `literal_sets` contain the same literals of the query.
     `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
-    none. `turns` marks memories with a speaker, `speaks` those of a person whom the query names, `by_assistant` those
-    of an assistant. `reranked` are a cross-encoder's scores from 0 to 1. `linked` is the score of the graph channel,
+    none. `turns` marks episodes, `speaks` the words of a person whom the query names, `by_assistant` those of an
+    assistant. `reranked` are a cross-encoder's scores from 0 to 1. `linked` is the score of the graph channel,
     `linked_from` the hit that it comes from, 0 for none.
     """
 
@@ -182,7 +182,7 @@ def gather_evidence(
         background_similarity=0.0 if candidates.dense is None else candidates.dense.background_similarity,
         query_words=float(len(list_compounds(question.text))),
         asks=np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.have_field(ASKS, seqs),
-        turns=ranking_features.speakers[seqs] > 0,
+        turns=ranking_features.are_of(Kind.EPISODE, seqs),
         speaks=ranking_features.are_said_by(question.words - ROLES, seqs),
         by_assistant=ranking_features.are_said_by(ASSISTANTS, seqs),
         literal=look_up(candidates.literal, seqs),

@@ -123,7 +123,7 @@ def test_a_turn_loses_by_each_token_that_it_is_too_short(first, second):
     assert ranking.score[0] - ranking.score[1] == pytest.approx(change[0] - change[1], abs=1e-5)
 
 
-def test_a_short_fact_without_a_speaker_loses_nothing():
+def test_a_short_memory_that_is_no_turn_loses_nothing():
     ranking = rank(pair(lexical=[8, 8], lengths=[3, 300]))
     assert ranking.parts["length"].tolist() == [0, 0]
 
