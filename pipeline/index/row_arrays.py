@@ -238,6 +238,10 @@ class RankingFeatures:
         own, other = values_at(self.speakers, seqs), values_at(self.speakers, neighbours)
         return cast(NDArray[np.bool_], (own != other) & (own > 0) & (other > 0))
 
+    def are_said_by(self, names: Collection[str], seqs: Seqs) -> NDArray[np.bool_]:
+        """Return for each memory whether its speaker has one of some names, in lower case."""
+        return np.isin(values_at(self.speakers, seqs), [self._names[name] for name in names if name in self._names])
+
     def _grow(self, size: int) -> None:
         more = max(size, 2 * len(self.visible)) - len(self.visible)
         if size <= len(self.visible):

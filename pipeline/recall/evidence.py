@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ Flags = NDArray[np.bool_]
 
 # A literal in MAX_HOLDERS memories counts half of one in a single memory.
 HOLDERS_OF_NO_WEIGHT = MAX_HOLDERS**2
+# Speakers that are no person whom a query names.
+ASSISTANTS = frozenset({"assistant", "agent", "ai", "system"})
+ROLES = ASSISTANTS | {"user", "human"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,9 @@ class Evidence:
     user, and `answers_user` those that it asks for. `days` count from the newest candidate: days since the epoch would
     be precise to hours only. Memories with the same number in `literal_sets` contain the same literals of the query.
     `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
-    none. `reranked` are a cross-encoder's scores from 0 to 1. `linked` is the score of the graph channel, `linked_from`
-    the hit that it comes from, 0 for none.
+    none. `turns` marks episodes, `speaks` the words of a person whom the query names, `by_assistant` those of an
+    assistant. `reranked` are a cross-encoder's scores from 0 to 1. `linked` is the score of the graph channel,
+    `linked_from` the hit that it comes from, 0 for none.
     """
 
     seqs: Seqs
@@ -68,6 +72,9 @@ class Evidence:
     query_words: float
     lengths: Floats
     asks: Flags
+    turns: Flags
+    speaks: Flags
+    by_assistant: Flags
     literal: Floats
     literal_sets: Seqs
     states: Flags
@@ -175,6 +182,9 @@ def gather_evidence(
         background_similarity=0.0 if candidates.dense is None else candidates.dense.background_similarity,
         query_words=float(len(list_compounds(question.text))),
         asks=np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.have_field(ASKS, seqs),
+        turns=ranking_features.are_of(Kind.EPISODE, seqs),
+        speaks=ranking_features.are_said_by(question.words - ROLES, seqs),
+        by_assistant=ranking_features.are_said_by(ASSISTANTS, seqs),
         literal=look_up(candidates.literal, seqs),
         literal_sets=literal_sets,
         states=flag_members(seqs, candidates.stating),
@@ -192,48 +202,37 @@ def gather_evidence(
     )
 
 
-class _WordFields(TypedDict):
-    lexical: Floats
-    ceiling: float
-    information: Floats
-    vocabulary_coverage: float
-    lengths: Floats
-
-
-def _describe_words(lexical: LexicalScores | None, seqs: Seqs) -> _WordFields:
+def _describe_words(lexical: LexicalScores | None, seqs: Seqs) -> dict[str, Any]:
     if lexical is None:
         nothing = np.zeros(len(seqs), np.float32)
-        return _WordFields(
-            lexical=nothing,
-            ceiling=0.0,
-            information=nothing,
-            vocabulary_coverage=0.0,
-            lengths=nothing,
-        )
-    return _WordFields(
-        lexical=lexical.of(seqs),
-        ceiling=lexical.ceiling,
-        information=values_at(lexical.information, seqs),
-        vocabulary_coverage=lexical.vocabulary_coverage,
-        lengths=values_at(lexical.corpus.lengths, seqs).astype(np.float32),
-    )
+        return {
+            "lexical": nothing,
+            "ceiling": 0.0,
+            "information": nothing,
+            "vocabulary_coverage": 0.0,
+            "lengths": nothing,
+        }
+    return {
+        "lexical": lexical.of(seqs),
+        "ceiling": lexical.ceiling,
+        "information": values_at(lexical.information, seqs),
+        "vocabulary_coverage": lexical.vocabulary_coverage,
+        "lengths": values_at(lexical.corpus.lengths, seqs).astype(np.float32),
+    }
 
 
-class _LinkFields(TypedDict):
-    linked: Floats
-    linked_from: Seqs
-    link_relevance: float
-
-
-def _describe_links(linked: LinkedMemories | None, seqs: Seqs) -> _LinkFields:
+def _describe_links(linked: LinkedMemories | None, seqs: Seqs) -> dict[str, Any]:
     if linked is None:
-        nothing = np.zeros(len(seqs), np.float32)
-        return _LinkFields(linked=nothing, linked_from=np.full(len(seqs), NOBODY, np.int64), link_relevance=0.0)
-    return _LinkFields(
-        linked=values_at(linked.by_row, seqs),
-        linked_from=values_at(linked.sources, seqs),
-        link_relevance=linked.relevance,
-    )
+        return {
+            "linked": np.zeros(len(seqs), np.float32),
+            "linked_from": np.full(len(seqs), NOBODY, np.int64),
+            "link_relevance": 0.0,
+        }
+    return {
+        "linked": values_at(linked.by_row, seqs),
+        "linked_from": values_at(linked.sources, seqs),
+        "link_relevance": linked.relevance,
+    }
 
 
 def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[Flags, Floats, Floats]:

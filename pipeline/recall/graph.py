@@ -74,7 +74,8 @@ class GraphSearch:
         """Rank the candidates together with the memories that are linked to the best, if the question needs it."""
         began = time.perf_counter()
         lexical = candidates.lexical
-        if lexical is None or not len(ranking.order):
+        # A walk starts at hits for which something speaks.
+        if lexical is None or ranking.score.max(initial=0.0) <= 0:
             return OFF, candidates, ranking
         connected = self._weigh(question, candidates.dense, encoder)
         if connected is None and self.intents is not None and candidates.dense is not None:

@@ -62,7 +62,7 @@ def find_longest_run(db: Connection, question: ParsedQuery, lexical: LexicalScor
     near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:candidates]
     signs = QuerySigns(asked)
     texts = {seq: signs.join(list_tokens(embedded_text(row))) for seq, row in read_texts(db, near.tolist()).items()}
-    lengths = {seq: _measure_run(signs.query, text, shortest) for seq, text in texts.items()}
+    lengths = {seq: measure_run(signs.query, text, shortest) for seq, text in texts.items()}
     longest = max(lengths.values(), default=0)
     holding = [seq for seq, length in lengths.items() if length == longest >= shortest]
     # If all the candidates contain it, others do as well.
@@ -90,13 +90,7 @@ def find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores, 
     return np.array(stating, np.int64)
 
 
-def longest_common_run(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return the length of the longest contiguous run of tokens that occurs in both."""
-    signs = QuerySigns(left)
-    return _measure_run(signs.query, signs.join(right), 0)
-
-
-def _measure_run(asked: str, text: str, shortest: int) -> int:
+def measure_run(asked: str, text: str, shortest: int) -> int:
     """Return the length of the longest run of signs in both, 0 if there is surely none of the shortest length."""
     # A length is tried only if a shorter one occurs.
     least, most = 0, min(len(asked), len(max(text.split(_OTHER), key=len)))

@@ -207,7 +207,7 @@ _EXPRESSIONS: Final[tuple[tuple["re.Pattern[str]", Read], ...]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed query: text, tokens, identifiers, time range, and whether it is about the asker.
+    """A parsed query: text, tokens, identifiers, words, time range, and whether it is about the asker.
 
     `is_literal`: it is nothing but identifiers, a quotation or an error's message. `asked_attributes` are the
     attributes of the user that it asks for.
@@ -220,6 +220,7 @@ class ParsedQuery:
     personal: bool
     is_literal: bool = False
     asked_attributes: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
 
 
 def parse_query(text: str, now: datetime) -> ParsedQuery:
@@ -238,6 +239,7 @@ def _parse_on_day(text: str, midnight: datetime) -> ParsedQuery:
         is_personal(text),
         is_literal(text),
         list_asked_attributes(text),
+        frozenset(word.casefold() for word in list_compounds(text)),
     )
 
 

@@ -2,7 +2,7 @@
 
 A memory's score is the weighted sum of the features in the table FEATURES. A memory is scored by its own text, by its
 neighbors in its session, and by its session: an answer often shares no word with the query, but the turn before it
-does. docs/concepts/recall.md gives the sources of the features, decision 0096 what each of them is worth.
+does. docs/concepts/recall.md gives the sources of the features, decisions 0096 and 0098 what they are worth.
 """
 
 from collections import defaultdict
@@ -30,8 +30,11 @@ UNKNOWN_WORDS_GAIN = 4.0
 
 # The weights of both meaning features by that of words: a memory without a vector is ranked by words alone.
 WORDS_FOR_MEANING = 1.2
-# How much more the turn before counts if it ends with a question.
-ANSWERED_GAIN = 3.0
+# Of a neighbor's score, the share of one two turns away, and what a question adds for the person who answers it.
+TWO_TURNS_SHARE = 0.5
+ANSWER_GAIN = 1.25
+# A longer turn is long enough to answer.
+ANSWER_TOKENS = 24
 LITERAL: Final = "literal"
 
 
@@ -87,9 +90,11 @@ class RankFeature:
 
 
 def _adjacent_turn(pool: CandidatePool) -> Floats:
-    # A matching question is answered by the turn after it.
-    asked = 1 + (ANSWERED_GAIN - 1) * take_at(pool.evidence.asks, pool.before)
-    return pool.damp_lift(np.maximum(asked * take_at(pool.own, pool.before), take_at(pool.own, pool.after)))
+    before, after = take_at(pool.own, pool.before), take_at(pool.own, pool.after)
+    two_away = np.maximum(take_at(before, pool.before), take_at(after, pool.after))
+    # A matching question is answered by the turn after it, and a question about a person not by an assistant.
+    answers = ~pool.evidence.by_assistant * take_at(pool.evidence.asks, pool.before) * before
+    return pool.damp_lift(np.maximum(before, after) + TWO_TURNS_SHARE * two_away + ANSWER_GAIN * answers)
 
 
 def _session(pool: CandidatePool) -> Floats:
@@ -107,7 +112,9 @@ def _same_session(pool: CandidatePool, position: int) -> list[int]:
 
 
 def _adjacent(pool: CandidatePool, position: int) -> list[int]:
-    return [int(at) for at in (pool.before[position], pool.after[position]) if at >= 0]
+    near = [int(at) for at in (pool.before[position], pool.after[position])]
+    further = [int(turns[at]) for turns, at in zip((pool.before, pool.after), near, strict=True) if at >= 0]
+    return [at for at in (*near, *further) if at >= 0]
 
 
 def _linked_from(pool: CandidatePool, position: int) -> list[int]:
@@ -182,10 +189,20 @@ _OWN: Final = (
         "is near in meaning together with its neighbors",
         lambda pool: pool.damp_lift(_share_of_best(pool.evidence.context, CONVINCING_COSINE)),
     ),
-    RankFeature("adjacent_turn", 0.1, _NEIGHBOURS, "is next to a matching turn", _adjacent_turn, _adjacent),
+    RankFeature("adjacent_turn", 0.2, _NEIGHBOURS, "is next to a matching turn", _adjacent_turn, _adjacent),
     RankFeature("session", 0.4, _NEIGHBOURS, "is in the session of a matching memory", _session, _same_session),
     RankFeature(
         "linked", 0.6, _LINKS, "is among the best or linked to them", lambda pool: pool.evidence.linked, _linked_from
+    ),
+    RankFeature(
+        "speaker", 0.1, _CUES, "was said by the person that the question names", lambda pool: pool.evidence.speaks
+    ),
+    RankFeature(
+        "length",
+        -0.05,
+        _PRIORS,
+        "is too short a turn to answer",
+        lambda pool: pool.evidence.turns * np.log(ANSWER_TOKENS / np.clip(pool.evidence.lengths, 1, ANSWER_TOKENS)),
     ),
     RankFeature("importance", 0.04, _PRIORS, "is important", lambda pool: pool.evidence.importance - 0.5),
     RankFeature(
@@ -205,7 +222,7 @@ _OWN: Final = (
     RankFeature("reranker", 0.25, _MEANING, "is preferred by the reranker", lambda pool: pool.evidence.reranked),
     RankFeature(
         LITERAL,
-        2.0,
+        2.5,
         _CUES,
         "is one of few with an identifier or phrase of the question",
         lambda pool: pool.evidence.literal,

@@ -141,7 +141,7 @@ from pipeline.context.advice import read_message
 from pipeline.context.code_names import read_code_names
 from pipeline.text.excerpts import find_excerpt
 from pipeline.ingest.front_matter import split_front_matter
-from pipeline.recall.literal_matches import longest_common_run
+from pipeline.recall.literal_matches import measure_run
 from pipeline.recall.query import parse_query
 from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import memory_tokens
@@ -155,7 +155,7 @@ for unit in ("A. ", "No. ", "a.", "a/", "a.b/", "?", "`a", "a", " ", "_", "- a")
     memory_tokens(text, "2024-01-01T00:00:00Z")
     split_front_matter(f"---\\n{text}\\n---\\n")
     split_front_matter(f"+++\\n{text}\\n+++\\n")
-    longest_common_run(["a"] * 1500, ["a"] * 20_000)
+    measure_run("a" * 1500, "a" * 20_000, 0)
 """
 
 

@@ -115,3 +115,19 @@ def test_deleted_turn_leaves_finite_evidence(conversation, act):
     evidence = gather(conversation, "zebra")
     assert len(evidence.seqs) == 6
     assert np.isfinite(evidence.days).all()
+
+
+def test_a_named_speaker_counts_and_only_episodes_can_be_too_short(workspace):
+    ada = workspace.write("Ada: gateway port 8123", kind=Kind.EPISODE, session_id="s")
+    ben = workspace.write("Ben: gateway port 9000", kind=Kind.EPISODE, session_id="s")
+    fact = workspace.write("gateway port 7000", kind=Kind.FACT)
+    hits = workspace.ask("which gateway port did Ada name, dear assistant", explain=True, min_relevance=0.0).hits
+    parts = {hit.memory.id: hit.signals.parts for hit in hits}
+    assert parts[ada]["speaker"] > 0 == parts[ben]["speaker"] == parts[fact]["speaker"]
+    assert parts[ada]["length"] == parts[ben]["length"] < 0 == parts[fact]["length"]
+
+
+def test_an_assistant_is_no_speaker_that_a_query_names(workspace):
+    workspace.write("assistant: gateway port 8123", kind=Kind.EPISODE, session_id="s")
+    (hit,) = workspace.ask("which gateway port did the assistant name", explain=True, min_relevance=0.0).hits
+    assert hit.signals.parts["speaker"] == 0

@@ -64,6 +64,13 @@ def test_without_the_channel_no_word_leads_there(workspace):
     assert [place_of(answer, memory) for memory in (host, service, owner)] == [1, None, None]
 
 
+def test_without_a_hit_for_which_something_speaks_nothing_is_linked(workspace):
+    workspace.write("Ada: ok", importance=0.0)
+    with_intent(workspace, 1.0)
+    answer = workspace.ask("zebra", channels=(Channel.LEXICAL, Channel.GRAPH), min_relevance=0.0)
+    assert state_of(answer) is ChannelState.OFF
+
+
 def test_a_question_that_the_best_hit_answers_needs_no_graph(workspace):
     fill(workspace)
     answer = workspace.ask(SINGLE)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.literal_matches import MAX_HOLDERS, longest_common_run
+from pipeline.recall.literal_matches import MAX_HOLDERS, QuerySigns, measure_run
 from pipeline.recall.rank import FEATURES, LITERAL
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Filter, Kind, Revision
 from pipeline.times import utc_text
@@ -181,7 +181,8 @@ words = st.lists(st.sampled_from("abc"), max_size=8)
 def test_longest_common_run_equals_brute_force(left, right):
     runs = {tuple(left[i:j]) for i in range(len(left)) for j in range(i + 1, len(left) + 1)}
     also = {tuple(right[i:j]) for i in range(len(right)) for j in range(i + 1, len(right) + 1)}
-    assert longest_common_run(left, right) == max(map(len, runs & also), default=0)
+    signs = QuerySigns(left)
+    assert measure_run(signs.query, signs.join(right), 0) == max(map(len, runs & also), default=0)
 
 
 IDENTIFIERS = {

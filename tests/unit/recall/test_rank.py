@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.rank import ANSWERED_GAIN, FEATURES, Evidence, neighbor_positions, rank, take_at
+from pipeline.recall.rank import (
+    ANSWER_GAIN,
+    ANSWER_TOKENS,
+    FEATURES,
+    TWO_TURNS_SHARE,
+    Evidence,
+    neighbor_positions,
+    rank,
+    take_at,
+)
 from tests.fakes.evidence import evidence, in_session
 
 WEIGHTS = {feature.name: feature.weight for feature in FEATURES}
@@ -33,7 +42,7 @@ def pools(draw):
         lengths=column(st.floats(0, 2000, width=32)),
         importance=column(share),
         days=column(st.floats(2_400_000, 2_500_000, width=32)),
-        **{name: column(st.booleans()) for name in ("asks", "in_time_range")},
+        **{name: column(st.booleans()) for name in ("asks", "by_assistant", "in_time_range", "speaks", "turns")},
         literal=column(share),
         answers_user=column(st.booleans()),
         outlines=column(st.booleans()),
@@ -90,14 +99,33 @@ def turns(count, **said):
 def test_the_turns_next_to_a_match_are_lifted():
     ranking = rank(turns(5, lexical=[0, 0, 9, 0, 0]))
     share = WEIGHTS["adjacent_turn"] * float(ranking.pool.own[2])
-    assert ranking.parts["adjacent_turn"].tolist() == pytest.approx([0, share, 0, share, 0])
+    further = TWO_TURNS_SHARE * share
+    assert ranking.parts["adjacent_turn"].tolist() == pytest.approx([further, share, 0, share, further])
 
 
 def test_the_turn_after_a_matching_question_is_lifted_more_than_the_one_before_it():
     ranking = rank(turns(3, lexical=[0, 9, 0], asks=[False, True, False]))
     share = WEIGHTS["adjacent_turn"] * float(ranking.pool.own[1])
-    assert ranking.parts["adjacent_turn"].tolist() == pytest.approx([share, 0, ANSWERED_GAIN * share])
+    assert ranking.parts["adjacent_turn"].tolist() == pytest.approx([share, 0, (1 + ANSWER_GAIN) * share])
     assert ranking.score[2] > ranking.score[0]
+
+
+def test_the_answer_of_an_assistant_is_lifted_like_any_neighbor():
+    ranking = rank(turns(3, lexical=[0, 9, 0], asks=[False, True, False], by_assistant=[False, False, True]))
+    share = WEIGHTS["adjacent_turn"] * float(ranking.pool.own[1])
+    assert ranking.parts["adjacent_turn"].tolist() == pytest.approx([share, 0, share])
+
+
+@given(st.floats(1, 100), st.floats(1, 100))
+def test_a_turn_loses_by_each_token_that_it_is_too_short(first, second):
+    ranking = rank(pair(lexical=[8, 8], lengths=[first, second], turns=[True, True]))
+    change = [WEIGHTS["length"] * np.log(max(ANSWER_TOKENS / tokens, 1)) for tokens in (first, second)]
+    assert ranking.score[0] - ranking.score[1] == pytest.approx(change[0] - change[1], abs=1e-5)
+
+
+def test_a_short_memory_that_is_no_turn_loses_nothing():
+    ranking = rank(pair(lexical=[8, 8], lengths=[3, 300]))
+    assert ranking.parts["length"].tolist() == [0, 0]
 
 
 def test_a_neighbor_that_is_not_in_the_pool_lifts_no_memory():
@@ -123,7 +151,7 @@ def test_a_memory_without_a_session_is_not_punished_for_it(words):
     assert together.score.tolist() == ranking.score.tolist()
 
 
-FLAGS = ("in_time_range", "answers_user", "literal")
+FLAGS = ("in_time_range", "answers_user", "literal", "speaks")
 
 
 @pytest.mark.parametrize("flag", FLAGS)
