@@ -32,8 +32,8 @@ def check_deeply(settings: Settings, name: str, progress: Callable[[int, int, st
                 problems = find()
             except ReverieError as error:
                 problems = [str(error)]
-            state, says = ("fail", "; ".join(problems[:3])) if problems else ("ok", "every byte was read")
-            yield CheckResult(f"{name}: {part}", state, says, hint)
+            says = "; ".join(problems[:3]) or "every byte was read"
+            yield CheckResult(f"{name}: {part}", "fail" if problems else "ok", says, hint)
 
 
 def _list_parts(
