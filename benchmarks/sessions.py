@@ -27,10 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import Limit, Report
+from benchmarks.homes import share_models
 from benchmarks.locomo import conversations
 from pipeline.digest.embed_turns import embed, note_vectors
+from pipeline.index.compile import compile_in_subprocess
 from pipeline.index.dense import EXACT_ROWS, DenseIndex
-from pipeline.index.encoder import ENGLISH, Encoder, OnnxEncoder, encoder_directory
+from pipeline.index.encoder import ENGLISH, Encoder, OnnxEncoder, encoder_directory, is_compiled
 from pipeline.index.vectors import VectorTable
 from pipeline.recall.search_context import DenseSearch
 from pipeline.sessions.search import FindDense
@@ -39,7 +41,6 @@ from pipeline.store.turns import Message, Role
 from pipeline.text.tokens import STOP_WORDS
 from tests.fakes.archive import Archive, open_archive
 from tests.fakes.in_process import folder_of
-from tests.support.encoders import models_folder, prepare_for
 
 KS = (1, 5, 10)
 UNRELATED = 10
@@ -194,8 +195,10 @@ def main() -> None:
     report = Report()
     # A segment is built of any number of turns.
     index_state.MOST_TAIL_TURNS = 1
-    prepare_for(["compiled_model"])
-    encoder = OnnxEncoder.load(encoder_directory(ENGLISH, models_folder()), threads=1)
+    models = share_models()
+    if not is_compiled(ENGLISH, models):
+        compile_in_subprocess(ENGLISH, models)
+    encoder = OnnxEncoder.load(encoder_directory(ENGLISH, models), threads=1)
     for file in parser.parse_args().files:
         stores = list(read_stores(file))
         asked = sum(len(store.questions) for store in stores)

@@ -5,7 +5,6 @@ Turns never change: the tail is the turns after the segment's last one, and a se
 before it.
 """
 
-import sys
 from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -38,7 +37,7 @@ class MemoryDocuments:
     """The active memories of a workspace."""
 
     keys = SegmentKeys(meta.SEGMENT, meta.SEGMENT_COVERS, meta.SEGMENT_WANTED)
-    most_tail_rows = sys.maxsize
+    most_tail_rows = 2**62
 
     def generation(self, db: Connection) -> int:
         """Return the number of the last change."""

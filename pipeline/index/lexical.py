@@ -68,7 +68,6 @@ class Corpus:
     norms: NDArray[np.float64]
     fresh: NDArray[np.bool_]
     session_of: NDArray[np.int32]
-    session_norms: NDArray[np.float64]
 
     def posting(self, term: str) -> Posting:
         """Return a word's posting; for memories in both segment and tail, that of the tail."""
@@ -116,15 +115,22 @@ class Corpus:
             scores[seqs] += (idf(self.count, len(seqs)) * (counts / (counts + self.norms[seqs]))).astype(np.float32)
         return scores
 
-    def score_sessions(self, postings: Mapping[str, Posting]) -> tuple[Floats, float]:
-        """Score every session for the words of some postings; also return the sum of the words' weights."""
-        count = len(self.session_norms)
+    def score_sessions(
+        self, postings: Mapping[str, Posting], rarities: Mapping[str, float], shares: Floats
+    ) -> tuple[Floats, float]:
+        """Score every session for the words of some postings, weighted by their rarity; also return the weights' sum.
+
+        `shares` is what the words of each memory count in the text of its session.
+        """
+        lengths = np.bincount(self.session_of, self.lengths * shares)
+        lengths[NOBODY] = 0
+        count, norms = len(lengths), length_norms(lengths, lengths.sum() / max(np.count_nonzero(lengths), 1))
         scores, total = np.zeros(count, np.float32), 0.0
-        for seqs, counts in postings.values():
-            added = np.bincount(self.session_of[seqs], counts, count)
+        for token, (seqs, counts) in postings.items():
+            added = np.bincount(self.session_of[seqs], counts * shares[seqs], count)
             added[NOBODY] = 0
-            weight = idf(count - 1, int(np.count_nonzero(added)))
-            scores += weight * (added / (added + self.session_norms)).astype(np.float32)
+            weight = rarities[token] * idf(count - 1, int(np.count_nonzero(added)))
+            scores += weight * (added / (added + norms)).astype(np.float32)
             total += float(weight)
         return scores, total
 
@@ -251,8 +257,9 @@ class LexicalIndex:
             if rows or is_shorter or self._corpus is None:
                 self._corpus = self._extend_tail(rows)
             # Of many later turns, only the first are read: the next segment contains turns that this process does not.
-            is_cut = len(self._tail.lengths) >= self._documents.most_tail_rows
-            self._generation = self._tail.last_change if is_cut else generation
+            self._generation = (
+                generation if len(self._tail.lengths) < self._documents.most_tail_rows else self._tail.last_change
+            )
             return self._corpus
 
     def _drop_archived(self, db: Connection, new_seqs: AbstractSet[int]) -> bool:
@@ -329,7 +336,7 @@ class LexicalIndex:
                 self._tail.last_change = change
         segment, fresh_lengths = self._segment, self._tail.lengths
         fresh_seqs = np.fromiter(fresh_lengths, np.int64, len(fresh_lengths))
-        session_of, session_count = self._sessions.numbers()
+        session_of = self._sessions.numbers()
         size = max(len(session_of), int(segment.rows.max(initial=0)) + 1, int(fresh_seqs.max(initial=0)) + 1)
         lengths = np.zeros(size, np.int32)
         lengths[segment.rows] = segment.lengths
@@ -337,9 +344,6 @@ class LexicalIndex:
         fresh = np.zeros(size, np.bool_)
         fresh[fresh_seqs] = True
         count = len(segment.rows) + len(fresh_seqs) - int(np.count_nonzero(fresh[segment.rows]))
-        session_lengths = np.bincount(session_of, lengths[: len(session_of)], session_count)
-        session_lengths[NOBODY] = 0
-        present = session_lengths[session_lengths > 0]
         return Corpus(
             name=self._name,
             segment=segment,
@@ -350,5 +354,4 @@ class LexicalIndex:
             norms=length_norms(lengths, int(lengths.sum()) / max(count, 1)),
             fresh=fresh,
             session_of=np.pad(session_of, (0, size - len(session_of))),
-            session_norms=length_norms(session_lengths, float(present.mean()) if len(present) else 0.0),
         )

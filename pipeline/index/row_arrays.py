@@ -97,7 +97,6 @@ class SessionNumbers:
         self._list_after = list_after
         self._lock = threading.Lock()
         self._last_seq = 0
-        self._count = 1
         self._numbers: dict[str, int] = {}
         self._ids: list[str | None] = [None]
         self._session_of = np.zeros(FIRST_CAPACITY, np.int32)
@@ -111,10 +110,10 @@ class SessionNumbers:
                     self._add(seq, session, occurred_at)
                 self._last_seq = rows[-1][0]
 
-    def numbers(self) -> tuple[NDArray[np.int32], int]:
-        """Return the session number of every row number so far, and the number of sessions."""
+    def numbers(self) -> NDArray[np.int32]:
+        """Return the session number of every row number so far."""
         with self._lock:
-            return self._session_of[: self._last_seq + 1], self._count
+            return self._session_of[: self._last_seq + 1]
 
     def sessions(self, seqs: Seqs) -> NDArray[np.int32]:
         """Return the session numbers of documents."""
@@ -125,10 +124,10 @@ class SessionNumbers:
         return self._ids[number]
 
     def _add(self, seq: int, session: str | None, _at: str) -> int:
-        number = self._count if session is None else self._numbers.setdefault(session, self._count)
-        if number == self._count:
+        count = len(self._ids)
+        number = count if session is None else self._numbers.setdefault(session, count)
+        if number == count:
             self._ids.append(session)
-            self._count += 1
         self._session_of[seq] = number
         return number
 

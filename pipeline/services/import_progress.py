@@ -88,14 +88,13 @@ class ProgressRecorder:
         self._recorded_at = 0.0
         self.progress = ImportProgress(process_owner(), now, now, files_total=files_total, bytes_total=bytes_total)
 
-    def update(self, *, now: float | None = None, **changes: Any) -> ImportProgress:
+    def update(self, **changes: Any) -> None:
         """Change the progress and record it if the last record is old enough or the import is in its last steps."""
-        moment = time.time() if now is None else now
-        self.progress = replace(self.progress, updated_at=moment, **changes)
-        if changes.keys() & {"ended_at", "is_indexing"} or moment - self._recorded_at >= self.INTERVAL_S:
-            self._recorded_at = moment
+        now = time.time()
+        self.progress = replace(self.progress, updated_at=now, **changes)
+        if changes.keys() & {"ended_at", "is_indexing"} or now - self._recorded_at >= self.INTERVAL_S:
+            self._recorded_at = now
             self._transcripts.put_import_progress(json.dumps(asdict(self.progress)))
-        return self.progress
 
 
 def read_import_progress(transcripts: Transcripts) -> ImportProgress | None:

@@ -345,14 +345,15 @@ class SessionImport:
         if recorder is None:
             return
         agents = self.summary.agents
-        changes: dict[str, Any] = {
-            "files": sum(agent.files for agent in agents.values()),
-            "bytes": self.summary.bytes,
-            "sessions": sum(agent.sessions for agent in agents.values()),
-            "turns": sum(agent.turns for agent in agents.values()),
-            "agents": {name: agent.sessions for name, agent in agents.items() if agent.sessions},
-        }
-        on_progress(recorder.update(**changes, **state))
+        recorder.update(
+            files=sum(agent.files for agent in agents.values()),
+            bytes=self.summary.bytes,
+            sessions=sum(agent.sessions for agent in agents.values()),
+            turns=sum(agent.turns for agent in agents.values()),
+            agents={name: agent.sessions for name, agent in agents.items() if agent.sessions},
+            **state,
+        )
+        on_progress(recorder.progress)
 
     def _preview(self, agent: str, part: PreparedPart, workspace: Workspace) -> None:
         """Count a part that would be stored, and keep the first lines of its session."""

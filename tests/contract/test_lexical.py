@@ -43,9 +43,8 @@ queries = st.lists(st.sampled_from([*WORDS, "unknown", "asks", "time"]), min_siz
 
 def score_sessions(found, seqs):
     """Return the scores of the sessions of memories."""
-    sessions, _ = found.corpus.score_sessions(found.postings)
-    if not len(sessions):
-        return np.zeros(len(seqs), np.float32)
+    ones = np.ones(len(found.corpus.lengths), np.float32)
+    sessions, _ = found.corpus.score_sessions(found.postings, dict.fromkeys(found.postings, 1.0), ones)
     return sessions[values_at(found.corpus.session_of, seqs)]
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.documents import TURNS
+from pipeline.index.encoder import rarity
 from pipeline.index.segment import list_segments
 from pipeline.records.people import qualified_name
 from pipeline.sessions.search import QUOTE_CHARS
@@ -177,6 +178,13 @@ def test_a_turn_of_the_person_counts_more_than_one_of_the_agent(archive):
     archive.say("told", "What now?", "The retry budget is three attempts.")
     archive.say("asked", "The retry budget is three attempts.", "What now?")
     assert archive.find("retry budget attempts") == ["asked", "told"]
+
+
+def test_a_rare_word_counts_more_than_one_that_people_often_use(archive):
+    archive.say("rare", "The zebra notes", "Fine")
+    archive.say("frequent", "The reminder notes", "Fine")
+    assert rarity("zebra") > rarity(*search_tokens("reminder"))
+    assert archive.find("reminder of the zebra") == ["rare", "frequent"]
 
 
 @pytest.mark.parametrize("text", ["thanks, that looks great", "who are you?", "what is the weather in Paris today?"])
