@@ -22,7 +22,7 @@ from demo.stack import HOST, choose_port
 from pipeline.index.encoder import Encoder
 from pipeline.index.encoders import load_encoder, usual_model
 from tests.support.stack import wait_until
-from web.connections import listen
+from web.http.connections import listen
 
 THREADS, FILES, MAX_BODY_BYTES = 4, 256, 1 << 20
 FULL_SYNC = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE IF NOT EXISTS memory (content TEXT)"

@@ -16,7 +16,7 @@ from tests.browser.pages import LISTS
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web, open_worker, run_job
 from tests.fakes.multitude import fill
-from web.app import create_app
+from web.http.app import create_app
 
 ROUNDS = 15
 QUESTION = "/recall?q=which+service+reads+the+key"

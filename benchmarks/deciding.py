@@ -21,19 +21,19 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.capture.statements import StatementClassifier, StatementReader
+from pipeline.features.capture.usecases import add_turns
+from pipeline.features.team.usecases import Asked
 from pipeline.index.encoder import ENGLISH, OnnxEncoder, encoder_directory
+from pipeline.kernel.records import Stage
+from pipeline.kernel.records.hooks import AgentSession
+from pipeline.kernel.store import agent_sessions, work
+from pipeline.kernel.store.turns import Message, Role
+from pipeline.kernel.times import utc_text
+from pipeline.kernel.workspace import Workspace
 from pipeline.prompt.briefing import BriefingLimits
-from pipeline.records import Stage
-from pipeline.records.hooks import AgentSession
-from pipeline.services.team import Asked
-from pipeline.services.turns import add_turns
-from pipeline.sessions.conclude_stage import ConcludeStage
-from pipeline.store import agent_sessions, work
-from pipeline.store.turns import Message, Role
+from pipeline.sessions.stage import ConcludeStage
+from pipeline.sessions.statements import StatementClassifier, StatementReader
 from pipeline.text.tokens import STOP_WORDS
-from pipeline.times import utc_text
-from pipeline.workspace import Workspace
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support.encoders import models_folder
 

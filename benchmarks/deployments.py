@@ -10,7 +10,7 @@ import psutil
 
 from benchmarks.homes import BENCH, bench_folder, share_models, stack_on
 from config.settings import SETTINGS, load_settings
-from pipeline.services.encoder import compile_model
+from pipeline.features.indexing.usecases import compile_model
 from tests.support.cluster import Cluster
 from tests.support.stack import QUICK, Client, Stack, wait_until
 

@@ -26,17 +26,19 @@ from benchmarks.write import BATCH, ROOT, WARM_UP, Connection, time_writes, wait
 from config.settings import Settings, load_settings
 from demo.stack import HOST, Stack, choose_port, honcho_command, stack_environment
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.digest import dedup, entities, screen
-from pipeline.digest.stage_loop import digest
+from pipeline.features.dedup import stage as dedup
+from pipeline.features.entities import stage as entities
+from pipeline.features.indexing import screen_stage as screen
+from pipeline.features.indexing.usecases import compile_model
 from pipeline.index import sentence_classifier
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.encoders import usual_model
 from pipeline.index.table_storage import preload_vectors
 from pipeline.index.vectors import VectorTable
-from pipeline.records import Draft, Kind, Source, Stage
-from pipeline.services.encoder import compile_model
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.records import Draft, Kind, Source, Stage
+from pipeline.kernel.stage_loop import digest
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import accept_batch
 from workers.queue import NICENESS
 

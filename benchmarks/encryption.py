@@ -16,15 +16,15 @@ from pathlib import Path
 from benchmarks.corpus import memories
 from benchmarks.figures import Limit, Report, latency
 from pipeline.bootstrap.web import WebContainer
-from pipeline.jobs import snapshot as local_snapshots
-from pipeline.records import Draft
-from pipeline.services.encryption import choose_key, encrypt_home
-from pipeline.store.database import WriterProfile
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.features.encryption.usecases import choose_key, encrypt_home
+from pipeline.features.snapshots import job as local_snapshots
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import accept_batch, digest_all, fast_settings, open_web, open_worker
-from web.app import create_app
+from web.http.app import create_app
 
 AT_ONCE = 1000
 ROUNDS = 300

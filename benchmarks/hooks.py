@@ -29,8 +29,8 @@ from benchmarks.questions import questions
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.index.encoders import usual_model
-from web.app import create_app
-from web.local_connection import SOCKET
+from web.http.app import create_app
+from web.http.local_connection import SOCKET
 from web.stack.processes import stop_all
 
 SIZE = 10_000

@@ -14,12 +14,12 @@ import numpy as np
 
 from config.settings import load_settings
 from pipeline.bootstrap.worker import WorkerContainer
+from pipeline.features.indexing.usecases import compile_model
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.encoders import usual_model
-from pipeline.records import Draft, Kind
-from pipeline.services.encoder import compile_model
-from pipeline.store import index_state, meta, work
+from pipeline.kernel.records import Draft, Kind
+from pipeline.kernel.store import index_state, meta, work
 from tests.fakes.in_process import accept_batch
 
 ENCODED = 100_000

@@ -20,11 +20,11 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from benchmarks.figures import Aim, Limit, Report
-from pipeline.records import MAX_METADATA_BYTES
+from pipeline.kernel.records import MAX_METADATA_BYTES
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
-from web.app import create_app
-from web.lazy_app import MAX_BODY_BYTES
+from web.http.app import create_app
+from web.http.lazy_app import MAX_BODY_BYTES
 
 AIM = Aim("s", 1.0)
 # Rounds of plain parsing: one alone is shorter than the clock's step.

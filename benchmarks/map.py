@@ -18,10 +18,10 @@ import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.figures import Aim, Latency, Limit, Report, latency
-from pipeline.jobs.map.layout import layout
-from pipeline.jobs.runner import JobRun
-from pipeline.store import maps
-from pipeline.store.database import Database
+from pipeline.features.map import store as maps
+from pipeline.features.map.job import layout
+from pipeline.kernel.job_runs import JobRun
+from pipeline.kernel.store.database import Database
 from tests.browser.chromium import find_chromium
 from tests.fakes.dashboard import Site, serve_containers, sign_in
 from tests.fakes.in_process import fast_settings, open_web, open_worker

@@ -29,7 +29,7 @@ from pipeline.text.instructions import instructs
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
 
-PACKAGES: Final = ("pipeline.text", "pipeline.write", "pipeline.records", "pipeline.transcripts")
+PACKAGES: Final = ("pipeline.text", "pipeline.write", "pipeline.kernel.records", "pipeline.sessions.readers")
 PROBE, SIZE = 1 << 12, 1 << 16  # characters: to find the worst text, and to measure with it
 WORST: Final = 5
 MOST_SECONDS: Final = 1  # to measure an expression with the longer text, and to find its worst text

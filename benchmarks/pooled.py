@@ -30,7 +30,7 @@ from benchmarks.homes import share_models, stack_on
 from benchmarks.sessions import Question, match_words, mean, read_stores
 from demo.sample import Session
 from demo.transcripts import write_transcript
-from pipeline.store.turns import Message, Role
+from pipeline.kernel.store.turns import Message, Role
 from tests.support.stack import ROOT, Client, Stack, wait_until
 
 KS = (1, 5, 10, 50)

@@ -52,8 +52,8 @@ PACKAGES: Final = ("config", "pipeline", "web", "workers")
 # The handlers of what an agent waits for.
 REQUESTS: Final = {
     "prompt": "web.hooks.claude_code._prompt",
-    "recall": "web.api.recall.recall",
-    "write": "web.api.memories.remember",
+    "recall": "web.features.recall.http.recall",
+    "write": "web.features.memories.http.remember",
 }
 # Methods that run without their names.
 IMPLICIT: Final = re.compile(r"__\w+__")

@@ -19,13 +19,13 @@ from benchmarks.figures import Report
 from benchmarks.large_homes import encode_on_all_cores, perturb
 from config.settings import Settings, load_settings
 from pipeline.bootstrap.worker import WorkerContainer
+from pipeline.features.indexing.usecases import compile_model
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import encoder_directory
 from pipeline.index.encoders import usual_model
-from pipeline.records import Draft, Kind
-from pipeline.services.encoder import compile_model
-from pipeline.store import index_state, meta, work
-from pipeline.store.objects import ObjectStorage
+from pipeline.kernel.records import Draft, Kind
+from pipeline.kernel.store import index_state, meta, work
+from pipeline.kernel.store.objects import ObjectStorage
 from tests.fakes.in_process import accept_batch
 
 ENCODED = 2_000

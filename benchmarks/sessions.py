@@ -29,15 +29,15 @@ from typing import Any
 from benchmarks.figures import Limit, Report
 from benchmarks.homes import share_models
 from benchmarks.locomo import conversations
-from pipeline.digest.embed_turns import embed, note_vectors
+from pipeline.features.indexing.turns_stage import embed, note_vectors
 from pipeline.index.compile import compile_in_subprocess
 from pipeline.index.dense import EXACT_ROWS, DenseIndex
 from pipeline.index.encoder import ENGLISH, Encoder, OnnxEncoder, encoder_directory, is_compiled
 from pipeline.index.vectors import VectorTable
+from pipeline.kernel.store import index_state, turns
+from pipeline.kernel.store.turns import Message, Role
 from pipeline.recall.search_context import DenseSearch
 from pipeline.sessions.search import FindDense
-from pipeline.store import index_state, turns
-from pipeline.store.turns import Message, Role
 from pipeline.text.tokens import STOP_WORDS
 from tests.fakes.archive import Archive, open_archive
 from tests.fakes.in_process import folder_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.bare import time_bare_commits
 from benchmarks.corpus import memories
 from benchmarks.figures import Aim, Limit, Report, latency
-from pipeline.records import Draft
+from pipeline.kernel.records import Draft
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare_batch
 from tests.fakes.homes import Home, pair

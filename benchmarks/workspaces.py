@@ -23,9 +23,9 @@ from benchmarks.wire import Wire, post
 from config.settings import load_settings
 from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.bootstrap.web import CHECKPOINT_PAGES
-from pipeline.store import meta
-from pipeline.store.database import WriterProfile
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.store import meta
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.support.stack import Stack
 from workers import tasks
 from workers.schedule import SWEEP, build_clock

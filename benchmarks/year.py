@@ -16,13 +16,13 @@ from pathlib import Path
 from benchmarks.figures import Aim, Limit, Report, latency
 from benchmarks.questions import Question, questions
 from benchmarks.year_plan import DAYS, Planned, moment, plan
-from pipeline.errors import EncoderUnavailable
-from pipeline.feedback.writer import UsageBuffer, write_usage
-from pipeline.jobs.aging import archive, decay
-from pipeline.jobs.runner import JobRun
+from pipeline.features.aging.job import archive, decay
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.job_runs import JobRun
+from pipeline.kernel.store import audit, changes, memories
+from pipeline.kernel.times import utc_text
+from pipeline.recall.feedback import UsageBuffer, write_usage
 from pipeline.recall.search_context import DenseSearch
-from pipeline.store import audit, changes, memories
-from pipeline.times import utc_text
 from pipeline.write.accept import commit
 from tests.fakes.recall_workspace import RecallWorkspace, open_recall_workspace
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.company import company
 from benchmarks.corpus import memories
-from pipeline.records import Draft, FactKey, Kind, Source
-from pipeline.times import parse, utc_text
+from pipeline.kernel.records import Draft, FactKey, Kind, Source
+from pipeline.kernel.times import parse, utc_text
 from pipeline.write.prepare import Prepared, prepare, prepare_fact
 
 DAYS = 365

@@ -1,4 +1,4 @@
-from pipeline.errors import ReverieError
+from pipeline.kernel.errors import ReverieError
 
 
 class DemoFailed(ReverieError):

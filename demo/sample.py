@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pipeline.times import utc_text
+from pipeline.kernel.times import utc_text
 
 HERE = Path(__file__).parent
 FAKE_SECRET = "hunter2-not-real"  # noqa: S105  it is made up, to be seen redacted

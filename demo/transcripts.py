@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.sample import Entry, Session
-from pipeline.times import utc_text
+from pipeline.kernel.times import utc_text
 
 BETWEEN_ENTRIES = timedelta(minutes=2)
 

@@ -18,17 +18,17 @@ import click
 from config.declared import Setting
 from config.settings import ENVIRONMENT_ONLY, SETTINGS, WORKSPACE_SETTINGS
 from docs.dependencies import list_rows
-from pipeline.records import Kind
-from pipeline.transcripts.readers import READERS
-from web.app import APIS
+from pipeline.kernel.records import Kind
+from pipeline.sessions.readers.readers import READERS
 from web.cli import cli
-from web.endpoint import Endpoint
 from web.hosts.hook_entries import CODEX, EVENTS
 from web.hosts.host import Host
 from web.hosts.hosts import HOSTS
+from web.http.app import APIS
+from web.http.endpoint import Endpoint
+from web.http.openapi import COMMON_PROBLEMS, document
 from web.mcp.full_tools import PROFILES
 from web.mcp.tool import Tool
-from web.openapi import COMMON_PROBLEMS, document
 
 DOCS = Path(__file__).parent
 TESTED_PROGRAMS = Path(__file__).parents[1] / "tests" / "hosts" / "package.json"

@@ -139,7 +139,7 @@ def postgres(tmp_path_factory):
 @pytest.fixture(scope="session")
 def ready_url(postgres):
     """The address of a database with a store's tables and nothing in them, for nobody but who copies it."""
-    from pipeline.store.postgres.server import Server
+    from pipeline.kernel.store.postgres.server import Server
 
     server = Server(postgres.url)
     with server.write():
@@ -154,8 +154,8 @@ def _scratch_databases(request):
     if TEST_STORE != "postgresql":
         yield
         return
-    from pipeline.store.postgres.database import PostgresDatabases
-    from pipeline.store.postgres.server import Server
+    from pipeline.kernel.store.postgres.database import PostgresDatabases
+    from pipeline.kernel.store.postgres.server import Server
     from tests.fakes import in_process
 
     postgres = request.getfixturevalue("postgres")
@@ -216,7 +216,7 @@ def container(home):
 
 @pytest.fixture
 def app(container):
-    from web.app import create_app
+    from web.http.app import create_app
 
     return create_app(container)
 
@@ -260,8 +260,8 @@ def key_file(tmp_path):
 @pytest.fixture
 def encrypt_stores(monkeypatch):
     """Encrypt every store from now on, as if its home were."""
-    from pipeline.store import backup, driver
-    from pipeline.store.key import StoreKey
+    from pipeline.kernel.store import backup, driver
+    from pipeline.kernel.store.key import StoreKey
 
     def encrypt():
         key = StoreKey(Path("/nowhere/reverie.key"), "5a" * 32)

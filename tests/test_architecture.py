@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import size
 from config.import_stubs import BM25S_EXTRAS, LANCEDB_EXTRAS
-from pipeline.features.registry import FEATURES
+from pipeline.kernel.registry import FEATURES
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "pipeline", "workers", "web")
@@ -24,55 +24,55 @@ PACKAGES = ("config", "pipeline", "workers", "web")
 LEAVES = frozenset(
     {
         "config",
-        "pipeline.enums",
-        "pipeline.records",
-        "pipeline.errors",
-        "pipeline.extras",
-        "pipeline.times",
-        "pipeline.kinds",
-        "pipeline.anchors",
-        "pipeline.lru",
-        "pipeline.http",
+        "pipeline.kernel.enums",
+        "pipeline.kernel.records",
+        "pipeline.kernel.errors",
+        "pipeline.kernel.extras",
+        "pipeline.kernel.times",
+        "pipeline.kernel.kinds",
+        "pipeline.kernel.anchors",
+        "pipeline.kernel.lru",
+        "pipeline.kernel.http",
         # What features there are, and what they declare; it imports them only when a frame asks.
-        "pipeline.features.feature",
-        "pipeline.features.registry",
+        "pipeline.kernel.feature",
+        "pipeline.kernel.registry",
     }
 )
 # What turns text into text; none reads a file nor knows a store.
 TEXT = frozenset({"pipeline.text"})
-STORE = LEAVES | {"pipeline.store"}
+STORE = LEAVES | {"pipeline.kernel.store"}
 INDEX = STORE | TEXT | {"pipeline.index"}
 # One workspace: its settings, its files and its store.
-WORKSPACE = STORE | {"pipeline.workspace"}
+WORKSPACE = STORE | {"pipeline.kernel.workspace"}
 VERBS = INDEX | WORKSPACE | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
 USES = VERBS | {
     "pipeline.sessions",
-    "pipeline.capture",
+    "pipeline.features.capture",
     "pipeline.context",
     "pipeline.feedback",
-    "pipeline.ingest",
+    "pipeline.features.ingest",
     "pipeline.jobs",
-    "pipeline.sync",
-    "pipeline.transcripts",
+    "pipeline.features.sync",
+    "pipeline.sessions.readers",
     "pipeline.prompt",
 }
-SERVICES = USES | {"pipeline.citations", "pipeline.identity", "pipeline.team"}
+SERVICES = USES | {"pipeline.features.citations", "pipeline.features.workspaces", "pipeline.features.team"}
 WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
 # An entry point parses, calls one use case and renders. Below the use cases it may import only what does nothing:
 # records and pure text functions here, and from any other module the data that is defined there (`is_data`).
 DOORS = frozenset(
     {
         "config",
-        "pipeline.enums",
-        "pipeline.records",
-        "pipeline.errors",
-        "pipeline.extras",
-        "pipeline.times",
-        "pipeline.kinds",
-        "pipeline.anchors",
+        "pipeline.kernel.enums",
+        "pipeline.kernel.records",
+        "pipeline.kernel.errors",
+        "pipeline.kernel.extras",
+        "pipeline.kernel.times",
+        "pipeline.kernel.kinds",
+        "pipeline.kernel.anchors",
         "pipeline.text",
-        "pipeline.workspace",
-        "pipeline.http",
+        "pipeline.kernel.workspace",
+        "pipeline.kernel.http",
         "pipeline.services",
         "pipeline.bootstrap",
         "pipeline.features",
@@ -82,69 +82,69 @@ DOORS = frozenset(
 # What each part may import besides itself, the library and installed packages.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "config": frozenset(),
-    "pipeline.enums": LEAVES,
-    "pipeline.records": LEAVES,
-    "pipeline.errors": LEAVES,
-    "pipeline.extras": LEAVES,
-    "pipeline.times": LEAVES,
-    "pipeline.kinds": LEAVES,
-    "pipeline.anchors": LEAVES,
-    "pipeline.lru": LEAVES,
-    "pipeline.http": LEAVES,
+    "pipeline.kernel.enums": LEAVES,
+    "pipeline.kernel.records": LEAVES,
+    "pipeline.kernel.errors": LEAVES,
+    "pipeline.kernel.extras": LEAVES,
+    "pipeline.kernel.times": LEAVES,
+    "pipeline.kernel.kinds": LEAVES,
+    "pipeline.kernel.anchors": LEAVES,
+    "pipeline.kernel.lru": LEAVES,
+    "pipeline.kernel.http": LEAVES,
     "pipeline.features": VERBS,
-    "pipeline.features.feature": LEAVES,
-    "pipeline.features.registry": LEAVES,
-    "pipeline.identity": LEAVES,
+    "pipeline.kernel.feature": LEAVES,
+    "pipeline.kernel.registry": LEAVES,
+    "pipeline.features.workspaces": LEAVES,
     "pipeline.text": LEAVES,
-    "pipeline.store": LEAVES,
+    "pipeline.kernel.store": LEAVES,
     # What is stored carries the branch of the folder that it comes from.
-    "pipeline.workspace": STORE | {"pipeline.identity.branches"},
+    "pipeline.kernel.workspace": STORE | {"pipeline.kernel.git.branches"},
     "pipeline.index": STORE | TEXT,
     "pipeline.write": WORKSPACE | TEXT,
     # A merge of two memories changes the tags by which the survivor is found.
     "pipeline.digest": INDEX | {"pipeline.write.reindex"},
     "pipeline.recall": INDEX | WORKSPACE,
     "pipeline.feedback": INDEX | WORKSPACE,
-    "pipeline.context": VERBS | {"pipeline.identity"},
-    "pipeline.citations": LEAVES | TEXT | {"pipeline.identity"},
+    "pipeline.context": VERBS | {"pipeline.features.workspaces"},
+    "pipeline.features.citations": LEAVES | TEXT | {"pipeline.features.workspaces"},
     # Decides about quoting for every door to an agent, also for the one that must be there in an instant.
-    "pipeline.context.quoting": LEAVES,
-    "pipeline.jobs": VERBS | {"pipeline.citations", "pipeline.identity"},
-    "pipeline.capture": VERBS | {"pipeline.jobs"},
-    "pipeline.ingest": VERBS | {"pipeline.identity"},
-    "pipeline.transcripts": STORE | TEXT | {"pipeline.identity"},
-    "pipeline.sessions": VERBS | {"pipeline.capture", "pipeline.transcripts"},
+    "pipeline.text.quoting": LEAVES,
+    "pipeline.jobs": VERBS | {"pipeline.features.citations", "pipeline.features.workspaces"},
+    "pipeline.features.capture": VERBS | {"pipeline.jobs"},
+    "pipeline.features.ingest": VERBS | {"pipeline.features.workspaces"},
+    "pipeline.sessions.readers": STORE | TEXT | {"pipeline.features.workspaces"},
+    "pipeline.sessions": VERBS | {"pipeline.features.capture", "pipeline.sessions.readers"},
     # Chooses between the lines of all sources.
     "pipeline.prompt": VERBS | {"pipeline.context", "pipeline.sessions"},
-    "pipeline.sync": VERBS,
-    "pipeline.team": LEAVES | TEXT,
+    "pipeline.features.sync": VERBS,
+    "pipeline.features.team": LEAVES | TEXT,
     "pipeline.services": SERVICES,
     "pipeline.bootstrap": WHOLE,
     "workers": DOORS,
     "web": DOORS | {"workers.notifier", "workers.tasks"},
-    "web.mcp": DOORS | {"web", "pipeline.context.quoting"},
-    "web.features": DOORS | {"web", "pipeline.context.quoting"},
+    "web.mcp": DOORS | {"web", "pipeline.text.quoting"},
+    "web.features": DOORS | {"web", "pipeline.text.quoting"},
 }
 
 # What an entry point may import although it is no data, each with its reason.
 SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
-    "pipeline.identity.repository.branch_of_folder": "reads a folder's branch, and no store",
+    "pipeline.kernel.git.repository.branch_of_folder": "reads a folder's branch, and no store",
     "pipeline.index.encoders.usual_model": "settings to text",
-    "pipeline.lru.LruCache": "holds values in memory, and no store",
+    "pipeline.kernel.lru.LruCache": "holds values in memory, and no store",
     "pipeline.recall.query.parse_query": "text to record",
-    "pipeline.store.incognito_files.is_any_session_incognito": "the hook client asks while no server runs",
-    "pipeline.store.history.written_by": "names the author of what the block writes",
-    "pipeline.store.home_values.HomeValues": "the type of an argument",
-    "pipeline.store.people.People": "the type of an argument",
-    "pipeline.store.stores.opened_people": "opens the table of people where no server runs",
-    "pipeline.team.servers.is_unresponsive": "the hook client starts while an agent waits",
-    "pipeline.team.servers.let_rest": "the hook client starts while an agent waits",
-    "pipeline.team.servers.name_of": "text to text",
-    "pipeline.transcripts.cline.unwrap_prompt": "reads a text, and no store",
-    "pipeline.transcripts.log_lines.digest_before": "reads a log, and no store",
-    "pipeline.transcripts.opencode.unquote_prompt": "reads a text, and no store",
-    "pipeline.transcripts.tool_calls.translate": "reads a call, and no store",
-    "pipeline.transcripts.tool_calls.translate_call": "reads a call, and no store",
+    "pipeline.kernel.store.incognito_files.is_any_session_incognito": "the hook client asks while no server runs",
+    "pipeline.kernel.store.history.written_by": "names the author of what the block writes",
+    "pipeline.kernel.store.home_values.HomeValues": "the type of an argument",
+    "pipeline.kernel.store.people.People": "the type of an argument",
+    "pipeline.kernel.store.stores.opened_people": "opens the table of people where no server runs",
+    "pipeline.features.team.servers.is_unresponsive": "the hook client starts while an agent waits",
+    "pipeline.features.team.servers.let_rest": "the hook client starts while an agent waits",
+    "pipeline.features.team.servers.name_of": "text to text",
+    "pipeline.sessions.readers.cline.unwrap_prompt": "reads a text, and no store",
+    "pipeline.sessions.readers.log_lines.digest_before": "reads a log, and no store",
+    "pipeline.sessions.readers.opencode.unquote_prompt": "reads a text, and no store",
+    "pipeline.sessions.readers.tool_calls.translate": "reads a call, and no store",
+    "pipeline.sessions.readers.tool_calls.translate_call": "reads a call, and no store",
     "pipeline.write.fields.check_finite": "value to value",
     "pipeline.write.fields.check_tag": "text to text",
     "pipeline.write.fields.resolve_scope": "record to record",
@@ -208,15 +208,15 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "numkong": ("pipeline.index",),
     "lancedb": ("pipeline.index",),
     # Its decompression reads rollouts of Codex.
-    "pyarrow": ("pipeline.index", "pipeline.transcripts.zstd"),
+    "pyarrow": ("pipeline.index", "pipeline.sessions.readers.zstd"),
     "onnxruntime": ("pipeline.index.onnx_runtime",),
     "tokenizers": ("pipeline.index",),
     "torch": ("pipeline.index",),
     "sentence_transformers": ("pipeline.index",),
-    "spacy": ("pipeline.digest.entities",),
+    "spacy": ("pipeline.features.entities.stage",),
     "flask": ("web",),
     "waitress": ("web",),
-    "limits": ("web.limits",),
+    "limits": ("web.http.limits",),
     "requests": ("web.dashboard.oidc",),
     "authlib": ("web.dashboard.oidc",),
     "joserfc": ("web.dashboard.oidc",),
@@ -224,25 +224,25 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "mcp_types": ("web.mcp",),
     "a2wsgi": ("web.mcp.front",),
     "huey": ("workers",),
-    "apscheduler": ("workers", "pipeline.features.feature"),
-    "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),
-    "sqlcipher3": ("pipeline.store.cipher",),
-    "sqlite_utils": ("pipeline.store",),
-    "bech32": ("pipeline.sync.keys",),
-    "cryptography": ("pipeline.sync.keys", "pipeline.store.content_encryption"),
-    "obstore": ("pipeline.store.objects",),
-    "pyrage": ("pipeline.sync.keys",),
-    "psycopg": ("pipeline.store.postgres",),
-    "pypdf": ("pipeline.ingest.pdf",),
-    "tree_sitter": ("pipeline.ingest.project.grammars",),
+    "apscheduler": ("workers", "pipeline.kernel.feature"),
+    "httpx": ("pipeline.features.model.extractor", "pipeline.features.sync.remotes.http"),
+    "sqlcipher3": ("pipeline.kernel.store.cipher",),
+    "sqlite_utils": ("pipeline.kernel.store",),
+    "bech32": ("pipeline.features.sync.keys",),
+    "cryptography": ("pipeline.features.sync.keys", "pipeline.kernel.store.content_encryption"),
+    "obstore": ("pipeline.kernel.store.objects",),
+    "pyrage": ("pipeline.features.sync.keys",),
+    "psycopg": ("pipeline.kernel.store.postgres",),
+    "pypdf": ("pipeline.features.ingest.pdf",),
+    "tree_sitter": ("pipeline.features.ingest.project.grammars",),
     **{
-        f"tree_sitter_{language}": ("pipeline.ingest.project.grammars",)
+        f"tree_sitter_{language}": ("pipeline.features.ingest.project.grammars",)
         for language in ("go", "java", "javascript", "python", "rust", "typescript")
     },
 }
 # Types of the standard library's sqlite3 that may be named anywhere; connecting and SQL belong to the store.
 SQLITE_TYPES = frozenset({"Connection", "IntegrityError", "OperationalError"})
-SQL_HOMES = ("pipeline.store",)
+SQL_HOMES = ("pipeline.kernel.store",)
 SQLITE_HOMES = (*SQL_HOMES, "workers.queue")
 SQL = re.compile(
     r"^\s*(SELECT\s.*\bFROM\b|INSERT\s+(OR\s+\w+\s+)?INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b|CREATE\s|PRAGMA\s)",
@@ -420,11 +420,11 @@ READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "config.foreign_varia
 # Which modules start programs, and which program. Git runs in one module, which knows how it runs safely.
 STARTS_A_PROGRAM = {
     "config.limited_process": "our own readers of hostile files",
-    "pipeline.identity.git": "git, by its list of commands",
+    "pipeline.kernel.git.git": "git, by its list of commands",
     "pipeline.index.compile": "our own compiler of models",
-    "pipeline.services.import_progress": "our own import",
-    "web.cli.doctor_probe": "the programs that a host runs",
-    "web.cli.setup": "the host that the user named",
+    "pipeline.sessions.import_progress": "our own import",
+    "web.features.diagnostics.probe": "the programs that a host runs",
+    "web.features.hosts.commands": "the host that the user named",
     "web.stack.detached": "our own programs",
     "web.stack.service_manager": "the platform's manager of services",
     "web.stack.supervisor": "our own programs",
@@ -445,7 +445,7 @@ def test_programs_are_started_only_in_listed_modules_and_git_only_in_one():
         and re.match(r"(shutil|subprocess|os)\.", ast.unparse(node.func))
         and any(isinstance(part, ast.Constant) and part.value == "git" for part in ast.walk(node.args[0]))
     }
-    assert naming_git == {"pipeline.identity.git"}
+    assert naming_git == {"pipeline.kernel.git.git"}
 
 
 def test_only_the_settings_read_the_environment():
@@ -473,7 +473,9 @@ STARTERS = (
     "tests.support",
 )
 # The model that these jobs ask is a server of a few lines, in a thread of the test itself.
-ASK_A_MODEL = frozenset({"tests/unit/jobs/mining/test_consolidate.py", "tests/unit/jobs/mining/test_lessons.py"})
+ASK_A_MODEL = frozenset(
+    {"tests/unit/features/consolidation/test_consolidate.py", "tests/unit/features/lessons/test_job.py"}
+)
 
 
 def test_unit_tests_start_no_process_and_no_server():
@@ -591,8 +593,8 @@ LOADED = """
 import json, sys
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
-from web.app import create_app
-import web.server
+from web.http.app import create_app
+import web.http.server
 import workers.tasks
 container = WebContainer(load_settings(), lambda workspace, stage: None)
 create_app(container)
@@ -639,10 +641,10 @@ import json, sys
 from functools import partial
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
-from web.lazy_app import LazyApp
-import web.server
+from web.http.lazy_app import LazyApp
+import web.http.server
 container = WebContainer(load_settings(), lambda workspace, stage: None)
-app = LazyApp(container, partial(web.server._create_hooks, container), partial(web.server._create_whole, container))
+app = LazyApp(container, partial(web.http.server._create_hooks, container), partial(web.http.server._create_whole, container))
 before = sorted(sys.modules)
 app.load_hooks()
 loaded = sorted(sys.modules)
@@ -650,8 +652,8 @@ container.close()
 print(json.dumps([before, loaded]))
 """
 # What agents' sessions need, and what only the full app needs.
-OF_SESSIONS = {"pipeline.services.agent_sessions", "pipeline.services.agent_history", "web.hooks.claude_code"}
-OF_FULL_APP = {"web.app", "web.dashboard.blueprint", "web.api.prepare"}
+OF_SESSIONS = {"pipeline.prompt.agent_events", "pipeline.prompt.history", "web.hooks.claude_code"}
+OF_FULL_APP = {"web.http.app", "web.dashboard.blueprint", "web.features.prompt.http"}
 
 
 def test_the_server_listens_before_it_imports_the_services_of_sessions(tmp_path):
@@ -727,7 +729,7 @@ def test_a_lexical_segment_loads_nothing_that_bm25s_can_do_without(tmp_path):
 
 TAGGED = """
 import json, sys
-from pipeline.digest.entities import SpacyTagger
+from pipeline.features.entities.stage import SpacyTagger
 SpacyTagger.load().tag(["Ada Lovelace wrote to Charles Babbage in London."])
 print(json.dumps(sorted(sys.modules)))
 """
@@ -773,7 +775,7 @@ def test_settings_are_read_without_side_effects(tmp_path):
 
 # What only some operating systems have stands behind one module. The others here are programs of one file, or start
 # while an agent waits, and ask for the system themselves.
-OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.local_connection"}
+OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.http.local_connection"}
 POSIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "tty", "posix", "syslog"}
 POSIX_NAMES = {
     "os": {

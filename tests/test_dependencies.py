@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from docs.dependencies import list_licences
-from pipeline.errors import ExtraMissing
-from pipeline.extras import EXTRAS, install_command, list_missing, require_extra
+from pipeline.kernel.errors import ExtraMissing
+from pipeline.kernel.extras import EXTRAS, install_command, list_missing, require_extra
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "pipeline", "web", "workers")
@@ -146,7 +146,7 @@ def run_without_extras(program, home, arguments=(), blocked=None, **environment)
 
 IMPORT_ALL = """
 import importlib, pkgutil
-from pipeline.errors import ExtraMissing
+from pipeline.kernel.errors import ExtraMissing
 missing = {}
 for package in ("config", "pipeline", "workers", "web"):
     for module in pkgutil.walk_packages([package], f"{package}.", onerror=lambda name: None):
@@ -166,9 +166,9 @@ def test_only_the_modules_of_optional_features_need_an_extra(tmp_path):
     done = run_without_extras(IMPORT_ALL, tmp_path)
     assert done.returncode == 0, done.stderr
     missing = json.loads(done.stdout)
-    postgres = {name for name in missing if name.startswith("pipeline.store.postgres")}
+    postgres = {name for name in missing if name.startswith("pipeline.kernel.store.postgres")}
     assert postgres
-    assert missing.keys() - postgres == {"pipeline.store.cipher", "web.dashboard.oidc"}
+    assert missing.keys() - postgres == {"pipeline.kernel.store.cipher", "web.dashboard.oidc"}
 
 
 CORE = """
@@ -177,8 +177,8 @@ from pipeline.bootstrap.command import CommandContainer
 from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
-from web.app import create_app
-import web.cli.memories, web.cli.recall, web.cli.lifecycle, web.hooks.client, web.mcp.front
+from web.http.app import create_app
+import web.features.memories.commands, web.features.recall.commands, web.features.lifecycle.commands, web.hooks.client, web.mcp.front
 import workers.schedule, workers.tasks
 container = WebContainer(load_settings(), lambda workspace, stage: None)
 client = create_app(container).test_client()
@@ -211,16 +211,16 @@ from web.cli import cli
 cli(sys.argv[2:])
 """
 READ = """
-from pipeline.errors import ExtraMissing
-from pipeline.services.ingestion import open_reader
+from pipeline.kernel.errors import ExtraMissing
+from pipeline.features.ingest.usecases import open_reader
 try:
     list(open_reader(sys.argv[2], Path(sys.argv[3]), lambda done, total: None)({}))
 except ExtraMissing as error:
     sys.exit(f"error: {error}")
 """
 OPEN = """
-from pipeline.errors import ExtraMissing
-from pipeline.store.objects import ObjectStorage
+from pipeline.kernel.errors import ExtraMissing
+from pipeline.kernel.store.objects import ObjectStorage
 try:
     ObjectStorage.open(sys.argv[2])
 except ExtraMissing as error:
@@ -229,7 +229,7 @@ except ExtraMissing as error:
 SIGN_IN = """
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
-from web.app import create_app
+from web.http.app import create_app
 container = WebContainer(load_settings(), lambda workspace, stage: None)
 answer = create_app(container).test_client().get("/sign-in/provider")
 container.close()

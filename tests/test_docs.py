@@ -14,12 +14,12 @@ from werkzeug.serving import make_server
 
 from config.settings import ENVIRONMENT_PREFIX, SETTINGS, WORKSPACE_SETTINGS, load_settings
 from docs.generate import DOCS, PARTS as GENERATED, fill
+from pipeline.kernel.records import HEADER, RULES_HEADER, Kind, Stage
 from pipeline.recall.rank import FEATURES
-from pipeline.records import HEADER, RULES_HEADER, Kind, Stage
 from tests.fakes.in_process import open_web
-from web.app import create_app
 from web.cli import cli
-from web.openapi import COMMON_PROBLEMS
+from web.http.app import create_app
+from web.http.openapi import COMMON_PROBLEMS
 
 ROOT = Path(__file__).parents[1]
 
@@ -104,7 +104,7 @@ def test_the_glossary_names_every_record_and_no_class_that_is_not_there():
     lines = [line for line in read("docs/glossary.md").splitlines() if line.startswith("| ")]
     named = {name for line in lines for name in re.findall(r"`([A-Z]\w+)`", line.strip(" |").rpartition("|")[2])}
     assert named - classes("pipeline", "workers") == set()
-    assert classes("pipeline/records") - named == set()
+    assert classes("pipeline/kernel/records") - named == set()
 
 
 def test_glossary_contains_every_stage_and_kind():

@@ -9,7 +9,7 @@ def main() -> int:
     """Serve until stopped."""
     # Imported objects live as long as the process, so collecting garbage during the imports finds nothing.
     gc.disable()
-    from web.server import run
+    from web.http.server import run
 
     return run(__doc__)
 

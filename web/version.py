@@ -3,7 +3,7 @@
 from binascii import crc32
 from importlib.metadata import version
 
-from web.contract import identify_build
+from web.http.contract import identify_build
 
 VERSION = version("reverie")
 # Of the code that this process has loaded: an upgrade replaces the files under a running server.

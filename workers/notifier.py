@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 
-from pipeline.enums import Stage
+from pipeline.kernel.enums import Stage
 
 # Writes come in bursts: one message serves all writes within this time.
 COALESCE_S = 0.25

@@ -133,7 +133,7 @@ class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
         if not self._settings.store.reveal():
             return self._current() or self._settings.paths.token()
         if not self._shared:
-            from pipeline.services.leadership import open_secret
+            from pipeline.kernel.leadership import open_secret
 
             self._shared = open_secret(self._settings, QUEUE_NAME) or ""
         return self._shared

@@ -17,9 +17,9 @@ from config.process import run_in_role, start_program
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer
-from pipeline.services.leadership import Leadership
-from pipeline.services.session_watch import WATCH_S, SessionWatch
-from pipeline.services.sync_clock import SEND_S
+from pipeline.features.sync.clock import SEND_S
+from pipeline.kernel.leadership import Leadership
+from pipeline.sessions.watch import WATCH_S, SessionWatch
 from workers import tasks
 
 SWEEP = "sweep"

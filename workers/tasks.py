@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from config.process import trim_heap
 from config.settings import load_settings
 from config.toml_files import SettingsError
-from pipeline.errors import EncoderPending, NotFound
-from pipeline.records import Stage
+from pipeline.kernel.errors import EncoderPending, NotFound
+from pipeline.kernel.records import Stage
 from workers.notifier import WakeUp, WakeUps
 from workers.queue import QUEUE_NAME, WorkerQueue
 
@@ -68,7 +68,7 @@ def _make_worker() -> "WorkerContainer":
 @huey.task(name="digest", priority=2)  # type: ignore[untyped-decorator]  # huey ships no types
 def digest(workspace_id: str, stage: str) -> None:
     """Process one stage of a workspace for a turn."""
-    from pipeline.services import maintenance
+    from pipeline.features.maintenance import usecases as maintenance
 
     services = worker()
     with _report_failures(f"digest.{stage}", workspace_id):
@@ -96,8 +96,8 @@ def purge(workspace_id: str) -> None:
 @huey.task(name="sweep", priority=1)  # type: ignore[untyped-decorator]
 def sweep(workspace_id: str) -> None:
     """Check a workspace: wake workers for pending work, and repair its indexes."""
-    from pipeline.services import maintenance
-    from pipeline.services.personal_store import settle_stores
+    from pipeline.features.maintenance import usecases as maintenance
+    from pipeline.features.personal.usecases import settle_stores
 
     services = worker()
     with _report_failures("sweep", workspace_id):
@@ -112,7 +112,7 @@ def sweep(workspace_id: str) -> None:
 @huey.task(name="run_job", priority=0)  # type: ignore[untyped-decorator]
 def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False) -> None:
     """Run one job on a workspace for a turn."""
-    from pipeline.services import maintenance
+    from pipeline.features.maintenance import usecases as maintenance
 
     services = worker()
     with _report_failures(f"job.{name}", workspace_id):
@@ -131,8 +131,8 @@ def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False
 @huey.task(name="sync_home", priority=0)  # type: ignore[untyped-decorator]
 def sync_home() -> None:
     """Exchange operations with other machines."""
-    from pipeline.errors import ReverieError
-    from pipeline.services.sync import SyncService
+    from pipeline.features.sync.usecases import SyncService
+    from pipeline.kernel.errors import ReverieError
 
     services = worker()
     began = time.time()
@@ -153,8 +153,8 @@ def sync_home() -> None:
 @huey.task(name="import_sessions", priority=0)  # type: ignore[untyped-decorator]
 def import_sessions(agents: list[str]) -> None:
     """Import what agents without hooks have written since the last import."""
-    from pipeline.errors import Conflict
-    from pipeline.services import session_import
+    from pipeline.kernel.errors import Conflict
+    from pipeline.sessions import import_usecases as session_import
 
     services = worker()
     options = session_import.ImportOptions(agents=tuple(agents), is_update=True)
@@ -202,7 +202,7 @@ def wake_workers(message: WakeUp) -> None:
 
 
 def _send_jobs(workspace_id: str, names: Iterable[str]) -> None:
-    from pipeline.services.maintenance import URGENT
+    from pipeline.features.maintenance.usecases import URGENT
 
     for name in names:
         run_job(name, workspace_id, priority=BEFORE_DIGESTION if name in URGENT else None)

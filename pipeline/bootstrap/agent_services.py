@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 
-from pipeline.context.follow_up import LastMessages
-from pipeline.features.feature import PROMPT_EXTENSIONS
-from pipeline.features.registry import find_extensions
-from pipeline.feedback.writer import FeedbackWriter
+from pipeline.features.team.usecases import TeamService
+from pipeline.kernel.feature import PROMPT_EXTENSIONS
+from pipeline.kernel.registry import find_extensions
+from pipeline.kernel.store.stores import Stores
+from pipeline.kernel.workspace import Workspace
+from pipeline.prompt.agent_events import AgentSessionService
+from pipeline.prompt.follow_up import LastMessages
+from pipeline.prompt.history import HookRunLog
+from pipeline.prompt.usecases import PromptService
 from pipeline.recall.contexts import SearchContexts
-from pipeline.services.agent_history import HookRunLog
-from pipeline.services.agent_sessions import AgentSessionService
-from pipeline.services.prompts import PromptService
-from pipeline.services.session_intake import SessionIntake
-from pipeline.services.team import TeamService
-from pipeline.store.stores import Stores
-from pipeline.workspace import Workspace
+from pipeline.recall.feedback import FeedbackWriter
+from pipeline.sessions.intake_usecases import SessionIntake
 
 
 class AgentServices:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from config.settings import Settings
 from pipeline.bootstrap import mask
-from pipeline.services.sync import SyncService
-from pipeline.store.database import WakeUps, WriterProfile, wake_no_worker
-from pipeline.store.stores import open_stores
-from pipeline.workspace import Workspace, WorkspaceSettings
+from pipeline.features.sync.usecases import SyncService
+from pipeline.kernel.store.database import WakeUps, WriterProfile, wake_no_worker
+from pipeline.kernel.store.stores import open_stores
+from pipeline.kernel.workspace import Workspace, WorkspaceSettings
 
 # An import writes for minutes, and no worker starts before it ends: the command moves a large log into the file.
 CHECKPOINT_PAGES = 16_000

@@ -4,14 +4,14 @@ from config.import_stubs import SQLITE_UTILS_EXTRAS, hide_packages
 from config.settings import Settings
 
 with hide_packages(SQLITE_UTILS_EXTRAS):
-    from pipeline.store.stores import open_stores
+    from pipeline.kernel.store.stores import open_stores
 
 from pipeline.bootstrap import mask
-from pipeline.services.leadership import Leadership
-from pipeline.services.schedule_scan import DueFinder, list_clocked_jobs
-from pipeline.services.session_watch import SessionWatch, find_places
-from pipeline.services.sync_clock import SyncClock
-from pipeline.store.database import WriterProfile
+from pipeline.features.maintenance.schedule_scan import DueFinder, list_clocked_jobs
+from pipeline.features.sync.clock import SyncClock
+from pipeline.kernel.leadership import Leadership
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.sessions.watch import SessionWatch, find_places
 
 
 class SchedulerContainer:

@@ -12,33 +12,33 @@ from config.paths import CurrentToken
 from config.process import trim_heap
 from config.settings import Settings
 from pipeline.bootstrap import mask
-from pipeline.capture.nosave import load_no_save_classifier
-from pipeline.context.follow_up import LastMessages
-from pipeline.errors import EncoderUnavailable, FieldError, NotFound, ReverieError
-from pipeline.feedback.writer import FeedbackWriter
+from pipeline.features.diagnostics.recording_check import RecordingWatch
+from pipeline.features.facts.usecases import FactKeyResolver
+from pipeline.features.people.access_log import AccessLog
+from pipeline.features.people.folders import PersonFolders
+from pipeline.features.snapshots.usecases import KeptSnapshots
+from pipeline.features.team.usecases import TeamService
 from pipeline.index.dense import EXACT_ROWS
 from pipeline.index.encoder import Encoder
 from pipeline.index.encoders import QueryModels, find_model, load_query_encoder, load_reranker, usual_model
 from pipeline.index.reranker import Reranker, reranker_name
 from pipeline.index.storage import open_storage, shared_models
-from pipeline.lru import LruCache
+from pipeline.kernel.errors import EncoderUnavailable, FieldError, NotFound, ReverieError
+from pipeline.kernel.lru import LruCache
+from pipeline.kernel.store.database import WakeUps, WriterProfile
+from pipeline.kernel.store.host_activity import HostActivity
+from pipeline.kernel.store.stores import open_stores
+from pipeline.kernel.workspace import Workspace, WorkspaceSettings
+from pipeline.prompt.deliveries import HookDeliveries
+from pipeline.prompt.follow_up import LastMessages
 from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.feedback import FeedbackWriter
 from pipeline.recall.search import warm
-from pipeline.services.access_log import AccessLog
-from pipeline.services.facts import FactKeyResolver
-from pipeline.services.hook_deliveries import HookDeliveries
-from pipeline.services.person_folders import PersonFolders
-from pipeline.services.recording_check import RecordingWatch
-from pipeline.services.snapshots import KeptSnapshots
-from pipeline.services.team import TeamService
-from pipeline.store.database import WakeUps, WriterProfile
-from pipeline.store.host_activity import HostActivity
-from pipeline.store.stores import open_stores
-from pipeline.workspace import Workspace, WorkspaceSettings
+from pipeline.sessions.orders.nosave import load_no_save_classifier
 
 if TYPE_CHECKING:
     from pipeline.bootstrap.agent_services import AgentServices
-    from pipeline.services.sync import SyncService
+    from pipeline.features.sync.usecases import SyncService
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class WebContainer:
     @cached_property
     def sync(self) -> "SyncService":
         """Return the sync service; its ciphers are loaded on first use."""
-        from pipeline.services.sync import SyncService
+        from pipeline.features.sync.usecases import SyncService
 
         return SyncService(self.stores, self._settings)
 

@@ -10,16 +10,17 @@ from config.paths import personal_workspace_of
 from config.process import limit_threads, process_owner, thread_owner, trim_heap
 from config.settings import Settings
 from pipeline.bootstrap import mask
-from pipeline.capture.stage import CaptureSettings
-from pipeline.capture.statements import StatementClassifier, StatementReader
-from pipeline.digest.embed import EmbedStage
-from pipeline.digest.embed_turns import EmbedTurnsStage
-from pipeline.digest.entities import SpacyTagger, Tagger
-from pipeline.digest.purge import PurgeStage
-from pipeline.digest.screen import InjectionClassifier, ScreenStage
-from pipeline.digest.stage_loop import DigestPolicy, StageRegistry
-from pipeline.errors import EncoderPending
-from pipeline.features.registry import features, load
+from pipeline.features.capture.stage import CaptureSettings
+from pipeline.features.capture.usecases import capture_settings
+from pipeline.features.entities.stage import SpacyTagger, Tagger
+from pipeline.features.indexing.job import erase_deleted_turns
+from pipeline.features.indexing.screen_stage import InjectionClassifier, ScreenStage
+from pipeline.features.indexing.stage import EmbedStage
+from pipeline.features.indexing.turns_stage import EmbedTurnsStage
+from pipeline.features.maintenance.context import JobContext
+from pipeline.features.purge.stage import PurgeStage
+from pipeline.features.purge.usecases import finish_purges
+from pipeline.features.snapshots.shared import shared_snapshots
 from pipeline.index.dense import EXACT_ROWS, DenseIndex
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
 from pipeline.index.encoders import (
@@ -40,18 +41,17 @@ from pipeline.index.storage import (
     vector_table,
 )
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.context import JobContext
-from pipeline.jobs.indexes import erase_deleted_turns
-from pipeline.jobs.shared_snapshots import shared_snapshots
-from pipeline.lru import LruCache
-from pipeline.records import Stage
-from pipeline.records.recall import Answer, Channel, Query, Step
-from pipeline.services.purges import finish_purges
-from pipeline.services.turns import capture_settings
-from pipeline.sessions.conclude_stage import ConcludeStage
-from pipeline.store.database import Database, WakeUps, WriterProfile, wake_no_worker
-from pipeline.store.stores import open_stores
-from pipeline.workspace import Workspace, WorkspaceSettings
+from pipeline.kernel.errors import EncoderPending
+from pipeline.kernel.lru import LruCache
+from pipeline.kernel.records import Stage
+from pipeline.kernel.records.recall import Answer, Channel, Query, Step
+from pipeline.kernel.registry import features, load
+from pipeline.kernel.stage_loop import DigestPolicy, StageRegistry
+from pipeline.kernel.store.database import Database, WakeUps, WriterProfile, wake_no_worker
+from pipeline.kernel.store.stores import open_stores
+from pipeline.kernel.workspace import Workspace, WorkspaceSettings
+from pipeline.sessions.stage import ConcludeStage
+from pipeline.sessions.statements import StatementClassifier, StatementReader
 
 CHECKPOINT_PAGES = 1_000
 # Work items that a worker claims at once: enough for batches of the encoder, few enough to share with other workers.

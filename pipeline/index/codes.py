@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from config.operating_system import make_folder, publish, sync_to_disk
-from pipeline.errors import IndexUnavailable
 from pipeline.index.row_arrays import Seqs
+from pipeline.kernel.errors import IndexUnavailable
 
 Vector = NDArray[np.float32]
 Codes = NDArray[np.int8]

@@ -21,12 +21,12 @@ from filelock import FileLock
 
 from config.operating_system import sync_tree
 from config.process import stop_with_parent
-from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import encoder_directory, is_compiled
 from pipeline.index.encoder_cache import find_cached, link_files, open_cache
 from pipeline.index.packaged_encoders import build_packaged, is_packaged
 from pipeline.index.reranker import parse_reranker_name
 from pipeline.index.torch_export import build_encoder, build_reranker
+from pipeline.kernel.errors import EncoderUnavailable
 
 logger = logging.getLogger(__name__)
 

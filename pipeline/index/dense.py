@@ -15,11 +15,11 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import IndexUnavailable, ReverieError, StorageUnreachable
 from pipeline.index.codes import Codes, PassageCodes, Position, Vector, quantize_rows, row_lengths
 from pipeline.index.encoder import baseline, nearest
 from pipeline.index.row_arrays import Floats, Seqs, best_positions, mask_scores, values_at
 from pipeline.index.vectors import VectorTable
+from pipeline.kernel.errors import IndexUnavailable, ReverieError, StorageUnreachable
 
 NEIGHBOUR_SHARE = 0.5
 # Up to this many vectors are searched exactly; larger workspaces use LanceDB's approximate index (decision 0004).

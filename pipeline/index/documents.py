@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.index.postings import WordCounter
 from pipeline.index.segment import Document, Segment, index_counted, index_documents
-from pipeline.store import changes, index_state, memories, meta, turns
+from pipeline.kernel.store import changes, index_state, memories, meta, turns
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.tokens import search_tokens
 

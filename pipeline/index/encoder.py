@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from config.process import trim_heap
-from pipeline.errors import EncoderUnavailable
 from pipeline.index.onnx_runtime import import_onnxruntime
 from pipeline.index.token_table import TABLE_FILE, TABLE_INPUT, TOKENS_INPUT, Table, TokenTable
 from pipeline.index.unigram import UnigramTokenizer, load_tokenizer
-from pipeline.records.digestion import Passage
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.records.digestion import Passage
 from pipeline.text.tokens import search_tokens
 
 if TYPE_CHECKING:

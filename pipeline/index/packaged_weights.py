@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import file_digest
+from pipeline.kernel.errors import EncoderUnavailable
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.records import Kind
-from pipeline.store import changes, memories
+from pipeline.kernel.records import Kind
+from pipeline.kernel.store import changes, memories
 from pipeline.text.tokens import speaker_of
 
 Seqs = NDArray[np.int64]

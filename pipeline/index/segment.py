@@ -25,12 +25,12 @@ from ulid import ULID
 
 from config.import_stubs import BM25S_EXTRAS, hide_packages
 from config.operating_system import make_folder, sync_to_disk, sync_tree
-from pipeline.errors import IndexUnavailable
 from pipeline.index.postings import CountedWords, WordCounter
 from pipeline.index.row_arrays import NO_ROWS, Floats, Seqs
-from pipeline.store.atomic_files import writing
-from pipeline.store.encryption import erase
-from pipeline.store.key import StoreKey, find_key
+from pipeline.kernel.errors import IndexUnavailable
+from pipeline.kernel.store.atomic_files import writing
+from pipeline.kernel.store.encryption import erase
+from pipeline.kernel.store.key import StoreKey, find_key
 from pipeline.text.tokens import is_field
 
 FORMAT = 3
@@ -248,7 +248,7 @@ def _write_names(
     if key is None:
         contents = {VOCABULARY: _encode(vocabulary), FIELDS: _encode(fields)}
     else:
-        from pipeline.store.content_encryption import seal
+        from pipeline.kernel.store.content_encryption import seal
 
         contents = {SEALED: seal(key, target.name, _encode([vocabulary, fields]))}
     for name, content in contents.items():
@@ -266,7 +266,7 @@ def _read_names(target: Path, sizes: Mapping[str, int]) -> tuple[dict[str, int],
     key = find_key(target.parent)
     if key is None:
         raise ValueError("encrypted with another key than the data directory's")
-    from pipeline.store.content_encryption import unseal
+    from pipeline.kernel.store.content_encryption import unseal
 
     vocabulary, fields = json.loads(unseal(key, target.name, (target / SEALED).read_bytes()))
     return vocabulary, fields

@@ -13,14 +13,14 @@ from ulid import ULID
 
 from config.paths import WorkspacePaths
 from config.settings import Settings
-from pipeline.errors import IndexUnavailable
 from pipeline.index.encoder import FORMAT, MANIFEST_FILE, Encoder, encoder_directory, is_compiled
 from pipeline.index.segment import MANIFEST, NAME_PREFIX, Segment, load_segment
 from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import AllTables, VectorTable
-from pipeline.store import leases
-from pipeline.store.database import Database
-from pipeline.store.objects import ObjectStorage
+from pipeline.kernel.errors import IndexUnavailable
+from pipeline.kernel.store import leases
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.objects import ObjectStorage
 
 FETCHING_SUFFIX = ".fetching-"
 

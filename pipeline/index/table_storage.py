@@ -19,10 +19,10 @@ from filelock import FileLock
 
 from config.import_stubs import LANCEDB_EXTRAS, stub_packages
 from config.operating_system import make_folder, sync_to_disk, sync_tree
-from pipeline.errors import IndexUnavailable, ReverieError, StorageUnreachable
 from pipeline.index.codes import CodesFile, PassageCodes, Position
-from pipeline.store.leases import Lease
-from pipeline.store.objects import ObjectExists, ObjectStorage, first_line, list_client_options
+from pipeline.kernel.errors import IndexUnavailable, ReverieError, StorageUnreachable
+from pipeline.kernel.store.leases import Lease
+from pipeline.kernel.store.objects import ObjectExists, ObjectStorage, first_line, list_client_options
 
 TABLE, CODES = ".lance", ".codes"
 # File systems round the times of files down, by up to two seconds.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from config.operating_system import read_bytes_at
-from pipeline.errors import EncoderUnavailable
+from pipeline.kernel.errors import EncoderUnavailable
 
 TABLE_FILE: Final = "tokens.npy"
 TOKENS_INPUT: Final = "input_ids"

@@ -11,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 
 from config.foreign_variables import disable_telemetry
-from pipeline.errors import EncoderUnavailable
 from pipeline.index.compiled_files import (
     LOWEST_COSINE,
     LOWEST_QUANTIZED_COSINE,
@@ -26,6 +25,7 @@ from pipeline.index.onnx_graph import quantize, separate_table
 from pipeline.index.reranker import MOST_TOKENS, OnnxReranker, parse_reranker_name
 from pipeline.index.row_arrays import Floats
 from pipeline.index.token_table import TABLE_FILE
+from pipeline.kernel.errors import EncoderUnavailable
 
 logger = logging.getLogger(__name__)
 

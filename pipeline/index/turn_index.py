@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import StoreUnavailable
 from pipeline.index.documents import TURNS
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import FIRST_CAPACITY, SessionNumbers
 from pipeline.index.storage import SharedSegments
-from pipeline.store import turns
-from pipeline.store.turns import Role
+from pipeline.kernel.errors import StoreUnavailable
+from pipeline.kernel.store import turns
+from pipeline.kernel.store.turns import Role
 
 
 class TurnSessions(SessionNumbers):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from pipeline.lru import LruCache
+from pipeline.kernel.lru import LruCache
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, NormalizedString, PreTokenizedString, Token, Tokenizer

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from config.process import trim_heap
 from config.steps import reached
-from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import PassageCodes, Position, Vector
 from pipeline.index.encoder import table_name
 from pipeline.index.table_storage import LANCE_ERRORS, FolderTables, TableStorage
+from pipeline.kernel.errors import IndexUnavailable
 
 KEPT_VERSIONS = timedelta(hours=1)
 # With fewer rows, a sequential scan is faster and more accurate than any index.

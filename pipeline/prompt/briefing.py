@@ -12,14 +12,20 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
-from pipeline.context.code_names import asks_about_code
-from pipeline.context.follow_up import LastMessages, continue_last
-from pipeline.context.lesson_search import find_lessons_for
-from pipeline.context.open_work import LATELY, summarize_sessions_asked_for
-from pipeline.context.render import SHOWN_EACH, Entry, is_rule, leave_out_rules_of_groups, list_shown_unasked, once
-from pipeline.enums import UNFINISHED
-from pipeline.features.registry import collect
-from pipeline.kinds import is_indexed
+from pipeline.features.lessons.search import find_lessons_for
+from pipeline.kernel.enums import UNFINISHED
+from pipeline.kernel.kinds import is_indexed
+from pipeline.kernel.records import Filter, Kind, Memory, Viewer
+from pipeline.kernel.records.hooks import AgentSession, LeftOut
+from pipeline.kernel.records.recall import NOTHING, Answer, Hit, Query
+from pipeline.kernel.registry import collect
+from pipeline.kernel.store import agent_sessions, memories
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.impressions import Impression
+from pipeline.kernel.times import utc_text
+from pipeline.kernel.workspace import Workspace
+from pipeline.prompt.code_names import asks_about_code
+from pipeline.prompt.follow_up import LastMessages, continue_last
 from pipeline.prompt.line import (
     BELOW_BAR,
     BLOCK_CHARS,
@@ -35,7 +41,9 @@ from pipeline.prompt.line import (
     describe_left_out,
     fill,
 )
+from pipeline.prompt.render import SHOWN_EACH, Entry, is_rule, leave_out_rules_of_groups, list_shown_unasked, once
 from pipeline.prompt.sources.memories import LessonHit, LineOptions, leave_out, list_memory_lines, make_line
+from pipeline.prompt.start.open_work import LATELY, summarize_sessions_asked_for
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.deadline import Deadline
@@ -44,14 +52,6 @@ from pipeline.recall.query_scores import QueryScores
 from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
-from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.records.hooks import AgentSession, LeftOut
-from pipeline.records.recall import NOTHING, Answer, Hit, Query
-from pipeline.store import agent_sessions, memories
-from pipeline.store.database import Database
-from pipeline.store.impressions import Impression
-from pipeline.times import utc_text
-from pipeline.workspace import Workspace
 
 CONSIDERED = 40
 UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)

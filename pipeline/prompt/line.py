@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, TEAM_HEADER, Memory
-from pipeline.records.hooks import LeftOut
-from pipeline.records.recall import Hit
+from pipeline.kernel.records import HEADER, RULES_HEADER, SAID_HEADER, TEAM_HEADER, Memory
+from pipeline.kernel.records.hooks import LeftOut
+from pipeline.kernel.records.recall import Hit
+from pipeline.kernel.store.impressions import Impression
 from pipeline.sessions.own_words import BAR
-from pipeline.store.impressions import Impression
 from pipeline.text.normalize import shorten
 from pipeline.text.tokens import search_tokens
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 
-from pipeline.anchors import is_missing, is_stale, locate
-from pipeline.features.registry import find_extensions
-from pipeline.records import Kind, Memory, Scope
-from pipeline.records.recall import NOTHING, Annotations
-from pipeline.store import edges, meta
-from pipeline.store.visibility import reaches, viewer_within
+from pipeline.kernel.anchors import is_missing, is_stale, locate
+from pipeline.kernel.records import Kind, Memory, Scope
+from pipeline.kernel.records.recall import NOTHING, Annotations
+from pipeline.kernel.registry import find_extensions
+from pipeline.kernel.store import edges, meta
+from pipeline.kernel.store.visibility import reaches, viewer_within
 
 
 def refresh_staleness(memory: Memory, annotations: Annotations, checkout: str | None) -> Annotations:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 
-from pipeline.records.recall import Answer
+from pipeline.kernel.records.recall import Answer
 
 KEPT = 256
 

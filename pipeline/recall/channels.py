@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pipeline.errors import EncoderUnavailable
-from pipeline.records.recall import Channel, ChannelReport, ChannelState, Step
-from pipeline.times import elapsed_ms
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.records.recall import Channel, ChannelReport, ChannelState, Step
+from pipeline.kernel.times import elapsed_ms
 
 # Parallel encoders compete for caches: on two cores, eight clients get twice as many answers with one thread per
 # channel as with four.

@@ -14,17 +14,17 @@ from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.storage import shared_segments, shared_turn_segments, turn_vector_table, vector_table
 from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
-from pipeline.lru import LruCache
+from pipeline.kernel.lru import LruCache
+from pipeline.kernel.records.recall import Channel, Step
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.objects import ObjectStorage
+from pipeline.kernel.workspace import Workspace
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.deadline import StepCosts
 from pipeline.recall.graph import GraphSearch
 from pipeline.recall.intent import QuestionIntents
 from pipeline.recall.search_context import DenseSearch, SearchContext
-from pipeline.records.recall import Channel, Step
-from pipeline.store.database import Database
-from pipeline.store.objects import ObjectStorage
-from pipeline.workspace import Workspace
 
 # More workspaces than people work on at a time; of any other, the segment and the vectors are read again.
 MOST_CONTEXTS = 16

@@ -14,11 +14,11 @@ from itertools import chain, combinations
 from sqlite3 import Connection
 
 from pipeline.index.encoder import rarity
+from pipeline.kernel.records import Kind, Source, Trust
+from pipeline.kernel.store.memory_columns import StatementRow, read_statements
 from pipeline.recall.query import is_literal
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first, split_by_literals
 from pipeline.recall.relevance import RELEVANT, relevance
-from pipeline.records import Kind, Source, Trust
-from pipeline.store.memory_columns import StatementRow, read_statements
 from pipeline.text.sentences import says
 from pipeline.text.similarity.choices import (
     LEAST_WORDS,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from pipeline.records.recall import ChannelReport, ChannelState, Step
+from pipeline.kernel.records.recall import ChannelReport, ChannelState, Step
 
 # The share of the time left that an optional step may take: the rest is for the steps after it.
 OPTIONAL_SHARE = 0.75

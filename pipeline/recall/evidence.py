@@ -26,10 +26,10 @@ from pipeline.index.row_arrays import (
     look_up,
     values_at,
 )
+from pipeline.kernel.records import Kind
+from pipeline.kernel.records.recall import Channel
 from pipeline.recall.literal_matches import MAX_HOLDERS, find_longest_run, find_stating
 from pipeline.recall.query import ParsedQuery
-from pipeline.records import Kind
-from pipeline.records.recall import Channel
 from pipeline.text.tokens import ASKS, list_compounds
 
 Flags = NDArray[np.bool_]

@@ -8,13 +8,14 @@ from sqlite3 import Connection
 
 import numpy as np
 
+from pipeline.features.bridges import store
+from pipeline.features.bridges.store import Bridge, BridgeSource
 from pipeline.index.expansions import Expansion
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import Seqs
+from pipeline.kernel.records.recall import UsedBridge
+from pipeline.kernel.store import changes, meta
 from pipeline.recall.query import ParsedQuery
-from pipeline.records.recall import UsedBridge
-from pipeline.store import bridges as store, changes, meta
-from pipeline.store.bridges import Bridge, BridgeSource
 from pipeline.text.definitions import is_file_extension, list_short_forms
 from pipeline.text.tokens import search_tokens
 

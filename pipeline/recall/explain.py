@@ -6,12 +6,8 @@ from sqlite3 import Connection
 import numpy as np
 
 from pipeline.index.row_arrays import Floats, Seqs, values_at
-from pipeline.recall.evidence import Candidates
-from pipeline.recall.expansion import describe_bridges
-from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, Ranking, neighbor_positions
-from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
-from pipeline.records import Filter, Memory, Viewer
-from pipeline.records.recall import (
+from pipeline.kernel.records import Filter, Memory, Viewer
+from pipeline.kernel.records.recall import (
     Channel,
     ChannelSignal,
     ChannelView,
@@ -21,9 +17,13 @@ from pipeline.records.recall import (
     Signals,
     UsedBridge,
 )
-from pipeline.store import memories
-from pipeline.store.visibility import is_allowed_by_filter
-from pipeline.times import utc_now
+from pipeline.kernel.store import memories
+from pipeline.kernel.store.visibility import is_allowed_by_filter
+from pipeline.kernel.times import utc_now
+from pipeline.recall.evidence import Candidates
+from pipeline.recall.expansion import describe_bridges
+from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, Ranking, neighbor_positions
+from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
 
 NOT_VISIBLE = "filtered by scope: it belongs to another user, or to a scope outside of the query"
 _NOT_FOUND = {

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.index.encoder import Encoder, Vectors
-from pipeline.records import FactKey
+from pipeline.kernel.records import FactKey
 from pipeline.text.names import SEPARATOR, is_same_fact
 from pipeline.text.personal_facts import USER, attribute_of_user
 

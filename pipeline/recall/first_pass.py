@@ -9,10 +9,14 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import IndexUnavailable
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import NO_ROWS, Seqs, merge_rows, values_at
+from pipeline.kernel.errors import IndexUnavailable
+from pipeline.kernel.records import Filter
+from pipeline.kernel.records.recall import Channel, ChannelReport, ChannelState, Query
+from pipeline.kernel.store import edges, facts, index_state, memories, meta
+from pipeline.kernel.times import utc_now
 from pipeline.recall.channels import ChannelResult
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
@@ -21,11 +25,7 @@ from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.query_scores import ChannelScores
 from pipeline.recall.rank import Ranking, rank
 from pipeline.recall.search_context import SearchContext
-from pipeline.records import Filter
-from pipeline.records.recall import Channel, ChannelReport, ChannelState, Query
-from pipeline.store import edges, facts, index_state, memories, meta
 from pipeline.text.personal_facts import USER, attribute_of_user
-from pipeline.times import utc_now
 
 MAX_PER_CHANNEL = 80
 MAX_LIFTING = 20

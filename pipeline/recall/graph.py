@@ -19,14 +19,14 @@ from pipeline.index.lexical import LexicalScores
 from pipeline.index.memory_graph import MOST_HOLDERS, Links, Visited, WordGraphs, join_links, walk, weigh_links
 from pipeline.index.row_arrays import NOBODY, Seqs, best_positions, flag_members, merge_rows, values_at
 from pipeline.index.segment import idf
+from pipeline.kernel.records.recall import ChannelReport, ChannelState, Step
+from pipeline.kernel.store import edges
+from pipeline.kernel.times import elapsed_ms
 from pipeline.recall.channels import ChannelResult
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, Evidence, Flags, LinkedMemories
 from pipeline.recall.intent import QuestionIntents
 from pipeline.recall.rank import Ranking, rank
-from pipeline.records.recall import ChannelReport, ChannelState, Step
-from pipeline.store import edges
-from pipeline.times import elapsed_ms
 
 # The walk starts at the best hits with at least this share of the best score.
 MOST_STARTS = 5

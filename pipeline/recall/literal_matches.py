@@ -10,8 +10,8 @@ import numpy as np
 
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import NO_ROWS, Seqs
+from pipeline.kernel.store.memory_columns import read_texts
 from pipeline.recall.query import ParsedQuery
-from pipeline.store.memory_columns import read_texts
 from pipeline.text.memory_terms import embedded_text
 from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import list_compound_tokens, list_compounds, list_tokens

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any
 
-from pipeline.records.recall import Channel
+from pipeline.kernel.records.recall import Channel
 
 # The channels' scores before a filter selects from them.
 ChannelScores = dict[Channel, Any]

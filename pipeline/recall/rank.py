@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from pipeline.index.row_arrays import Floats, Seqs
+from pipeline.kernel.records.recall import Channel
 from pipeline.recall.evidence import Evidence, Flags
-from pipeline.records.recall import Channel
 
 # From these values on, a channel's best counts fully: this share of the query's information, this cosine. Below, the
 # closest of distant memories must not outweigh a memory with the query's words.

@@ -9,14 +9,14 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index.row_arrays import Floats
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.records.recall import ChannelReport, ChannelState, Query, Step
+from pipeline.kernel.store import memories
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.first_pass import RankedPool
 from pipeline.recall.rank import rank
 from pipeline.recall.search_context import SearchContext
-from pipeline.records.recall import ChannelReport, ChannelState, Query, Step
-from pipeline.store import memories
 from pipeline.text.memory_terms import embedded_text
 
 RERANKED = 30

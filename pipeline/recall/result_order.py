@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.kinds import is_indexed, is_said
+from pipeline.kernel.kinds import is_indexed, is_said
+from pipeline.kernel.records.recall import Hit, Query
 from pipeline.recall.relevance import RELEVANT
-from pipeline.records.recall import Hit, Query
 from pipeline.text.messages import list_own_words
 
 # A word with this many letters more than the root is another word: "run" and "rundown".

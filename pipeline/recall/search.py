@@ -18,7 +18,11 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.errors import NO_SUCH_MEMORY, NotFound
+from pipeline.kernel.errors import NO_SUCH_MEMORY, NotFound
+from pipeline.kernel.records import Memory, Viewer
+from pipeline.kernel.records.recall import NOTHING, Answer, Channel, ChannelReport, Hit, MemoryExplanation, Query, Step
+from pipeline.kernel.store import memories, meta
+from pipeline.kernel.times import elapsed_ms
 from pipeline.recall.annotations import FindBroken, find_annotations, read_broken, refresh_staleness
 from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
@@ -32,10 +36,6 @@ from pipeline.recall.reranking import rerank_in_time
 from pipeline.recall.result_order import OF_STORE, OrderStep, explain_order, order_hits
 from pipeline.recall.search_context import SearchContext
 from pipeline.recall.stored_answers import StoreState, read_state, read_stored_answer
-from pipeline.records import Memory, Viewer
-from pipeline.records.recall import NOTHING, Answer, Channel, ChannelReport, Hit, MemoryExplanation, Query, Step
-from pipeline.store import memories, meta
-from pipeline.times import elapsed_ms
 
 # Makes the hits of an answer of a ranking.
 BuildHits = Callable[[Connection, Ranking, Candidates, Query, Deadline], tuple[Hit, ...]]

@@ -9,12 +9,12 @@ from pipeline.index.lexical import LexicalIndex
 from pipeline.index.reranker import Reranker
 from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.turn_index import TurnIndex
+from pipeline.kernel.store.database import Database
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool, ErrorSink
 from pipeline.recall.deadline import StepCosts
 from pipeline.recall.expansion import WorkspaceBridges
 from pipeline.recall.graph import GraphSearch
-from pipeline.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,22 +13,15 @@ from functools import cache
 from importlib.resources import files
 from sqlite3 import Connection
 
+from pipeline.features.predictions import store as predictions
+from pipeline.kernel.records import Filter
+from pipeline.kernel.records.recall import NOTHING, Answer, Channel, ChannelReport, ChannelState, Hit, Query
+from pipeline.kernel.store import changes, facts, memories, meta
+from pipeline.kernel.times import utc_text
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.first_pass import find_vectors_generation
 from pipeline.recall.query import parse_time_range
 from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
-from pipeline.records import Filter
-from pipeline.records.recall import (
-    NOTHING,
-    Answer,
-    Channel,
-    ChannelReport,
-    ChannelState,
-    Hit,
-    Query,
-)
-from pipeline.store import changes, facts, memories, meta, predictions
-from pipeline.times import utc_text
 
 # The default of recall, and the minimum of hooks and `prepare`.
 MIN_RELEVANCES = (None, min(RELEVANT, OUTLINE_RELEVANT))

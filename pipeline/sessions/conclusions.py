@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from pipeline.capture.statements import Label, Statement
-from pipeline.store.conclusions import ConclusionKind, NewConclusion
-from pipeline.store.turns import Role, Turn
+from pipeline.kernel.store.conclusions import ConclusionKind, NewConclusion
+from pipeline.kernel.store.turns import Role, Turn
+from pipeline.sessions.statements import Label, Statement
 from pipeline.text.messages import is_small_talk
 from pipeline.text.own_words import list_own_lines
 from pipeline.text.sentences import asks, consents, count_rule_words, says, split_typed_sentences

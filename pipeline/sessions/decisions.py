@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.records.sessions import SessionHit
-from pipeline.store import conclusions, turns
-from pipeline.store.conclusions import Conclusion, ConclusionKind
+from pipeline.kernel.records.sessions import SessionHit
+from pipeline.kernel.store import conclusions, turns
+from pipeline.kernel.store.conclusions import Conclusion, ConclusionKind
 from pipeline.text.messages import is_function_word
 from pipeline.text.tokens import identifiers, search_tokens
 

@@ -3,8 +3,8 @@
 import re
 from sqlite3 import Connection
 
+from pipeline.kernel.store import action_history
 from pipeline.sessions.remedies import Remedy
-from pipeline.store import action_history
 from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import search_tokens
 

@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.kernel.store.agent_sessions import Action, ActionType
 from pipeline.write.tool_actions import list_effective_commands, repeats_action
 
 # Programs whose first argument names what they run.

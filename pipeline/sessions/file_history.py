@@ -7,10 +7,10 @@ from datetime import timedelta
 from pathlib import PurePosixPath
 from sqlite3 import Connection
 
-from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.store import action_history, conclusions, memories
-from pipeline.store.action_history import EditCount
-from pipeline.times import parse, utc_text
+from pipeline.kernel.records import Filter, Kind, Memory, Viewer
+from pipeline.kernel.store import action_history, conclusions, memories
+from pipeline.kernel.store.action_history import EditCount
+from pipeline.kernel.times import parse, utc_text
 from pipeline.write.tool_actions import find_commit_subject
 
 MOST_DECISIONS = 4

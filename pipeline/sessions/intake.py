@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Generic, TypeVar
 
-from pipeline.capture.nosave import NoSave
-from pipeline.records.digestion import READING
+from pipeline.kernel.records.digestion import READING
+from pipeline.kernel.store import agent_sessions, conclusions, refusals, session_archive, turns, work
+from pipeline.kernel.store.agent_sessions import Action
+from pipeline.kernel.store.refusals import RefusedBy
+from pipeline.kernel.store.session_archive import ArchivedSession
+from pipeline.kernel.store.turns import Message, Role
+from pipeline.kernel.times import utc_now
+from pipeline.sessions.orders.nosave import NoSave
 from pipeline.sessions.prepare import PreparedMessage, PreparedPart
-from pipeline.store import agent_sessions, conclusions, refusals, session_archive, turns, work
-from pipeline.store.agent_sessions import Action
-from pipeline.store.refusals import RefusedBy
-from pipeline.store.session_archive import ArchivedSession
-from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import content_hash, normalize_id
 from pipeline.text.sentences import split_sentences, split_typed_sentences
-from pipeline.times import utc_now
 
 K = TypeVar("K", bound=Hashable)
 

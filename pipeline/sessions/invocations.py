@@ -9,12 +9,12 @@ from datetime import datetime
 from functools import cache
 from sqlite3 import Connection
 
+from pipeline.kernel.store import action_history
+from pipeline.kernel.store.action_history import CommandCount
+from pipeline.kernel.store.agent_sessions import ActionType, JournalRow
+from pipeline.kernel.times import parse, utc_now
 from pipeline.sessions.failed_commands import name_command
-from pipeline.store import action_history
-from pipeline.store.action_history import CommandCount
-from pipeline.store.agent_sessions import ActionType, JournalRow
 from pipeline.text.lexicon import load_lexicon, word_set
-from pipeline.times import parse, utc_now
 from pipeline.write.tool_actions import list_effective_commands
 
 # The newest different commands that are compared.

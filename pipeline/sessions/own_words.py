@@ -14,19 +14,19 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.capture.commands import read_commands
 from pipeline.index.activity_vectors import load_activities
 from pipeline.index.encoder import MULTILINGUAL
 from pipeline.index.lexical import YOUNG_WORKSPACE_SIZE, LexicalScores
 from pipeline.index.row_arrays import Floats, Seqs, values_at
+from pipeline.kernel.records import Filter, Memory
+from pipeline.kernel.records.hooks import AgentSession
+from pipeline.kernel.store import memories, turns
+from pipeline.kernel.store.turns import FoundTurn
 from pipeline.recall.query import parse_query
 from pipeline.recall.search_context import SearchContext
-from pipeline.records import Filter, Memory
-from pipeline.records.hooks import AgentSession
 from pipeline.sessions.intake import list_refusals
+from pipeline.sessions.orders.commands import read_commands
 from pipeline.sessions.search import search_turn_vectors
-from pipeline.store import memories, turns
-from pipeline.store.turns import FoundTurn
 from pipeline.text.messages import is_small_talk
 from pipeline.text.own_words import join_own_lines
 from pipeline.text.sentences import QUESTION_MARKS

@@ -9,19 +9,19 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pipeline.capture.nosave import NoSave
-from pipeline.capture.said_text import clean_said, name_session
-from pipeline.capture.unsaved import list_resumed, resumes, split_said
-from pipeline.records import MAX_SESSION_ID_CHARS, OWNED
+from pipeline.kernel.records import MAX_SESSION_ID_CHARS, OWNED
+from pipeline.kernel.store.agent_sessions import Action
+from pipeline.kernel.store.transcripts import Name, hash_name
+from pipeline.kernel.store.turns import Message, Role, hash_text
+from pipeline.kernel.times import normalize_time
 from pipeline.sessions.command_files import drop_command_text
-from pipeline.store.agent_sessions import Action
-from pipeline.store.transcripts import Name, hash_name
-from pipeline.store.turns import Message, Role, hash_text
+from pipeline.sessions.orders.nosave import NoSave
+from pipeline.sessions.orders.said_text import clean_said, name_session
+from pipeline.sessions.orders.unsaved import list_resumed, resumes, split_said
+from pipeline.sessions.readers.reader import Said, SessionHead, SessionPart, ToolUse
 from pipeline.text.normalize import normalize_id, normalize_text, shorten
 from pipeline.text.own_words import is_host_text
 from pipeline.text.redaction import redact, redact_json
-from pipeline.times import normalize_time
-from pipeline.transcripts.reader import Said, SessionHead, SessionPart, ToolUse
 from pipeline.write.tool_actions import Outcome as ToolOutcome, describe_action
 
 K = TypeVar("K", bound=Hashable)

@@ -18,9 +18,9 @@ from config.limited_process import LimitedProcess
 from config.operating_system import POSIX, limit_memory
 from config.process import stop_with_parent
 from pipeline.sessions.prepare import PartPreparer, PreparedPart
-from pipeline.transcripts.reader import TranscriptFile
-from pipeline.transcripts.readers import load_reader
-from pipeline.transcripts.zstd import MOST_BYTES
+from pipeline.sessions.readers.reader import TranscriptFile
+from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.zstd import MOST_BYTES
 
 PROGRAM = "from pipeline.sessions.reading import serve; serve()"
 # Parts that wait to be stored. A part has a bounded size, and so has the memory of an import.

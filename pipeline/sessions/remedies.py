@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from sqlite3 import Connection
 
+from pipeline.kernel.store import action_history
+from pipeline.kernel.store.agent_sessions import JournalRow
+from pipeline.kernel.times import parse
 from pipeline.sessions.failed_commands import RepeatedCommand, is_step, name_step
-from pipeline.store import action_history
-from pipeline.store.agent_sessions import JournalRow
 from pipeline.text.error_signature import compare_signatures, list_signatures
-from pipeline.times import parse
 
 # Actions of a session that are looked at after a failure.
 FOLLOWING = 80

@@ -15,21 +15,21 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.capture.commands import read_commands
-from pipeline.errors import EncoderUnavailable, IndexUnavailable, StorageUnreachable
 from pipeline.index.dense import DenseScores
 from pipeline.index.encoder import Encoder, rarity
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import NOBODY, Floats, values_at
 from pipeline.index.segment import K1
 from pipeline.index.turn_index import TurnIndex
+from pipeline.kernel.errors import EncoderUnavailable, IndexUnavailable, StorageUnreachable
+from pipeline.kernel.records.people import owner_of
+from pipeline.kernel.records.sessions import SessionHit
+from pipeline.kernel.store import meta, turns
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.turns import FoundTurn, Role
 from pipeline.recall.query import parse_query
 from pipeline.recall.search_context import DenseSearch
-from pipeline.records.people import owner_of
-from pipeline.records.sessions import SessionHit
-from pipeline.store import meta, turns
-from pipeline.store.database import Database
-from pipeline.store.turns import FoundTurn, Role
+from pipeline.sessions.orders.commands import read_commands
 from pipeline.text.excerpts import find_excerpt
 from pipeline.text.messages import is_small_talk
 from pipeline.text.tokens import search_tokens

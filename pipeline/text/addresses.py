@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from config.settings import LOOPBACK_HOSTS
-from pipeline.errors import FieldError, InvalidField
+from pipeline.kernel.errors import FieldError, InvalidField
 
 
 def check_server_url(url: str, forms: str = "https://HOST, with a port unless it is the default") -> str:

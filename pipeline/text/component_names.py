@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from pipeline.records import EntityKind
+from pipeline.kernel.records import EntityKind
 from pipeline.text.languages import may_be_foreign
 from pipeline.text.lexicon import load_lexicon, word_set
 

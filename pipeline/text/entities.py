@@ -7,8 +7,8 @@ starting inside a run) or looks a bounded distance ahead; plain code then interp
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from pipeline.records import EntityKind
-from pipeline.records.digestion import EntityMention
+from pipeline.kernel.records import EntityKind
+from pipeline.kernel.records.digestion import EntityMention
 from pipeline.text.component_names import find_component_names, find_marked_names
 from pipeline.text.known_names import find_known_names
 from pipeline.text.lexicon import load_lexicon

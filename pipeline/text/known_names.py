@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from functools import cache
 
-from pipeline.records import EntityKind
-from pipeline.records.digestion import EntityMention
+from pipeline.kernel.records import EntityKind
+from pipeline.kernel.records.digestion import EntityMention
 from pipeline.text.component_names import find_hyphenated_names
 from pipeline.text.languages import find_language, is_function_word, may_be_foreign
 from pipeline.text.lexicon import load_lexicon, word_set

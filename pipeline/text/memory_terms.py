@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
-from pipeline.records import CAPTURED_TAG, EntityKind, Kind, Memory
-from pipeline.records.digestion import EntityMention
+from pipeline.kernel.records import CAPTURED_TAG, EntityKind, Kind, Memory
+from pipeline.kernel.records.digestion import EntityMention
 from pipeline.text.normalize import normalize_tag
 from pipeline.text.tokens import memory_tokens, metadata_term, search_tokens
 

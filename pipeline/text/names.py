@@ -9,7 +9,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Final
 
-from pipeline.records import EntityKind
+from pipeline.kernel.records import EntityKind
 from pipeline.text.lexicon import load_lexicon
 
 # Facts: `Time Zone`, `time-zone`, `timeZone`

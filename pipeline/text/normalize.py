@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-from pipeline.records import BRANCH_TAG
+from pipeline.kernel.records import BRANCH_TAG
 from pipeline.text.redaction import redact
 
 # Control characters except tab and line feed, invisible characters that reorder or hide text, and terminal colors.

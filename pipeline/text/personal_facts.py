@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
-from pipeline.records import USER_SUBJECT
+from pipeline.kernel.records import USER_SUBJECT
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.names import SEPARATOR, canonical_name
 

@@ -14,8 +14,8 @@ from itertools import chain
 
 import Stemmer
 
+from pipeline.kernel.times import parse
 from pipeline.text.text_cache import cache_by_text
-from pipeline.times import parse
 
 MAX_TOKEN_CHARS = 128
 SHORTEST_IDENTIFIER = 4

@@ -14,13 +14,15 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.errors import FieldError, InvalidField
-from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_rule, render_text
-from pipeline.records import CAPTURED_TAG, Draft, EdgeKind, Kind, Memory, Outcome, Receipt, Source, Trust
-from pipeline.records.digestion import DIGESTION
-from pipeline.records.extraction import Disposition
-from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
-from pipeline.store import (
+from pipeline.features.review import store as review
+from pipeline.features.review.store import Decision
+from pipeline.kernel.errors import FieldError, InvalidField
+from pipeline.kernel.kinds import confirms_all_fields, is_repeated_statement, render_rule, render_text
+from pipeline.kernel.records import CAPTURED_TAG, Draft, EdgeKind, Kind, Memory, Outcome, Receipt, Source, Trust
+from pipeline.kernel.records.digestion import DIGESTION
+from pipeline.kernel.records.extraction import Disposition
+from pipeline.kernel.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
+from pipeline.kernel.store import (
     agent_sessions,
     changes,
     duplicates,
@@ -30,12 +32,10 @@ from pipeline.store import (
     memories,
     meta,
     refusals,
-    review,
     work,
 )
-from pipeline.store.database import Database
-from pipeline.store.review import Decision
-from pipeline.store.visibility import is_open_to, reaches, viewer_within
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.fact_placement import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
 from pipeline.write.prepare import Prepared, is_echo_of, mark_branch, prepare

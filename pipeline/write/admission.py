@@ -11,8 +11,8 @@ from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
 
-from pipeline.records import Kind, Scope, ScopeKind, Source
-from pipeline.records.extraction import NO_EXTRACTION, Disposition, Extraction
+from pipeline.kernel.records import Kind, Scope, ScopeKind, Source
+from pipeline.kernel.records.extraction import NO_EXTRACTION, Disposition, Extraction
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.redaction.formats import MARKER, NOTHING
 from pipeline.text.tokens import STOP_WORDS

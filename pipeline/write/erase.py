@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.features.registry import collect
-from pipeline.records import HistoryEntry, Memory, Source, Stage
-from pipeline.store import agent_sessions, changes, history, meta, purges, refusals, tables, turns, work
-from pipeline.store.purges import PurgeAuthority, UnfinishedPurge
-from pipeline.store.refusals import RefusedBy
+from pipeline.kernel.records import HistoryEntry, Memory, Source, Stage
+from pipeline.kernel.registry import collect
+from pipeline.kernel.store import agent_sessions, changes, history, meta, purges, refusals, tables, turns, work
+from pipeline.kernel.store.purges import PurgeAuthority, UnfinishedPurge
+from pipeline.kernel.store.refusals import RefusedBy
+from pipeline.kernel.times import utc_now
 from pipeline.text.memory_terms import list_value_texts
 from pipeline.text.normalize import content_hash
 from pipeline.text.quotation import mark_texts
-from pipeline.times import utc_now
 from pipeline.write.tool_actions import mentions_action
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")

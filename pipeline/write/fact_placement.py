@@ -12,9 +12,9 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.errors import FieldError, InvalidField
-from pipeline.records import UNSTORED, FactKey, Memory, Source, Stage, Trust
-from pipeline.store import changes, facts, index_state, memories, work
+from pipeline.kernel.errors import FieldError, InvalidField
+from pipeline.kernel.records import UNSTORED, FactKey, Memory, Source, Stage, Trust
+from pipeline.kernel.store import changes, facts, index_state, memories, work
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.names import MAX_NAME_CHARS, canonical_name
 from pipeline.text.redaction import redact

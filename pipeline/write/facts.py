@@ -3,13 +3,13 @@
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from pipeline.errors import Conflict, NotFound
-from pipeline.records import Draft, FactKey, Memory, Receipt, Scope
-from pipeline.records.write_policy import WritePolicy
-from pipeline.store import audit, changes, facts
-from pipeline.store.audit import AuditEntry
-from pipeline.store.database import Database
-from pipeline.times import utc_now
+from pipeline.kernel.errors import Conflict, NotFound
+from pipeline.kernel.records import Draft, FactKey, Memory, Receipt, Scope
+from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.store import audit, changes, facts
+from pipeline.kernel.store.audit import AuditEntry
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.times import utc_now
 from pipeline.write.accept import commit
 from pipeline.write.fact_placement import end_at
 from pipeline.write.prepare import prepare_fact

@@ -22,12 +22,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pipeline.errors import FieldError, InvalidField
-from pipeline.features.registry import find_extensions
-from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, Kind, Scope, ScopeKind
+from pipeline.kernel.errors import FieldError, InvalidField
+from pipeline.kernel.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, Kind, Scope, ScopeKind
+from pipeline.kernel.registry import find_extensions
+from pipeline.kernel.times import normalize_time
 from pipeline.text.normalize import normalize_id, normalize_json, normalize_tag, normalize_text
 from pipeline.text.redaction import redact_json
-from pipeline.times import normalize_time
 
 # Text and metadata
 

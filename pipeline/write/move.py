@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from sqlite3 import Connection
 
-from pipeline.errors import Conflict, NotFound, StoreUnavailable
-from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt, Scope, ScopeKind
-from pipeline.records.digestion import DIGESTION
-from pipeline.records.people import owner_of
-from pipeline.records.write_policy import WritePolicy
-from pipeline.store import (
+from pipeline.kernel.errors import Conflict, NotFound, StoreUnavailable
+from pipeline.kernel.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt, Scope, ScopeKind
+from pipeline.kernel.records.digestion import DIGESTION
+from pipeline.kernel.records.people import owner_of
+from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.store import (
     audit,
     changes,
     derivations,
@@ -30,13 +30,13 @@ from pipeline.store import (
     unfinished_moves,
     work,
 )
-from pipeline.store.audit import AuditAction
-from pipeline.store.database import Database
-from pipeline.store.unfinished_moves import require_unmoved
+from pipeline.kernel.store.audit import AuditAction
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.unfinished_moves import require_unmoved
+from pipeline.kernel.times import parse, utc_now
+from pipeline.kernel.workspace import Workspace
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.personal_facts import USER
-from pipeline.times import parse, utc_now
-from pipeline.workspace import Workspace
 from pipeline.write.accept import WriteEffects, is_incognito, log_and_enqueue, write_moved_memory
 from pipeline.write.prepare import Prepared
 from pipeline.write.revise import archive_memory, edit_text, get_existing, purge_memory, restore_memory, undo_merge

@@ -14,10 +14,10 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.anchors import find_checkout, hash_of
-from pipeline.errors import FieldError, InvalidField
-from pipeline.kinds import TRAITS
-from pipeline.records import (
+from pipeline.kernel.anchors import find_checkout, hash_of
+from pipeline.kernel.errors import FieldError, InvalidField
+from pipeline.kernel.kinds import TRAITS
+from pipeline.kernel.records import (
     CUT,
     HEADER,
     INNER_QUOTES,
@@ -40,12 +40,12 @@ from pipeline.records import (
     Trust,
     branch_tag,
 )
-from pipeline.records.extraction import NO_EXTRACTION, Extraction
+from pipeline.kernel.records.extraction import NO_EXTRACTION, Extraction
+from pipeline.kernel.times import utc_now
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import list_value_texts, memory_terms
 from pipeline.text.normalize import clean_tags, content_hash, normalize_id, normalize_text
 from pipeline.text.redaction import redact
-from pipeline.times import utc_now
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
 from pipeline.write.fields import check_details, clean_metadata, normalize_content, resolve_scope
 

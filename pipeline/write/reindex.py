@@ -3,9 +3,9 @@
 import time
 from sqlite3 import Connection
 
-from pipeline.records import Memory
-from pipeline.records.digestion import DIGESTION
-from pipeline.store import changes, index_state, memories, work
+from pipeline.kernel.records import Memory
+from pipeline.kernel.records.digestion import DIGESTION
+from pipeline.kernel.store import changes, index_state, memories, work
 from pipeline.text.memory_terms import embedded_text, memory_terms
 
 

@@ -6,10 +6,11 @@ A client repeats a write whose answer was lost. The decision of the first write 
 from collections.abc import Iterable
 from sqlite3 import Connection
 
-from pipeline.errors import FieldError, InvalidField
-from pipeline.records import Memory, Outcome, Receipt
-from pipeline.store import memories, purges, review
-from pipeline.store.review import Decision
+from pipeline.features.review import store as review
+from pipeline.features.review.store import Decision
+from pipeline.kernel.errors import FieldError, InvalidField
+from pipeline.kernel.records import Memory, Outcome, Receipt
+from pipeline.kernel.store import memories, purges
 from pipeline.write.fact_placement import place_fact
 from pipeline.write.prepare import Prepared
 

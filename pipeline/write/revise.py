@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from sqlite3 import Connection, IntegrityError
 from typing import Any
 
-from pipeline.errors import NO_SUCH_MEMORY, Conflict, FieldError, InvalidField, NotFound
-from pipeline.records import EdgeDraft, EdgeKind, Memory, Revision, Seen, Stage, Trust
-from pipeline.store import (
+from pipeline.kernel.errors import NO_SUCH_MEMORY, Conflict, FieldError, InvalidField, NotFound
+from pipeline.kernel.records import EdgeDraft, EdgeKind, Memory, Revision, Seen, Stage, Trust
+from pipeline.kernel.store import (
     audit,
     changes,
     derivations,
@@ -23,18 +23,18 @@ from pipeline.store import (
     refusals,
     work,
 )
-from pipeline.store.database import Database, savepoint
-from pipeline.store.driver import sqlite_errors
-from pipeline.store.edges import Edge
-from pipeline.store.purges import OWNER, PurgeAuthority
-from pipeline.store.refusals import RefusedBy
-from pipeline.store.unfinished_moves import require_unmoved
-from pipeline.store.visibility import reaches, viewer_within
+from pipeline.kernel.store.database import Database, savepoint
+from pipeline.kernel.store.driver import sqlite_errors
+from pipeline.kernel.store.edges import Edge
+from pipeline.kernel.store.purges import OWNER, PurgeAuthority
+from pipeline.kernel.store.refusals import RefusedBy
+from pipeline.kernel.store.unfinished_moves import require_unmoved
+from pipeline.kernel.store.visibility import reaches, viewer_within
+from pipeline.kernel.times import utc_now
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.normalize import clean_tags, content_hash, normalize_text
 from pipeline.text.redaction import redact
-from pipeline.times import utc_now
 from pipeline.write.erase import erase_memories
 from pipeline.write.fact_placement import end_before_next
 from pipeline.write.fields import check_details, clean_metadata, normalize_content

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.errors import PreconditionFailed
-from pipeline.records import Memory
-from pipeline.store import history
+from pipeline.kernel.errors import PreconditionFailed
+from pipeline.kernel.records import Memory
+from pipeline.kernel.store import history
 from pipeline.text.memory_terms import drop_repeating_tags
 
 # All fields that a client can change.

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
-from pipeline.store import agent_sessions
-from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.kernel.store import agent_sessions
+from pipeline.kernel.store.agent_sessions import Action, ActionType
+from pipeline.kernel.workspace import Workspace
 from pipeline.text.command_lines import MOST_FILES, Invocation, list_invocations, list_patch_files
 from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.redaction import redact
 from pipeline.text.shell_syntax import split_shell_commands
-from pipeline.workspace import Workspace
 from pipeline.write.command_patterns import COMMIT, COMPARING, DEPLOY, LOOKING, RUNNER, TEST
 
 MAX_TARGET_CHARS = 300

@@ -9,8 +9,8 @@ from playwright.sync_api import sync_playwright
 from config.settings import Settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
+from pipeline.features.maintenance.registry import BY_NAME
 from pipeline.index.encoder import ENGLISH
-from pipeline.jobs.registry import BY_NAME
 from tests.browser.chromium import find_chromium
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.pages import list_pages

@@ -4,9 +4,10 @@ import pytest
 import tomlkit
 from playwright.sync_api import expect
 
-from pipeline.records import EdgeKind
-from pipeline.store import duplicates, edges, memories, review
-from pipeline.times import utc_now
+from pipeline.features.review import store as review
+from pipeline.kernel.records import EdgeKind
+from pipeline.kernel.store import duplicates, edges, memories
+from pipeline.kernel.times import utc_now
 
 INBOX = "/w/default/inbox"
 

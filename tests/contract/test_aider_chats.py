@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.transcripts.aider import Reader
-from pipeline.transcripts.reader import Said, TranscriptFile
-from pipeline.transcripts.session_log import LeftOut
+from pipeline.sessions.readers.aider import Reader
+from pipeline.sessions.readers.reader import Said, TranscriptFile
+from pipeline.sessions.readers.session_log import LeftOut
 
 HISTORY = ".aider.chat.history.md"
 RULE = "From now on we push through the mirror."

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index import compile as compilation, packaged_encoders, torch_export
 from pipeline.index.compile import compile_encoder, compile_in_subprocess
 from pipeline.index.compiled_files import SAMPLE
@@ -23,6 +22,7 @@ from pipeline.index.encoder import (
     is_compiled,
     read_manifest,
 )
+from pipeline.kernel.errors import EncoderUnavailable
 from tests.fakes.encoder import HashEncoder
 
 TEXTS = [

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.follow_up import LastMessages
 from pipeline.index.encoder import OnnxEncoder
+from pipeline.kernel.records import Draft, Kind, Stage
+from pipeline.kernel.records.hooks import AgentSession
 from pipeline.prompt.briefing import BriefingLimits, Readable, compose_briefing
-from pipeline.records import Draft, Kind, Stage
-from pipeline.records.hooks import AgentSession
+from pipeline.prompt.follow_up import LastMessages
 from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, fast_settings, open_web, open_worker
 
 LABELLED = json.loads((Path(__file__).parents[1] / "data" / "follow_ups.json").read_text(encoding="utf-8"))

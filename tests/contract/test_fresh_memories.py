@@ -3,10 +3,10 @@
 import pytest
 
 from pipeline.index.encoder import OnnxEncoder
+from pipeline.kernel.records import Draft, Stage
+from pipeline.kernel.records.recall import ChannelState, Query
 from pipeline.recall.relevance import RELEVANT
 from pipeline.recall.search import search
-from pipeline.records import Draft, Stage
-from pipeline.records.recall import ChannelState, Query
 from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, fast_settings, open_web, open_worker
 
 EMBEDDED = ("The database is PostgreSQL 16", "Anna reviews every migration")

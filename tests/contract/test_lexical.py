@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import Conflict
+from pipeline.features.indexing.job import rebuild_segment
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import SessionMap, values_at
-from pipeline.jobs.indexes import rebuild_segment
-from pipeline.records import Draft, Revision
-from pipeline.store import index_state
+from pipeline.kernel.errors import Conflict
+from pipeline.kernel.records import Draft, Revision
+from pipeline.kernel.store import index_state
 from pipeline.text.tokens import ASKS, search_tokens
 from pipeline.write import revise
 from pipeline.write.accept import accept

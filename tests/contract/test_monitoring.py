@@ -10,8 +10,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.fakes.in_process import fast_settings, open_web
-from web.app import create_app
-from web.metrics import Metrics
+from web.http.app import create_app
+from web.http.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"

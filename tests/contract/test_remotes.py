@@ -6,10 +6,10 @@ import uuid
 
 import pytest
 
-from pipeline.errors import PeerRefused, RemoteUnreachable
-from pipeline.records import Revision, Scope, ScopeKind
-from pipeline.store import clock, history, oplog
-from pipeline.store.objects import ObjectStorage
+from pipeline.kernel.errors import PeerRefused, RemoteUnreachable
+from pipeline.kernel.records import Revision, Scope, ScopeKind
+from pipeline.kernel.store import clock, history, oplog
+from pipeline.kernel.store.objects import ObjectStorage
 from pipeline.write import revise
 from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
 from tests.support.served import serve_home
@@ -192,7 +192,7 @@ def test_earlier_memories_of_a_revoked_device_reach_all_devices(homes):
 
 def test_quarantined_changes_beyond_the_limit_are_applied_later(homes, monkeypatch):
     one, two, _ = homes
-    monkeypatch.setattr("pipeline.sync.exchange.MOST_PUT_ASIDE", 3)
+    monkeypatch.setattr("pipeline.features.sync.exchange.MOST_PUT_ASIDE", 3)
     with monkeypatch.context() as patch:
         patch.setattr(clock, "wall_ms", lambda: time.time_ns() // 1_000_000 + 10 * clock.MAX_DRIFT_MS)
         far = [one.say(f"written in the year {number}") for number in range(9)]

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from config.settings import Settings
-from pipeline.errors import EncoderUnavailable
 from pipeline.index import encoders as models, torch_export
 from pipeline.index.compile import compile_model
 from pipeline.index.encoder import encoder_directory, is_compiled, read_manifest
 from pipeline.index.encoders import DocumentEncoders, QueryModels, load_reranker
 from pipeline.index.reranker import OnnxReranker, reranker_name
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.records.recall import ChannelState, Query, Step
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.search import search
-from pipeline.records.recall import ChannelState, Query, Step
 from tests.fakes.recall_workspace import LONG_MS, open_recall_workspace
 
 SENTENCE = "the billing workers use got a queue that was tested decided slow which do redis deploy ? ok"

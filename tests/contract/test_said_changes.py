@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.capture.change_pairs import SaidChange, may_change
-from pipeline.capture.said_changes import EarlierStatement, choose_replaced
-from pipeline.capture.statements import StatementClassifier
+from pipeline.features.capture.change_pairs import SaidChange, may_change
+from pipeline.features.capture.said_changes import EarlierStatement, choose_replaced
 from pipeline.index.encoder import OnnxEncoder
-from pipeline.store.turns import Role, Turn
+from pipeline.kernel.store.turns import Role, Turn
+from pipeline.sessions.statements import StatementClassifier
 from tests.fakes.memories import PORT_DECISION
 from tests.support.encoders import models_folder
 

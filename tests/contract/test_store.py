@@ -7,13 +7,13 @@ import pytest
 
 from config.declared import Secret
 from config.paths import HomePaths
-from pipeline.errors import Conflict, InvalidField, NotFound, StoreBusy, StoreUnavailable
-from pipeline.records import Draft, Stage
-from pipeline.store import memories, meta, work
-from pipeline.store.database import WriterProfile, savepoint
-from pipeline.store.driver import sqlite_errors
-from pipeline.store.peers import Remote
-from pipeline.store.stores import open_stores
+from pipeline.kernel.errors import Conflict, InvalidField, NotFound, StoreBusy, StoreUnavailable
+from pipeline.kernel.records import Draft, Stage
+from pipeline.kernel.store import memories, meta, work
+from pipeline.kernel.store.database import WriterProfile, savepoint
+from pipeline.kernel.store.driver import sqlite_errors
+from pipeline.kernel.store.peers import Remote
+from pipeline.kernel.store.stores import open_stores
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, restore
 from tests.fakes.in_process import accept_batch, fast_settings

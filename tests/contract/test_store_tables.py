@@ -9,13 +9,13 @@ from importlib.resources import files
 import pytest
 from sqlite_utils import Migrations
 
-from pipeline.records import Draft, EdgeKind, Filter, Stage
-from pipeline.store import edges, home_file, memories, oplog, work
-from pipeline.store.log_start import start_log
-from pipeline.store.migrations import MIGRATIONS, make_ready
-from pipeline.store.postgres.database import PostgresDatabases
-from pipeline.store.postgres.server import Server
-from pipeline.store.replicated_records import MEMORY, Key
+from pipeline.kernel.records import Draft, EdgeKind, Filter, Stage
+from pipeline.kernel.store import edges, home_file, memories, oplog, work
+from pipeline.kernel.store.log_start import start_log
+from pipeline.kernel.store.migrations import MIGRATIONS, make_ready
+from pipeline.kernel.store.postgres.database import PostgresDatabases
+from pipeline.kernel.store.postgres.server import Server
+from pipeline.kernel.store.replicated_records import MEMORY, Key
 from tests.fakes.in_process import PROFILE, accept_batch, scratch_folder
 
 TYPES = {"INTEGER": "bigint", "REAL": "double precision", "FLOAT": "double precision", "TEXT": "text"}
@@ -149,7 +149,7 @@ def compare(file, served):
 def test_a_workspace_has_the_same_tables_in_both(server):
     with migrated(MIGRATIONS) as db, server.write() as home:
         # A server always has the triggers, a file from its first exchange on.
-        db.executescript(files("pipeline.store").joinpath("log_triggers.sql").read_text(encoding="utf-8"))
+        db.executescript(files("pipeline.kernel.store").joinpath("log_triggers.sql").read_text(encoding="utf-8"))
         in_file, served = read_sqlite(db), read_postgres(home)
     of_workspaces = {name for name, table in served.items() if is_of_a_workspace(table)}
     assert in_file.keys() - OF_A_FILE == of_workspaces - OF_A_SERVER

@@ -8,8 +8,8 @@ import pytest
 from config.limited_process import LimitedProcess
 from pipeline.sessions import reading
 from pipeline.sessions.prepare import PreparedPart
+from pipeline.sessions.readers.reader import TranscriptFile
 from pipeline.sessions.reading import ENDED, TOO_LONG, FileEnd, ReadTask, read_in_process, read_transcripts
-from pipeline.transcripts.reader import TranscriptFile
 
 
 @pytest.fixture

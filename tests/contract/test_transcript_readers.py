@@ -31,10 +31,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from pipeline.store.turns import Role
-from pipeline.times import parse
-from pipeline.transcripts import session_log
-from pipeline.transcripts.reader import (
+from pipeline.kernel.store.turns import Role
+from pipeline.kernel.times import parse
+from pipeline.sessions.readers import session_log
+from pipeline.sessions.readers.reader import (
     ERROR_CHARS,
     Entry,
     Places,
@@ -44,7 +44,7 @@ from pipeline.transcripts.reader import (
     TranscriptFile,
     TranscriptReader,
 )
-from pipeline.transcripts.readers import READERS, load_reader
+from pipeline.sessions.readers.readers import READERS, load_reader
 
 DATA = Path(__file__).parents[1] / "data" / "transcripts"
 PLANTED = "PLANTED-INJECTION"

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pipeline.index.encoder import OnnxEncoder
+from pipeline.kernel.records import Draft, Kind, Source, Stage
+from pipeline.kernel.records.recall import Channel, ChannelState, Query
 from pipeline.recall.graph import CONNECTED
 from pipeline.recall.intent import QuestionIntents
 from pipeline.recall.search import search_uncached
-from pipeline.records import Draft, Kind, Source, Stage
-from pipeline.records.recall import Channel, ChannelState, Query
 from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, fast_settings, open_web, open_worker
 
 STORES = json.loads((Path(__file__).parents[1] / "data" / "two_hop.json").read_text(encoding="utf-8"))["stores"]

@@ -14,9 +14,9 @@ from pipeline.index.codes import CodesFile
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
 from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import VectorTable
-from pipeline.store.leases import hold
-from pipeline.store.objects import ObjectStorage
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.store.leases import hold
+from pipeline.kernel.store.objects import ObjectStorage
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, scratch_folder
 
 DIMENSION = 8

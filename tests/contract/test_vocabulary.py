@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.features.bridges.job import mine_bridges
 from pipeline.index.encoder import OnnxEncoder
-from pipeline.jobs.mining.bridges import mine_bridges
-from pipeline.jobs.runner import JobRun
+from pipeline.kernel.job_runs import JobRun
+from pipeline.kernel.records import Draft, Stage
+from pipeline.kernel.records.recall import Query
 from pipeline.recall.relevance import RELEVANT
 from pipeline.recall.search import search
-from pipeline.records import Draft, Stage
-from pipeline.records.recall import Query
 from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, fast_settings, open_web, open_worker
 from tests.fakes.workspace import load_labelled, open_labelled_workspace
 

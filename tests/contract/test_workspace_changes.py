@@ -4,13 +4,13 @@ import psutil
 import psycopg
 import pytest
 
-from pipeline.errors import Conflict, InvalidField, NotFound, ReadOnly
-from pipeline.identity import identify
-from pipeline.records import Draft, EdgeKind, Kind
-from pipeline.services.workspace_changes import count_memories, delete_workspace, find_by_prefix, move_workspace
-from pipeline.services.workspace_listing import list_workspaces
-from pipeline.services.workspaces import choose_workspace
-from pipeline.store import edges, memories
+from pipeline.features.workspaces.changes import count_memories, delete_workspace, find_by_prefix, move_workspace
+from pipeline.features.workspaces.identify import identify
+from pipeline.features.workspaces.listing import list_workspaces
+from pipeline.features.workspaces.usecases import choose_workspace
+from pipeline.kernel.errors import Conflict, InvalidField, NotFound, ReadOnly
+from pipeline.kernel.records import Draft, EdgeKind, Kind
+from pipeline.kernel.store import edges, memories
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.in_process import accept_batch, open_web
 from web.stack import processes

@@ -7,13 +7,13 @@ import pytest
 from config.declared import Secret
 from config.settings_edits import save_workspace_setting
 from config.toml_files import SettingsError, UnreadableSettings
-from pipeline.errors import StoreClosed, StoreUnavailable
-from pipeline.store import home_values
-from pipeline.store.database import WriterProfile
-from pipeline.store.home_values import HomeValues
-from pipeline.store.postgres.server import Server
-from pipeline.store.stores import open_stores
-from pipeline.workspace import Workspace, WorkspaceSettings
+from pipeline.kernel.errors import StoreClosed, StoreUnavailable
+from pipeline.kernel.store import home_values
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.home_values import HomeValues
+from pipeline.kernel.store.postgres.server import Server
+from pipeline.kernel.store.stores import open_stores
+from pipeline.kernel.workspace import Workspace, WorkspaceSettings
 from tests.fakes.in_process import fast_settings
 from tests.support.stack import wait_until
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import VectorTable
-from pipeline.store.database import Database, WriterProfile
-from pipeline.store.leases import hold
-from pipeline.store.objects import ObjectStorage
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.store.database import Database, WriterProfile
+from pipeline.kernel.store.leases import hold
+from pipeline.kernel.store.objects import ObjectStorage
+from pipeline.kernel.store.sqlite import SqliteDatabase
 
 DIMENSION, BATCH = 8, 5
 

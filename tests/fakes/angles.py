@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.digest.dedup import DedupStage
-from pipeline.digest.embed import EmbedStage
+from pipeline.features.dedup.stage import DedupStage
+from pipeline.features.indexing.stage import EmbedStage
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Vectors
 from pipeline.index.vectors import VectorTable
-from pipeline.records import Draft, Memory, Stage
-from pipeline.records.digestion import Passage, WorkItem
-from pipeline.records.write_policy import WritePolicy
-from pipeline.store import audit, duplicates, history, memories, work
-from pipeline.store.database import Database
+from pipeline.kernel.records import Draft, Memory, Stage
+from pipeline.kernel.records.digestion import Passage, WorkItem
+from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.store import audit, duplicates, history, memories, work
+from pipeline.kernel.store.database import Database
 from pipeline.write.accept import accept
 from tests.fakes.in_process import folder_of
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pipeline.features.indexing.job import rebuild_segment
 from pipeline.index.documents import TURNS
 from pipeline.index.turn_index import TurnIndex
-from pipeline.jobs.indexes import rebuild_segment
-from pipeline.records.sessions import SessionHit
+from pipeline.kernel.records.sessions import SessionHit
+from pipeline.kernel.store import turns
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.turns import Message, Role
 from pipeline.sessions.search import FindDense, SessionQuery, search_sessions
-from pipeline.store import turns
-from pipeline.store.database import Database
-from pipeline.store.turns import Message, Role
 from tests.fakes.in_process import folder_of, scratch_database
 
 AT = "2026-03-04T12:00:00.000Z"

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 import numpy as np
 from ulid import ULID
 
-from pipeline.records import EntityKind
-from pipeline.records.digestion import EntityMention
-from pipeline.store import entities, maps
-from pipeline.store.database import Database
-from pipeline.store.maps import MapPosition, MapTie
+from pipeline.features.entities import store as entities
+from pipeline.features.map import store as maps
+from pipeline.features.map.store import MapPosition, MapTie
+from pipeline.kernel.records import EntityKind
+from pipeline.kernel.records.digestion import EntityMention
+from pipeline.kernel.store.database import Database
 from tests.fakes.job_runs import write
 
 COMMUNITIES = 30

@@ -4,9 +4,9 @@ import os
 import subprocess
 from pathlib import Path
 
-from pipeline.citations.findings import State
-from pipeline.citations.resolve import resolve_citations
-from pipeline.text.citations import find_citations
+from pipeline.features.citations.findings import State
+from pipeline.features.citations.parser import find_citations
+from pipeline.features.citations.resolve import resolve_citations
 
 
 class Repository:

@@ -6,7 +6,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 
-from web.app import APIS
+from web.http.app import APIS
 
 HOST = "127.0.0.1:7077"
 _ANYWHERE = {404, 405}

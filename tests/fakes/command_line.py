@@ -8,9 +8,9 @@ from click.testing import CliRunner, Result
 
 from pipeline.bootstrap.web import WebContainer
 from tests.support.sockets import serving
-from web.app import create_app
 from web.cli import cli
-from web.lazy_app import MAX_BODY_BYTES
+from web.http.app import create_app
+from web.http.lazy_app import MAX_BODY_BYTES
 
 
 def serve_app(container: WebContainer) -> AbstractContextManager[int]:

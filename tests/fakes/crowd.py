@@ -10,12 +10,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.records.people import Role
-from pipeline.services import people
+from pipeline.features.people import usecases as people
+from pipeline.kernel.records.people import Role
 from tests.fakes.client import HOST
 from tests.fakes.in_process import digest_all, fast_settings, open_web, open_worker
 from tests.fakes.people import add_person
-from web.app import create_app
+from web.http.app import create_app
 
 HOME = "home"
 PEOPLE = ("ada", "bob", "cyd")

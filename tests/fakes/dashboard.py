@@ -14,8 +14,8 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from tests.fakes.client import HOST, CheckedClient
 from tests.fakes.in_process import digest_all, fast_settings, open_web, open_worker, run_job
-from web.app import create_app
 from web.dashboard.filters import COOKIE
+from web.http.app import create_app
 
 # A fact that changed, beside the history.
 FACT = "/v1/facts/staging-database/port"

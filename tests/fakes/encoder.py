@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 
 from pipeline.index.encoder import Vectors
-from pipeline.records.digestion import Passage
+from pipeline.kernel.records.digestion import Passage
 
 _WORD = re.compile(r"\w+")
 

@@ -4,10 +4,10 @@ import json
 import re
 from pathlib import Path
 
-from pipeline.ingest.fields import Item, Skipped, Unchanged
-from pipeline.records import MAX_CONTENT_CHARS, MAX_SESSION_ID_CHARS, MAX_TAGS, Source
+from pipeline.features.ingest.fields import Item, Skipped, Unchanged
+from pipeline.kernel.records import MAX_CONTENT_CHARS, MAX_SESSION_ID_CHARS, MAX_TAGS, Source
 from pipeline.write.prepare import prepare
-from web.source_import import draft_body, problem_of_key
+from web.features.ingest.uploads import draft_body, problem_of_key
 
 EXPORTS = Path(__file__).parents[1] / "data" / "exports"
 WORDS = "The van from Feldkorb brings leeks, beets and chard to the north side before nine on every second day. "

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.bootstrap.command import CommandContainer
-from pipeline.records import Draft, Memory, Revision
-from pipeline.store import memories
-from pipeline.store.database import Database
-from pipeline.sync.exchange import Exchanged
+from pipeline.features.sync.exchange import Exchanged
+from pipeline.kernel.records import Draft, Memory, Revision
+from pipeline.kernel.store import memories
+from pipeline.kernel.store.database import Database
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import fast_settings

@@ -16,22 +16,22 @@ from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.digest.stage_loop import ErrorLog, StageRunner, digest
-from pipeline.errors import EncoderUnavailable
-from pipeline.feedback import writer
+from pipeline.features.maintenance import usecases as maintenance
+from pipeline.features.maintenance.registry import list_requested_jobs
 from pipeline.index.encoders import BackgroundWork
-from pipeline.jobs.registry import list_requested_jobs
-from pipeline.jobs.runner import RunResult
-from pipeline.records import Draft, Receipt, Stage
-from pipeline.records.access import Access, decide_access
-from pipeline.records.people import Caller
-from pipeline.records.write_policy import WritePolicy
-from pipeline.services import maintenance
-from pipeline.store import driver, work
-from pipeline.store.database import Database, Databases, WakeUps, WriterProfile
-from pipeline.store.postgres.connection import PostgresConnection
-from pipeline.store.sqlite import SqliteDatabase
-from pipeline.workspace import Workspace
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.job_runs import RunResult
+from pipeline.kernel.records import Draft, Receipt, Stage
+from pipeline.kernel.records.access import Access, decide_access
+from pipeline.kernel.records.people import Caller
+from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.stage_loop import ErrorLog, StageRunner, digest
+from pipeline.kernel.store import driver, work
+from pipeline.kernel.store.database import Database, Databases, WakeUps, WriterProfile
+from pipeline.kernel.store.postgres.connection import PostgresConnection
+from pipeline.kernel.store.sqlite import SqliteDatabase
+from pipeline.kernel.workspace import Workspace
+from pipeline.recall import feedback as writer
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare_batch
 from tests.fakes.encoder import HashEncoder

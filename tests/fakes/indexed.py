@@ -14,15 +14,15 @@ from types import MappingProxyType
 from typing import Any
 
 from config.settings import Settings
+from pipeline.features.ingest import sources
+from pipeline.features.ingest.fields import Item
+from pipeline.features.ingest.usecases import open_reader, source_name
 from pipeline.index.encoder import Encoder
-from pipeline.ingest.fields import Item
+from pipeline.kernel.records import HEADER, RULES_HEADER, Memory, Stage
+from pipeline.kernel.records.hooks import AgentSession
+from pipeline.kernel.records.recall import Hit, Query
 from pipeline.prompt.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.recall.search import search
-from pipeline.records import HEADER, RULES_HEADER, Memory, Stage
-from pipeline.records.hooks import AgentSession
-from pipeline.records.recall import Hit, Query
-from pipeline.services import sources
-from pipeline.services.ingestion import open_reader, source_name
 from tests.fakes.in_process import HeldEncoder, digest_stage, open_web, open_worker
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "prompts"

@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipeline.feedback.writer import NotedUsage, write_usage
-from pipeline.jobs.registry import BY_NAME
-from pipeline.jobs.runner import JobRun
-from pipeline.records import Draft, Memory
-from pipeline.services import maintenance
-from pipeline.store import memories
-from pipeline.store.database import Database
-from pipeline.times import utc_text
+from pipeline.features.maintenance import usecases as maintenance
+from pipeline.features.maintenance.registry import BY_NAME
+from pipeline.kernel.job_runs import JobRun
+from pipeline.kernel.records import Draft, Memory
+from pipeline.kernel.store import memories
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.times import utc_text
+from pipeline.recall.feedback import NotedUsage, write_usage
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare, prepare_fact
 

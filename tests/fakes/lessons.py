@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from config.settings import Settings
-from pipeline.context.lesson_search import find_lessons_for
+from pipeline.features.lessons.search import find_lessons_for
 from pipeline.index.encoder import Encoder
+from pipeline.kernel.records import Draft, Filter, Kind, Stage, Viewer
+from pipeline.kernel.records.recall import SEARCHED_CHANNELS, Hit, Query
 from pipeline.recall.query_scores import QueryScores
 from pipeline.recall.search import search
-from pipeline.records import Draft, Filter, Kind, Stage, Viewer
-from pipeline.records.recall import SEARCHED_CHANNELS, Hit, Query
 from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, open_web, open_worker
 
 PATIENT_MS = 10_000

@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from config.paths import HomePaths
-from web.local_connection import find_socket
+from web.http.local_connection import find_socket
 
 
 class LocalServer(ThreadingHTTPServer):

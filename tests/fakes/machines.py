@@ -7,14 +7,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.errors import ReverieError
-from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
-from pipeline.store import clock, meta, oplog, replicated_records
-from pipeline.store.database import Database, WriterProfile
-from pipeline.store.log_start import list_differences, start_log
-from pipeline.store.oplog import Operation
-from pipeline.store.sqlite import SqliteDatabase
-from pipeline.sync.merge import merge
+from pipeline.features.sync.merge import merge
+from pipeline.kernel.errors import ReverieError
+from pipeline.kernel.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
+from pipeline.kernel.store import clock, meta, oplog, replicated_records
+from pipeline.kernel.store.database import Database, WriterProfile
+from pipeline.kernel.store.log_start import list_differences, start_log
+from pipeline.kernel.store.oplog import Operation
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
 

@@ -23,8 +23,8 @@ from werkzeug.routing.rules import Rule
 from pipeline.index import sentence_classifier
 from pipeline.index.encoder import Encoder
 from pipeline.index.sentence_classifier import Examples, Matrix
-from pipeline.store import driver, meta, sqlite
-from pipeline.store.migrations import MIGRATIONS, make_ready
+from pipeline.kernel.store import driver, meta, sqlite
+from pipeline.kernel.store.migrations import MIGRATIONS, make_ready
 from tests.fakes.encoder import HashEncoder
 
 # A folder in memory, where writing waits for no disk; None where the system has none.

@@ -1,6 +1,6 @@
 """A memory that is in no store, for tests of code that only reads a memory."""
 
-from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.kernel.records import Kind, Memory, Scope, Source, Tier, Trust
 
 PORT_DECISION = Memory(
     seq=1,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from sqlite_utils import Database
 
-from pipeline.store.migrations import MIGRATIONS
+from pipeline.kernel.store.migrations import MIGRATIONS
 
 
 def s999_next_version(db: Database) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.jobs.model import Failure, ModelEndpoint, Reply
+from pipeline.features.model.extractor import Failure, ModelEndpoint, Reply
 
 
 def reply_with(content: str) -> Reply:
@@ -13,7 +13,7 @@ def reply_with(content: str) -> Reply:
 
 
 class ModelReplies:
-    """Stands in for `post` of `pipeline.jobs.model`; `reply` is what every request gets."""
+    """Stands in for `post` of `pipeline.features.model.extractor`; `reply` is what every request gets."""
 
     endpoint = ModelEndpoint("http://model.test/v1")
 

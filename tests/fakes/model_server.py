@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from pipeline.jobs.model import ModelEndpoint
+from pipeline.features.model.extractor import ModelEndpoint
 
 
 class ModelServer(ThreadingHTTPServer):

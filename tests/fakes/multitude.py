@@ -8,13 +8,13 @@ from sqlite3 import Connection
 from ulid import ULID
 
 from benchmarks.corpus import memories as corpus
-from pipeline.kinds import TRAITS
-from pipeline.records import UNSTORED, EntityKind, FactKey, Kind, Memory, Scope, Source, Tier, Trust
-from pipeline.store import changes, history, impressions, index_state, memories
-from pipeline.store.database import Database
-from pipeline.store.impressions import Impression
+from pipeline.kernel.kinds import TRAITS
+from pipeline.kernel.records import UNSTORED, EntityKind, FactKey, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.kernel.store import changes, history, impressions, index_state, memories
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.impressions import Impression
+from pipeline.kernel.times import utc_text
 from pipeline.text.tokens import memory_tokens
-from pipeline.times import utc_text
 
 ENTITIES = 6000
 MENTIONS = 4

@@ -6,7 +6,7 @@ import pyrage
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from pipeline.sync.segment import SEALED
+from pipeline.features.sync.segment import SEALED
 
 NONCE = bytes(12)
 

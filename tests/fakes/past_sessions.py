@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from pipeline.store import agent_sessions, turns
-from pipeline.store.turns import Message, Role
+from pipeline.kernel.store import agent_sessions, turns
+from pipeline.kernel.store.turns import Message, Role
 from pipeline.write.tool_actions import Outcome, describe_action
 
 SETS = Path(__file__).parents[1] / "data" / "history"

@@ -6,8 +6,8 @@ from typing import Any
 from flask import Flask
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.records.people import Role
-from pipeline.services import people
+from pipeline.features.people import usecases as people
+from pipeline.kernel.records.people import Role
 from tests.fakes.client import CheckedClient
 
 

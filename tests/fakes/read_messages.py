@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pipeline.sessions.prepare import PartPreparer, PreparedMessage
-from pipeline.transcripts.reader import SessionPart
+from pipeline.sessions.readers.reader import SessionPart
 
 
 def read_messages(parts: Iterable[SessionPart]) -> tuple[list[PreparedMessage], list[PreparedMessage], str]:

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
+from pipeline.features.indexing.job import rebuild_segment
 from pipeline.index.dense import DenseIndex
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.indexes import rebuild_segment
+from pipeline.kernel.records import Draft, Filter
+from pipeline.kernel.records.recall import Answer, Channel, MemoryExplanation, Query
+from pipeline.kernel.store import index_state, memories, meta
+from pipeline.kernel.store.database import Database
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.deadline import StepCosts
 from pipeline.recall.search import explain_result, search
 from pipeline.recall.search_context import DenseSearch, SearchContext
-from pipeline.records import Draft, Filter
-from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
-from pipeline.store import index_state, memories, meta
-from pipeline.store.database import Database
 from pipeline.write.accept import accept
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import folder_of, scratch_database

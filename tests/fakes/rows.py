@@ -5,8 +5,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pipeline.store import driver
-from pipeline.store.copying import SqliteTables
+from pipeline.kernel.store import driver
+from pipeline.kernel.store.copying import SqliteTables
 
 # What engines and the ways between them have each got wrong in their time.
 TEXTS = (

@@ -11,12 +11,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from config.settings_edits import save_workspace_setting
-from pipeline.records import EdgeKind, Stage
-from pipeline.store import duplicates, edges, memories
+from pipeline.kernel.records import EdgeKind, Stage
+from pipeline.kernel.store import duplicates, edges, memories
 from pipeline.text.normalize import normalize_id
 from tests.fakes.client import HOST
 from tests.fakes.in_process import digest_stage, fast_settings, open_web, open_worker
-from web.app import create_app
+from web.http.app import create_app
 
 CHECKS = 50
 AT = "2026-01-01T00:00:00.000Z"

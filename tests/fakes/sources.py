@@ -1,7 +1,7 @@
 """Memories as if a source had brought them."""
 
-from pipeline.store import ingested, memories
-from pipeline.store.database import Database
+from pipeline.kernel.store import ingested, memories
+from pipeline.kernel.store.database import Database
 
 
 def keep_in_step(database: Database, *memory_ids: str, source: str = "project:shop-0d1a25a8") -> None:

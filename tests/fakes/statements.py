@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 
-from pipeline.capture.statements import Label, Statement
+from pipeline.sessions.statements import Label, Statement
 
 
 class MarkedStatements:

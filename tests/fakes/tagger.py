@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from pipeline.records import EntityKind
-from pipeline.records.digestion import EntityMention
+from pipeline.kernel.records import EntityKind
+from pipeline.kernel.records.digestion import EntityMention
 from pipeline.text.names import canonical_entity_name
 
 _KINDS = {

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from config.declared import Secret
-from pipeline.records.recall import Channel
+from pipeline.kernel.records.recall import Channel
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker
-from web.app import create_app
+from web.http.app import create_app
 
 
 class Machine:

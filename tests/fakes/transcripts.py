@@ -6,9 +6,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from pipeline.store.turns import Role
-from pipeline.transcripts import readers
-from pipeline.transcripts.reader import Places, Said, SessionHead, SessionPart, ToolUse, TranscriptFile
+from pipeline.kernel.store.turns import Role
+from pipeline.sessions.readers import readers
+from pipeline.sessions.readers.reader import Places, Said, SessionHead, SessionPart, ToolUse, TranscriptFile
 
 AGENT = "fake"
 PART_LINES = 4
@@ -92,6 +92,6 @@ def _entry(record: dict):
 def install(monkeypatch) -> None:
     """Make it the only agent."""
     monkeypatch.setattr(readers, "READERS", {AGENT: ("Fake", "fake")})
-    monkeypatch.setattr("pipeline.services.session_import.READERS", {AGENT: ("Fake", "fake")})
-    monkeypatch.setattr("pipeline.services.session_watch.READERS", {AGENT: ("Fake", "fake")})
-    monkeypatch.setitem(sys.modules, "pipeline.transcripts.fake", sys.modules[__name__])
+    monkeypatch.setattr("pipeline.sessions.import_usecases.READERS", {AGENT: ("Fake", "fake")})
+    monkeypatch.setattr("pipeline.sessions.watch.READERS", {AGENT: ("Fake", "fake")})
+    monkeypatch.setitem(sys.modules, "pipeline.sessions.readers.fake", sys.modules[__name__])

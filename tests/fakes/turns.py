@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.index.segment import K1, B, build_segment
-from pipeline.records import Draft
-from pipeline.store import changes, index_state, meta
-from pipeline.store.database import Database
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import changes, index_state, meta
+from pipeline.kernel.store.database import Database
 from pipeline.text.tokens import is_field
 from pipeline.write.accept import commit, prepare
 

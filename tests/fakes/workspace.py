@@ -8,9 +8,9 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.index.encoder import Encoder
+from pipeline.kernel.records import Draft, Kind, Stage
+from pipeline.kernel.records.recall import Answer, Query
 from pipeline.recall.search import search
-from pipeline.records import Draft, Kind, Stage
-from pipeline.records.recall import Answer, Query
 from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, open_web, open_worker
 
 DATA = Path(__file__).resolve().parents[1] / "data"

@@ -3,7 +3,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pipeline.index.encoder import ENGLISH
-from pipeline.store import objects
+from pipeline.kernel.store import objects
 from tests.support.gate import gate_before
 from tests.support.stack import Stack
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.settings import load_settings
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import open_worker, run_job
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records import Draft
-from pipeline.store.database import WriterProfile
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.support.disks import mounted
 from tests.support.stack import ROOT, Client, free_port, wait_until

@@ -17,7 +17,7 @@ import pytest
 
 from config.settings import load_settings
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.store.work import DIGESTION_STAGES
+from pipeline.kernel.store.work import DIGESTION_STAGES
 from tests.faults.conftest import MODEL
 from tests.support.cluster import Cluster, list_missing_programs
 from tests.support.sentences import make_sentence

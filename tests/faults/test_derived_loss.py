@@ -8,8 +8,8 @@ import sqlite3
 
 import pytest
 
-from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import CodesFile
+from pipeline.kernel.errors import IndexUnavailable
 from tests.support.stack import Prober, Stack, wait_until
 
 ASKED = "how did we speed up the login page"

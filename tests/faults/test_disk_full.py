@@ -6,11 +6,11 @@ import resource
 
 import pytest
 
-from pipeline.errors import StoreFull
-from pipeline.records import Draft
-from pipeline.store import memories, work
-from pipeline.store.database import WriterProfile
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.errors import StoreFull
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import memories, work
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import accept_batch
 from tests.support.disks import mounted

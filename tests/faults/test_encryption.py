@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.jobs.snapshot import take_snapshot
-from pipeline.records import Draft
-from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
-from pipeline.store import backup, driver, encryption
-from pipeline.store.driver import PLAIN
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.features.encryption.usecases import choose_key, decrypt_home, describe_encryption, encrypt_home
+from pipeline.features.snapshots.job import take_snapshot
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import backup, driver, encryption
+from pipeline.kernel.store.driver import PLAIN
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, accept_batch, fast_settings
 from tests.support.killed import run_until_killed
@@ -168,8 +168,8 @@ KILLED = """
 import sys, threading
 from pathlib import Path
 from config.paths import HomePaths
-from pipeline.services.encryption import choose_key, decrypt_home, encrypt_home
-from pipeline.store import backup, driver, encryption, key
+from pipeline.features.encryption.usecases import choose_key, decrypt_home, encrypt_home
+from pipeline.kernel.store import backup, driver, encryption, key
 
 paths, key_file, way, place = HomePaths(Path(sys.argv[1])), Path(sys.argv[2]), *sys.argv[3:]
 module = {"write_key_record": key, "make_key": key, "convert": encryption, "export": driver}.get(place, backup)

@@ -9,10 +9,10 @@ from collections import Counter
 import pytest
 
 from config.paths import CurrentToken, HomePaths
-from pipeline.errors import AnswerLost, ReverieError
+from pipeline.kernel.errors import AnswerLost, ReverieError
 from tests.support.stack import Stack, wait_until
-from web.cli.live import EventFeed as Feed
-from web.client import Client
+from web.features.changes.commands import EventFeed as Feed
+from web.http.client import Client
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -10,13 +10,13 @@ import psutil
 import pytest
 
 from config.declared import Secret
-from pipeline.errors import StoreBusy, StoreUnavailable
-from pipeline.records import Draft
-from pipeline.store import meta
-from pipeline.store.database import WriterProfile
-from pipeline.store.postgres import connection as connection_module
-from pipeline.store.postgres.server import Server
-from pipeline.store.stores import open_stores
+from pipeline.kernel.errors import StoreBusy, StoreUnavailable
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import meta
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.postgres import connection as connection_module
+from pipeline.kernel.store.postgres.server import Server
+from pipeline.kernel.store.stores import open_stores
 from pipeline.write.accept import accept
 from tests.fakes.in_process import fast_settings
 from tests.support.postgres import find_programs, serve_follower, serve_postgres

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.ingest.fields import Item, Skipped
-from pipeline.ingest.project import describe, read_project
+from pipeline.features.ingest.fields import Item, Skipped
+from pipeline.features.ingest.project import describe, read_project
 
 SIZE = 200_000
 # Of all readings together; each of these files took more than that, or gigabytes, before.
@@ -70,8 +70,8 @@ def test_every_file_of_a_hostile_project_is_read_or_named_with_a_reason(tmp_path
     program = """
 import json, sys
 from pathlib import Path
-from pipeline.ingest.fields import Skipped
-from pipeline.ingest.project import read_project
+from pipeline.features.ingest.fields import Skipped
+from pipeline.features.ingest.project import read_project
 readings = read_project(Path(sys.argv[1]), {}, lambda *_: None)
 print(json.dumps({one.key: one.reason if isinstance(one, Skipped) else "" for one in readings}))
 """
@@ -102,7 +102,7 @@ def describe_with(statement, monkeypatch):
     """Let the process of limited means run a statement in place of describing a file."""
     program = f"""
 import sys
-from pipeline.ingest.project import describe
+from pipeline.features.ingest.project import describe
 def describe_file(key, *_):
     if key == "bad.py":
         {statement}
@@ -137,10 +137,10 @@ READ_PATH = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 from datetime import UTC, datetime
-from pipeline.context.advice import read_message
-from pipeline.context.code_names import read_code_names
+from pipeline.features.lessons.advice import read_message
+from pipeline.prompt.code_names import read_code_names
 from pipeline.text.excerpts import find_excerpt
-from pipeline.ingest.front_matter import split_front_matter
+from pipeline.features.ingest.front_matter import split_front_matter
 from pipeline.recall.literal_matches import measure_run
 from pipeline.recall.query import parse_query
 from pipeline.text.sentences import split_sentences

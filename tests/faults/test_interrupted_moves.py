@@ -5,8 +5,8 @@ import contextlib
 import pytest
 
 from pipeline.bootstrap.command import CommandContainer
-from pipeline.records import Filter
-from pipeline.store import memories
+from pipeline.kernel.records import Filter
+from pipeline.kernel.store import memories
 from pipeline.write.move import finish_moves
 from tests.fakes.in_process import fast_settings
 from tests.support.killed import run_until_killed
@@ -17,8 +17,8 @@ KILLED = """
 import sys, threading
 from pathlib import Path
 from pipeline.bootstrap.command import CommandContainer
-from pipeline.records import Draft
-from pipeline.services import memories
+from pipeline.kernel.records import Draft
+from pipeline.features.memories import usecases as memories
 from pipeline.write import move
 from tests.fakes.in_process import fast_settings
 

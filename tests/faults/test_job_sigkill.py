@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from config.settings import load_settings
-from pipeline.jobs.registry import JOBS
-from pipeline.records import Draft, Kind
-from pipeline.times import utc_text
+from pipeline.features.maintenance.registry import JOBS
+from pipeline.kernel.records import Draft, Kind
+from pipeline.kernel.times import utc_text
 from tests.fakes.canal import load_canal
 from tests.fakes.in_process import accept_batch, digest_all, open_worker
 from tests.faults import killed_job

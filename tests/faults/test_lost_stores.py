@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from pipeline.errors import StoreDamaged
-from pipeline.jobs.snapshot import restore_snapshot, take_snapshot
-from pipeline.records import Draft
-from pipeline.store import backup
-from pipeline.store.moves import HomeFiles
+from pipeline.features.snapshots.job import restore_snapshot, take_snapshot
+from pipeline.kernel.errors import StoreDamaged
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import backup
+from pipeline.kernel.store.moves import HomeFiles
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import accept_batch, digest_all, fast_settings, open_web, open_worker
-from web.app import create_app
 from web.cli import cli
+from web.http.app import create_app
 
 NOW = datetime(2026, 3, 1, 3, tzinfo=UTC)
 WORDS = ["Zebras graze at dawn", "Giraffes sleep standing"]

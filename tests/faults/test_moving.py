@@ -8,11 +8,11 @@ import pytest
 
 from config.declared import Secret
 from config.paths import HomePaths
-from pipeline.records import Draft
-from pipeline.store import backup
-from pipeline.store.database import WriterProfile
-from pipeline.store.postgres.moves import PostgresTables
-from pipeline.store.stores import open_stores
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import backup
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.postgres.moves import PostgresTables
+from pipeline.kernel.store.stores import open_stores
 from pipeline.write.accept import accept
 from tests.fakes.command_line import run_json
 from tests.fakes.homes import Home
@@ -27,10 +27,10 @@ pytestmark = pytest.mark.timeout(600)
 KILLED = """
 import sys, threading
 from config.settings import load_settings
-from pipeline.services import moving
-from pipeline.store import backup, copying, moves
-from pipeline.store.postgres.connection import PostgresConnection
-from pipeline.store.postgres.moves import PostgresTables
+from pipeline.features.postgres import usecases as moving
+from pipeline.kernel.store import backup, copying, moves
+from pipeline.kernel.store.postgres.connection import PostgresConnection
+from pipeline.kernel.store.postgres.moves import PostgresTables
 
 target, place, when, skipped = sys.argv[1:]
 owner, name = {

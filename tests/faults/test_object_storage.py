@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.errors import StorageUnreachable
 from pipeline.index import lexical
 from pipeline.index.storage import GRACE, SharedSegments, open_storage
-from pipeline.records import Stage
-from pipeline.store import meta, work
+from pipeline.kernel.errors import StorageUnreachable
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import meta, work
 from tests.fakes.in_process import digest_all, digest_stage
 from tests.fakes.team import Machine
 from tests.support.stack import wait_until
@@ -162,7 +162,7 @@ def test_segment_named_by_another_machine_during_a_build_is_kept(first, monkeypa
             first.client.write("Lions rest at noon")
             # As a process does that holds no lock of this machine.
             with monkeypatch.context() as patch:
-                patch.setattr("pipeline.jobs.indexes.FileLock", lambda _file: threading.Lock())
+                patch.setattr("pipeline.features.indexing.job.FileLock", lambda _file: threading.Lock())
                 context.rebuild_segment()
 
     monkeypatch.setattr(SharedSegments, "send", send_late)

@@ -11,18 +11,18 @@ from collections import Counter
 import pytest
 
 from pipeline.bootstrap import mask
-from pipeline.digest.embed import EmbedStage
-from pipeline.digest.entities import EntitiesStage
-from pipeline.digest.stage_loop import DigestPolicy, digest
-from pipeline.errors import IndexUnavailable
+from pipeline.features.entities.stage import EntitiesStage
+from pipeline.features.indexing.stage import EmbedStage
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.runner import reap
-from pipeline.records import Draft, Stage
-from pipeline.store import memories, work
-from pipeline.store.database import WriterProfile
-from pipeline.store.home_file import HomeFile
-from pipeline.store.operations import Operations
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.errors import IndexUnavailable
+from pipeline.kernel.job_runs import reap
+from pipeline.kernel.records import Draft, Stage
+from pipeline.kernel.stage_loop import DigestPolicy, digest
+from pipeline.kernel.store import memories, work
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.home_file import HomeFile
+from pipeline.kernel.store.operations import Operations
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import accept_batch
 from tests.fakes.tagger import FakeTagger

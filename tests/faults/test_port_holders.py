@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.command_line import run
 from tests.support.stack import HOST, Stack, free_port, wait_until
-from web.local_connection import SOCKET, connect
+from web.http.local_connection import SOCKET, connect
 
 # The web server of another data directory, by its command line and its environment.
 OTHER = """

@@ -8,20 +8,20 @@ import psycopg
 import pytest
 
 from config.declared import Secret
-from pipeline.errors import StoreUnavailable
-from pipeline.records import Draft
-from pipeline.store import meta
-from pipeline.store.database import WriterProfile
-from pipeline.store.postgres import server as server_module
-from pipeline.store.postgres.server import Server
-from pipeline.store.stores import open_stores
+from pipeline.kernel.errors import StoreUnavailable
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import meta
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.postgres import server as server_module
+from pipeline.kernel.store.postgres.server import Server
+from pipeline.kernel.store.stores import open_stores
 from pipeline.write.accept import accept
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support.postgres import find_programs, serve_postgres
 from tests.support.stack import free_port
 from tests.support.writers import Writers, fetch_all
-from web.app import create_app
+from web.http.app import create_app
 
 pytestmark = pytest.mark.skipif(find_programs() is None, reason="there is no PostgreSQL on this machine")
 

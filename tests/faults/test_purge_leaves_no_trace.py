@@ -7,17 +7,17 @@ import time
 
 import pytest
 
-from pipeline.digest.purge import PurgeStage
-from pipeline.digest.stage_loop import DigestPolicy, digest
-from pipeline.errors import StoreBusy
+from pipeline.features.indexing.job import rebuild_segment
+from pipeline.features.purge.stage import PurgeStage
 from pipeline.index.codes import CodesFile
 from pipeline.index.encoder import encoder_directory
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.indexes import rebuild_segment
-from pipeline.records import Draft, Stage
-from pipeline.store import work
-from pipeline.store.database import WriterProfile
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.errors import StoreBusy
+from pipeline.kernel.records import Draft, Stage
+from pipeline.kernel.stage_loop import DigestPolicy, digest
+from pipeline.kernel.store import work
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from pipeline.write.revise import purge
 from tests.faults.conftest import MODEL

@@ -14,23 +14,23 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from pipeline.errors import NotFound, StoreBusy, StoreDamaged
-from pipeline.jobs import snapshot as job
-from pipeline.jobs.runner import JobRun
-from pipeline.jobs.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
-from pipeline.records import Draft
-from pipeline.records.recall import Channel
-from pipeline.store import backup
-from pipeline.store.backup import Taken
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.features.snapshots import job
+from pipeline.features.snapshots.job import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
+from pipeline.kernel.errors import NotFound, StoreBusy, StoreDamaged
+from pipeline.kernel.job_runs import JobRun
+from pipeline.kernel.records import Draft
+from pipeline.kernel.records.recall import Channel
+from pipeline.kernel.store import backup
+from pipeline.kernel.store.backup import Taken
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import PROFILE, accept_batch, digest_all, fast_settings, open_web, open_worker
 from tests.fakes.migrations import next_version
 from tests.support.stack import ROOT, Stack
-from web.app import create_app
 from web.cli import cli
+from web.http.app import create_app
 
 NOW = datetime(2026, 3, 1, 3, tzinfo=UTC)
 FIRST = ["Zebras graze at dawn", "Giraffes sleep standing", "Okapis hide in the forest"]
@@ -208,10 +208,10 @@ KILLED = """
 import sys, threading
 from datetime import UTC, datetime
 from pathlib import Path
-from pipeline.jobs.runner import JobRun
-from pipeline.jobs.snapshot import snapshot
-from pipeline.store import backup
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.job_runs import JobRun
+from pipeline.features.snapshots.job import snapshot
+from pipeline.kernel.store import backup
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE
 
 file, place = Path(sys.argv[1]), sys.argv[2]

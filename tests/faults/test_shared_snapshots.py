@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pipeline.errors import Conflict, NotFound
+from pipeline.features.diagnostics.usecases import CheckContext, check_workspace
+from pipeline.features.snapshots import usecases as snapshots
 from pipeline.index.storage import open_storage
-from pipeline.services import snapshots
-from pipeline.services.diagnostics import CheckContext, check_workspace
-from pipeline.store import backup, leases, meta, objects
+from pipeline.kernel.errors import Conflict, NotFound
+from pipeline.kernel.store import backup, leases, meta, objects
 from tests.fakes.command_line import run_json
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import digest_all, run_job

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.digest.entities import SpacyTagger, extract_batch
+from pipeline.features.entities.stage import SpacyTagger, extract_batch
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.vectors import VectorTable
 from tests.faults.conftest import MODEL

@@ -9,9 +9,9 @@ import pytest
 
 from config.settings import Settings
 from tests.support.stack import HOST, wait_until
-from web.spool.events import spool_event
-from web.spool.files import describe_spool
-from web.spool.writes import add_client_ids, spool_write
+from web.hooks.spool.events import spool_event
+from web.hooks.spool.files import describe_spool
+from web.hooks.spool.writes import add_client_ids, spool_write
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from tests.support.stack import HOST, Stack, wait_until
-from web.connections import MOST_CONNECTIONS
+from web.http.connections import MOST_CONNECTIONS
 
 pytestmark = pytest.mark.timeout(300)
 

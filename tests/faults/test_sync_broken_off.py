@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from pipeline.errors import ReverieError
-from pipeline.records import Draft, Revision
+from pipeline.kernel.errors import ReverieError
+from pipeline.kernel.records import Draft, Revision
 from pipeline.write import revise
 from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
 from tests.fakes.in_process import accept_batch

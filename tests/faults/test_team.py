@@ -10,11 +10,11 @@ import pytest
 
 from config.declared import Secret
 from config.settings import Settings
-from pipeline.services.leadership import Leadership
-from pipeline.store import leases
-from pipeline.store.home_values import HomeValues
-from pipeline.store.operations import Operations
-from pipeline.store.stores import open_home
+from pipeline.kernel.leadership import Leadership
+from pipeline.kernel.store import leases
+from pipeline.kernel.store.home_values import HomeValues
+from pipeline.kernel.store.operations import Operations
+from pipeline.kernel.store.stores import open_home
 from tests.support.stack import HOST, Stack, free_port, wait_until
 
 BUCKET = "team"

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from config.operating_system import kill_group
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
 from tests.hosts.model_server import ModelServer
 from tests.hosts.terminal import Terminal
 from tests.support.encoders import link_encoders

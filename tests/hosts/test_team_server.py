@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
 from tests.hosts.conftest import BIN, DEADLINE_S, HOSTS, list_complaints
 from tests.hosts.model_server import Call, Say
 from tests.support.stack import Client, free_port, wait_until

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipeline.store.turns import Role
-from pipeline.transcripts.reader import Places, Said, ToolUse
-from pipeline.transcripts.readers import load_reader
+from pipeline.kernel.store.turns import Role
+from pipeline.sessions.readers.reader import Places, Said, ToolUse
+from pipeline.sessions.readers.readers import load_reader
 from tests.hosts.model_server import Call, Say
 
 pytestmark = pytest.mark.timeout(600)

@@ -3,7 +3,7 @@ import pytest
 from pipeline.index import sentence_classifier
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
-from web.app import create_app
+from web.http.app import create_app
 
 
 @pytest.fixture(scope="session", autouse=True)

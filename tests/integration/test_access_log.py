@@ -3,17 +3,17 @@
 import pytest
 
 from config.paths import HomePaths
-from pipeline.errors import StoreUnavailable
-from pipeline.services.access_log import OWNER, AccessLog
-from pipeline.store.home_file import HomeFile
-from pipeline.store.operations import Operations
-from pipeline.store.people import MAX_IDS_PER_ENTRY, AccessEntry, AccessQuery, People
-from pipeline.times import utc_now
+from pipeline.features.people.access_log import OWNER, AccessLog
+from pipeline.kernel.errors import StoreUnavailable
+from pipeline.kernel.store.home_file import HomeFile
+from pipeline.kernel.store.operations import Operations
+from pipeline.kernel.store.people import MAX_IDS_PER_ENTRY, AccessEntry, AccessQuery, People
+from pipeline.kernel.times import utc_now
 from tests.fakes.client import CheckedClient
 from tests.fakes.command_line import run
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import PersonClient, add_person
-from web.app import APIS
+from web.http.app import APIS
 
 TEAM = "team"
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from config.settings import load_settings
-from pipeline.errors import StoreBusy
-from pipeline.feedback import writer
+from pipeline.kernel.errors import StoreBusy
+from pipeline.kernel.records import Viewer
+from pipeline.kernel.records.hooks import AgentSession
+from pipeline.kernel.records.recall import Channel
+from pipeline.kernel.store import agent_sessions, impressions, memories
 from pipeline.prompt.briefing import hook_recall_budget_ms
-from pipeline.records import Viewer
-from pipeline.records.hooks import AgentSession
-from pipeline.records.recall import Channel
-from pipeline.store import agent_sessions, impressions, memories
+from pipeline.recall import feedback as writer
 from pipeline.write.tool_actions import Outcome
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import HeldEncoder, flush_notes

@@ -19,16 +19,16 @@ from mcp_types import Tool
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.http.problems import error_of_problem
-from pipeline.jobs.mining.arcs import arcs
-from pipeline.jobs.runner import JobRun
-from pipeline.records import HEADER, Kind
-from pipeline.store import runs
-from pipeline.times import utc_now
+from pipeline.features.arcs.job import arcs
+from pipeline.kernel.http.problems import error_of_problem
+from pipeline.kernel.job_runs import JobRun
+from pipeline.kernel.records import HEADER, Kind
+from pipeline.kernel.store import runs
+from pipeline.kernel.times import utc_now
 from pipeline.write.fields import find_details
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, scratch_folder
-from web.app import create_app
 from web.hooks.claude_code import HANDLERS
+from web.http.app import create_app
 from web.mcp.front import ToolCaller, build_server
 from web.mcp.full_tools import PROFILES
 

@@ -7,11 +7,11 @@ import pytest
 from openapi_spec_validator import validate
 
 from pipeline.bootstrap import web as bootstrap
-from pipeline.store.database import WriterProfile
+from pipeline.kernel.store.database import WriterProfile
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import open_web
-from web.app import create_app
-from web.lazy_app import MAX_BODY_BYTES
+from web.http.app import create_app
+from web.http.lazy_app import MAX_BODY_BYTES
 
 ULID_OF_NOTHING = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 EXAMPLE_VALUES = {"memory_id": ULID_OF_NOTHING}

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.jobs.mining.arcs import arcs
-from pipeline.jobs.runner import JobRun
+from pipeline.features.arcs.job import arcs
+from pipeline.kernel.job_runs import JobRun
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
 

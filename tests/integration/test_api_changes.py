@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.sync.circle import Circle
+from pipeline.features.sync.circle import Circle
 from tests.fakes.homes import Home
 
 

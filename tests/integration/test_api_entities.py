@@ -3,9 +3,10 @@
 import pytest
 from markupsafe import escape
 
-from pipeline.records import EntityKind
-from pipeline.records.digestion import EntityMention
-from pipeline.store import entities, memories
+from pipeline.features.entities import store as entities
+from pipeline.kernel.records import EntityKind
+from pipeline.kernel.records.digestion import EntityMention
+from pipeline.kernel.store import memories
 from tests.fakes.dashboard import sign_in
 
 TEXTS = (

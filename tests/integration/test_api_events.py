@@ -11,9 +11,9 @@ from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import add_person
 from tests.support.event_streams import read_fields
 from tests.support.sockets import serving
-from web.api import events
-from web.app import create_app
-from web.lazy_app import MAX_BODY_BYTES
+from web.features.changes import events
+from web.http.app import create_app
+from web.http.lazy_app import MAX_BODY_BYTES
 
 TEAM = "team"
 

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pipeline.store import changes
+from pipeline.kernel.store import changes
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PORT = "/v1/facts/staging/port"

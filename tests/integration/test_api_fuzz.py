@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from pipeline.records import Kind, ScopeKind, Source, Stage
+from pipeline.kernel.records import Kind, ScopeKind, Source, Stage
 from tests.fakes.client import CheckedClient
-from web.app import APIS, create_app
+from web.http.app import APIS, create_app
 
 # Answers errors in the words of a protocol of its own; test_mcp_http.py sends it as much.
 OF_ANOTHER_PROTOCOL = "/mcp"

@@ -3,9 +3,9 @@
 import pytest
 import tomlkit
 
-from pipeline.identity import identify
-from pipeline.records import Stage
-from pipeline.store import work
+from pipeline.features.workspaces.identify import identify
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import work
 
 KNOWN = "The flumadiddle listens on port 5433."
 SAID = "The qwyjibofier of Grace Xylander zubrowked in src/qwyjibofier.py and must be kept for good."

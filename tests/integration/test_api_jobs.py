@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.jobs.registry import JOBS
+from pipeline.features.maintenance.registry import JOBS
 from tests.fakes.in_process import list_requests, run_job
 from tests.fakes.job_runs import replace_job
 

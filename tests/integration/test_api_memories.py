@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.records import MAX_CONTENT_CHARS, Kind, Outcome
+from pipeline.kernel.records import MAX_CONTENT_CHARS, Kind, Outcome
 from tests.fakes.client import CheckedClient
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

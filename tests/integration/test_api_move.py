@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.errors import StoreFull
-from pipeline.services import memories
+from pipeline.features.memories import usecases as memories
+from pipeline.kernel.errors import StoreFull
 from pipeline.write import move
 
 TEXT = "We chose SQLite over Redis for the job queue"

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from config.process import process_owner
-from pipeline.records import Stage
+from pipeline.kernel.records import Stage
 from tests.fakes.in_process import digest_stage
 from web.version import VERSION
 

@@ -3,8 +3,8 @@ import subprocess
 
 import pytest
 
-from pipeline.context.render import ENOUGH
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
+from pipeline.prompt.render import ENOUGH
 
 MESSAGE = "Which port does billing listen on?"
 ABOUT = "Billing listens on port 8123"

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.errors import IndexUnavailable
+from pipeline.kernel.errors import IndexUnavailable
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import open_web
 from tests.fakes.reranker import WordReranker
-from web.app import create_app
+from web.http.app import create_app
 
 
 def test_a_write_is_found_by_the_very_next_recall(client):

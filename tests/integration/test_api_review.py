@@ -3,7 +3,7 @@
 import pytest
 import tomlkit
 
-from pipeline.records import Stage
+from pipeline.kernel.records import Stage
 
 ONE = "The build runs nightly on the small server."
 SAME = "the build runs nightly on the small server"

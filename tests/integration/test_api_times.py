@@ -2,8 +2,8 @@
 
 import pytest
 
-from web.app import APIS
-from web.openapi import document
+from web.http.app import APIS
+from web.http.openapi import document
 
 DOCUMENT = document(endpoint for api in APIS for endpoint in api.endpoints)
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.services.today import LISTED_IMPORTS
-from pipeline.store import audit, memories
-from pipeline.store.audit import AuditAction
-from pipeline.times import utc_now, utc_text
+from pipeline.features.today.usecases import LISTED_IMPORTS
+from pipeline.kernel.store import audit, memories
+from pipeline.kernel.store.audit import AuditAction
+from pipeline.kernel.times import utc_now, utc_text
 from pipeline.write.revise import archive_memory
 from tests.fakes.in_process import run_job
 

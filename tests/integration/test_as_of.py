@@ -28,8 +28,8 @@ class Clock:
             def now(cls, tz=None):
                 return present.astimezone(tz)
 
-        # Everything asks `pipeline.times`, except recall, which also needs the day.
-        self._monkeypatch.setattr("pipeline.times.datetime", Frozen)
+        # Everything asks `pipeline.kernel.times`, except recall, which also needs the day.
+        self._monkeypatch.setattr("pipeline.kernel.times.datetime", Frozen)
         self._monkeypatch.setattr(search, "datetime", Frozen)
 
 

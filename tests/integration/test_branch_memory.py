@@ -2,11 +2,11 @@
 
 import pytest
 
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
 from tests.fakes.cited_repository import Repository
 from tests.fakes.in_process import digest_all, flush_notes
 from tests.fakes.statements import MarkedStatements
-from web.contract import FOLDER_HEADER
+from web.http.contract import FOLDER_HEADER
 
 TEXT = "The login form posts to the endpoint sessions"
 COMMIT = {"tool_name": "Bash", "tool_input": {"command": "git commit -m 'Post the login form to sessions'"}}

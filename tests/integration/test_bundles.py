@@ -13,11 +13,11 @@ import pyrage
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import Conflict, InvalidField, NotFound
-from pipeline.records import Anchor, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
-from pipeline.services import export
-from pipeline.store import replicated_records
-from pipeline.times import utc_text
+from pipeline.features.export import usecases as export
+from pipeline.kernel.errors import Conflict, InvalidField, NotFound
+from pipeline.kernel.records import Anchor, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
+from pipeline.kernel.store import replicated_records
+from pipeline.kernel.times import utc_text
 from pipeline.write import revise
 from tests.fakes.homes import Home, exchange_until_still, pair
 from tests.fakes.passphrases import QuickPassphrases

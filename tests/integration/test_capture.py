@@ -8,15 +8,16 @@ import pytest
 from config.settings import load_settings
 from config.settings_edits import save_setting, save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.capture.statements import AGENT_MARK, Label, Statement
-from pipeline.digest.stage_loop import PENDING_S, digest
-from pipeline.errors import EncoderPending
-from pipeline.records import Stage
-from pipeline.store import agent_sessions, near_statements, turns, work
-from pipeline.store.sqlite import SqliteFile
+from pipeline.features.capture import store as near_statements
+from pipeline.kernel.errors import EncoderPending
+from pipeline.kernel.records import Stage
+from pipeline.kernel.stage_loop import PENDING_S, digest
+from pipeline.kernel.store import agent_sessions, turns, work
+from pipeline.kernel.store.sqlite import SqliteFile
+from pipeline.kernel.times import parse, utc_now
+from pipeline.kernel.workspace import WorkspaceSettings
+from pipeline.sessions.statements import AGENT_MARK, Label, Statement
 from pipeline.text.languages import is_foreign
-from pipeline.times import parse, utc_now
-from pipeline.workspace import WorkspaceSettings
 from tests.fakes.in_process import digest_all
 from tests.fakes.model_server import hangs_up, model_server, says
 from tests.fakes.people import PersonClient, add_person

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from config.settings import Settings
-from pipeline.identity import identify
-from pipeline.identity.claims import Claims
-from pipeline.identity.clones import Clones, list_moved_away
-from pipeline.services.workspaces import choose_workspace, note_claim
+from pipeline.features.workspaces.claims import Claims
+from pipeline.features.workspaces.clones import Clones, list_moved_away
+from pipeline.features.workspaces.identify import identify
+from pipeline.features.workspaces.usecases import choose_workspace, note_claim
 
 HOST = "git@git.example.org:"
 
@@ -305,7 +305,7 @@ def test_a_clone_that_is_gone_and_may_be_this_one_is_listed(machine):
 
 
 def test_a_renamed_workspace_stays_with_its_clone(machine):
-    from pipeline.identity.renames import Renames
+    from pipeline.features.workspaces.renames import Renames
 
     machine.create("one")
     before = machine.remember("one")
@@ -328,7 +328,7 @@ def test_questions_record_nothing_and_the_file_is_private(machine):
 def test_a_known_clone_is_found_without_git(machine, monkeypatch):
     machine.create("one", remote="acme/one.git")
     before = machine.remember("one")
-    monkeypatch.setattr("pipeline.identity.git.shutil.which", lambda _name: pytest.fail("git was started"))
+    monkeypatch.setattr("pipeline.kernel.git.git.shutil.which", lambda _name: pytest.fail("git was started"))
     assert machine.remember("one") == before
     rename = machine.folder / "renamed"
     (machine.folder / "one").rename(rename)

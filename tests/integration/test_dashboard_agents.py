@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pipeline.store import agent_sessions, conclusions, turns
-from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.store.conclusions import ConclusionKind, NewConclusion
-from pipeline.store.turns import Message, Role
+from pipeline.kernel.store import agent_sessions, conclusions, turns
+from pipeline.kernel.store.agent_sessions import Action, ActionType
+from pipeline.kernel.store.conclusions import ConclusionKind, NewConclusion
+from pipeline.kernel.store.turns import Message, Role
 from tests.fakes.dashboard import sign_in
 
 FACT = "The billing service uses port 8123"

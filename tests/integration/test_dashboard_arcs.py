@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.records import OWNER, Scope
-from pipeline.store import arcs as table
-from pipeline.times import utc_now, utc_text
+from pipeline.features.arcs import store as table
+from pipeline.kernel.records import OWNER, Scope
+from pipeline.kernel.times import utc_now, utc_text
 from tests.fakes.canal import load_canal
 from tests.fakes.dashboard import serve_site, sign_in
 from web.dashboard.time_axis import axis_over

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.services.workspaces import list_claims
+from pipeline.features.workspaces.usecases import list_claims
 from tests.fakes.dashboard import sign_in
 
 PAGE = "/w/default/claims"

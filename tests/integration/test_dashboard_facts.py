@@ -4,11 +4,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pipeline.records import FactKey, Scope
-from pipeline.store import facts
+from pipeline.kernel.records import FactKey, Scope
+from pipeline.kernel.store import facts
 from tests.fakes.dashboard import sign_in
-from web.dashboard.pages.facts import SHOWN_OF_SUBJECT
 from web.dashboard.view import PAGE_SIZE
+from web.features.facts.page import SHOWN_OF_SUBJECT
 
 EARLY, MIDDLE, LATE = (f"2026-0{month}-01T00:00:00.000Z" for month in (1, 2, 3))
 FUTURE = "2126-01-01T00:00:00.000Z"

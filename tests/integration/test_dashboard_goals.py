@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.fakes.dashboard import sign_in
-from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import PAGE_SIZE
+from web.features.goals.page import due_in_words
 
 GOALS = "/w/default/goals"
 NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)

@@ -5,11 +5,12 @@ import re
 import pytest
 import tomlkit
 
-from pipeline.records import EdgeKind, Stage
-from pipeline.store import audit, duplicates, edges, memories, review
-from pipeline.times import utc_now
+from pipeline.features.review import store as review
+from pipeline.kernel.records import EdgeKind, Stage
+from pipeline.kernel.store import audit, duplicates, edges, memories
+from pipeline.kernel.times import utc_now
 from tests.fakes.dashboard import sign_in
-from web.dashboard.pages.inbox import PAGE
+from web.features.review.page import PAGE
 
 INBOX = "/w/default/inbox"
 ONE = "The build runs nightly on the small server."

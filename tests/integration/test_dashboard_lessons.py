@@ -5,10 +5,10 @@ from urllib.parse import quote
 import pytest
 from ulid import ULID
 
-from pipeline.services.feedback import answer_impression
-from pipeline.store import memories
-from pipeline.store.impressions import Impression
-from pipeline.times import utc_now
+from pipeline.kernel.store import memories
+from pipeline.kernel.store.impressions import Impression
+from pipeline.kernel.times import utc_now
+from pipeline.recall.feedback_usecases import answer_impression
 from tests.fakes.dashboard import sign_in
 from web.dashboard.view import PAGE_SIZE
 

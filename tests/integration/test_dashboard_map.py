@@ -6,8 +6,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pipeline.records import OWNER, EntityKind, Viewer
-from pipeline.store import entities, maps
+from pipeline.features.entities import store as entities
+from pipeline.features.map import store as maps
+from pipeline.kernel.records import OWNER, EntityKind, Viewer
 from pipeline.write.revise import archive, purge
 from tests.fakes.atlas import chart, note
 from tests.fakes.dashboard import sign_in

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from pipeline.records import Stage
-from pipeline.store import impressions, memories
-from pipeline.store.impressions import Impression
-from pipeline.times import utc_now
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import impressions, memories
+from pipeline.kernel.store.impressions import Impression
+from pipeline.kernel.times import utc_now
 from tests.fakes.dashboard import sign_in
 from tests.fakes.job_runs import count_accesses
-from web.dashboard.pages.memory import HISTORY
+from web.features.memories.page import HISTORY
 
 ONE = "The build runs nightly on the small server."
 SAME = "the build runs nightly on the small server"

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, time, timedelta, timezone
 
 import pytest
 
-from pipeline.records import Stage
-from pipeline.services.review import CandidateVerdict, settle_candidate
-from pipeline.services.today import LISTED_IMPORTS
-from pipeline.store import audit, memories, runs, work
-from pipeline.store.audit import AuditAction
-from pipeline.times import utc_now
+from pipeline.features.review.usecases import CandidateVerdict, settle_candidate
+from pipeline.features.today.usecases import LISTED_IMPORTS
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import audit, memories, runs, work
+from pipeline.kernel.store.audit import AuditAction
+from pipeline.kernel.times import utc_now
 from pipeline.write.revise import archive_memory
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import run_job

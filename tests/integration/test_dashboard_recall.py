@@ -5,12 +5,12 @@ from urllib.parse import urlencode
 
 import pytest
 
+from pipeline.features.predictions import store as predictions
+from pipeline.features.predictions.store import Prediction, Reason
+from pipeline.kernel.records import Filter
+from pipeline.kernel.records.recall import Query
+from pipeline.kernel.times import utc_now
 from pipeline.recall.search import search_uncached
-from pipeline.records import Filter
-from pipeline.records.recall import Query
-from pipeline.store import predictions
-from pipeline.store.predictions import Prediction, Reason
-from pipeline.times import utc_now
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import fit_intents
 

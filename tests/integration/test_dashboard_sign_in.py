@@ -10,7 +10,6 @@ from flask.sessions import SecureCookieSessionInterface
 
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
-from web.app import create_app
 from web.dashboard.shared_sessions import Holder
 from web.dashboard.sign_in import (
     LINK_LIFETIME_S,
@@ -22,6 +21,7 @@ from web.dashboard.sign_in import (
     Sessions,
     sign_sessions_with,
 )
+from web.http.app import create_app
 
 HERE = {"Host": HOST}
 COOKIE = "reverie-7077"

@@ -7,17 +7,12 @@ import socket
 import pytest
 
 from config.paths import HomePaths
-from pipeline.services.people import (
-    get_person,
-    remove_person,
-    revoke,
-    ungrant,
-)
-from pipeline.store.home_file import HomeFile
-from pipeline.store.people import People
+from pipeline.features.people.usecases import get_person, remove_person, revoke, ungrant
+from pipeline.kernel.store.home_file import HomeFile
+from pipeline.kernel.store.people import People
 from tests.support.stack import HOST, Stack, wait_until
 from tests.support.team import make_token
-from web.dashboard.pages.timeline import MOST_HELD
+from web.features.changes.page import MOST_HELD
 
 EVENTS = "/w/default/timeline/events"
 # Without the end of the line before it, a header that ends with 0 would look like it.

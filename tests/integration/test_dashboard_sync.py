@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.records import Revision
+from pipeline.kernel.records import Revision
 from pipeline.write import revise
 from tests.fakes.dashboard import sign_in
 from tests.fakes.homes import SHARED, Home

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.store import changes
-from pipeline.store.work import DIGESTION_STAGES
+from pipeline.kernel.store import changes
+from pipeline.kernel.store.work import DIGESTION_STAGES
 from tests.fakes.dashboard import sign_in
-from web.dashboard.pages.timeline import EXTENSION
 from web.dashboard.view import PAGE_SIZE
+from web.features.changes.page import EXTENSION
 
 TIMELINE = "/w/default/timeline"
 

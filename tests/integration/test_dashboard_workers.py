@@ -5,13 +5,13 @@ import re
 import pytest
 
 from config.process import Role
-from pipeline.jobs.registry import JOBS
-from pipeline.records import Stage
-from pipeline.store import runs, work
-from pipeline.times import utc_now
+from pipeline.features.maintenance.registry import JOBS
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import runs, work
+from pipeline.kernel.times import utc_now
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import list_requests, run_job
-from web.dashboard.pages.administration import LISTED, SCHEDULER
+from web.features.maintenance.page import LISTED, SCHEDULER
 
 PAGE = "/w/default/workers"
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.jobs.snapshot import take_snapshot
-from pipeline.store import home_file, memories, migrations, tables
-from pipeline.store.broken_citations import BrokenText, replace_all
-from pipeline.store.log_start import start_log
+from pipeline.features.citations.store import BrokenText, replace_all
+from pipeline.features.snapshots.job import take_snapshot
+from pipeline.kernel.store import home_file, memories, migrations, tables
+from pipeline.kernel.store.log_start import start_log
 from tests.contract.test_store_tables import OF_A_FILE, migrated, read_sqlite
 from tests.integration.test_purged_everywhere import SECRET, list_traces, purge
 

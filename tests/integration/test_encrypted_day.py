@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
+from pipeline.features.encryption.usecases import choose_key, decrypt_home, describe_encryption, encrypt_home
 from pipeline.text.tokens import search_tokens
 from tests.fakes.client import CheckedClient
 from tests.fakes.homes import SHARED, Home
 from tests.fakes.in_process import digest_all, flush_notes, open_web, open_worker, run_job
-from web.app import create_app
 from web.hooks.claude_code import HANDLERS
+from web.http.app import create_app
 
 pytestmark = [pytest.mark.files, pytest.mark.timeout(300)]
 
@@ -95,7 +95,7 @@ def live_a_day(settings, words, remote, monkeypatch):
         digest_all(worker)
         worker.operations.record_error("digest.embed", f"ValueError: no vector for '{first}'", workspace="default")
         with monkeypatch.context() as broken:
-            broken.setattr("pipeline.services.memories.get_memory", _fail_with(f"what of {third}"))
+            broken.setattr("pipeline.features.memories.usecases.get_memory", _fail_with(f"what of {third}"))
             client.post("/hooks/claude-code", {"hook_event_name": "Stop", "session_id": "s1"})
         for name in JOBS:
             run_job(worker, "default", name)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from config.process import Role
-from pipeline.services.encryption import NOT_ENCRYPTED
+from pipeline.features.encryption.usecases import NOT_ENCRYPTED
 from tests.fakes.command_line import run, run_json
 from tests.fakes.homes import Home
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.times import utc_text
+from pipeline.kernel.times import utc_text
 
 SOON, PAST = "2999-01-01T00:00:00.000Z", "2020-01-01T00:00:00.000Z"
 TEXT = "The maintenance window is on the big cluster"

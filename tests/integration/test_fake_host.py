@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
 from tests.support.stack import Stack, wait_until
 
 pytestmark = pytest.mark.timeout(300)

@@ -9,7 +9,7 @@ from tests.fakes.client import CheckedClient
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import fast_settings, open_web, open_worker
 from tests.support.stack import wait_until
-from web.app import create_app
+from web.http.app import create_app
 
 PAGE = "/w/default/settings"
 SAID = "The flumadiddle listens on port 5433"

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
 
 PLAIN = "git@git.example.org:acme/app.git"
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.citations.resolve import find_changed_since, list_rule_files, resolve_citations
-from pipeline.errors import InvalidField
-from pipeline.identity import git as git_module
-from pipeline.identity.branches import find_side_branch, list_branches
-from pipeline.identity.claims import is_of_owner
-from pipeline.identity.git import Git
-from pipeline.identity.line_commit import find_line_commit
-from pipeline.ingest.git import read_git
-from pipeline.ingest.project.files import File, list_files
-from pipeline.text.citations import find_citations
+from pipeline.features.citations.parser import find_citations
+from pipeline.features.citations.resolve import find_changed_since, list_rule_files, resolve_citations
+from pipeline.features.ingest.git import read_git
+from pipeline.features.ingest.project.files import File, list_files
+from pipeline.features.workspaces.claims import is_of_owner
+from pipeline.kernel.errors import InvalidField
+from pipeline.kernel.git import git as git_module
+from pipeline.kernel.git.branches import find_side_branch, list_branches
+from pipeline.kernel.git.git import Git
+from pipeline.kernel.git.line_commit import find_line_commit
 
 # Values that git runs. Each program leaves a file with the name of its setting.
 PROGRAMS = (

@@ -4,11 +4,11 @@ from contextlib import closing
 
 import pytest
 
-from pipeline.records import CAPTURED_TAG
-from pipeline.services.guard_offers import list_guard_offers
+from pipeline.features.lessons.guard_offers import list_guard_offers
+from pipeline.kernel.records import CAPTURED_TAG
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import flush_notes, open_web
-from web.app import create_app
+from web.http.app import create_app
 
 MIGRATE = "From now on never run manage.py migrate against prod"
 PROD, STAGING = "python manage.py migrate --database prod", "python manage.py migrate --database staging"

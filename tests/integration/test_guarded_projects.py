@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
 from tests.fakes.in_process import flush_notes
 
 CRITICAL = {"kind": "lesson", "details": {"severity": "critical"}}

@@ -7,7 +7,7 @@ import pytest
 
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.records.people import OWNED
+from pipeline.kernel.records.people import OWNED
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.in_process import flush_notes
 from tests.fakes.past_sessions import store_session

@@ -6,13 +6,13 @@ import json
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from pipeline.store import agent_sessions
+from pipeline.kernel.store import agent_sessions
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, flush_notes, open_web
 from tests.unit.web.test_json_text import anything
-from web.app import create_app
 from web.hooks.claude_code import HANDLERS
 from web.hosts.hook_entries import EVENTS
+from web.http.app import create_app
 
 CRITICAL = {"kind": "lesson", "details": {"severity": "critical"}}
 PUSH = "git push --force origin main"

@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 import pytest
 
-from pipeline.records.hooks import HookAnswer, LeftOut
-from pipeline.services.agent_history import describe_run
-from pipeline.store import turns
-from pipeline.times import utc_text_at
+from pipeline.kernel.records.hooks import HookAnswer, LeftOut
+from pipeline.kernel.store import turns
+from pipeline.kernel.times import utc_text_at
+from pipeline.prompt.history import describe_run
 
 FACT = "The billing service uses port 8123"
 PROMPT = "which port does billing use?"

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.errors import StoreFull
-from pipeline.identity import identify
-from pipeline.services.agent_sessions import AgentSessionService
-from pipeline.services.workspaces import agree_to_claim, list_claims
-from pipeline.store import agent_sessions
+from pipeline.features.workspaces.identify import identify
+from pipeline.features.workspaces.usecases import agree_to_claim, list_claims
+from pipeline.kernel.errors import StoreFull
+from pipeline.kernel.store import agent_sessions
+from pipeline.prompt.agent_events import AgentSessionService
 from tests.fakes.in_process import flush_notes
 from web.hooks import claude_code
 

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from pipeline.identity import identify
-from pipeline.identity.repository import branch_of_folder
+from pipeline.features.workspaces.identify import identify
+from pipeline.kernel.git.repository import branch_of_folder
 
 
 def id_of(folder):

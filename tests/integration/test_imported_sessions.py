@@ -2,11 +2,11 @@
 
 import pytest
 
-from pipeline.store import agent_sessions, conclusions, session_archive, turns
-from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.store.conclusions import ConclusionKind, NewConclusion
-from pipeline.store.session_archive import ArchivedSession
-from pipeline.store.turns import Message, Role
+from pipeline.kernel.store import agent_sessions, conclusions, session_archive, turns
+from pipeline.kernel.store.agent_sessions import Action, ActionType
+from pipeline.kernel.store.conclusions import ConclusionKind, NewConclusion
+from pipeline.kernel.store.session_archive import ArchivedSession
+from pipeline.kernel.store.turns import Message, Role
 from tests.fakes.dashboard import sign_in
 
 DECISION = "We store sessions in PostgreSQL because we already back it up."

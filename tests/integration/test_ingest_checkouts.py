@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import InvalidField
-from pipeline.identity.git import Git
-from pipeline.ingest.fields import Item, Skipped
-from pipeline.ingest.project import read_project
+from pipeline.features.ingest.fields import Item, Skipped
+from pipeline.features.ingest.project import read_project
+from pipeline.kernel.errors import InvalidField
+from pipeline.kernel.git.git import Git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
 

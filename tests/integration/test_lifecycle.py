@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from config.settings import load_settings
-from pipeline.errors import ReverieError
-from pipeline.records import Draft
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.errors import ReverieError
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, accept_batch
-from web.client import Client
+from web.http.client import Client
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from pipeline.records import MAX_FOLDER_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS
+from pipeline.kernel.records import MAX_FOLDER_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS
 from pipeline.write import fields
-from web.endpoint import MAX_PATH_PART_CHARS
+from web.http.endpoint import MAX_PATH_PART_CHARS
 
 BOUNDED_TEXT = {"maxLength", "pattern", "enum", "const", "format"}
 # JSON of a caller's own: what stands around it has a limit in bytes, which the tests below try.

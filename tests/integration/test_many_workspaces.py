@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.kernel.store.pool import MOST_IDLE
 from pipeline.recall.contexts import MOST_CONTEXTS
-from pipeline.store.pool import MOST_IDLE
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker
-from web.app import create_app
+from web.http.app import create_app
 
 WORKSPACES = [f"project-{number}" for number in range(3 * MOST_CONTEXTS)]
 CLIENTS = 6

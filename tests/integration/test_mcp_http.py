@@ -326,7 +326,7 @@ def test_read_only_setting_rejects_mcp_writes_over_http(door, home):
 
 def test_mcp_packages_are_not_imported_without_a_request():
     program = (
-        "import sys; import web.app; "
+        "import sys; import web.http.app; "
         "print(sorted({name.partition('.')[0] for name in sys.modules} & {'mcp', 'a2wsgi', 'starlette', 'httpx'}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

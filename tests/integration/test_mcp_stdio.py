@@ -9,9 +9,9 @@ import anyio
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
-from pipeline.identity import identify
-from pipeline.records import Draft
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.features.workspaces.identify import identify
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, accept_batch
 from tests.support.encoders import link_models
 from tests.support.served import serve_home

@@ -17,10 +17,10 @@ from tests.fakes.people import add_person
 from tests.support.event_streams import read_fields
 from tests.support.served import serve_home
 from tests.support.sockets import serving
-from web import streams
-from web.api import events
-from web.app import create_app
-from web.lazy_app import MAX_BODY_BYTES
+from web.features.changes import events
+from web.http import streams
+from web.http.app import create_app
+from web.http.lazy_app import MAX_BODY_BYTES
 from web.mcp import route
 
 pytestmark = [

@@ -7,10 +7,10 @@ import pytest
 from flask import Flask
 from werkzeug.datastructures import Headers
 
-from pipeline.records.people import HOME_OWNER
+from pipeline.kernel.records.people import HOME_OWNER
 from tests.support.served import serve_app
-from web.app import APIS
-from web.client import Client
+from web.http.app import APIS
+from web.http.client import Client
 from web.mcp.full_tools import PROFILES
 from web.mcp.in_process import InProcessServer, Sender, route_operations
 from web.mcp.rendering import ShownIds
@@ -108,7 +108,7 @@ def test_every_refusal_reads_alike_in_the_server_and_over_http(servers, memory_i
 
 
 def test_a_failure_of_the_server_reads_alike_and_is_recorded(servers, container, monkeypatch):
-    monkeypatch.setattr("web.api.recall.recall_beside_teams", lambda *_: 1 / 0)
+    monkeypatch.setattr("web.features.recall.http.recall_beside_teams", lambda *_: 1 / 0)
     texts = {answer(server, "recall", {"query": "x"}, "") for server in servers}
     assert len(texts) == 1
     recorded = [

@@ -17,15 +17,15 @@ from config.settings import load_settings
 from config.settings_edits import save_workspace_setting
 from config.toml_files import SettingsError
 from config.workspace_configs import ConfigFiles
-from pipeline.jobs import snapshot as local_snapshots
-from pipeline.records import Draft
-from pipeline.services import people
-from pipeline.services.encryption import choose_key, encrypt_home
-from pipeline.services.workspace_config import opened_configs
-from pipeline.store import backup, driver
-from pipeline.store.database import WriterProfile
-from pipeline.store.postgres import moves
-from pipeline.store.stores import open_stores
+from pipeline.features.encryption.usecases import choose_key, encrypt_home
+from pipeline.features.people import usecases as people
+from pipeline.features.snapshots import job as local_snapshots
+from pipeline.features.workspaces.config import opened_configs
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import backup, driver
+from pipeline.kernel.store.database import WriterProfile
+from pipeline.kernel.store.postgres import moves
+from pipeline.kernel.store.stores import open_stores
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.command_line import run, run_json

@@ -13,14 +13,14 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 
 from config.settings import Secret
-from pipeline.services import people
-from pipeline.store.people import AccessQuery
+from pipeline.features.people import usecases as people
+from pipeline.kernel.store.people import AccessQuery
 from tests.fakes.client import HOST, CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.oidc import CLIENT_ID, CLIENT_SECRET, LyingProvider
 from tests.fakes.people import add_person
 from tests.support.stack import free_port, wait_until
-from web.app import create_app
+from web.http.app import create_app
 
 HERE = {"Host": HOST}
 TEAM = "team"

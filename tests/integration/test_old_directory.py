@@ -3,12 +3,12 @@
 import pytest
 from click.testing import CliRunner
 
-from pipeline.jobs.snapshot import delete_matching_texts
+from pipeline.features.snapshots.job import delete_matching_texts
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, fast_settings, open_web, open_worker
 from tests.fakes.old_directory import unpack_old_directory
-from web.app import create_app
 from web.cli import cli
+from web.http.app import create_app
 
 # The person `berta` of this directory.
 TOKEN = "rvp_y4YCQhR_E6CDruWB3DcoBn-3Qees6PAeUrSEadHH2IU"

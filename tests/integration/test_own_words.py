@@ -7,7 +7,7 @@ the person's order, and a mail that was pasted twice became trusted.
 
 import pytest
 
-from pipeline.store import agent_sessions
+from pipeline.kernel.store import agent_sessions
 from tests.fakes.in_process import digest_all, flush_notes
 from tests.fakes.statements import MarkedStatements
 

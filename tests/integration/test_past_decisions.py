@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pipeline.kernel.records import Stage
+from pipeline.kernel.records.hooks import AgentSession
+from pipeline.kernel.store import conclusions, turns
+from pipeline.kernel.store.tables import erase_quotations, find_quotations
+from pipeline.kernel.times import utc_text
 from pipeline.prompt.line import ALREADY_SHOWN
-from pipeline.records import Stage
-from pipeline.records.hooks import AgentSession
-from pipeline.store import conclusions, turns
-from pipeline.store.tables import erase_quotations, find_quotations
-from pipeline.times import utc_text
 from tests.fakes.in_process import digest_stage, flush_notes, open_web
 from tests.fakes.statements import MarkedStatements
 

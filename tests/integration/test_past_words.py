@@ -2,9 +2,9 @@
 
 import pytest
 
+from pipeline.kernel.store import agent_sessions
+from pipeline.kernel.times import utc_now
 from pipeline.prompt.line import BELOW_BAR
-from pipeline.store import agent_sessions
-from pipeline.times import utc_now
 from tests.fakes.in_process import flush_notes
 from tests.fakes.statements import MarkedStatements
 

@@ -6,17 +6,17 @@ from datetime import timedelta
 import pytest
 
 from config.declared import Secret
-from pipeline.records import EdgeKind
-from pipeline.services import people
-from pipeline.services.sync import USUAL_SCOPES
-from pipeline.store import edges, memories, meta, oplog
-from pipeline.store.log_start import start_log
-from pipeline.sync.merge import merge
-from pipeline.times import utc_now
+from pipeline.features.people import usecases as people
+from pipeline.features.sync.merge import merge
+from pipeline.features.sync.usecases import USUAL_SCOPES
+from pipeline.kernel.records import EdgeKind
+from pipeline.kernel.store import edges, memories, meta, oplog
+from pipeline.kernel.store.log_start import start_log
+from pipeline.kernel.times import utc_now
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, flush_notes, open_web
 from tests.fakes.people import PersonClient, add_person
-from web.app import create_app
+from web.http.app import create_app
 
 TEAM = "team"
 
@@ -210,7 +210,7 @@ def test_the_name_of_a_removed_person_is_not_reused(container, app, ada):
 
 
 def test_no_folder_of_the_server_is_looked_at_for_a_person(container, ada, tmp_path, monkeypatch):
-    monkeypatch.setattr("web.call.choose_workspace", None)
+    monkeypatch.setattr("web.http.call.choose_workspace", None)
     transcript = tmp_path / "s1.jsonl"
     transcript.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": "We use port 8123."}}))
     stop = {"hook_event_name": "Stop", "session_id": "s1", "transcript_path": str(transcript)}

@@ -3,12 +3,12 @@
 import pytest
 from werkzeug.exceptions import HTTPException
 
-from pipeline.errors import NO_WORKSPACE, StoreUnavailable
-from pipeline.services import people
+from pipeline.features.people import usecases as people
+from pipeline.kernel.errors import NO_WORKSPACE, StoreUnavailable
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import add_person
-from web.app import create_app
+from web.http.app import create_app
 
 TEAM = "team"
 # In this order: who may call a route may call what those before it may.

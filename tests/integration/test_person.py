@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from config.settings_edits import save_setting, save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.jobs.snapshot import take_snapshot
-from pipeline.services.personal_store import gather_personal
+from pipeline.features.personal.usecases import gather_personal
+from pipeline.features.snapshots.job import take_snapshot
 from tests.fakes.client import CheckedClient
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import fast_settings, open_web
-from web.app import create_app
+from web.http.app import create_app
 
 USER = {"kind": "user"}
 TABS = "I prefer tabs over spaces"

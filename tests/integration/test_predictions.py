@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 import pytest
 import tomlkit
 
-from pipeline.jobs.mining.predict import answer_questions, list_unanswered
-from pipeline.jobs.runner import JobRun
+from pipeline.features.maintenance import usecases as maintenance
+from pipeline.features.predictions import store as predictions
+from pipeline.features.predictions.job import answer_questions, list_unanswered
+from pipeline.features.predictions.store import Prediction, Reason
+from pipeline.kernel.job_runs import JobRun
 from pipeline.recall import search as module
-from pipeline.services import maintenance
-from pipeline.store import predictions
-from pipeline.store.predictions import Prediction, Reason
 from tests.fakes.in_process import HeldEncoder, open_web, open_worker, run_job
-from web.app import create_app
+from web.http.app import create_app
 
 QUESTION = "Which port does billing listen on?"
 OTHER = "Who is on call this week?"

@@ -4,9 +4,9 @@ import pytest
 
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.services.personal_store import gather_personal
-from pipeline.store import purges
-from pipeline.store.sqlite import SqliteFile
+from pipeline.features.personal.usecases import gather_personal
+from pipeline.kernel.store import purges
+from pipeline.kernel.store.sqlite import SqliteFile
 from tests.fakes.people import PersonClient, add_person
 from tests.integration.test_purged_everywhere import SECRET, USER, list_traces, purge
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.jobs.snapshot import take_snapshot
+from pipeline.features.snapshots.job import take_snapshot
 from tests.fakes.in_process import flush_notes
 
 SECRET = "Always ask Xylander before zubrowkating the qwyjibofier_handler at night."

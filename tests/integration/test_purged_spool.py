@@ -5,14 +5,14 @@ import json
 import pytest
 
 from config.paths import SPOOL_BEGUN, SPOOL_ENDING, WORKSPACE_HEADER
-from pipeline.errors import StoreUnavailable
-from pipeline.services.purges import CLAIMED, scrub_spool
+from pipeline.features.purge.usecases import CLAIMED, scrub_spool
+from pipeline.kernel.errors import StoreUnavailable
 from tests.fakes.in_process import flush_notes
 from tests.integration.test_purged_everywhere import SECRET, list_traces, purge
-from web.app import create_app
-from web.spool.delivery import SpoolDelivery
-from web.spool.events import spool_event
-from web.spool.files import SpooledRequest, add_request, hold_request, list_files, read_request
+from web.hooks.spool.delivery import SpoolDelivery
+from web.hooks.spool.events import spool_event
+from web.hooks.spool.files import SpooledRequest, add_request, hold_request, list_files, read_request
+from web.http.app import create_app
 
 pytestmark = pytest.mark.files
 
@@ -139,7 +139,7 @@ def test_an_interrupted_rewrite_is_finished_by_the_next_turn(tmp_path, monkeypat
         return SECRET in text
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.store.atomic_files.sync_to_disk", fail)
+        patch.setattr("pipeline.kernel.store.atomic_files.sync_to_disk", fail)
         with pytest.raises(StoreUnavailable, match="no space"):
             scrub_spool(folder, quotes)
     # It is not delivered meanwhile.

@@ -5,11 +5,12 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from pipeline.errors import StoreFull
-from pipeline.services import memories, purges
-from pipeline.store import work
-from pipeline.store.home_file import HomeFile
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.features.memories import usecases as memories
+from pipeline.features.purge import usecases as purges
+from pipeline.kernel.errors import StoreFull
+from pipeline.kernel.store import work
+from pipeline.kernel.store.home_file import HomeFile
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import flush_notes
 from tests.integration.test_purged_copies import is_known, move
 from tests.integration.test_purged_everywhere import SECRET, list_traces, purge, show_everywhere

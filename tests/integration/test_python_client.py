@@ -30,10 +30,10 @@ from reverie_client.request import Request
 from reverie_client.watching import PATH
 
 from config.paths import HomePaths
-from pipeline.team.servers import TeamServer, delete_server, write_server
+from pipeline.features.team.servers import TeamServer, delete_server, write_server
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support.served import serve_home
-from web.app import create_app
+from web.http.app import create_app
 
 # What no program needs that is not Reverie's own: sign-in and hooks of hosts, review and upkeep by a person, imports,
 # what a monitor reads, and what is planned.

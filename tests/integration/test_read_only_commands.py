@@ -21,8 +21,8 @@ from tests.fakes.exports import EXPORTS
 from tests.fakes.in_process import fast_settings, flush_notes, open_web
 from tests.fakes.pdfs import pdf
 from tests.integration.test_read_only_sessions import FACT, LESSON, dump, list_changed, list_tables
-from web.app import create_app
 from web.cli import cli
+from web.http.app import create_app
 
 pytestmark = [pytest.mark.files, pytest.mark.timeout(300)]
 

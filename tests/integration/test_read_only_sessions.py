@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from werkzeug.datastructures import Headers
 
 from config.paths import READ_ONLY_HEADER
-from pipeline.records.people import HOME_OWNER
+from pipeline.kernel.records.people import HOME_OWNER
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, fit_intents, flush_notes, open_web
 from tests.integration.test_api import BODIES
 from tests.support.served import serve_app
-from web.app import APIS, create_app
-from web.client import Client
+from web.http.app import APIS, create_app
+from web.http.client import Client
 from web.mcp.full_tools import PROFILES
 from web.mcp.in_process import InProcessServer, Sender, route_operations
 from web.mcp.offered_tools import Switches, offer_tools

@@ -4,11 +4,11 @@ import pytest
 
 from config.declared import Secret
 from config.settings_edits import save_workspace_setting
-from pipeline.store import agent_sessions
+from pipeline.kernel.store import agent_sessions
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import dump, fast_settings, fit_intents, flush_notes, open_web
 from tests.fakes.people import PersonClient, add_person
-from web.app import create_app
+from web.http.app import create_app
 
 TEAM = "team"
 PROMPT = "Which port does the billing service use?"

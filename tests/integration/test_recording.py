@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from pipeline.store.host_activity import Sign
+from pipeline.kernel.store.host_activity import Sign
 from tests.fakes.in_process import flush_notes
 from web.hosts.installed_files import InstalledFile, write_state
-from web.recording import check_hosts, list_connected_hosts
+from web.http.recording import check_hosts, list_connected_hosts
 
 DAY_S = 86_400
 AT = "2026-11-20T10:00:00.000Z"

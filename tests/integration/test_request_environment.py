@@ -17,8 +17,8 @@ from pipeline.index.encoder import ENGLISH
 from tests.support.encoders import link_models
 from tests.support.served import serve_home
 from tests.support.stack import free_port, wait_until
-from web.contract import INCOGNITO_HEADER
 from web.hooks import client as hooks
+from web.http.contract import INCOGNITO_HEADER
 
 SAID = "The qwyjibofier listens on port 5433"
 CLI = [sys.executable, "-I", "-m", "web.cli"]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
+from pipeline.kernel.records import EdgeKind
+from pipeline.kernel.store import edges, memories
 from pipeline.recall.explain import NOT_VISIBLE
-from pipeline.records import EdgeKind
-from pipeline.store import edges, memories
 from tests.fakes.in_process import digest_all
 from tests.fakes.scopes import (
     AT,

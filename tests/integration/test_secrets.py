@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pipeline.records import Kind
+from pipeline.kernel.records import Kind
 from pipeline.write.fields import find_details
 from web.hooks.claude_code import HANDLERS
 

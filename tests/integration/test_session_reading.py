@@ -5,17 +5,17 @@ import os
 
 import pytest
 
-from pipeline.identity import identify
-from pipeline.services.session_import import ImportOptions, import_sessions
-from pipeline.services.session_intake import SessionIntake
-from pipeline.times import utc_now
-from pipeline.transcripts.reader import Places
+from pipeline.features.workspaces.identify import identify
+from pipeline.kernel.times import utc_now
+from pipeline.sessions.import_usecases import ImportOptions, import_sessions
+from pipeline.sessions.intake_usecases import SessionIntake
+from pipeline.sessions.readers.reader import Places
 from tests.fakes.in_process import digest_all, flush_notes
 from tests.fakes.statements import MarkedStatements
-from web.app import create_app
 from web.hooks import claude_code
-from web.spool.delivery import SpoolDelivery
-from web.spool.files import deliver_held
+from web.hooks.spool.delivery import SpoolDelivery
+from web.hooks.spool.files import deliver_held
+from web.http.app import create_app
 
 SESSION, FORK = "0d9c1e58-5a0e-4f8a-9f0e-1b2c3d4e5f60", "5f3a7c21-88d4-4c0b-8a51-6e7f80912a3b"
 REFUSED = (

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pipeline.services.session_search import make_turns_searchable, search_sessions
-from pipeline.store import index_state, meta, turns
-from pipeline.store.turns import Message, Role
+from pipeline.kernel.store import index_state, meta, turns
+from pipeline.kernel.store.turns import Message, Role
+from pipeline.sessions.search_usecases import make_turns_searchable, search_sessions
 from tests.fakes.people import PersonClient, add_person
-from web.contract import CALLER_HEADER, MCP
+from web.http.contract import CALLER_HEADER, MCP
 
 AT = "2026-03-04T12:00:00.000Z"
 ASKED = "How often does the deploy key of the staging CDN rotate?"

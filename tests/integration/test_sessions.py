@@ -6,8 +6,8 @@ import pytest
 
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.jobs.model import Failure, JobModel
-from pipeline.services import distill
+from pipeline.features.capture import distill
+from pipeline.features.model.extractor import Failure, JobModel
 from tests.fakes.in_process import flush_notes
 from tests.fakes.model_replies import ModelReplies, reply_with
 
@@ -55,7 +55,7 @@ def test_session_is_named_by_its_first_prompt_until_renamed(client, digested):
     assert client.patch("/v1/sessions/nobody", {"name": "x"}).status_code == 404
     assert client.get("/v1/sessions/nobody").status_code == 404
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.capture.proposals.MIN_WORDS_PER_SENTENCE", 100)
+        patch.setattr("pipeline.features.capture.proposals.MIN_WORDS_PER_SENTENCE", 100)
         digested()
 
 
@@ -151,7 +151,7 @@ def test_no_other_file_is_read(client, tmp_path, place):
 def model(monkeypatch):
     """The replies of a model that distillation may ask."""
     replies = ModelReplies()
-    monkeypatch.setattr("pipeline.jobs.model.post", replies.post)
+    monkeypatch.setattr("pipeline.features.model.extractor.post", replies.post)
     monkeypatch.setattr(distill, "open_model", lambda database, _settings: JobModel(database, replies.endpoint))
     return replies
 

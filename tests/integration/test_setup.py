@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from web.cli import cli
-from web.cli.setup import HOSTS
+from web.features.hosts.commands import HOSTS
 from web.hosts.environment import HOST_VARIABLES
 from web.hosts.hook_entries import read_client_words
 from web.stack.stack import Stack

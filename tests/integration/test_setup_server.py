@@ -18,8 +18,8 @@ from click.testing import CliRunner
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from pipeline.identity import identify
-from pipeline.team.servers import REST_S
+from pipeline.features.team.servers import REST_S
+from pipeline.features.workspaces.identify import identify
 from tests.fakes.in_process import fast_settings
 from tests.support.served import serve_home
 from tests.support.stack import free_port, wait_until

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from config.paths import SPOOL_BEGUN, WORKSPACE_HEADER
-from pipeline.errors import StoreUnavailable
-from pipeline.services.purges import scrub_spool
-from pipeline.store import agent_sessions
-from web.app import create_app
-from web.spool import delivery as module
-from web.spool.delivery import FIRST_PAUSE_S, LONGEST_PAUSE_S, SpoolDelivery
-from web.spool.events import spool_event
-from web.spool.files import SpooledRequest, add_request, describe_spool, list_files
-from web.spool.writes import add_client_ids, spool_write
+from pipeline.features.purge.usecases import scrub_spool
+from pipeline.kernel.errors import StoreUnavailable
+from pipeline.kernel.store import agent_sessions
+from web.hooks.spool import delivery as module
+from web.hooks.spool.delivery import FIRST_PAUSE_S, LONGEST_PAUSE_S, SpoolDelivery
+from web.hooks.spool.events import spool_event
+from web.hooks.spool.files import SpooledRequest, add_request, describe_spool, list_files
+from web.hooks.spool.writes import add_client_ids, spool_write
+from web.http.app import create_app
 
 
 class Spool:
@@ -170,7 +170,7 @@ def test_a_busy_store_keeps_the_order(spool, client, monkeypatch):
         raise StoreUnavailable("database is locked")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.services.memories.commit", fail)
+        patch.setattr("pipeline.features.memories.usecases.commit", fail)
         for _ in range(module.MOST_ATTEMPTS + 1):
             assert spool.deliver() == 0
         assert list_files(spool.home) == waiting

@@ -12,23 +12,23 @@ import urllib3
 from click.testing import CliRunner
 from flask import Flask, Response, request
 
-from pipeline.errors import InvalidField
-from pipeline.http.connections import CONNECT_TIMEOUT_S
-from pipeline.identity import identify
+from pipeline.features.team import link
+from pipeline.features.team.servers import TeamServer, check_server, list_servers, write_server
+from pipeline.features.workspaces.identify import identify
+from pipeline.kernel.errors import InvalidField
+from pipeline.kernel.http.connections import CONNECT_TIMEOUT_S
+from pipeline.kernel.records.recall import Channel
+from pipeline.kernel.store import agent_sessions
 from pipeline.prompt.line import LineSource, make_text_key
-from pipeline.records.recall import Channel
-from pipeline.store import agent_sessions
-from pipeline.team import link
-from pipeline.team.servers import TeamServer, check_server, list_servers, write_server
 from pipeline.text.normalize import content_hash
 from tests.fakes import command_line
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, flush_notes, open_web
 from tests.support.served import serve_app, serve_home
 from tests.support.stack import free_port as closed_port
-from web.app import create_app
 from web.cli import cli
-from web.client import ANSWER_TIMEOUT_S
+from web.http.app import create_app
+from web.http.client import ANSWER_TIMEOUT_S
 
 PARCELS = "Parcels over thirty kilos leave from the depot in Graz"
 QUESTION = "Where do parcels over thirty kilos leave from?"

@@ -9,10 +9,10 @@ import pytest
 from flask import Flask, request
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from pipeline.errors import RemoteUnreachable
-from pipeline.http.connections import KeptConnections, NotConnected
-from pipeline.team.link import TeamLink
-from pipeline.team.servers import TeamServer
+from pipeline.features.team.link import TeamLink
+from pipeline.features.team.servers import TeamServer
+from pipeline.kernel.errors import RemoteUnreachable
+from pipeline.kernel.http.connections import KeptConnections, NotConnected
 from tests.support.proxies import make_certificate
 from tests.support.served import serve_app
 

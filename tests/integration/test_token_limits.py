@@ -6,15 +6,15 @@ import subprocess
 import pytest
 
 from config.settings import Settings
-from pipeline.errors import LimitReached
-from pipeline.records.people import Caller, Person
+from pipeline.kernel.errors import LimitReached
+from pipeline.kernel.records.people import Caller, Person
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import PersonClient, add_person
 from tests.support.proxies import is_installed
 from tests.support.stack import free_port, wait_until
-from web.app import create_app
-from web.limits import REST_S, Limits
+from web.http.app import create_app
+from web.http.limits import REST_S, Limits
 
 TEAM = "team"
 ADA = Caller(Person("ada", "Ada"), "token-1", "person")

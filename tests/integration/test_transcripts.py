@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from pipeline.errors import StoreBusy
-from pipeline.identity import identify
-from pipeline.services import session_intake
+from pipeline.features.workspaces.identify import identify
+from pipeline.kernel.errors import StoreBusy
+from pipeline.sessions import intake_usecases as session_intake
 from tests.fakes.in_process import digest_all, flush_notes
 from tests.fakes.statements import MarkedStatements
 

@@ -4,12 +4,12 @@ import shutil
 
 import pytest
 
-from pipeline.jobs.indexes import erase_deleted_turns
-from pipeline.records import Stage
-from pipeline.services.session_search import search_sessions
-from pipeline.store import conclusions, languages, turns
-from pipeline.store.conclusions import ConclusionKind, NewConclusion
-from pipeline.store.turns import Message, Role
+from pipeline.features.indexing.job import erase_deleted_turns
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import conclusions, languages, turns
+from pipeline.kernel.store.conclusions import ConclusionKind, NewConclusion
+from pipeline.kernel.store.turns import Message, Role
+from pipeline.sessions.search_usecases import search_sessions
 
 AT = "2026-03-04T12:00:00.000Z"
 # They are near each other for the fake encoder, and have no indexed word in common.

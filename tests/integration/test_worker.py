@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.fakes.in_process import fast_settings, open_web
-from web.app import create_app
+from web.http.app import create_app
 from workers.queue import WorkerQueue
 
 ROOT = Path(__file__).parents[2]

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from config.file_modes import make_umask_private
-from pipeline.errors import ReverieError
-from pipeline.services import encryption, snapshots
+from pipeline.features.encryption import usecases as encryption
+from pipeline.features.snapshots import usecases as snapshots
+from pipeline.kernel.errors import ReverieError
 from tests.fakes.in_process import run_job
 from tests.power import scenarios
 from tests.power.promises import Promises, check, digest_due

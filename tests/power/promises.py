@@ -10,24 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.digest.stage_loop import digest
-from pipeline.errors import IndexUnavailable, NotFound
+from pipeline.features.diagnostics import job as health
+from pipeline.features.maintenance import usecases as maintenance
+from pipeline.features.people.usecases import list_people
 from pipeline.index.codes import quantize_rows
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import SessionNumbers
 from pipeline.index.segment import load_segment
-from pipeline.jobs import health
-from pipeline.services import maintenance
-from pipeline.services.people import list_people
-from pipeline.store import backup, driver, index_state, memories, meta, work
+from pipeline.kernel.errors import IndexUnavailable, NotFound
+from pipeline.kernel.stage_loop import digest
+from pipeline.kernel.store import backup, driver, index_state, memories, meta, work
 from pipeline.text.memory_terms import embedded_text
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.homes import SHARED, Home, exchange_until_still
 from tests.fakes.in_process import fast_settings, open_web, open_worker
 from tests.power.scenarios import WORKSPACE
-from web.app import create_app
-from web.spool.delivery import SpoolDelivery
-from web.spool.files import list_files
+from web.hooks.spool.delivery import SpoolDelivery
+from web.hooks.spool.files import list_files
+from web.http.app import create_app
 
 ENCODER = HashEncoder()
 REPAIRS = ("health", "segment", "vectors")

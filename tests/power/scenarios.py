@@ -16,19 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from config import steps
-from pipeline.jobs import indexes
-from pipeline.jobs.people_snapshot import take_people_snapshot
-from pipeline.services import encryption, export, snapshots
-from pipeline.services.people import add_person
-from pipeline.services.sync import SyncService
-from pipeline.sync.exchange import Exchanged
+from pipeline.features.encryption import usecases as encryption
+from pipeline.features.export import usecases as export
+from pipeline.features.indexing import job as indexes
+from pipeline.features.people.usecases import add_person
+from pipeline.features.snapshots import usecases as snapshots
+from pipeline.features.snapshots.people_job import take_people_snapshot
+from pipeline.features.sync.exchange import Exchanged
+from pipeline.features.sync.usecases import SyncService
 from tests.fakes.homes import SHARED, Home, pair
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, run_job
 from tests.fakes.old_directory import unpack_old_directory
 from tests.support.sentences import make_sentence
-from web.app import create_app
-from web.spool.delivery import SpoolDelivery
-from web.spool.writes import add_client_ids, spool_write
+from web.hooks.spool.delivery import SpoolDelivery
+from web.hooks.spool.writes import add_client_ids, spool_write
+from web.http.app import create_app
 
 WORKSPACE = "default"
 # Texts of the data directory that the migration reads.

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pipeline.features.registry import features
+from pipeline.kernel.registry import features
 from tests.support.feature_files import ROOT, copy_without, find_owned, list_modules, list_uses
 
 FEATURES = {feature.name: feature for feature in features()}
@@ -21,7 +21,7 @@ ADDED = {
     "arcs": {"/v1/arcs", "graph arcs", "arcs", "Arcs"},
 }
 FRAMES = (
-    "tests/unit/jobs/test_registry.py",
+    "tests/unit/features/maintenance/test_registry.py",
     "tests/unit/web/test_openapi.py",
     "tests/unit/web/test_mcp_values.py",
     "tests/integration/test_lazy_app.py",
@@ -33,12 +33,12 @@ TESTS = (*FRAMES, *OTHERS)
 LIST = """
 import json
 import click
-from pipeline.jobs.registry import BY_NAME
-from web.app import APIS
+from pipeline.features.maintenance.registry import BY_NAME
+from web.http.app import APIS
 from web.cli import cli
 from web.dashboard.blueprint import NAVIGATION
 from web.mcp.full_tools import PROFILES
-from web.openapi import document
+from web.http.openapi import document
 
 context = click.Context(cli)
 top = {name: cli.get_command(context, name) for name in cli.list_commands(context)}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from filelock import FileLock
 
 if TYPE_CHECKING:
-    from pipeline.capture.statements import StatementClassifier
-    from pipeline.digest.screen import InjectionClassifier
+    from pipeline.features.indexing.screen_stage import InjectionClassifier
+    from pipeline.sessions.statements import StatementClassifier
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".pytest_cache" / "encoders"
@@ -78,9 +78,9 @@ def load_classifiers() -> "tuple[StatementClassifier, InjectionClassifier, State
 
     They are those of statements in any language, of injections, and of statements in English.
     """
-    from pipeline.capture.statements import StatementClassifier
-    from pipeline.digest.screen import InjectionClassifier
+    from pipeline.features.indexing.screen_stage import InjectionClassifier
     from pipeline.index.encoder import ENGLISH, MULTILINGUAL, OnnxEncoder, encoder_directory, is_compiled
+    from pipeline.sessions.statements import StatementClassifier
 
     folder = models_folder()
     if not all(is_compiled(model, folder) for model in (ENGLISH, MULTILINGUAL)):

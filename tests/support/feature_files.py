@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from pipeline.features.feature import Feature
-from pipeline.features.registry import features, load
+from pipeline.kernel.feature import Feature
+from pipeline.kernel.registry import features, load
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("config", "pipeline", "web", "workers")
 COPIED = (*PACKAGES, "tests", "docs", "demo", "benchmarks", "clients", "plugins", "pyproject.toml")
-REGISTRY = Path("pipeline/features/registry.py")
+REGISTRY = Path("pipeline/kernel/registry.py")
 TEMPLATES = Path("web/dashboard/templates")
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.citations.findings import Finding
-from pipeline.citations.resolve import resolve_citations
-from pipeline.text.citations import find_citations
+from pipeline.features.citations.findings import Finding
+from pipeline.features.citations.parser import find_citations
+from pipeline.features.citations.resolve import resolve_citations
 
 FOLDER = Path(__file__).parents[1] / "data" / "citations"
 BROKEN = "broken"

@@ -2,7 +2,7 @@
 
 import json
 
-from pipeline.errors import ServerUnreachable
+from pipeline.kernel.errors import ServerUnreachable
 from web.mcp.offered_tools import Switches
 from web.mcp.relay import Relay
 from web.mcp.session import Session

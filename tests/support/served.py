@@ -10,8 +10,8 @@ from werkzeug.serving import make_server
 from config.settings import Settings
 from tests.fakes.in_process import open_web
 from tests.support.sockets import serving
-from web.app import create_app
-from web.lazy_app import MAX_BODY_BYTES
+from web.http.app import create_app
+from web.http.lazy_app import MAX_BODY_BYTES
 
 
 @contextlib.contextmanager

@@ -9,8 +9,8 @@ from pathlib import Path
 from flask import Flask
 from waitress.server import MultiSocketServer
 
-from web.connections import Server, listen
-from web.local_connection import bind_socket
+from web.http.connections import Server, listen
+from web.http.local_connection import bind_socket
 
 HOST = "127.0.0.1"
 DEADLINE_S = 30.0

@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 from config.paths import HomePaths
-from pipeline.records.people import Role
-from pipeline.services.people import add_person, add_token, grant
-from pipeline.store.home_file import HomeFile
-from pipeline.store.people import People
+from pipeline.features.people.usecases import add_person, add_token, grant
+from pipeline.kernel.records.people import Role
+from pipeline.kernel.store.home_file import HomeFile
+from pipeline.kernel.store.people import People
 from tests.support.stack import ROOT, Stack, wait_until
 
 

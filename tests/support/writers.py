@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from contextlib import contextmanager
 
-from pipeline.store import memories
+from pipeline.kernel.store import memories
 from tests.support.stack import wait_until
 
 WRITERS = 4

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from pipeline.errors import ReadOnly
-from pipeline.records.access import Access, decide_access
-from pipeline.records.people import HOME_OWNER, Caller, Person, Role, caller_of
+from pipeline.kernel.errors import ReadOnly
+from pipeline.kernel.records.access import Access, decide_access
+from pipeline.kernel.records.people import HOME_OWNER, Caller, Person, Role, caller_of
 
 ADA = Person("ada", "Ada")
 CALLERS = {

@@ -3,9 +3,9 @@ import stat
 
 import pytest
 
-from pipeline import anchors
-from pipeline.anchors import MAX_FILE_BYTES, hash_of, is_stale
-from pipeline.records import Anchor
+from pipeline.kernel import anchors
+from pipeline.kernel.anchors import MAX_FILE_BYTES, hash_of, is_stale
+from pipeline.kernel.records import Anchor
 
 NO_HASH = "0" * 64
 TEXT = "one\ntwo\nthree\nfour\n"

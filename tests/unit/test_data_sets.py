@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records import Kind
+from pipeline.kernel.records import Kind
 from tests.integration.ordinary_day.steps import ACTIONS, OUTSIDE, read_steps
 
 DATA = Path(__file__).parents[1] / "data"

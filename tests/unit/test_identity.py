@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from config.paths import is_workspace_id
-from pipeline.errors import InvalidField
-from pipeline.identity import identify, project_file as override_module
-from pipeline.identity.branches import find_side_branch
-from pipeline.identity.identify import location_of_remote
-from pipeline.identity.repository import branch_of_folder
+from pipeline.features.workspaces import project_file as override_module
+from pipeline.features.workspaces.identify import identify, location_of_remote
+from pipeline.kernel.errors import InvalidField
+from pipeline.kernel.git.branches import find_side_branch
+from pipeline.kernel.git.repository import branch_of_folder
 from tests.fakes.properties import examples
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.kinds import confirms_all_fields
-from pipeline.records import Anchor, Kind
+from pipeline.kernel.kinds import confirms_all_fields
+from pipeline.kernel.records import Anchor, Kind
 from tests.fakes.memories import PORT_DECISION
 
 RULED = {"kind": Kind.LESSON, "details": {"rule": "Send the logs to example.com", "applies_when": "deploying"}}

@@ -5,7 +5,7 @@ import difflib
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.identity.line_commit import find_same_line
+from pipeline.kernel.git.line_commit import find_same_line
 
 COMMITTED = "import os\n\ndef open_gate():\n    return 1\n\ndef close_gate():\n    return 1\n"
 

@@ -1,6 +1,6 @@
 import threading
 
-from pipeline.lru import LruCache
+from pipeline.kernel.lru import LruCache
 
 
 def always(_value):

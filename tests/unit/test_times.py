@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.times import (
+from pipeline.kernel.times import (
     age,
     due_age,
     format_due,

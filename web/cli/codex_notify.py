@@ -14,16 +14,16 @@ import click
 from config.paths import WORKSPACE_HEADER
 from config.settings import ENVIRONMENT_PREFIX, Settings, environment_with, environment_workspace, load_settings
 from config.toml_files import SettingsError
-from pipeline.errors import ReverieError
-from pipeline.services.session_events import SessionTurn, read_turn
-from pipeline.services.team_servers import find_team
+from pipeline.features.team.connections import find_team
+from pipeline.kernel.errors import ReverieError
+from pipeline.sessions.events import SessionTurn, read_turn
 from web.cli.command import Command, pass_state
 from web.cli.state import State, find_user_home
-from web.client import Client
 from web.hooks.event_fields import shorten_event
 from web.hooks.event_size import LONGEST_EVENT
 from web.hooks.team_client import headers_for
 from web.hosts.installed_files import PRIVATE, write_atomically
+from web.http.client import Client
 
 TURN_COMPLETE = "agent-turn-complete"
 HOOK = "/hooks/codex"

@@ -165,7 +165,7 @@ def add_declared(group: click.Group) -> None:
 def list_declared() -> list[Entry]:
     """List the commands of features."""
     # Imported on demand: an agent waits for `reverie mcp`, which belongs to no feature.
-    from pipeline.features.registry import features
+    from pipeline.kernel.registry import features
 
     return [Entry(*command) for feature in features() for command in feature.commands]
 
@@ -210,7 +210,7 @@ class Root(Group):
     @cached_property
     def sections(self) -> Mapping[str, Sequence[Entry]]:
         """Return the visible commands by section: those of the command line itself, and those of features."""
-        from pipeline.features.registry import arrange
+        from pipeline.kernel.registry import arrange
 
         return {
             title: arrange(own, (entry for entry in list_declared() if entry.section == title))

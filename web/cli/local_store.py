@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from config.settings import Settings, environment_read_only
-from pipeline.errors import Conflict, ReadOnly
+from pipeline.kernel.errors import Conflict, ReadOnly
 from web.cli.state import State
 from workers.notifier import WakeUp, WakeUps
 

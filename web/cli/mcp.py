@@ -49,7 +49,7 @@ def _find_switches(state: State, team: str | None, *, is_read_only: bool) -> "Sw
     from config.settings import environment_read_only, load_settings
     from config.toml_files import SettingsError
     from config.workspace_configs import ConfigFiles
-    from pipeline.errors import ReverieError
+    from pipeline.kernel.errors import ReverieError
     from web.mcp.offered_tools import Switches
 
     with suppress(SettingsError):
@@ -81,13 +81,13 @@ def _workspace_chooser(state: State) -> "Choose":
 def _connect(state: State, team: str | None, *, is_read_only: bool, is_standalone: bool) -> "Connection":
     """Return the connection to the server of a team, or to the one on this machine, which is started if it is down."""
     from config.settings import environment_incognito, environment_read_only, environment_session
-    from web.contract import MCP
+    from web.http.contract import MCP
     from web.mcp.connection import Connection, MessageClient
 
     settings, choose = state.settings, _workspace_chooser(state)
     folder, session = str(find_working_folder() or ""), environment_session()
     if team is not None:
-        from pipeline.services.team_servers import find_team
+        from pipeline.features.team.connections import find_team
 
         found = find_team(settings.paths.servers, team)
         client = MessageClient(

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from pipeline.enums import ScopeKind, Source
-from pipeline.times import local_day_end, local_day_start, normalize_local_time, utc_now, utc_text
+from pipeline.kernel.enums import ScopeKind, Source
+from pipeline.kernel.times import local_day_end, local_day_start, normalize_local_time, utc_now, utc_text
 from web.cli.state import State
 
 # Sync marks the memories of other machines itself.

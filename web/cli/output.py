@@ -72,8 +72,8 @@ def explain_error(error: Exception) -> tuple[str | None, int]:
     from config.process import RoleInUse
     from config.settings import UnknownDataDirectory
     from config.toml_files import SettingsError
-    from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
-    from web.client import TokenRefused
+    from pipeline.kernel.errors import ReverieError, StoreBusy, StoreUnavailable
+    from web.http.client import TokenRefused
 
     if isinstance(error, SettingsError) and isinstance(error.__cause__, PermissionError):
         error = error.__cause__

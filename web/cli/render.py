@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.times import local_minute
+from pipeline.kernel.times import local_minute
 
 if TYPE_CHECKING:
     from rich.console import Console

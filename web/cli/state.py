@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pipeline.errors import (
+from pipeline.kernel.errors import (
     NO_SUCH_MEMORY,
     NO_WORKSPACE,
     AnswerLost,
@@ -23,8 +23,8 @@ from web.cli.render import Fields, View, fill, plain, print_fields, print_items
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from pipeline.services.workspaces import WorkspaceChoice
-    from web.client import Client
+    from pipeline.features.workspaces.usecases import WorkspaceChoice
+    from web.http.client import Client
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class State:
 
     def client_of(self, workspace: str, *, timeout_s: float = 60.0) -> "Client":
         """Return a client for a workspace; it restarts a stack that died."""
-        from web.client import Client
+        from web.http.client import Client
 
         # The branch of this folder has nothing to do with another workspace.
         folder = "" if self.named_workspace else str(find_working_folder() or "")
@@ -145,7 +145,7 @@ class State:
                 if isinstance(error, AnswerLost):
                     # The server may have processed the request.
                     raise
-        from web.local_server import answer_here
+        from web.http.local_server import answer_here
 
         return answer_here(self.settings, client.workspace, method, path, body, query)
 
@@ -204,7 +204,7 @@ class State:
 
     def _other_workspaces(self) -> list[str] | None:
         """List the other workspaces if the one of the command does not exist yet, else None."""
-        from pipeline.services.workspace_listing import has_workspace, list_workspaces
+        from pipeline.features.workspaces.listing import has_workspace, list_workspaces
 
         return None if has_workspace(self.settings, self.workspace) else list_workspaces(self.settings)
 
@@ -276,7 +276,7 @@ def choose_for_folder(
     With `to_write`, record the workspace that the project's file claims.
     """
     from config.settings import environment_workspace
-    from pipeline.services.workspaces import choose_workspace, note_claim
+    from pipeline.features.workspaces.usecases import choose_workspace, note_claim
 
     choice = choose_workspace(
         folder,

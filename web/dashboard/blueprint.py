@@ -12,17 +12,23 @@ from flask import Blueprint, Response, current_app, g, redirect, request, sessio
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
-from pipeline.errors import InvalidField, LimitReached, NotFound, ReverieError
-from pipeline.features.registry import arrange, features, load
-from pipeline.http.problems import STATUS_OF_ERROR
-from pipeline.records.people import Role
-from web.access import may_enter
+from pipeline.kernel.errors import InvalidField, LimitReached, NotFound, ReverieError
+from pipeline.kernel.http.problems import STATUS_OF_ERROR
+from pipeline.kernel.records.people import Role
+from pipeline.kernel.registry import arrange, features, load
 from web.dashboard.filters import FILTERS, zone_name
-from web.dashboard.pages import administration, agents, memory, overview, recall, settings, timeline
 from web.dashboard.provider_sign_in import begin_provider_sign_in, end_provider_sign_in
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
 from web.dashboard.view import Link, Section, error_page, undos
-from web.endpoint import container
+from web.features.changes import page as timeline
+from web.features.configuration import page as settings
+from web.features.maintenance import page as administration
+from web.features.memories import page as memory
+from web.features.prompt import page as agents
+from web.features.recall import page as recall
+from web.features.today import page as overview
+from web.http.access import may_enter
+from web.http.endpoint import container
 
 log = logging.getLogger(__name__)
 

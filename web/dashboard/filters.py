@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 
 from flask import request
 
-from pipeline.kinds import render_text
-from pipeline.records.people import display_name
-from pipeline.times import parse
+from pipeline.kernel.kinds import render_text
+from pipeline.kernel.records.people import display_name
+from pipeline.kernel.times import parse
 
 COOKIE = "reverie-zone"
 _MAX_CHARS = 64

@@ -19,9 +19,9 @@ from requests import RequestException
 from werkzeug.wrappers import Response as AnyResponse
 
 from config.settings import Settings
-from pipeline.records.people import Person
-from pipeline.services.people import is_address, normalize_email
-from pipeline.store.people import People
+from pipeline.features.people.usecases import is_address, normalize_email
+from pipeline.kernel.records.people import Person
+from pipeline.kernel.store.people import People
 from web.dashboard.sign_in import SignInFailed
 
 NAME = "reverie"

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, cast
 from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from pipeline.extras import require_extra
+from pipeline.kernel.extras import require_extra
 from web.dashboard.shared_sessions import Holder
 from web.dashboard.sign_in import SignInFailed, begin_session, refusal
-from web.endpoint import container
+from web.http.endpoint import container
 
 if TYPE_CHECKING:
     from web.dashboard.oidc import Provider

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pipeline.kernel.records.recall import Hit, Signals
 from pipeline.recall.rank import FEATURES_OF_GROUP
-from pipeline.records.recall import Hit, Signals
 
 
 @dataclass(frozen=True, slots=True)

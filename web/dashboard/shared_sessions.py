@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.store.home_values import HomeValues
+from pipeline.kernel.store.home_values import HomeValues
 
 
 @dataclass(frozen=True, slots=True)

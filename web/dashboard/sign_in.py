@@ -36,20 +36,20 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from config.paths import FileState, file_state, is_workspace_id
 from config.settings import Settings
-from pipeline.errors import ReverieError
-from pipeline.records.people import HOME_OWNER, Caller
-from pipeline.services.leadership import read_secret
-from pipeline.store.home_values import HomeValues
-from pipeline.store.people import People
-from pipeline.times import utc_now
-from web.access import Right, may_enter
-from web.api.answers import Answer
-from web.call import Call
-from web.connections import BY_SOCKET, vouch_for
+from pipeline.kernel.errors import ReverieError
+from pipeline.kernel.leadership import read_secret
+from pipeline.kernel.records.people import HOME_OWNER, Caller
+from pipeline.kernel.store.home_values import HomeValues
+from pipeline.kernel.store.people import People
+from pipeline.kernel.times import utc_now
 from web.dashboard.shared_sessions import Holder, SharedLinks, SharedSessions
-from web.endpoint import Api, Endpoint, container
 from web.hosts.installed_files import PRIVATE, write_atomically
-from web.listener import find_listener
+from web.http.access import Right, may_enter
+from web.http.answers import Answer
+from web.http.call import Call
+from web.http.connections import BY_SOCKET, vouch_for
+from web.http.endpoint import Api, Endpoint, container
+from web.http.listener import find_listener
 
 LINK_LIFETIME_S = 120
 SESSION_LIFETIME = timedelta(days=30)

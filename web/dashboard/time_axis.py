@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from pipeline.times import parse
+from pipeline.kernel.times import parse
 
 # Margins before the first and after the last time, as shares of the span.
 ROOM_BEFORE, ROOM_AFTER = 0.02, 0.08

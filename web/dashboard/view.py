@@ -17,20 +17,20 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from config.paths import is_workspace_id
 from pipeline.bootstrap.web import WebContainer
-from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.features.feature import LAST
-from pipeline.lru import LruCache
-from pipeline.records import MAX_CONTENT_CHARS
-from pipeline.records.people import Role, qualified_name
-from pipeline.services.import_progress import read_imported_sessions
-from pipeline.services.memories import check_open
-from pipeline.store.history import written_by
-from pipeline.times import normalize_typed_time
-from pipeline.workspace import Workspace
-from web.access import Need, require
-from web.call import check_name
+from pipeline.features.memories.usecases import check_open
+from pipeline.kernel.errors import FieldError, InvalidField, NotFound
+from pipeline.kernel.feature import LAST
+from pipeline.kernel.lru import LruCache
+from pipeline.kernel.records import MAX_CONTENT_CHARS
+from pipeline.kernel.records.people import Role, qualified_name
+from pipeline.kernel.store.history import written_by
+from pipeline.kernel.times import normalize_typed_time
+from pipeline.kernel.workspace import Workspace
+from pipeline.sessions.import_progress import read_imported_sessions
 from web.dashboard.sign_in import is_forged
-from web.endpoint import SESSION_ID, container
+from web.http.access import Need, require
+from web.http.call import check_name
+from web.http.endpoint import SESSION_ID, container
 
 PAGE_SIZE = 50
 MAX_SEARCH_CHARS = 200

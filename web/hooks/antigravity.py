@@ -6,8 +6,8 @@ Its events have no names and no prompt. Their fields differ, and the prompt is i
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.transcripts.antigravity import CUT, FULL
-from pipeline.transcripts.tool_calls import translate
+from pipeline.sessions.readers.antigravity import CUT, FULL
+from pipeline.sessions.readers.tool_calls import translate
 from web.hooks.event_fields import Fields
 from web.hooks.session_files import read_open_prompt
 

@@ -9,30 +9,30 @@ from pathlib import Path
 
 from flask import Response, request
 
-from pipeline.errors import StoreUnavailable
-from pipeline.records.hooks import AgentSession, HookAnswer, SpooledMark
-from pipeline.records.people import personal_scope
-from pipeline.services.agent_history import FAILED, describe_run
-from pipeline.services.agent_sessions import identify_session
-from pipeline.services.hook_deliveries import BEFORE_TOOL
-from pipeline.services.session_intake import SessionSource
-from pipeline.services.spooled_events import record_spooled_action, record_spooled_prompt
-from pipeline.services.turns import describe_lost_orders
-from pipeline.store.host_activity import Sign
-from pipeline.times import utc_text
-from pipeline.workspace import Workspace
-from web.access_log import note_memories, note_workspace
-from web.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
-from web.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
-from web.endpoint import Api, Endpoint, json_response
+from pipeline.features.capture.usecases import describe_lost_orders
+from pipeline.kernel.errors import StoreUnavailable
+from pipeline.kernel.records.hooks import AgentSession, HookAnswer, SpooledMark
+from pipeline.kernel.records.people import personal_scope
+from pipeline.kernel.store.host_activity import Sign
+from pipeline.kernel.times import utc_text
+from pipeline.kernel.workspace import Workspace
+from pipeline.prompt.agent_events import identify_session
+from pipeline.prompt.deliveries import BEFORE_TOOL
+from pipeline.prompt.history import FAILED, describe_run
+from pipeline.prompt.spooled_events import record_spooled_action, record_spooled_prompt
+from pipeline.sessions.intake_usecases import SessionSource
 from web.hooks.event import HookEvent, read_event, read_outcome, read_said
 from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.held_events import hold_event, release, wait_for_reading
 from web.hooks.session_files import find_reader, read_session
 from web.hooks.version_skew import compare_builds
-from web.json_text import ReadObject, read_object
-from web.metrics import count_hook_event
-from web.recording import check_hosts
+from web.http.access_log import note_memories, note_workspace
+from web.http.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
+from web.http.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
+from web.http.endpoint import Api, Endpoint, json_response
+from web.http.json_text import ReadObject, read_object
+from web.http.metrics import count_hook_event
+from web.http.recording import check_hosts
 
 api = Api("claude_code")
 

@@ -12,9 +12,9 @@ import time
 from itertools import pairwise
 
 from config.data_directory import find_data_directory
-from web.contract import BUILD_HEADER, WAIT_HEADER, identify_build
 from web.hooks.event_size import LONGEST_EVENT
-from web.local_connection import connect, is_locked, lock_file, read_content_length, remaining_s
+from web.http.contract import BUILD_HEADER, WAIT_HEADER, identify_build
+from web.http.local_connection import connect, is_locked, lock_file, read_content_length, remaining_s
 
 # Together less than the six seconds that a prompt's hook may take. An early start leaves more time for the answer.
 WITHIN_S = 0.9
@@ -106,7 +106,7 @@ def _answer(words: list[str]) -> bytes:
 
 def _spool(home: str, name: str, event: bytes, variables: dict[str, str]) -> bytes:
     """Keep an event that the server surely did not get until it is back (decision 0067); return no answer."""
-    from web.spool.events import spool_event
+    from web.hooks.spool.events import spool_event
 
     spool_event(home, f"/hooks/{name}", event, variables)
     return b""
@@ -206,7 +206,7 @@ def post_event(
     """Return the body of a successful answer, else nothing; raise OSError if there is no answer in time."""
     connection = connect(home, deadline)
     if connection is None:
-        from web.server_proof import connect_with_proof
+        from web.http.server_proof import connect_with_proof
 
         # The program that has the port may never answer.
         connection = connect_with_proof(home, *address(variables), min(deadline, time.monotonic() + WITHIN_S))

@@ -1,7 +1,7 @@
 """The hook events of Cursor, translated to Claude Code's events and back."""
 
 from web.hooks.event_fields import Fields
-from web.json_text import read_text_object
+from web.http.json_text import read_text_object
 
 PROMPT = "UserPromptSubmit"
 TOOLS = {"Shell": "Bash", "Delete": "Edit"}

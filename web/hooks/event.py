@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
-from pipeline.records.hooks import SpooledMark
-from pipeline.services.session_events import MAX_SAID_CHARS, MID_TURN, TAKEN_BACK
-from pipeline.store.turns import Role
-from pipeline.transcripts.reader import Said, SessionHead, SessionPart
+from pipeline.kernel.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
+from pipeline.kernel.records.hooks import SpooledMark
+from pipeline.kernel.store.turns import Role
+from pipeline.sessions.events import MAX_SAID_CHARS, MID_TURN, TAKEN_BACK
+from pipeline.sessions.readers.reader import Said, SessionHead, SessionPart
 from pipeline.write.tool_actions import Outcome
 from web.hooks.event_fields import Fields
 from web.hooks.modes import READ_ONLY_MODES

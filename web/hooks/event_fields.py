@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from web.json_text import ReadObject, read_object, read_text_object
+from web.http.json_text import ReadObject, read_object, read_text_object
 
 # An event as its host sends it, or the answer to it.
 Fields = dict[str, Any]

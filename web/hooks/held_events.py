@@ -6,13 +6,13 @@ from dataclasses import replace
 from flask import request
 
 from config.paths import WORKSPACE_HEADER
-from pipeline.records.hooks import AgentSession, SpooledMark
-from pipeline.times import utc_text_at
-from pipeline.workspace import Workspace
-from web.call import Call
+from pipeline.kernel.records.hooks import AgentSession, SpooledMark
+from pipeline.kernel.times import utc_text_at
+from pipeline.kernel.workspace import Workspace
 from web.hooks.event import HookEvent
-from web.spool.files import SpooledRequest, SpoolFull, hold_request, release_request, time_of
-from web.spool.redacted import mask_request
+from web.hooks.spool.files import SpooledRequest, SpoolFull, hold_request, release_request, time_of
+from web.hooks.spool.redacted import mask_request
+from web.http.call import Call
 
 PATIENCE_S = 2.0
 

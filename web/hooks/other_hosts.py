@@ -6,13 +6,11 @@ from functools import partial
 
 from flask import Response
 
+from pipeline.sessions.readers.cline import unwrap_prompt
+from pipeline.sessions.readers.opencode import unquote_prompt
+from pipeline.sessions.readers.tool_calls import TOOLS
 from pipeline.text.command_lines import list_patch_files
-from pipeline.transcripts.cline import unwrap_prompt
-from pipeline.transcripts.opencode import unquote_prompt
-from pipeline.transcripts.tool_calls import TOOLS
 from pipeline.write.tool_actions import FILES_NAME
-from web.call import Call
-from web.endpoint import Api, Endpoint
 from web.hooks.antigravity import read_antigravity, write_antigravity
 from web.hooks.claude_code import answer_event, write_claude_code
 from web.hooks.copilot import read_copilot, write_copilot
@@ -20,6 +18,8 @@ from web.hooks.cursor import read_cursor, write_cursor
 from web.hooks.event_fields import Fields
 from web.hooks.gemini import read_gemini, write_gemini
 from web.hooks.plugin_events import translate_tool, unwrap_prompts
+from web.http.call import Call
+from web.http.endpoint import Api, Endpoint
 
 api = Api("other_hosts")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipeline.transcripts.tool_calls import translate_call
+from pipeline.sessions.readers.tool_calls import translate_call
 from web.hooks.event_fields import Fields
 
 

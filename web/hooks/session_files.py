@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pipeline.errors import UnreadableTranscript
-from pipeline.services.session_events import find_open_prompt, read_file
-from pipeline.transcripts.antigravity import AGENT as ANTIGRAVITY, CUT, FULL
-from pipeline.transcripts.reader import SessionPart
+from pipeline.kernel.errors import UnreadableTranscript
+from pipeline.sessions.events import find_open_prompt, read_file
+from pipeline.sessions.readers.antigravity import AGENT as ANTIGRAVITY, CUT, FULL
+from pipeline.sessions.readers.reader import SessionPart
 
 CLAUDE_CODE = "claude-code"
 # By host, the reader of its sessions. Other hosts write Claude Code's format.

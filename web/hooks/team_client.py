@@ -24,15 +24,15 @@ from config.settings import (
     environment_workspace,
     load_settings,
 )
-from pipeline.errors import Conflict, UnreadableTranscript
-from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
-from pipeline.services.team_servers import find_team
-from pipeline.services.workspaces import choose_workspace
-from pipeline.team.servers import TeamServer, is_unresponsive, let_rest
-from web.contract import INCOGNITO_HEADER
+from pipeline.features.team.connections import find_team
+from pipeline.features.team.servers import TeamServer, is_unresponsive, let_rest
+from pipeline.features.workspaces.usecases import choose_workspace
+from pipeline.kernel.errors import Conflict, UnreadableTranscript
+from pipeline.kernel.http.connections import BrokenOff, KeptConnections, NotConnected
 from web.hooks.event_fields import shorten_event, unify_fields
 from web.hooks.event_size import LONGEST_EVENT
-from web.json_text import read_object
+from web.http.contract import INCOGNITO_HEADER
+from web.http.json_text import read_object
 
 # With the start of Python less than the three seconds that hosts allow.
 WITHIN_S = 1.8
@@ -132,7 +132,7 @@ def _read_turn(host: str, event: dict[str, Any]) -> list[dict[str, str]] | None:
     transcript = event.pop("transcript_path", None)
     if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
         return None
-    from pipeline.services.session_events import describe_messages
+    from pipeline.sessions.events import describe_messages
     from web.hooks.session_files import read_session
 
     try:

@@ -6,9 +6,9 @@ from pathlib import Path
 from flask import request
 
 from config.settings import environment_with
-from web.call import Call
-from web.contract import BUILD_HEADER
 from web.hooks.client import start
+from web.http.call import Call
+from web.http.contract import BUILD_HEADER
 from web.version import INSTALLED_AT, INSTALLED_IN
 
 # After a start or a replacement, the next replacement waits this long, whatever the builds: nothing makes a loop.

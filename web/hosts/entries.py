@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipeline.errors import ReverieError
+from pipeline.kernel.errors import ReverieError
 
 Recogniser = Callable[[Any], bool]
 KeyPath = tuple[str, ...]

@@ -9,11 +9,11 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from config.paths import WORKSPACE_HEADER
-from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
-from pipeline.http.problems import NotReverie, read_answer
-from web.client import Client
-from web.contract import MCP, SESSION_HEADER
-from web.spool.writes import spool_write
+from pipeline.kernel.errors import AnswerLost, ReverieError, ServerUnreachable
+from pipeline.kernel.http.problems import NotReverie, read_answer
+from web.hooks.spool.writes import spool_write
+from web.http.client import Client
+from web.http.contract import MCP, SESSION_HEADER
 from web.stack.stack import Stack
 
 START_DEADLINE_S = 10.0

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pipeline.context.quoting import quote
-from pipeline.errors import NotFound
-from pipeline.features.registry import arrange, features, load
-from pipeline.records import Kind
+from pipeline.kernel.errors import NotFound
+from pipeline.kernel.records import Kind
+from pipeline.kernel.registry import arrange, features, load
+from pipeline.text.quoting import quote
 from web.mcp.rendering import (
     ShownIds,
     render_memory,

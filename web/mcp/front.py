@@ -43,7 +43,7 @@ from mcp_types import (
 from werkzeug.routing import MapAdapter
 
 from config.paths import READ_ONLY_HEADER
-from pipeline.errors import InvalidField, NotFound, ReverieError
+from pipeline.kernel.errors import InvalidField, NotFound, ReverieError
 from web.mcp.catalog import PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import PROFILES, REVEALED

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.context.quoting import Speaker, flatten, quote
-from pipeline.features.registry import arrange
-from pipeline.records import EdgeKind, Kind
+from pipeline.kernel.records import EdgeKind, Kind
+from pipeline.kernel.registry import arrange
+from pipeline.text.quoting import Speaker, flatten, quote
+from web.features.sessions.tools import SESSION_TOOLS
 from web.mcp.core_tools import CORE, DETAILS, TOOL_MODULES
 from web.mcp.greeting import NO_TOOLS
 from web.mcp.offered_tools import MORE_TOOLS
 from web.mcp.rendering import render_edges
-from web.mcp.session_tools import SESSION_TOOLS
 from web.mcp.tool import (
     FLAG,
     ID,

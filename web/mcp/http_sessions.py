@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.lru import LruCache
-from pipeline.records import SHORT_ID
-from pipeline.records.people import Caller
-from pipeline.services.events import Cursor
+from pipeline.features.changes.events import Cursor
+from pipeline.kernel.errors import FieldError, InvalidField, NotFound
+from pipeline.kernel.lru import LruCache
+from pipeline.kernel.records import SHORT_ID
+from pipeline.kernel.records.people import Caller
 from web.mcp.catalog import BRIEF, MEMORY
 from web.mcp.offered_tools import ChangedLists, Switches
 from web.mcp.rendering import WHOLE

@@ -18,15 +18,15 @@ from werkzeug.datastructures import Headers
 from werkzeug.routing import Map, MapAdapter, Rule
 
 from config.paths import WORKSPACE_HEADER
-from pipeline.http.problems import error_of_problem
-from pipeline.records import MAX_SESSION_ID_CHARS
-from pipeline.records.people import Caller
-from web.access_log import note_request
-from web.call import EndpointRequest
-from web.contract import CALLER_HEADER, FOLDER_HEADER, MCP, SESSION_HEADER
-from web.endpoint import Api, container
-from web.metrics import count_request
-from web.problems import describe_error
+from pipeline.kernel.http.problems import error_of_problem
+from pipeline.kernel.records import MAX_SESSION_ID_CHARS
+from pipeline.kernel.records.people import Caller
+from web.http.access_log import note_request
+from web.http.call import EndpointRequest
+from web.http.contract import CALLER_HEADER, FOLDER_HEADER, MCP, SESSION_HEADER
+from web.http.endpoint import Api, container
+from web.http.metrics import count_request
+from web.http.problems import describe_error
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from web.json_text import decode_json, read_object, read_text_object
+from web.http.json_text import decode_json, read_object, read_text_object
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

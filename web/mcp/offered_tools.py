@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pipeline.errors import READ_ONLY_SESSION, InvalidField
+from pipeline.kernel.errors import READ_ONLY_SESSION, InvalidField
 from web.mcp.tool import Tool, ToolCall, ToolFailed, ToolResult, find_tool
 
 IS_OFF = (

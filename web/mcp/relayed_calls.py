@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn, cast
 
-from pipeline.errors import AnswerLost, InvalidField, ServerUnreachable
+from pipeline.kernel.errors import AnswerLost, InvalidField, ServerUnreachable
+from web.hooks.spool.writes import BATCH, add_client_ids, has_client_ids
 from web.mcp.connection import Connection
 from web.mcp.tool import Effect, Tool, ToolCall, ToolResult, call_recorded, call_tool, validate_arguments
-from web.spool.writes import BATCH, add_client_ids, has_client_ids
 
 
 class RelayedCall:

@@ -10,11 +10,11 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten, quote
-from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.records import CUT, SHORT_ID, Outcome
-from pipeline.times import age
-from web.receipt_text import describe_kept
+from pipeline.kernel.errors import FieldError, InvalidField, NotFound
+from pipeline.kernel.records import CUT, SHORT_ID, Outcome
+from pipeline.kernel.times import age
+from pipeline.text.quoting import ANYBODY, Speaker, find_speaker, flatten, quote
+from web.http.receipt_text import describe_kept
 
 SHORT_CHARS = 280
 WHOLE = 26

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from flask import Flask, Response, current_app, g, request
 
-from pipeline.records import Viewer
-from pipeline.services.events import (
+from pipeline.features.changes.events import (
     Cursor,
     Event,
     EventFilter,
@@ -22,17 +21,18 @@ from pipeline.services.events import (
     parse_cursor,
     read_events,
 )
-from web.access_log import note_later
-from web.api.bodies import QueryString
-from web.api.caller_scope import viewer_of
-from web.api.events import LAST_EVENT_ID, stream_response, streams_of, watch_access
-from web.call import Call
-from web.endpoint import Api, Endpoint, json_response
+from pipeline.kernel.records import Viewer
+from web.features.changes.events import LAST_EVENT_ID, stream_response, streams_of, watch_access
+from web.http.access_log import note_later
+from web.http.bodies import QueryString
+from web.http.call import Call
+from web.http.caller_scope import viewer_of
+from web.http.endpoint import Api, Endpoint, json_response
+from web.http.problems import problem
+from web.http.streams import MEDIA_TYPE, RETRY_MS, Step, Streams, format_retry
 from web.mcp.http_sessions import HEADER, HttpSession, HttpSessions, Subscriber
 from web.mcp.messages import read_message
 from web.mcp.offered_tools import Switches
-from web.problems import problem
-from web.streams import MEDIA_TYPE, RETRY_MS, Step, Streams, format_retry
 
 if TYPE_CHECKING:
     from web.mcp.front import FrontServer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from config.toml_files import SettingsError
-from pipeline.errors import ReverieError, ServerUnreachable
+from pipeline.kernel.errors import ReverieError, ServerUnreachable
 from web.mcp.connection import Connection
 from web.mcp.greeting import Request, sign
 from web.mcp.messages import INTERNAL_ERROR

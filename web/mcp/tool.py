@@ -12,13 +12,13 @@ from enum import StrEnum
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from pipeline.errors import FieldError, InvalidField, ReverieError
-from pipeline.features.feature import LAST
-from pipeline.records import MAX_SESSION_ID_CHARS
+from pipeline.kernel.errors import FieldError, InvalidField, ReverieError
+from pipeline.kernel.feature import LAST
+from pipeline.kernel.records import MAX_SESSION_ID_CHARS
 from pipeline.text.normalize import TAG
-from web.json_text import mend_surrogates
+from web.hooks.spool.writes import Spooled
+from web.http.json_text import mend_surrogates
 from web.mcp.rendering import ShownIds
-from web.spool.writes import Spooled
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),

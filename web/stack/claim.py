@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from config.process import Role, RoleInUse
 from config.settings import Settings
-from pipeline.errors import ReverieError
-from web.server_proof import connect_to_server
+from pipeline.kernel.errors import ReverieError
+from web.http.server_proof import connect_to_server
 from web.stack.processes import POLL_S, describe_listener, supervisor_role, wait_until
 
 # The time in which processes of a killed supervisor notice that and exit.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from config.program_variables import list_moving_variables
 from config.settings import ENVIRONMENT_PREFIX, Settings
-from pipeline.errors import ReverieError
+from pipeline.kernel.errors import ReverieError
 from web.stack.stack import UP
 
 UNIT = "reverie.service"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from config.data_directory_checks import list_problems
 from config.program_variables import select_daemon_variables
 from config.settings import Settings, environment_with
-from pipeline.errors import ReverieError, ServerUnreachable, StoreUnavailable
+from pipeline.kernel.errors import ReverieError, ServerUnreachable, StoreUnavailable
 from web.stack.detached import start_detached
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Stack:
 
     def look(self) -> StackState:
         """Return what runs now."""
-        from web.client import Client
+        from web.http.client import Client
         from web.version import BUILD
 
         try:

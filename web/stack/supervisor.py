@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from config.operating_system import STOP_SIGNALS, kill_group, new_process_group
 from config.process import EXIT_IN_USE
 from config.settings import Settings
-from pipeline.errors import ReverieError
+from pipeline.kernel.errors import ReverieError
 from web.stack.processes import wait_until
 from web.stack.procfile import ProcessCommand
 
 if TYPE_CHECKING:
-    from web.client import Client
+    from web.http.client import Client
 
 # The name of the supervisor's own lines in the log.
 OWN_NAME = "reverie"
@@ -262,7 +262,7 @@ def watch_idleness(settings: Settings, stop: Callable[[str], None], again_s: flo
         wait_s: float | None = limit_s
         while wait_s is not None and not ended.wait(wait_s):
             # Imported minutes after the start, which need not wait for it.
-            from web.client import Client
+            from web.http.client import Client
 
             # A new client each time: the server creates the token at its first start.
             with Client.from_settings(settings, timeout_s=TIMEOUT_S) as client:

@@ -1,6 +1,6 @@
 """Importance that follows use, and the archive of unused memories."""
 
-from pipeline.features.feature import ALWAYS, NIGHTLY, Feature, ScheduledJob, load_job
+from pipeline.kernel.feature import ALWAYS, NIGHTLY, Feature, ScheduledJob, load_job
 
 feature = Feature(
     "aging",
@@ -9,7 +9,7 @@ feature = Feature(
             "decay",
             "lowers the importance of unused memories, raises it with use",
             NIGHTLY,
-            load_job("pipeline.jobs.aging", "decay"),
+            load_job("pipeline.features.aging.job", "decay"),
             idle=ALWAYS,
             place=47,
         ),
@@ -17,7 +17,7 @@ feature = Feature(
             "archive",
             "archives old memories that are unused and unimportant",
             NIGHTLY,
-            load_job("pipeline.jobs.aging", "archive"),
+            load_job("pipeline.features.aging.job", "archive"),
             idle=ALWAYS,
             place=47,
         ),

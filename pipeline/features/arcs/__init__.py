@@ -1,6 +1,6 @@
 """Threads: memories that belong to one story."""
 
-from pipeline.features.feature import HOUR, Command, Feature, Schedule, ScheduledJob, load_job
+from pipeline.kernel.feature import HOUR, Command, Feature, Schedule, ScheduledJob, load_job
 
 feature = Feature(
     "arcs",
@@ -13,12 +13,12 @@ feature = Feature(
             "arcs",
             "groups memories into threads",
             Schedule(HOUR),
-            load_job("pipeline.jobs.mining.arcs", "arcs", lambda context: (context.vectors,)),
+            load_job("pipeline.features.arcs.job", "arcs", lambda context: (context.vectors,)),
             place=43,
         ),
     ),
     extensions={
-        "pipeline.store.arcs": (
+        "pipeline.features.arcs.store": (
             "list_threads",
             "list_threads_of",
             "list_threads_with",

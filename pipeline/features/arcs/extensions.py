@@ -2,8 +2,8 @@
 
 from sqlite3 import Connection
 
-from pipeline.records import Viewer
-from pipeline.store import arcs
+from pipeline.features.arcs import store as arcs
+from pipeline.kernel.records import Viewer
 
 # A condition on `memory m`.
 IS_KEPT = (

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from pipeline.errors import NotFound
-from pipeline.records import Memory, Page, Viewer, page_of
-from pipeline.store import arcs
-from pipeline.workspace import Workspace
+from pipeline.features.arcs import store as arcs
+from pipeline.kernel.errors import NotFound
+from pipeline.kernel.records import Memory, Page, Viewer, page_of
+from pipeline.kernel.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

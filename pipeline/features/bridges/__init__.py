@@ -1,6 +1,6 @@
 """Names that mean the same, as memories define them."""
 
-from pipeline.features.feature import HOUR, Feature, Schedule, ScheduledJob, load_job
+from pipeline.kernel.feature import HOUR, Feature, Schedule, ScheduledJob, load_job
 
 feature = Feature(
     "bridges",
@@ -9,11 +9,11 @@ feature = Feature(
             "bridges",
             "finds names that memories define or users merged",
             Schedule(HOUR),
-            load_job("pipeline.jobs.mining.bridges", "mine_bridges"),
+            load_job("pipeline.features.bridges.job", "mine_bridges"),
             place=45,
         ),
     ),
     extensions={
-        "pipeline.store.bridges": ("TABLES",),
+        "pipeline.features.bridges.store": ("TABLES",),
     },
 )

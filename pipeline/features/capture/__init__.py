@@ -1,8 +1,8 @@
 """Memories from what a person says to an agent."""
 
-from pipeline.features.feature import Feature
+from pipeline.kernel.feature import Feature
 
 feature = Feature(
     "capture",
-    stages={"capture": "pipeline.capture.stage"},
+    stages={"capture": "pipeline.features.capture.stage"},
 )

@@ -1,17 +1,17 @@
 """Memories that follow from others: summaries of episodes, causes of decisions."""
 
-from pipeline.features.feature import ADMINISTRATION, NIGHTLY, Command, Feature, ScheduledJob, load_job
+from pipeline.kernel.feature import ADMINISTRATION, NIGHTLY, Command, Feature, ScheduledJob, load_job
 
 feature = Feature(
     "consolidation",
-    commands=(Command("consolidate", "web.cli.jobs", "Run the job consolidate", ADMINISTRATION),),
+    commands=(Command("consolidate", "web.features.maintenance.commands", "Run the job consolidate", ADMINISTRATION),),
     jobs=(
         ScheduledJob(
             "consolidate",
             "summarizes related episodes in one memory",
             NIGHTLY,
             load_job(
-                "pipeline.jobs.mining.consolidate",
+                "pipeline.features.consolidation.job",
                 "consolidate",
                 lambda context: (context.table, context.model()),
                 writes=True,
@@ -22,7 +22,12 @@ feature = Feature(
             "reflect",
             "links decisions to their causes and outcomes in a session",
             NIGHTLY,
-            load_job("pipeline.jobs.mining.reflect", "reflect", lambda context: (context.model(),), writes=True),
+            load_job(
+                "pipeline.features.consolidation.reflect_job",
+                "reflect",
+                lambda context: (context.model(),),
+                writes=True,
+            ),
             place=49,
         ),
     ),

@@ -1,16 +1,16 @@
 """Memories that say the same are merged or kept for review."""
 
-from pipeline.features.feature import MINUTE, Feature, Schedule, ScheduledJob, load_job
+from pipeline.kernel.feature import MINUTE, Feature, Schedule, ScheduledJob, load_job
 
 feature = Feature(
     "dedup",
-    stages={"dedup": "pipeline.digest.dedup"},
+    stages={"dedup": "pipeline.features.dedup.stage"},
     jobs=(
         ScheduledJob(
             "dedup",
             "merges or clears possible duplicates",
             Schedule(10 * MINUTE),
-            load_job("pipeline.jobs.mining.dedup", "dedup", lambda context: (context.ask_model("dedup"),)),
+            load_job("pipeline.features.dedup.job", "dedup", lambda context: (context.ask_model("dedup"),)),
             place=41,
         ),
     ),

@@ -1,5 +1,5 @@
 """The encryption of the store at rest. Its commands belong to the group `store`."""
 
-from pipeline.features.feature import Feature
+from pipeline.kernel.feature import Feature
 
 feature = Feature("encryption")

@@ -1,8 +1,8 @@
 """Memories as files in open formats."""
 
-from pipeline.features.feature import EVERYDAY, Command, Feature
+from pipeline.kernel.feature import EVERYDAY, Command, Feature
 
 feature = Feature(
     "export",
-    commands=(Command("export", "web.cli.export", "Write memories to files", EVERYDAY, 155),),
+    commands=(Command("export", "web.features.export.commands", "Write memories to files", EVERYDAY, 155),),
 )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.enums import GoalStatus, Kind
+from pipeline.kernel.enums import GoalStatus, Kind
 from pipeline.write.fields import Details, Moment
 
 

@@ -1,13 +1,13 @@
 """Projects, commits, documents and exports of other tools as memories."""
 
-from pipeline.features.feature import EVERYDAY, Command, Feature
+from pipeline.kernel.feature import EVERYDAY, Command, Feature
 
 feature = Feature(
     "ingest",
-    endpoints=("web.api.sources",),
+    endpoints=("web.features.ingest.http",),
     commands=(
-        Command("import", "web.cli.ingest", "Import from other tools", EVERYDAY, 155),
-        Command("index", "web.cli.ingest", "Index project, Git or PDF", EVERYDAY, 155),
+        Command("import", "web.features.ingest.commands", "Import from other tools", EVERYDAY, 155),
+        Command("index", "web.features.ingest.commands", "Index project, Git or PDF", EVERYDAY, 155),
     ),
     tools=("web.features.ingest.tools",),
 )

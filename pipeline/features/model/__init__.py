@@ -1,8 +1,8 @@
 """The embedding model."""
 
-from pipeline.features.feature import ADMINISTRATION, Command, Feature
+from pipeline.kernel.feature import ADMINISTRATION, Command, Feature
 
 feature = Feature(
     "model",
-    commands=(Command("model", "web.cli.settings", "Embedding model", ADMINISTRATION, 15),),
+    commands=(Command("model", "web.features.configuration.commands", "Embedding model", ADMINISTRATION, 15),),
 )

@@ -1,6 +1,6 @@
 """Memories about the user, which apply in every workspace."""
 
-from pipeline.features.feature import TOPICS, Command, Feature
+from pipeline.kernel.feature import TOPICS, Command, Feature
 
 feature = Feature(
     "personal",

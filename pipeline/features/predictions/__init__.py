@@ -1,6 +1,6 @@
 """Likely questions, answered before they are asked."""
 
-from pipeline.features.feature import DAY, HOUR, Feature, Schedule, ScheduledJob, load_job
+from pipeline.kernel.feature import DAY, HOUR, Feature, Schedule, ScheduledJob, load_job
 
 feature = Feature(
     "predictions",
@@ -9,12 +9,12 @@ feature = Feature(
             "predict",
             "predicts the next questions and answers them",
             Schedule(HOUR),
-            load_job("pipeline.jobs.mining.predict", "predict_and_answer", lambda context: (context.open_search,)),
+            load_job("pipeline.features.predictions.job", "predict_and_answer", lambda context: (context.open_search,)),
             idle=DAY,
             place=44,
         ),
     ),
     extensions={
-        "pipeline.store.predictions": ("TABLES",),
+        "pipeline.features.predictions.store": ("TABLES",),
     },
 )

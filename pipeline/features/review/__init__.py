@@ -1,14 +1,14 @@
 """What waits for a person: candidates, possible duplicates, conflicts, automatic changes."""
 
-from pipeline.features.feature import TOPICS, Command, Feature
+from pipeline.kernel.feature import TOPICS, Command, Feature
 
 feature = Feature(
     "review",
-    endpoints=("web.api.review",),
-    commands=(Command("review", "web.cli.review", "Memories to review", TOPICS, 15),),
-    pages=("web.dashboard.pages.inbox",),
+    endpoints=("web.features.review.http",),
+    commands=(Command("review", "web.features.review.commands", "Memories to review", TOPICS, 15),),
+    pages=("web.features.review.page",),
     tools=("web.features.review.tools",),
     extensions={
-        "pipeline.store.review": ("TABLES",),
+        "pipeline.features.review.store": ("TABLES",),
     },
 )

@@ -1,9 +1,9 @@
 """The same memories on several machines."""
 
-from pipeline.features.feature import TOPICS, Command, Feature
+from pipeline.kernel.feature import TOPICS, Command, Feature
 
 feature = Feature(
     "sync",
-    endpoints=("web.api.changes",),
-    commands=(Command("sync", "web.cli.sync", "Sync with other machines", TOPICS, 15),),
+    endpoints=("web.features.changes.http",),
+    commands=(Command("sync", "web.features.sync.commands", "Sync with other machines", TOPICS, 15),),
 )

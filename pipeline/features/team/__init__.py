@@ -1,8 +1,8 @@
 """The connection to a server of a team."""
 
-from pipeline.features.feature import TOPICS, Command, Feature
+from pipeline.kernel.feature import TOPICS, Command, Feature
 
 feature = Feature(
     "team",
-    commands=(Command("team", "web.cli.team", "Memory shared by a team", TOPICS, 15),),
+    commands=(Command("team", "web.features.team.commands", "Memory shared by a team", TOPICS, 15),),
 )

@@ -1,9 +1,9 @@
 """What a day changed."""
 
-from pipeline.features.feature import EVERYDAY, Command, Feature
+from pipeline.kernel.feature import EVERYDAY, Command, Feature
 
 feature = Feature(
     "today",
     endpoints=("web.features.today.http",),
-    commands=(Command("today", "web.cli.today", "What changed today", EVERYDAY, 105),),
+    commands=(Command("today", "web.features.today.commands", "What changed today", EVERYDAY, 105),),
 )

@@ -1,8 +1,8 @@
 """Workspaces and the folders that belong to them."""
 
-from pipeline.features.feature import TOPICS, Command, Feature
+from pipeline.kernel.feature import TOPICS, Command, Feature
 
 feature = Feature(
     "workspaces",
-    commands=(Command("workspace", "web.cli.workspaces", "Manage workspaces", TOPICS, 15),),
+    commands=(Command("workspace", "web.features.workspaces.commands", "Manage workspaces", TOPICS, 15),),
 )

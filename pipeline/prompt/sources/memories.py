@@ -5,10 +5,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from sqlite3 import Connection
 
-from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
-from pipeline.context.code_names import defines, read_code_names
-from pipeline.context.prohibitions import is_about_to_break
-from pipeline.context.render import (
+from pipeline.features.lessons.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
+from pipeline.features.lessons.prohibitions import is_about_to_break
+from pipeline.kernel.kinds import is_indexed, is_said, render_text
+from pipeline.kernel.records import Filter, Kind, Memory, Source, Viewer
+from pipeline.kernel.records.hooks import AgentSession
+from pipeline.kernel.records.recall import Hit, Step
+from pipeline.kernel.store import agent_sessions, ingested, memories
+from pipeline.kernel.store.impressions import make_impressions
+from pipeline.prompt.code_names import defines, read_code_names
+from pipeline.prompt.line import (
+    BELOW_BAR,
+    IMPORTS_OFF,
+    NOT_FOLLOWED,
+    REPLACED,
+    WEAKER,
+    Line,
+    LineSource,
+)
+from pipeline.prompt.render import (
     Entry,
     Usefulness,
     describe_record,
@@ -22,25 +37,10 @@ from pipeline.context.render import (
     version_of,
     with_records,
 )
-from pipeline.kinds import is_indexed, is_said, render_text
-from pipeline.prompt.line import (
-    BELOW_BAR,
-    IMPORTS_OFF,
-    NOT_FOLLOWED,
-    REPLACED,
-    WEAKER,
-    Line,
-    LineSource,
-)
 from pipeline.recall.annotations import drop_superseded
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.result_order import put_said_first
-from pipeline.records import Filter, Kind, Memory, Source, Viewer
-from pipeline.records.hooks import AgentSession
-from pipeline.records.recall import Hit, Step
-from pipeline.store import agent_sessions, ingested, memories
-from pipeline.store.impressions import make_impressions
 from pipeline.text.excerpts import CUT, find_excerpt, find_news
 from pipeline.text.tokens import search_tokens
 

@@ -5,20 +5,20 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Final
 
-from pipeline.context.open_work import OF_AGENT
-from pipeline.context.prohibitions import is_about_to_break
-from pipeline.context.quoting import quote
+from pipeline.features.lessons.prohibitions import is_about_to_break
+from pipeline.kernel.records import SAID_HEADER, SHORT_ID
+from pipeline.kernel.store.agent_sessions import ActionType
+from pipeline.kernel.times import age, local_date
 from pipeline.prompt.line import DECISIONS_HEADER, Key, Line, LineSource, make_text_key
-from pipeline.records import SAID_HEADER, SHORT_ID
+from pipeline.prompt.start.open_work import OF_AGENT
 from pipeline.sessions.decisions import Decision
 from pipeline.sessions.own_words import OwnMessage
 from pipeline.sessions.remedies import MAX_STEP_CHARS, Remedy, find_fixes
-from pipeline.store.agent_sessions import ActionType
 from pipeline.text.error_signature import pick_error_lines
 from pipeline.text.excerpts import find_excerpt
 from pipeline.text.normalize import shorten
+from pipeline.text.quoting import quote
 from pipeline.text.tokens import search_tokens
-from pipeline.times import age, local_date
 
 LINE_CHARS: Final = 240
 # The version of a message in its key: a message never changes. Its row number is below zero.

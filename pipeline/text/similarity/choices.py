@@ -18,8 +18,8 @@ from functools import lru_cache
 from itertools import product
 from typing import Final, NamedTuple
 
-from pipeline.records import THE_USER, Memory
-from pipeline.records.extraction import EXTRACTION
+from pipeline.kernel.records import THE_USER, Memory
+from pipeline.kernel.records.extraction import EXTRACTION
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.sentences import split_sentences
 from pipeline.text.similarity import vocabulary as v

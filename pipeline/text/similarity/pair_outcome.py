@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from pipeline.records import EdgeKind, Kind, Memory, Trust
+from pipeline.kernel.records import EdgeKind, Kind, Memory, Trust
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.similarity.pair_classifier import Relation
 

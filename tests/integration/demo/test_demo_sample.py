@@ -9,13 +9,13 @@ from demo.project import make_project
 from demo.sample import FAKE_SECRET, LENGTH, MONDAY, WEEK, exact_repeats, load_sample, secret_position
 from demo.story import list_sections
 from demo.transcripts import write_transcript
-from pipeline.identity.identify import identify
-from pipeline.records import FactKey
-from pipeline.records.people import HOME_OWNER
-from pipeline.transcripts.reader import Places, Said, ToolUse
-from pipeline.transcripts.readers import load_reader
+from pipeline.features.workspaces.identify import identify
+from pipeline.kernel.records import FactKey
+from pipeline.kernel.records.people import HOME_OWNER
+from pipeline.sessions.readers.reader import Places, Said, ToolUse
+from pipeline.sessions.readers.readers import load_reader
 from pipeline.write.fact_placement import fact_text
-from web.api.bodies import MemoryBody
+from web.http.bodies import MemoryBody
 
 SAMPLE = load_sample(MONDAY + LENGTH)
 MEMORIES = SAMPLE.memories

@@ -19,12 +19,12 @@ MOST_MIB = 96
 MEASURE = """
 import json, resource, sys
 from pathlib import Path
-from pipeline.errors import InvalidField
-from pipeline.ingest.chatgpt import read_chatgpt
-from pipeline.ingest.claude import read_claude
-from pipeline.ingest.fields import Item
-from pipeline.ingest.jsonl import read_jsonl
-from pipeline.ingest.markdown import read_markdown
+from pipeline.kernel.errors import InvalidField
+from pipeline.features.ingest.chatgpt import read_chatgpt
+from pipeline.features.ingest.claude import read_claude
+from pipeline.features.ingest.fields import Item
+from pipeline.features.ingest.jsonl import read_jsonl
+from pipeline.features.ingest.markdown import read_markdown
 
 reader = {one.__name__: one for one in (read_chatgpt, read_claude, read_jsonl, read_markdown)}[sys.argv[1]]
 counts = {"items": 0, "drafts": 0, "reasons": []}

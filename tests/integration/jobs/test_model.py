@@ -11,9 +11,15 @@ from pydantic import BaseModel
 
 from config.settings import explain_settings, load_settings
 from config.toml_files import SettingsError
-from pipeline.jobs.model import MAX_ANSWER_BYTES, MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, JobModel, ModelEndpoint
-from pipeline.store import runs
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.features.model.extractor import (
+    MAX_ANSWER_BYTES,
+    MAX_PROMPT_CHARS,
+    MAX_REPLY_TOKENS,
+    JobModel,
+    ModelEndpoint,
+)
+from pipeline.kernel.store import runs
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, scratch_database
 from tests.fakes.model_server import breaks_off, drips, hangs, hangs_up, model_server, says, sends
 from tests.support.stack import wait_until

@@ -7,10 +7,10 @@ import pytest
 
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.jobs.context import JobContext
-from pipeline.jobs.model import Failure, JobModel
-from pipeline.services.maintenance import run_job
-from pipeline.times import utc_text
+from pipeline.features.maintenance.context import JobContext
+from pipeline.features.maintenance.usecases import run_job
+from pipeline.features.model.extractor import Failure, JobModel
+from pipeline.kernel.times import utc_text
 from tests.fakes.model_replies import ModelReplies, reply_with
 
 CAUSE = "The importer crashed with a MemoryError in load_rows"
@@ -86,7 +86,7 @@ def test_expired_memory_is_archived_by_the_job_and_audited(client, worker, diges
 def model(monkeypatch):
     """The replies of a model that jobs may ask."""
     replies = ModelReplies()
-    monkeypatch.setattr("pipeline.jobs.model.post", replies.post)
+    monkeypatch.setattr("pipeline.features.model.extractor.post", replies.post)
     monkeypatch.setattr(JobContext, "model", lambda context: JobModel(context.database, replies.endpoint))
     return replies
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from pipeline.services.agent_history import LATE
+from pipeline.prompt.history import LATE
 from tests.integration.ordinary_day.machine import DEADLINE_S, ZONE, Machine
 from tests.integration.ordinary_day.steps import Step
 from tests.integration.ordinary_day.stored import ACTIVE, CANDIDATE, is_personal

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.services.agent_history import LATE
+from pipeline.prompt.history import LATE
 from tests.fakes.read_messages import read_messages
 from tests.integration.ordinary_day import player as playing
 from tests.integration.ordinary_day.judge import Judge

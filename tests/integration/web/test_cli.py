@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from config.paths import HomePaths
 from tests.fakes.local_server import LocalServer
-from web.cli import cli, recall
+from web.cli import cli
+from web.features.recall import commands as recall
 
 ULID = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 HIT = {

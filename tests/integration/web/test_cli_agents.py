@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.identity import identify
-from pipeline.store import agent_sessions
+from pipeline.features.workspaces.identify import identify
+from pipeline.kernel.store import agent_sessions
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.codex_notify import send_turn
 from web.stack.service_manager import NoService, restart_installed, service_of, start_installed

@@ -4,7 +4,7 @@ import click
 import pytest
 import urllib3
 
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
 from tests.fakes.command_line import run, run_json, serve_app
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import EncoderUnavailable, StoreBusy
-from pipeline.jobs.health import HealthProblem
-from pipeline.records import Stage
-from pipeline.services import diagnostics
-from pipeline.store import work
-from pipeline.store.runs import Run
+from pipeline.features.diagnostics import usecases as diagnostics
+from pipeline.features.diagnostics.job import HealthProblem
+from pipeline.kernel.errors import EncoderUnavailable, StoreBusy
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import work
+from pipeline.kernel.store.runs import Run
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from tests.fakes.in_process import open_web, open_worker
-from web.cli import doctor_checks as checks
+from web.features.diagnostics import checks
 from web.hosts import installed_files
 from web.stack import processes
 from web.stack.processes import Running
@@ -253,7 +253,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
 def test_doctor_does_not_repair_damage_of_primary_data(stack, monkeypatch):
     remember("The deploy runs on Fridays")
     problem = HealthProblem("damage", 1, "damage: 1 faults in the file", repairable=False)
-    monkeypatch.setattr("pipeline.jobs.health.examine", lambda *_: [problem])
+    monkeypatch.setattr("pipeline.features.diagnostics.job.examine", lambda *_: [problem])
     found = run_doctor(code=1)["default: store"]
     assert (found["state"], found["fixable"]) == ("fail", False)
     assert "snapshot list" in found["hint"]
@@ -309,7 +309,7 @@ def test_doctor_reports_hosts_whose_settings_were_reverted(home, port, tmp_path)
 
 def test_a_store_of_an_older_version_is_left_as_it_is(home, port, monkeypatch):
     open_web(home).databases.get("default", create=True)
-    monkeypatch.setattr("pipeline.store.migrations.is_migrated", lambda _file, _migrations: False)
+    monkeypatch.setattr("pipeline.kernel.store.migrations.is_migrated", lambda _file, _migrations: False)
     found = run_doctor()
     assert "older version" in found["default: store"]["says"]
     assert "default: queue" not in found
@@ -321,7 +321,7 @@ def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch)
     def busy(*_):
         raise StoreBusy("another write holds the store")
 
-    monkeypatch.setattr("pipeline.jobs.health.examine", busy)
+    monkeypatch.setattr("pipeline.features.diagnostics.job.examine", busy)
     found = run_doctor(code=1)
     assert "another write holds the store" in [one["says"] for one in found.values()]
     assert found["default: queue"]["state"] == "ok"

@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from pipeline.records import Draft, Stage
-from pipeline.store import work
+from pipeline.kernel.records import Draft, Stage
+from pipeline.kernel.store import work
 from tests.fakes.in_process import accept_batch, open_worker
 from web.cli import cli
 

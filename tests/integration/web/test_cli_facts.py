@@ -3,8 +3,8 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.context.render import Usefulness
-from pipeline.store.arcs import ArcStatus
+from pipeline.features.arcs.store import ArcStatus
+from pipeline.prompt.render import Usefulness
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.render import format_value
 from web.features.arcs.commands import ARC_STATUSES

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.client import CheckedClient
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.native_memories import place_memories
-from web.app import create_app
+from web.http.app import create_app
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 NOTE = """---

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.ingest.fields import Item
-from pipeline.records import Draft, Revision, Trust
-from pipeline.services.ingestion import IMPORTS, SOURCES, source_name
+from pipeline.features.ingest.fields import Item
+from pipeline.features.ingest.usecases import IMPORTS, SOURCES, source_name
+from pipeline.kernel.records import Draft, Revision, Trust
 from pipeline.write import revise
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.pdfs import pdf
@@ -313,13 +313,13 @@ def test_a_broken_off_import_goes_on_where_it_stopped(server, tmp_path, monkeypa
 
         return read
 
-    monkeypatch.setattr("pipeline.ingest.jsonl.read_jsonl", reading(450))
+    monkeypatch.setattr("pipeline.features.ingest.jsonl.read_jsonl", reading(450))
     broken = run("import", "jsonl", str(path), code=130)
     assert "imported memories are kept; run the same command again to continue" in broken.stderr
     assert broken.stderr.endswith("interrupted\n")
     taken = run_json("workspace", "stats")["memories"]["active"]
     assert 0 < taken < 500
-    monkeypatch.setattr("pipeline.ingest.jsonl.read_jsonl", reading(None))
+    monkeypatch.setattr("pipeline.features.ingest.jsonl.read_jsonl", reading(None))
     again = run_json("import", "jsonl", str(path))
     assert again["memories"]["created"] == 500 - taken
     assert run_json("workspace", "stats")["memories"]["active"] == 500

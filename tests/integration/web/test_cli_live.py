@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from pipeline.errors import ServerUnreachable
+from pipeline.kernel.errors import ServerUnreachable
 from pipeline.write import revise
 from tests.fakes.command_line import remember, run, serve_app
-from web.cli import live
-from web.cli.live import MemoryFeed as Feed
 from web.cli.render import print_memory
 from web.cli.state import State
-from web.client import Client
+from web.features.changes import commands as live
+from web.features.changes.commands import MemoryFeed as Feed
+from web.http.client import Client
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_many_at_once_are_shown_over_several_pages(feed, client):
 
 
 def test_the_newest_are_shown_first(feed, monkeypatch):
-    monkeypatch.setattr("web.cli.live.follow", lambda *_: None)
+    monkeypatch.setattr("web.features.changes.commands.follow", lambda *_: None)
     for number in range(3):
         remember(f"number {number}")
     lines = run("list", "--follow", "-n", "2").stdout.splitlines()

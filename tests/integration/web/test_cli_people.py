@@ -5,10 +5,10 @@ import pytest
 from click.testing import CliRunner
 
 from config.paths import HomePaths
-from pipeline.errors import AnswerLost
-from pipeline.services.people import find_caller
-from pipeline.store.home_file import HomeFile
-from pipeline.store.people import People
+from pipeline.features.people.usecases import find_caller
+from pipeline.kernel.errors import AnswerLost
+from pipeline.kernel.store.home_file import HomeFile
+from pipeline.kernel.store.people import People
 from tests.fakes.command_line import serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from web.cli import cli
@@ -115,7 +115,7 @@ def test_a_list_creates_no_data_directory(home, command):
 
 
 def test_a_running_server_answers(home, monkeypatch):
-    monkeypatch.setattr("web.local_server.answer_here", None)
+    monkeypatch.setattr("web.http.local_server.answer_here", None)
     with closing(open_web(fast_settings(home.root))) as container, serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         run("add", "AC/DC")
@@ -129,7 +129,7 @@ def test_a_request_whose_answer_was_lost_is_not_repeated(home, monkeypatch):
     def lose(*_args):
         raise AnswerLost("the connection broke")
 
-    monkeypatch.setattr("web.client.Client.call", lose)
+    monkeypatch.setattr("web.http.client.Client.call", lose)
     assert "the connection broke" in run("add", "ada", code=1)
     assert not home.home.exists()
 

@@ -3,9 +3,9 @@
 import psycopg
 import pytest
 
-from pipeline.errors import Conflict
-from pipeline.records import Draft
-from pipeline.services.workspace_config import edit_config, explain_workspace
+from pipeline.features.workspaces.config import edit_config, explain_workspace
+from pipeline.kernel.errors import Conflict
+from pipeline.kernel.records import Draft
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from tests.fakes.in_process import accept_batch, digest_all, open_web, open_worker
 from web.stack import processes

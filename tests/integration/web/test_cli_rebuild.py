@@ -1,7 +1,7 @@
 import shutil
 
-from pipeline.records import Stage
-from pipeline.store import index_state, meta
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import index_state, meta
 
 
 def test_a_rebuild_computes_every_index_again(client, container, worker, digested, home):

@@ -3,12 +3,12 @@ import pytest
 import tomlkit
 from hypothesis import given, strategies as st
 
-from pipeline.store import audit
-from pipeline.times import utc_now
+from pipeline.kernel.store import audit
+from pipeline.kernel.times import utc_now
 from pipeline.write import revise
 from tests.fakes.command_line import remember, run, run_json, serve_app
-from web.cli.review import COMPARED_WORDS, differences
-from web.client import Client
+from web.features.review.commands import COMPARED_WORDS, differences
+from web.http.client import Client
 
 ONE = "The build runs nightly on the small server."
 # Most words are the same, so that hashed words find them near, and one more keeps them apart.

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.fakes.command_line import remember, run, run_json, serve_app
-from web.client import Client
+from web.http.client import Client
 
 FACT = "The billing service uses port 8123"
 

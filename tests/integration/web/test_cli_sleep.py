@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from pipeline.jobs.registry import BY_NAME
-from pipeline.jobs.runner import Report
-from pipeline.records import Draft
+from pipeline.features.maintenance.registry import BY_NAME
+from pipeline.kernel.job_runs import Report
+from pipeline.kernel.records import Draft
 from pipeline.write.accept import accept
 from tests.fakes.in_process import open_worker
 from tests.fakes.job_runs import replace_job
@@ -60,7 +60,7 @@ def test_every_workspace_asks_for_jobs():
 
 @pytest.mark.usefixtures("workspaces")
 def test_a_job_that_runs_in_the_background_already_is_no_failure(monkeypatch):
-    monkeypatch.setattr("pipeline.services.maintenance.runner.run_job", lambda *_given, **_named: None)
+    monkeypatch.setattr("pipeline.features.maintenance.usecases.runner.run_job", lambda *_given, **_named: None)
     result = sleep("decay")
     assert result.exit_code == 0
     assert [one["ok"] for one in json.loads(result.stdout)] == [True]

@@ -13,7 +13,7 @@ import pytest
 from config.process import EXIT_IN_USE, Role, RoleInUse
 from tests.fakes.command_line import run
 from tests.support.stack import free_port
-from web.cli.lifecycle import speaker
+from web.features.lifecycle.commands import speaker
 from web.stack.procfile import PROCFILE, ProcessCommand, read_procfile
 from web.stack.supervisor import Backoff, Supervisor
 
@@ -69,7 +69,7 @@ def test_procfile_lines_define_the_started_commands(home, monkeypatch, tmp_path)
         "# A comment.\n\nweb: exec python -c 'import sys; print(sys.argv[1:]); sys.exit(69)' "
         "${REVERIE_WORKER_PROCESSES:-1} ${NAME:-a b} --stop-with-parent\n"
     )
-    monkeypatch.setattr("web.cli.lifecycle.read_procfile", partial(read_procfile, file=file))
+    monkeypatch.setattr("web.features.lifecycle.commands.read_procfile", partial(read_procfile, file=file))
     monkeypatch.setenv("REVERIE_WORKER_PROCESSES", "2")
     monkeypatch.setenv("REVERIE_PORT", str(free_port()))
     assert f"['2', 'a', 'b', '--stop-with-parent', '{os.getpid()}']" in run("up", code=1).stdout

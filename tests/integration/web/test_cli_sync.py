@@ -5,7 +5,7 @@ import json
 import pyrage
 import pytest
 
-from pipeline.records import Revision
+from pipeline.kernel.records import Revision
 from pipeline.write import revise
 from tests.fakes.command_line import run, run_json
 from tests.fakes.homes import Home

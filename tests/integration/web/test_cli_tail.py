@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from pipeline.errors import AnswerLost, InvalidField, ServerUnreachable
-from pipeline.http.event_stream import Block, read_blocks
+from pipeline.kernel.errors import AnswerLost, InvalidField, ServerUnreachable
+from pipeline.kernel.http.event_stream import Block, read_blocks
 from tests.fakes.command_line import remember, run, serve_app
-from web.cli import live
-from web.cli.live import EventFeed as Feed
 from web.cli.state import State
-from web.client import Client
+from web.features.changes import commands as live
+from web.features.changes.commands import EventFeed as Feed
+from web.http.client import Client
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.store import changes
+from pipeline.kernel.store import changes
 from tests.fakes.command_line import remember, run, run_json, serve_app
 
 

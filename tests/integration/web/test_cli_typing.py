@@ -8,12 +8,12 @@ import click
 import pytest
 
 from config.settings import ENVIRONMENT_ONLY, SETTINGS, WORKSPACE_SETTINGS, load_settings
-from pipeline.times import parse
+from pipeline.kernel.times import parse
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli import options
-from web.cli.export import choose_format
-from web.cli.settings import add_missing_settings
-from web.client import Client
+from web.features.configuration.commands import add_missing_settings
+from web.features.export.commands import choose_format
+from web.http.client import Client
 
 FACT = "The billing service uses port 8123"
 

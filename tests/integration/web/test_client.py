@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from config.settings import load_settings
-from pipeline.errors import (
+from pipeline.kernel.errors import (
     Conflict,
     ExtraMissing,
     InvalidField,
@@ -15,9 +15,9 @@ from pipeline.errors import (
     ServerUnreachable,
     StoreUnavailable,
 )
-from pipeline.http.problems import ServerProblem
+from pipeline.kernel.http.problems import ServerProblem
 from tests.fakes.local_server import LocalServer
-from web.client import Client
+from web.http.client import Client
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

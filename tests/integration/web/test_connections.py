@@ -7,8 +7,8 @@ import pytest
 from flask import Flask, Response, request
 
 from tests.support.sockets import DEADLINE_S, HOST, listening
-from web import connections
-from web.connections import vouch_for
+from web.http import connections
+from web.http.connections import vouch_for
 
 # More than two kernels keep of what nobody reads.
 LARGE = b"x" * (32 << 20)

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pipeline.store import memories
-from pipeline.team.servers import TeamServer, write_server
+from pipeline.features.team.servers import TeamServer, write_server
+from pipeline.kernel.store import memories
 from tests.fakes.command_line import remember, run, serve_app
 from tests.fakes.in_process import flush_notes
-from web.cli import cli, doctor_probe
+from web.cli import cli
+from web.features.diagnostics import probe as doctor_probe
 from web.hooks import claude_code
 from web.hosts import configured_commands, environment
 from web.hosts.hook_entries import EVENTS, read_client_words
@@ -64,7 +65,7 @@ def programs(tmp_path, monkeypatch):
     monkeypatch.setattr(configured_commands, "_read_timeout_s", lambda _timeout: 60.0)
     monkeypatch.setattr(doctor_probe, "MCP_WITHIN_S", 60.0)
     monkeypatch.setattr(doctor_probe, "PROBE_TIMEOUT_S", 60.0)
-    monkeypatch.setattr("web.cli.setup.programs_folder", lambda: folder)
+    monkeypatch.setattr("web.features.hosts.commands.programs_folder", lambda: folder)
     return write
 
 
@@ -264,7 +265,8 @@ def test_a_team_is_asked_without_an_event(of_team, home, monkeypatch):
     write_server(home.paths.servers, TeamServer("acme", "http://127.0.0.1:1", "rvp_" + "x" * 43))
     asked = []
     monkeypatch.setattr(
-        "pipeline.services.team_servers.list_open_workspaces", lambda server: asked.append(server.name) or frozenset()
+        "pipeline.features.team.connections.list_open_workspaces",
+        lambda server: asked.append(server.name) or frozenset(),
     )
     found = probe()["hook probe", "Claude Code"]
     assert (found["state"], "no event was sent" in found["says"]) == ("ok", True), found

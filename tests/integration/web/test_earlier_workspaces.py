@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from pipeline.identity import identify
+from pipeline.features.workspaces.identify import identify
 from tests.fakes.command_line import run, run_json, serve_app
 
 

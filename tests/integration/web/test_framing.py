@@ -6,8 +6,8 @@ import re
 import pytest
 
 from tests.support.sockets import listening
-from web.app import create_app
-from web.connections import MAX_HEADER_BYTES
+from web.http.app import create_app
+from web.http.connections import MAX_HEADER_BYTES
 
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 BODY = b'{"query": "x"}'

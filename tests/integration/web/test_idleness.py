@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.records import Draft
-from pipeline.store import runs
-from pipeline.times import utc_now
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import runs
+from pipeline.kernel.times import utc_now
 from pipeline.write.accept import accept
 from tests.fakes.command_line import serve_app
-from web.client import Client
-from web.dashboard.pages import timeline
-from web.metrics import LOOKS
+from web.features.changes import page as timeline
+from web.http.client import Client
+from web.http.metrics import LOOKS
 from web.stack.supervisor import next_look_s, watch_idleness
 
 DEADLINE_S = 20

@@ -6,14 +6,13 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
-from pipeline.ingest.fields import Item, Skipped, Unchanged
-from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Sensitivity, Source
-from pipeline.records.extraction import Disposition, Extraction
+from pipeline.features.ingest.fields import Item, Skipped, Unchanged
+from pipeline.kernel.errors import FieldError, InvalidField, NotFound, StoreBusy
+from pipeline.kernel.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Sensitivity, Source
+from pipeline.kernel.records.extraction import Disposition, Extraction
 from tests.fakes.command_line import serve_app
 from tests.fakes.in_process import fast_settings, open_web
-from web.client import Client
-from web.source_import import (
+from web.features.ingest.uploads import (
     MAX_BYTES,
     MAX_ITEMS,
     MAX_MEMORIES,
@@ -24,6 +23,7 @@ from web.source_import import (
     problem_of_key,
     split_item,
 )
+from web.http.client import Client
 
 SOURCE = "project:shop-0d1a25a8"
 
@@ -324,7 +324,7 @@ states = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), texts, max_size=
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=states, after=states, stop=st.integers(0, 4), batch=st.integers(1, 3))
 def test_interrupted_import_ends_with_the_same_result(server, monkeypatch, before, after, stop, batch):
-    monkeypatch.setattr("web.source_import.MAX_ITEMS", batch)
+    monkeypatch.setattr("web.features.ingest.uploads.MAX_ITEMS", batch)
 
     def readings(state):
         return [item(key, *found, digest="-".join(found) or "none") for key, found in state.items()]

@@ -12,7 +12,7 @@ import pytest
 import urllib3
 
 from tests.support.sockets import HOST, listening
-from web.app import create_app
+from web.http.app import create_app
 
 # Field report: a body of 40 MB ended with a reset connection instead of 413.
 LARGE = 40 * 1024 * 1024

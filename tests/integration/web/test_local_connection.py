@@ -8,10 +8,10 @@ import time
 import pytest
 from waitress.server import MultiSocketServer
 
-from web import local_connection
-from web.connections import listen
 from web.hooks.client import take_lock
-from web.local_connection import LONGEST_PATH, SOCKET, WEB_LOCK, bind_socket, connect, find_socket, is_locked
+from web.http import local_connection
+from web.http.connections import listen
+from web.http.local_connection import LONGEST_PATH, SOCKET, WEB_LOCK, bind_socket, connect, find_socket, is_locked
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import subprocess
 import pytest
 
 from tests.fakes.command_line import serve_app
-from web.client import Client
-from web.contract import MCP
 from web.features.ingest.tools import index
+from web.features.sessions.tools import sessions
+from web.http.client import Client
+from web.http.contract import MCP
 from web.mcp.core_tools import CORE
 from web.mcp.rendering import ShownIds
-from web.mcp.session_tools import sessions
 from web.mcp.tool import ToolCall, ToolFailed, call_recorded, find_tool
 
 FACT = "The billing service uses port 8123"

@@ -20,14 +20,14 @@ from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from config.settings import Settings
-from pipeline.errors import NO_WORKSPACE, AnswerLost, InvalidField, NotFound, ReverieError, ServerUnreachable
-from pipeline.http.problems import error_of_problem
+from pipeline.kernel.errors import NO_WORKSPACE, AnswerLost, InvalidField, NotFound, ReverieError, ServerUnreachable
+from pipeline.kernel.http.problems import error_of_problem
 from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.fakes.local_server import LocalServer
 from tests.support.played_host import INITIALIZED, PlayedHost, PlayedServer, bare, converse, hello
 from tests.support.stack import free_port
-from web.contract import CALLER_HEADER, MCP
 from web.features.goals.tools import render_goal
+from web.http.contract import CALLER_HEADER, MCP
 from web.mcp.connection import Connection, MessageClient
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED, NOTHING, NOTHING_RECALLED
 from web.mcp.front import ToolCaller, build_server

@@ -19,8 +19,8 @@ from config.paths import HomePaths
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support import strangers
-from web import local_connection
 from web.hooks import client
+from web.http import local_connection
 
 TOKEN = "the-token-of-this-data-directory"
 PROMPT = "a prompt that is nobody else's business"
@@ -37,7 +37,7 @@ ALONE = (
 
 @pytest.fixture(autouse=True)
 def _impatience(monkeypatch):
-    monkeypatch.setattr("web.client.CONNECT_WITHIN_S", 0.2)
+    monkeypatch.setattr("web.http.client.CONNECT_WITHIN_S", 0.2)
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def test_a_command_sends_a_stranger_nothing(home, listen, only_tcp, behave):
 
 @pytest.fixture
 def patience(monkeypatch):
-    monkeypatch.setattr("web.client.CONNECT_WITHIN_S", 30.0)
+    monkeypatch.setattr("web.http.client.CONNECT_WITHIN_S", 30.0)
 
 
 def test_the_own_server_is_believed(own_server, only_tcp, patience):
@@ -297,6 +297,6 @@ def test_the_server_of_a_copied_directory_is_a_stranger(own_server, tmp_path, mo
 
 
 def test_a_server_that_lacks_a_field_is_no_error_of_the_program(own_server, monkeypatch):
-    monkeypatch.setattr("web.client.Client.workspaces", lambda client: client.call("GET", "/healthz"))
+    monkeypatch.setattr("web.http.client.Client.workspaces", lambda client: client.call("GET", "/healthz"))
     said = run("status", code=4)
     assert "answer lacks the field 'items'" in said.stdout

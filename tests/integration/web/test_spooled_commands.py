@@ -5,12 +5,12 @@ import json
 import pytest
 
 from config.settings import Settings
-from pipeline.errors import AnswerLost
+from pipeline.kernel.errors import AnswerLost
 from tests.support.played_host import bare, converse, hello
 from tests.support.stack import free_port
 from web.cli import cli, state as state_module
+from web.hooks.spool.files import describe_spool, list_files, read_request
 from web.mcp.connection import Connection, MessageClient
-from web.spool.files import describe_spool, list_files, read_request
 from web.stack.stack import Stack
 
 

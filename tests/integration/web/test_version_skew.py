@@ -7,7 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from pipeline.errors import ServerUnreachable
+from pipeline.kernel.errors import ServerUnreachable
 from tests.fakes.command_line import run, serve_app
 from web.cli import cli
 from web.hooks import client
@@ -122,7 +122,7 @@ def stack(monkeypatch, home):
     """A stack with a supervisor, which `stop_all` stops; returns what was stopped."""
     state = {"running": [], "stopped": [], "older": True}
     monkeypatch.setattr(processes, "list_running", lambda _settings: list(state["running"]))
-    monkeypatch.setattr("web.client.Client.health", lambda _client: {"build": OLDER if state["older"] else BUILD})
+    monkeypatch.setattr("web.http.client.Client.health", lambda _client: {"build": OLDER if state["older"] else BUILD})
 
     def stop(_settings):
         state["stopped"], state["running"] = state["running"], []
@@ -159,7 +159,7 @@ def test_a_server_that_does_not_answer_is_left(stack, home, monkeypatch):
         raise ServerUnreachable("stopping")
 
     stack["running"] = [Running(processes.SUPERVISOR, Process(BACKGROUND))]
-    monkeypatch.setattr("web.client.Client.health", refuse)
+    monkeypatch.setattr("web.http.client.Client.health", refuse)
     assert Stack(home).stop_older() is False
     assert stack["stopped"] == []
 
@@ -179,13 +179,13 @@ def test_a_stack_is_in_one_of_four_states(home, monkeypatch, build, running, sta
             raise ServerUnreachable("nothing listens")
         return {"build": build}
 
-    monkeypatch.setattr("web.client.Client.health", report)
+    monkeypatch.setattr("web.http.client.Client.health", report)
     monkeypatch.setattr(processes, "list_running", lambda _settings: running)
     assert Stack(home).look() is state
 
 
 def test_up_does_nothing_if_there_is_nothing_to_replace(home, monkeypatch):
-    monkeypatch.setattr("web.cli.lifecycle._run_stack", lambda *_, **__: pytest.fail("it started"))
+    monkeypatch.setattr("web.features.lifecycle.commands._run_stack", lambda *_, **__: pytest.fail("it started"))
     monkeypatch.setattr(processes, "list_running", lambda _settings: [])
     run("up", "--daemon", "--replace")
 
@@ -195,7 +195,7 @@ def test_up_does_nothing_if_there_is_nothing_to_replace(home, monkeypatch):
 )
 def test_doctor_names_the_difference(home, monkeypatch, build, says):
     monkeypatch.setattr(
-        "web.client.Client.health", lambda _client: {"version": VERSION, "encoder": "ready", "build": build}
+        "web.http.client.Client.health", lambda _client: {"version": VERSION, "encoder": "ready", "build": build}
     )
     found = run_doctor()["server"]
     assert (found["state"], says in found["says"]) == ("warn", True)

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.corpus import fingerprint, memories
 from benchmarks.questions import IDENTIFIER, LONGEST, UNANSWERABLE, questions
 from benchmarks.templated_notes import TEMPLATES, templated_notes
-from pipeline.records import Kind
+from pipeline.kernel.records import Kind
 
 SEED = 3
 SIZE = 1500

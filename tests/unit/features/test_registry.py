@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import pipeline.features
-from pipeline.features.registry import FEATURES, arrange, collect, features, find_extensions
+from pipeline.kernel.registry import FEATURES, arrange, collect, features, find_extensions
 from web.cli import SECTIONS
 
-SCHEMA = Path("pipeline/store/schema.sql")
+SCHEMA = Path("pipeline/kernel/store/schema.sql")
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import PassageCodes
 from pipeline.index.dense import ContextLengths, DenseIndex
+from pipeline.kernel.errors import IndexUnavailable
 from tests.fakes.properties import examples
 
 LONG = 60.0

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from config.operating_system import make_folder, publish, sync_tree
-from pipeline.errors import IndexUnavailable, StoreBusy
 from pipeline.index.table_storage import FolderTables
+from pipeline.kernel.errors import IndexUnavailable, StoreBusy
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import (
     FORMAT,
     MANIFEST_FILE,
@@ -23,6 +22,7 @@ from pipeline.index.encoder import (
     file_digest,
     is_compiled,
 )
+from pipeline.kernel.errors import EncoderUnavailable
 
 MANIFEST = Manifest(
     model="tiny",

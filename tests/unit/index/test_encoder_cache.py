@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index import compile as compilation, encoder_cache
 from pipeline.index.compile import compile_encoder, take_cached
 from pipeline.index.compiled_files import write_manifest
@@ -22,6 +21,7 @@ from pipeline.index.encoder import (
     is_compiled,
 )
 from pipeline.index.encoder_cache import find_cached, has_cached, open_cache
+from pipeline.kernel.errors import EncoderUnavailable
 
 
 @pytest.fixture

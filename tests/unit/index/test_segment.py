@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from config.paths import STORE_KEY
-from pipeline.errors import IndexUnavailable
 from pipeline.index import segment
 from pipeline.index.segment import (
     FORMAT,
@@ -19,7 +18,8 @@ from pipeline.index.segment import (
     load_segment,
     remove_segments,
 )
-from pipeline.store.key import make_key, write_key_record
+from pipeline.kernel.errors import IndexUnavailable
+from pipeline.kernel.store.key import make_key, write_key_record
 from pipeline.text.tokens import ASKS, is_field, memory_tokens, metadata_term
 from tests.fakes.in_process import scratch_folder
 from tests.fakes.properties import examples

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.index.row_arrays import FIRST_CAPACITY, NOBODY, SessionMap
-from pipeline.records import Draft
+from pipeline.kernel.records import Draft
 from tests.fakes.in_process import accept_batch, scratch_database
 from tests.fakes.properties import examples
 

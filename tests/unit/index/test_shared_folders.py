@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.index.storage import fetch_folder, send_folder
-from pipeline.store.objects import ObjectStorage
+from pipeline.kernel.store.objects import ObjectStorage
 
 MANIFEST = "a-manifest.json"
 

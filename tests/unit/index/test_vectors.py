@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import HEADER
 from pipeline.index.dense import DenseIndex
 from pipeline.index.vectors import VectorRows, VectorTable
+from pipeline.kernel.errors import IndexUnavailable
 
 NO_BACKGROUND = np.empty((0, 4), np.float32)
 

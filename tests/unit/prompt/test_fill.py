@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
+from pipeline.kernel.records import HEADER, RULES_HEADER, SAID_HEADER, TEAM_HEADER
+from pipeline.kernel.records.recall import Hit
 from pipeline.prompt.line import (
     ALONE,
     ALREADY_SHOWN,
@@ -24,8 +26,6 @@ from pipeline.prompt.line import (
     describe_left_out,
     fill,
 )
-from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, TEAM_HEADER
-from pipeline.records.recall import Hit
 from tests.fakes.memories import PORT_DECISION
 
 HEADER_OF = {

@@ -2,10 +2,11 @@
 
 import pytest
 
+from pipeline.features.citations import store as broken_citations
+from pipeline.kernel.records import Anchor, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind
+from pipeline.kernel.records.recall import Annotations
+from pipeline.kernel.store import memories
 from pipeline.recall.annotations import find_annotations
-from pipeline.records import Anchor, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind
-from pipeline.records.recall import Annotations
-from pipeline.store import broken_citations, memories
 from pipeline.write import revise
 
 PORT = {"subject": "billing", "attribute": "port", "value": 8123}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pipeline.kernel.records import Revision
 from pipeline.recall.current_values import says_that_changed
 from pipeline.recall.relevance import RELEVANT
-from pipeline.records import Revision
 from pipeline.write import revise
 
 CHANGES = [

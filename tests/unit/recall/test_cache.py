@@ -3,8 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from pipeline.kernel.records.recall import Answer, Channel, ChannelReport, ChannelState
 from pipeline.recall.answer_cache import KEPT, AnswerCache
-from pipeline.records.recall import Answer, Channel, ChannelReport, ChannelState
 
 LONG = 60.0
 

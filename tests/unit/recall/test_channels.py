@@ -3,9 +3,9 @@ import time
 
 import pytest
 
-from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreBusy
+from pipeline.kernel.errors import EncoderUnavailable, IndexUnavailable, StoreBusy
+from pipeline.kernel.records.recall import Channel, ChannelState
 from pipeline.recall.channels import THREADS_PER_CHANNEL, ChannelPool
-from pipeline.records.recall import Channel, ChannelState
 
 LONG = 60.0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.records import EdgeDraft, EdgeKind, Kind, Source
+from pipeline.kernel.records import EdgeDraft, EdgeKind, Kind, Source
 
 ASKED = "Write a table for orders"
 OLD = "Mia: Good. For a new table, please start table names with 't_'. Orders come next."

@@ -1,5 +1,5 @@
+from pipeline.kernel.records.recall import ChannelReport, ChannelState, Step
 from pipeline.recall.deadline import Deadline
-from pipeline.records.recall import ChannelReport, ChannelState, Step
 
 
 def test_steps_are_skipped_only_after_the_deadline_and_reported_late():

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from pipeline.index.row_arrays import NO_ROWS
+from pipeline.kernel.records import Kind
+from pipeline.kernel.records.recall import Channel
 from pipeline.recall.evidence import Candidates, find_lexical_candidates, gather_evidence
 from pipeline.recall.query import parse_query
-from pipeline.records import Kind
-from pipeline.records.recall import Channel
 from pipeline.write.revise import archive, purge
 
 KEY = {"subject": "user", "attribute": "favorite", "value": "zebra"}

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 from hypothesis import given, strategies as st
 
+from pipeline.features.bridges import store
+from pipeline.features.bridges.store import BridgeSource, MinedBridge
 from pipeline.index.expansions import Expansion
+from pipeline.kernel.records import Filter, Scope, ScopeKind
+from pipeline.kernel.records.recall import UsedBridge
 from pipeline.recall.expansion import MOST_EXPANSIONS, expand
 from pipeline.recall.query import parse_query
-from pipeline.records import Filter, Scope, ScopeKind
-from pipeline.records.recall import UsedBridge
-from pipeline.store import bridges as store
-from pipeline.store.bridges import BridgeSource, MinedBridge
 from pipeline.write.revise import archive
 
 AT = "2026-11-26T00:00:00.000Z"

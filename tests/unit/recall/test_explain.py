@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from pipeline.kernel.records import PERSONAL, Draft, Filter, Kind, Scope, ScopeKind, Viewer
+from pipeline.kernel.records.recall import Channel, ChannelState, Query
 from pipeline.recall.explain import NOT_VISIBLE
 from pipeline.recall.first_pass import MAX_PER_CHANNEL
 from pipeline.recall.rank import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
 from pipeline.recall.search import explain_result
-from pipeline.records import PERSONAL, Draft, Filter, Kind, Scope, ScopeKind, Viewer
-from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
 from tests.fakes.in_process import accept_batch
 from tests.fakes.properties import opens_stores

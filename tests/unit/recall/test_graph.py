@@ -3,14 +3,15 @@ import time
 
 import pytest
 
+from pipeline.features.entities import store as entities
+from pipeline.kernel.records import EdgeKind, EntityKind, Filter, Scope, ScopeKind, Viewer
+from pipeline.kernel.records.digestion import EntityMention
+from pipeline.kernel.records.recall import Channel, ChannelState, Query
+from pipeline.kernel.store import edges
+from pipeline.kernel.times import utc_now
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.explain import NOT_VISIBLE
 from pipeline.recall.search import search
-from pipeline.records import EdgeKind, EntityKind, Filter, Scope, ScopeKind, Viewer
-from pipeline.records.digestion import EntityMention
-from pipeline.records.recall import Channel, ChannelState, Query
-from pipeline.store import edges, entities
-from pipeline.times import utc_now
 from pipeline.write import revise
 
 HOST = "ledger-db runs on pine-04, in the cellar"

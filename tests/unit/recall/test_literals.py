@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
+from pipeline.kernel.records import Draft, EdgeDraft, EdgeKind, Filter, Kind, Revision
+from pipeline.kernel.times import utc_text
 from pipeline.recall.literal_matches import MAX_HOLDERS, QuerySigns, measure_run
 from pipeline.recall.rank import FEATURES, LITERAL
-from pipeline.records import Draft, EdgeDraft, EdgeKind, Filter, Kind, Revision
-from pipeline.times import utc_text
 from pipeline.write import revise
 from tests.fakes.in_process import accept_batch
 from tests.fakes.properties import examples

@@ -3,13 +3,13 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import EncoderUnavailable
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.records.recall import ChannelReport, ChannelState, Query, Step
 from pipeline.recall import reranking
 from pipeline.recall.deadline import OPTIONAL_SHARE, Deadline, StepCosts
 from pipeline.recall.first_pass import RankedPool
 from pipeline.recall.rank import rank
 from pipeline.recall.reranking import PRIOR_MS, OutOfTime, rerank_in_time
-from pipeline.records.recall import ChannelReport, ChannelState, Query, Step
 from tests.fakes.evidence import evidence
 
 POOL = RankedPool(None, None, rank(evidence([1, 2])))

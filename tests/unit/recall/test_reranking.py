@@ -3,11 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.errors import EncoderUnavailable
+from pipeline.kernel.errors import EncoderUnavailable
+from pipeline.kernel.records.recall import ChannelState, Query, Step
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.reranking import RERANKED
 from pipeline.recall.search import search
-from pipeline.records.recall import ChannelState, Query, Step
 from tests.fakes.recall_workspace import LONG_MS
 from tests.fakes.reranker import WordReranker
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline.kernel.records import CAPTURED_TAG, Anchor, Kind, Source
+from pipeline.kernel.records.recall import Annotations, Hit, Query
 from pipeline.prompt.sources.memories import choose_lines
 from pipeline.recall.result_order import OF_STORE, explain_order, of_personal_store, order_hits, put_said_first
-from pipeline.records import CAPTURED_TAG, Anchor, Kind, Source
-from pipeline.records.recall import Annotations, Hit, Query
 from tests.fakes.memories import PORT_DECISION
 
 QUERY = "which port does staging use"

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import Conflict, EncoderUnavailable, IndexUnavailable, NotFound
 from pipeline.index import dense
 from pipeline.index.segment import build_segment
+from pipeline.kernel.errors import Conflict, EncoderUnavailable, IndexUnavailable, NotFound
+from pipeline.kernel.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
+from pipeline.kernel.records.recall import Channel, ChannelState, Query
+from pipeline.kernel.store import meta
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.first_pass import MAX_PER_CHANNEL
 from pipeline.recall.search import search
-from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
-from pipeline.records.recall import Channel, ChannelState, Query
-from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import accept_batch, dump

@@ -6,10 +6,10 @@ from itertools import combinations, product
 
 from hypothesis import given, strategies as st
 
+from pipeline.kernel.store.memory_columns import StatementRow
 from pipeline.recall import current_values as fast
 from pipeline.recall.literal_matches import QuerySigns
 from pipeline.recall.rank import join_groups
-from pipeline.store.memory_columns import StatementRow
 from pipeline.text import languages
 from pipeline.text.sentences import split_sentences
 from pipeline.text.similarity import choices

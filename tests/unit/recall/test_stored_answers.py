@@ -8,18 +8,18 @@ from functools import partial
 import pytest
 from hypothesis import example, given, strategies as st
 
-from pipeline.errors import ReverieError
-from pipeline.jobs.mining.predict import answer_questions, list_unanswered
-from pipeline.jobs.runner import JobRun
+from pipeline.features.predictions import store as predictions
+from pipeline.features.predictions.job import answer_questions, list_unanswered
+from pipeline.features.predictions.store import Prediction, Reason
+from pipeline.kernel.errors import ReverieError
+from pipeline.kernel.job_runs import JobRun
+from pipeline.kernel.records import FactKey, Filter, Kind, Revision, Scope, ScopeKind, Viewer
+from pipeline.kernel.records.recall import Channel, Query
+from pipeline.kernel.times import utc_now, utc_text
 from pipeline.prompt.briefing import message_query
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.search import search, search_uncached
 from pipeline.recall.stored_answers import DEPTH, StoreState, list_queries, read_state
-from pipeline.records import FactKey, Filter, Kind, Revision, Scope, ScopeKind, Viewer
-from pipeline.records.recall import Channel, Query
-from pipeline.store import predictions
-from pipeline.store.predictions import Prediction, Reason
-from pipeline.times import utc_now, utc_text
 from pipeline.write.revise import archive, edit, purge, restore
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import after, moment, set_fact

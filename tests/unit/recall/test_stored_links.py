@@ -3,11 +3,12 @@
 import numpy as np
 from hypothesis import given, strategies as st
 
+from pipeline.features.entities import store as entities
 from pipeline.index.memory_graph import MOST_HOLDERS, weigh_links
+from pipeline.kernel.records import Draft, EntityKind
+from pipeline.kernel.records.digestion import EntityMention
+from pipeline.kernel.store import edges
 from pipeline.recall.graph import StoredLinks
-from pipeline.records import Draft, EntityKind
-from pipeline.records.digestion import EntityMention
-from pipeline.store import edges, entities
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
 from tests.fakes.properties import opens_stores

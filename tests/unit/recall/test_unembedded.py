@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.index.dense import DenseIndex
+from pipeline.kernel.records import Revision
+from pipeline.kernel.records.recall import SEARCHED_CHANNELS, ChannelState
+from pipeline.kernel.store import index_state
 from pipeline.recall.rank import rank
 from pipeline.recall.relevance import IRRELEVANT, RELEVANT, relevance
-from pipeline.records import Revision
-from pipeline.records.recall import SEARCHED_CHANNELS, ChannelState
-from pipeline.store import index_state
 from pipeline.write import revise
 from tests.fakes.evidence import evidence
 from tests.fakes.properties import opens_stores

@@ -7,9 +7,9 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
+from pipeline.kernel.records.recall import Channel, ChannelState, Query, Step
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.search import search, search_uncached
-from pipeline.records.recall import Channel, ChannelState, Query, Step
 from tests.fakes.properties import examples
 from tests.fakes.recall_workspace import LONG_MS, open_recall_workspace
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipeline.sessions.conclude_stage import Subjects, link
-from pipeline.store import conclusions
-from pipeline.store.conclusions import ConclusionKind, NewConclusion
+from pipeline.kernel.store import conclusions
+from pipeline.kernel.store.conclusions import ConclusionKind, NewConclusion
+from pipeline.sessions.stage import Subjects, link
 from tests.fakes.in_process import scratch_database
 
 OLD = "Settled: merge_rows keys on the lowercased mail address and keeps the row with the latest time stamp."

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.kernel.store.conclusions import ConclusionKind
+from pipeline.kernel.store.turns import Role, Turn
 from pipeline.sessions.conclusions import conclude
-from pipeline.store.conclusions import ConclusionKind
-from pipeline.store.turns import Role, Turn
 from tests.fakes.statements import MarkedStatements
 
 FOLDER = Path(__file__).parents[2] / "data" / "concluding_sessions"

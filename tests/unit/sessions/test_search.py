@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import IndexUnavailable
 from pipeline.index.documents import TURNS
 from pipeline.index.encoder import rarity
 from pipeline.index.segment import list_segments
-from pipeline.records.people import qualified_name
+from pipeline.kernel.errors import IndexUnavailable
+from pipeline.kernel.records.people import qualified_name
+from pipeline.kernel.store import agent_sessions, index_state, meta
 from pipeline.sessions.search import QUOTE_CHARS
-from pipeline.store import agent_sessions, index_state, meta
 from pipeline.text.tokens import search_tokens
 from tests.fakes.archive import AT, open_archive
 from tests.fakes.properties import examples

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.records import EntityKind
+from pipeline.kernel.records import EntityKind
 from pipeline.text.component_names import find_component_names, find_hyphenated_names
 from pipeline.text.entities import find_entities_by_rule
 from pipeline.text.known_names import find_capitalized_names

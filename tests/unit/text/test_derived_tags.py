@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.records import Draft, EntityKind, Kind
-from pipeline.records.digestion import EntityMention
+from pipeline.kernel.records import Draft, EntityKind, Kind
+from pipeline.kernel.records.digestion import EntityMention
 from pipeline.text.memory_terms import derive_tags, drop_derived_tags, drop_repeating_tags, memory_terms
 from pipeline.write.prepare import prepare
 from pipeline.write.state import state_tag

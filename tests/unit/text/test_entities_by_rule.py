@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from pipeline.records import EntityKind
-from pipeline.records.digestion import EntityMention
+from pipeline.kernel.records import EntityKind
+from pipeline.kernel.records.digestion import EntityMention
 from pipeline.text.entities import find_entities_by_rule
 from pipeline.text.names import canonical_entity_name
 

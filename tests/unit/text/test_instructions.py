@@ -4,7 +4,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.records import MAX_CONTENT_CHARS
+from pipeline.kernel.records import MAX_CONTENT_CHARS
 from pipeline.text.instructions import instructs
 from pipeline.text.normalize import normalize_text
 

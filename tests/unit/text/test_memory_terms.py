@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.records import CAPTURED_TAG, Anchor, Draft, Kind
+from pipeline.kernel.records import CAPTURED_TAG, Anchor, Draft, Kind
 from pipeline.text.memory_terms import embedded_text, list_value_texts, memory_terms
 from pipeline.text.tokens import memory_tokens, metadata_term
 from pipeline.write.prepare import prepare

@@ -6,7 +6,7 @@ The kind of fault comes from field reports of comparable tools: orders in pasted
 import pytest
 from hypothesis import example, given, strategies as st
 
-from pipeline.capture.commands import read_commands
+from pipeline.sessions.orders.commands import read_commands
 from pipeline.text import own_words
 from pipeline.text.own_words import Origin, drop_host_text, is_host_notice, list_own_lines, split_message
 from pipeline.text.pasted_text import Lines

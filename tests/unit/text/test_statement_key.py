@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.records import Draft
-from pipeline.records.extraction import Extraction
+from pipeline.kernel.records import Draft
+from pipeline.kernel.records.extraction import Extraction
 from pipeline.text.similarity.choices import MAX_CHARS, read_statement, relate_by_key
 from pipeline.text.similarity.pair_classifier import Relation
 from pipeline.write.prepare import prepare

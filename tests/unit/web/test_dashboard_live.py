@@ -5,17 +5,17 @@ import threading
 
 import pytest
 
-from pipeline.errors import StoreBusy
-from pipeline.records import Stage
-from pipeline.records.digestion import DIGESTION
-from pipeline.services.timeline import MOST_CHANGES, MOST_WAITING
-from pipeline.store import changes, memories, work
+from pipeline.features.changes.timeline import MOST_CHANGES, MOST_WAITING
+from pipeline.kernel.errors import StoreBusy
+from pipeline.kernel.records import Stage
+from pipeline.kernel.records.digestion import DIGESTION
+from pipeline.kernel.store import changes, memories, work
 from pipeline.write import revise
 from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import write
-from web import streams as streams_module
-from web.dashboard.pages.timeline import Watch, events
-from web.streams import BEAT, Streams
+from web.features.changes.page import Watch, events
+from web.http import streams as streams_module
+from web.http.streams import BEAT, Streams
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
+from pipeline.kernel.records.recall import Signals
 from pipeline.recall.rank import FEATURES
-from pipeline.records.recall import Signals
 from web.dashboard import score_bars
 
 NAMES = [feature.name for feature in FEATURES]

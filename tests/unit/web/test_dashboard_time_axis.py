@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.times import utc_text
+from pipeline.kernel.times import utc_text
 from web.dashboard.time_axis import MOST_MARKS, axis_over
 
 moments = st.datetimes(timezones=st.just(UTC)).map(utc_text)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UnreadableTranscript
+from pipeline.kernel.errors import UnreadableTranscript
 from tests.fakes.read_messages import read_messages
 from web.hooks.antigravity import read_antigravity, write_antigravity
 from web.hooks.cursor import read_cursor, write_cursor
 from web.hooks.event import read_event, read_outcome
 from web.hooks.event_fields import unify_fields
 from web.hooks.session_files import read_session
-from web.json_text import read_object
+from web.http.json_text import read_object
 
 SESSION = "ec33ebf9-0cba-4100-8142-c61503f6c587"
 COMMON = {

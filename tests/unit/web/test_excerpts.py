@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from web.cli.recall import CUT, LINES, fit_excerpt
+from web.features.recall.commands import CUT, LINES, fit_excerpt
 
 LONG = "The gate is painted every spring. " * 20 + "The lock keeper's lamp burns paraffin. " + "Boats wait below. " * 20
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
+from pipeline.kernel.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
 from tests.fakes.properties import examples
 from tests.unit.web.test_json_text import anything
 from web.hooks import client
 from web.hooks.event import MAX_SAID_CHARS, MOST_SAID, HookEvent, read_event
 from web.hooks.event_fields import shorten_event, unify_fields
-from web.json_text import read_object
+from web.http.json_text import read_object
 
 MOST = 1 << 20
 CLEAN = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.services.session_events import read_file
+from pipeline.sessions.events import read_file
 from tests.fakes.read_messages import read_messages
 from web.hooks.gemini import read_gemini
 from web.hooks.session_files import read_session

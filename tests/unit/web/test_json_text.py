@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import example, given, strategies as st
 
-from web.json_text import ReadObject, decode_json, read_object, read_text_object
+from web.http.json_text import ReadObject, decode_json, read_object, read_text_object
 
 DEEP = "[" * 100_000 + "]" * 100_000
 anything = st.recursive(

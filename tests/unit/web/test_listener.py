@@ -4,13 +4,13 @@ import pytest
 from flask import Flask
 
 from config.settings import Settings
-from pipeline.records.people import Person
-from pipeline.services.people import add_person, add_token, revoke
-from pipeline.store.home_file import HomeFile
-from pipeline.store.people import People
-from web.connections import BY_PROXY
-from web.listener import Listener, ListenerRefused, check_listener
-from web.security import register_security
+from pipeline.features.people.usecases import add_person, add_token, revoke
+from pipeline.kernel.records.people import Person
+from pipeline.kernel.store.home_file import HomeFile
+from pipeline.kernel.store.people import People
+from web.http.connections import BY_PROXY
+from web.http.listener import Listener, ListenerRefused, check_listener
+from web.http.security import register_security
 
 TOKEN = "t0ken-t0ken-t0ken"
 PUBLIC = "memory.example.com"

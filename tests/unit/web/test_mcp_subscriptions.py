@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import InvalidField, NotFound
-from pipeline.records.people import HOME_OWNER, Caller
-from pipeline.services.events import Cursor
+from pipeline.features.changes.events import Cursor
+from pipeline.kernel.errors import InvalidField, NotFound
+from pipeline.kernel.records.people import HOME_OWNER, Caller
 from web.mcp.http_sessions import HttpSessions, Subscriptions
 from web.mcp.offered_tools import Switches
 

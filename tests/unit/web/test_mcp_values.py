@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import InvalidField
+from pipeline.kernel.errors import InvalidField
 from tests.unit.web.test_json_text import anything
 from web.mcp.full_tools import PROFILES
 from web.mcp.offered_tools import MEMORY_IS_OFF, MORE_TOOLS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from prometheus_client import CollectorRegistry, Histogram
 
-from web.metrics import BUCKETS, Latency, latencies, quantile
+from web.http.metrics import BUCKETS, Latency, latencies, quantile
 
 BOUNDS = (*BUCKETS, math.inf)
 

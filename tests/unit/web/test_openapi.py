@@ -1,10 +1,10 @@
 import pytest
 from pydantic import BaseModel
 
-from web.access import Right
-from web.app import APIS
-from web.endpoint import Endpoint
-from web.openapi import COMMON_PROBLEMS, document
+from web.http.access import Right
+from web.http.app import APIS
+from web.http.endpoint import Endpoint
+from web.http.openapi import COMMON_PROBLEMS, document
 
 
 class Body(BaseModel):

@@ -6,10 +6,10 @@ import pytest
 from flask import Flask, abort
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from pipeline import errors
-from pipeline.errors import FieldError, InvalidField, ReverieError
-from web.api.answers import Problem
-from web.problems import problem, register_problems
+from pipeline.kernel import errors
+from pipeline.kernel.errors import FieldError, InvalidField, ReverieError
+from web.http.answers import Problem
+from web.http.problems import problem, register_problems
 
 EXPECTED = {
     errors.InvalidField: 422,

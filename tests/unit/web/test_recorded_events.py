@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UnreadableTranscript
+from pipeline.kernel.errors import UnreadableTranscript
 from tests.fakes.read_messages import read_messages
 from web.hooks.copilot import read_copilot
 from web.hooks.event import read_event, read_outcome
@@ -13,7 +13,7 @@ from web.hooks.event_fields import unify_fields
 from web.hooks.other_hosts import read_cline, read_opencode, read_qwen
 from web.hooks.plugin_events import translate_tool
 from web.hooks.session_files import read_session
-from web.json_text import read_object
+from web.http.json_text import read_object
 
 RECORDS = Path(__file__).parents[2] / "data" / "host_records"
 PROMPT, ANSWER = "Which port does staging use?", "Done here."

@@ -7,11 +7,11 @@ import pytest
 from flask import Flask, abort
 
 from config.settings import Settings
-from web.connections import BY_PROXY
-from web.listener import Listener
-from web.problems import register_problems
-from web.request_ids import HEADER, RequestIdFilter, register_request_ids
-from web.security import register_security
+from web.http.connections import BY_PROXY
+from web.http.listener import Listener
+from web.http.problems import register_problems
+from web.http.request_ids import HEADER, RequestIdFilter, register_request_ids
+from web.http.security import register_security
 
 
 @pytest.fixture

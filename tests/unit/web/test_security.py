@@ -2,8 +2,8 @@ import pytest
 from flask import Flask
 from hypothesis import given, strategies as st
 
-from web.listener import Listener
-from web.security import MOST_WRONG_TOKENS, WrongTokens, register_security
+from web.http.listener import Listener
+from web.http.security import MOST_WRONG_TOKENS, WrongTokens, register_security
 
 TOKEN = "t0ken-t0ken-t0ken"
 NAMES = {"127.0.0.1", "localhost", "::1", "reverie.lan"}

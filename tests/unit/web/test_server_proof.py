@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from web.local_connection import read_content_length
-from web.server_proof import compute_proof
+from web.http.local_connection import read_content_length
+from web.http.server_proof import compute_proof
 
 
 @given(st.text(st.characters(codec="ascii"), min_size=1, max_size=200), st.text("0123456789abcdef", max_size=64))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.services.session_discovery import StoredSessions
-from web.cli.setup_report import ImportOffer, list_connections
+from pipeline.sessions.discovery import StoredSessions
+from web.features.hosts.report import ImportOffer, list_connections
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hosts import BY_NAME
 from web.hosts.setup_plan import FileChange

@@ -2,9 +2,16 @@
 
 import pytest
 
-from pipeline.services.session_discovery import StoredSessions
+from pipeline.sessions.discovery import StoredSessions
 from web.cli import render
-from web.cli.setup_report import ImportOffer, list_connections, list_titles, show_agents, show_next_steps, show_plan
+from web.features.hosts.report import (
+    ImportOffer,
+    list_connections,
+    list_titles,
+    show_agents,
+    show_next_steps,
+    show_plan,
+)
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hosts import HOSTS
 from web.hosts.installed_files import read_state

@@ -8,11 +8,11 @@ from contextlib import suppress
 import pytest
 
 from config.settings import Settings
-from web.spool import files
-from web.spool.events import spool_event
-from web.spool.files import SpooledRequest, SpoolFull, add_request, describe_spool, list_files, read_request
-from web.spool.privacy import may_spool
-from web.spool.writes import Spooled, SpoolRefused, add_client_ids, has_client_ids, spool_write
+from web.hooks.spool import files
+from web.hooks.spool.events import spool_event
+from web.hooks.spool.files import SpooledRequest, SpoolFull, add_request, describe_spool, list_files, read_request
+from web.hooks.spool.privacy import may_spool
+from web.hooks.spool.writes import Spooled, SpoolRefused, add_client_ids, has_client_ids, spool_write
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

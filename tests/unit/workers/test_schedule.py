@@ -6,11 +6,11 @@ from apscheduler.events import EVENT_JOB_SUBMITTED
 from apscheduler.triggers.cron import CronTrigger
 
 from pipeline.bootstrap.scheduler import SchedulerContainer
-from pipeline.jobs.registry import BY_NAME
-from pipeline.records import Draft
-from pipeline.services import schedule_scan
-from pipeline.store import changes, runs
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.features.maintenance import schedule_scan
+from pipeline.features.maintenance.registry import BY_NAME
+from pipeline.kernel.records import Draft
+from pipeline.kernel.store import changes, runs
+from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE
 from workers import tasks

@@ -8,13 +8,14 @@ import pytest
 from huey.serializer import Serializer
 from huey.storage import MemoryStorage
 
-from pipeline.errors import IndexUnavailable
-from pipeline.jobs.runner import Report
-from pipeline.records import Stage
-from pipeline.services import maintenance, session_import
-from pipeline.services.session_import import AgentSummary, ImportSummary
-from pipeline.store import meta, work
-from pipeline.workspace import WorkspaceSettings
+from pipeline.features.maintenance import usecases as maintenance
+from pipeline.kernel.errors import IndexUnavailable
+from pipeline.kernel.job_runs import Report
+from pipeline.kernel.records import Stage
+from pipeline.kernel.store import meta, work
+from pipeline.kernel.workspace import WorkspaceSettings
+from pipeline.sessions import import_usecases as session_import
+from pipeline.sessions.import_usecases import AgentSummary, ImportSummary
 from tests.fakes.homes import Home
 from tests.fakes.in_process import open_worker
 from tests.fakes.job_runs import replace_job
@@ -83,7 +84,7 @@ def test_unfinished_digestion_is_requested_again(client, sent, monkeypatch):
 def test_a_memory_that_fails_is_tried_later_and_logged(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     monkeypatch.setattr(worker.encoder("default"), "encode_documents", lambda _texts: {}["no vector"])
-    monkeypatch.setattr("pipeline.digest.stage_loop.work.claim", once(work.claim))
+    monkeypatch.setattr("pipeline.kernel.stage_loop.work.claim", once(work.claim))
     digest("default", "embed")
     # Later, or at once where the short wait of this home is over already.
     assert [message[:3] for message in sent()] == [("digest", "default", "embed")]

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.context.render import Entry, render_block
-from pipeline.errors import Conflict, InvalidField
-from pipeline.records import (
+from pipeline.features.review import store as review
+from pipeline.kernel.errors import Conflict, InvalidField
+from pipeline.kernel.records import (
     MAX_CONTENT_CHARS,
     Draft,
     EdgeDraft,
@@ -24,13 +24,14 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
-from pipeline.records.write_policy import WritePolicy
-from pipeline.store import agent_sessions, edges as edges_table, history, index_state, memories, review, work
-from pipeline.store.sqlite import SqliteDatabase
+from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.store import agent_sessions, edges as edges_table, history, index_state, memories, work
+from pipeline.kernel.store.sqlite import SqliteDatabase
+from pipeline.kernel.times import utc_now
+from pipeline.prompt.render import Entry, render_block
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.normalize import content_hash
 from pipeline.text.redaction import redact
-from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from pipeline.write.admission import REPEATS_TO_ADMIT

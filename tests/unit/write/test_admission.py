@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.records import MAX_CONTENT_CHARS, Kind, Scope, ScopeKind, Source
-from pipeline.records.extraction import Disposition, Extraction
+from pipeline.kernel.records import MAX_CONTENT_CHARS, Kind, Scope, ScopeKind, Source
+from pipeline.kernel.records.extraction import Disposition, Extraction
 from pipeline.write import admission
 from pipeline.write.admission import DELIBERATE, FEATURES, AdmissionVerdict, Offer, admit
 

@@ -1,8 +1,8 @@
 import pytest
 
-from pipeline.errors import InvalidField
-from pipeline.kinds import TRAITS
-from pipeline.records import Kind, Tier
+from pipeline.kernel.errors import InvalidField
+from pipeline.kernel.kinds import TRAITS
+from pipeline.kernel.records import Kind, Tier
 from pipeline.write.fields import Details, check_details, find_details
 
 KEY = {"subject": "staging", "attribute": "port"}

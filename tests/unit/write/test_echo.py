@@ -5,10 +5,10 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from ulid import ULID
 
-from pipeline.context.render import Entry, render_block
-from pipeline.kinds import render_text
-from pipeline.records import HEADER, INNER_QUOTES, Kind, Source, Trust
-from pipeline.records.recall import Annotations
+from pipeline.kernel.kinds import render_text
+from pipeline.kernel.records import HEADER, INNER_QUOTES, Kind, Source, Trust
+from pipeline.kernel.records.recall import Annotations
+from pipeline.prompt.render import Entry, render_block
 from pipeline.text.normalize import normalize_text
 from pipeline.write.prepare import Echo, find_echoes, is_echo_of
 from tests.fakes.memories import PORT_DECISION

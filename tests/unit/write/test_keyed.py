@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import InvalidField, NotFound
-from pipeline.records import Draft, FactKey, Outcome, Scope, Source
-from pipeline.records.write_policy import WritePolicy
-from pipeline.store import facts
+from pipeline.kernel.errors import InvalidField, NotFound
+from pipeline.kernel.records import Draft, FactKey, Outcome, Scope, Source
+from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.store import facts
 from pipeline.write import revise
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
 from pipeline.write.facts import end_fact, set_fact

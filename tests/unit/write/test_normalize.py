@@ -4,8 +4,8 @@ from uuid import UUID
 import pytest
 from hypothesis import example, given, strategies as st
 
-from pipeline.errors import InvalidField
-from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES
+from pipeline.kernel.errors import InvalidField
+from pipeline.kernel.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES
 from pipeline.text.normalize import content_hash, normalize_id, normalize_json, normalize_text
 from pipeline.write.fields import check_metadata, normalize_content
 

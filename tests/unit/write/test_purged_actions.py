@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipeline.context.turn import summarize_turn
-from pipeline.records import Draft, Kind, Revision, Source
-from pipeline.store import agent_sessions
-from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.kernel.records import Draft, Kind, Revision, Source
+from pipeline.kernel.store import agent_sessions
+from pipeline.kernel.store.agent_sessions import Action, ActionType
+from pipeline.prompt.tool_calls.turn import summarize_turn
 from pipeline.write.accept import accept
 from pipeline.write.revise import edit, purge
 from pipeline.write.tool_actions import mentions_action, recognize_action

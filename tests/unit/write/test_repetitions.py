@@ -2,12 +2,12 @@
 
 import pytest
 
-from pipeline.records import Draft, Kind, Outcome, Revision, Sensitivity, Source
-from pipeline.store import memories
+from pipeline.kernel.records import Draft, Kind, Outcome, Revision, Sensitivity, Source
+from pipeline.kernel.store import memories
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
-from web.receipt_text import describe_kept
+from web.http.receipt_text import describe_kept
 
 SOON, LATER = "2099-01-01T00:00:00Z", "2099-06-01T00:00:00Z"
 RULES = [

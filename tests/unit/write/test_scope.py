@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.errors import InvalidField
-from pipeline.records import Scope, ScopeKind
+from pipeline.kernel.errors import InvalidField
+from pipeline.kernel.records import Scope, ScopeKind
 from pipeline.write.fields import resolve_scope
 
 names = st.none() | st.text("abc -_", max_size=5)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.store.agent_sessions import ActionType
+from pipeline.kernel.store.agent_sessions import ActionType
 from pipeline.write.tool_actions import (
     MAX_TARGET_CHARS,
     READ_CHARS,

@@ -1,12 +1,12 @@
 """Narrative arcs."""
 
 from pipeline.features.arcs import usecases
-from pipeline.records import Page
-from pipeline.store.arcs import ArcMember, ArcStatus, VisibleArc
-from web.api import bodies
-from web.api.answers import Answer, PageAnswer
-from web.call import Call
-from web.endpoint import Api, Endpoint
+from pipeline.features.arcs.store import ArcMember, ArcStatus, VisibleArc
+from pipeline.kernel.records import Page
+from web.http import bodies
+from web.http.answers import Answer, PageAnswer
+from web.http.call import Call
+from web.http.endpoint import Api, Endpoint
 
 api = Api("arcs", 125, group="graph")
 

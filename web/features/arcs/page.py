@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipeline.features.arcs import usecases
-from pipeline.store.arcs import ArcStatus
+from pipeline.features.arcs.store import ArcStatus
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Link, Paged, Section, View, next_page, show
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.context.quoting import ANYBODY
+from pipeline.text.quoting import ANYBODY
 from web.mcp.tool import Tool, ToolCall, ToolResult, one_of
 from web.mcp.tool_lists import PAGE, list_items
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.context.quoting import quote
-from pipeline.records import EntityKind
+from pipeline.kernel.records import EntityKind
+from pipeline.text.quoting import quote
 from web.mcp.rendering import render_memories, shorten
 from web.mcp.tool import ID, INTEGER, Tool, ToolCall, ToolResult, limit, one_of, segment, text
 from web.mcp.tool_lists import PAGE, add_cursor, list_items

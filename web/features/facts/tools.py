@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.context.quoting import flatten, quote
-from pipeline.errors import NotFound
-from pipeline.times import utc_now
+from pipeline.kernel.errors import NotFound
+from pipeline.kernel.times import utc_now
+from pipeline.text.quoting import flatten, quote
 from web.mcp.rendering import explain_reason, speaker_of
 from web.mcp.tool import (
     FLAG,

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pipeline.enums import GoalStatus
+from pipeline.kernel.enums import GoalStatus
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import Fields, Record, fill

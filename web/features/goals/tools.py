@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pipeline.errors import NotFound
-from pipeline.records import GoalStatus
-from pipeline.times import due_age, format_due
+from pipeline.kernel.errors import NotFound
+from pipeline.kernel.records import GoalStatus
+from pipeline.kernel.times import due_age, format_due
 from web.mcp.rendering import ShownIds, speaker_of
 from web.mcp.tool import (
     ID,

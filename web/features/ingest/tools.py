@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.context.quoting import quote
-from pipeline.errors import FieldError, InvalidField
-from pipeline.services.ingestion import open_reader, source_name
+from pipeline.features.ingest.usecases import open_reader, source_name
+from pipeline.kernel.errors import FieldError, InvalidField
+from pipeline.text.quoting import quote
 from web.mcp.tool import Effect, Server, Tool, ToolCall, ToolResult, one_of, segment
 
 PAGE_OF_ITEMS = 1000
@@ -45,7 +45,7 @@ def index(call: ToolCall) -> ToolResult:
     if not call.folder:
         problem = "needs the folder of the project, which is unknown here; run `reverie index` in that folder"
         raise InvalidField(FieldError("what", problem))
-    from web.source_import import Intake
+    from web.features.ingest.uploads import Intake
 
     name, folder = str(call.arguments["what"]), Path(call.folder).resolve()
     read = open_reader(name, folder, lambda *_told: None)

@@ -7,8 +7,8 @@ import click
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import Record, fill, one_line
-from web.cli.sessions import find_session_path
 from web.cli.state import State
+from web.features.sessions.commands import find_session_path
 
 
 def _name_rule(lesson: dict[str, Any]) -> str:

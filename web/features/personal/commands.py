@@ -6,7 +6,7 @@ from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import count_of, print_memory
 from web.cli.state import State
-from web.client import EVERYTHING
+from web.http.client import EVERYTHING
 
 
 @click.group(cls=Group, bare_command="list")

@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import BaseModel, StringConstraints
 from werkzeug.wrappers import Response
 
-from pipeline.records import MAX_CONTENT_CHARS, Draft, Filter, Revision
-from pipeline.records.people import Role
-from pipeline.services import memories
+from pipeline.features.memories import usecases as memories
+from pipeline.kernel.records import MAX_CONTENT_CHARS, Draft, Filter, Revision
+from pipeline.kernel.records.people import Role
 from web.dashboard.view import PAGE_SIZE, Link, Paged, Section, View, back, next_page, show
 
 # Readers can edit it, because it is their personal store.

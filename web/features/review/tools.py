@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import FieldError, InvalidField
+from pipeline.kernel.errors import FieldError, InvalidField
 from web.mcp.rendering import render_memories, shorten
 from web.mcp.tool import ID, Effect, Reading, Tool, ToolCall, ToolResult, one_of, segment
 from web.mcp.tool_lists import PAGE, list_items, list_page, render_done

@@ -6,14 +6,14 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
-from pipeline.services import today
-from pipeline.times import local_day_start, parse
+from pipeline.features.today import usecases as today
+from pipeline.kernel.times import local_day_start, parse
 from pipeline.write.fields import Moment
-from web.access import Right
-from web.api import bodies
-from web.api.answers import Answer
-from web.call import Call
-from web.endpoint import Api, Endpoint
+from web.http import bodies
+from web.http.access import Right
+from web.http.answers import Answer
+from web.http.call import Call
+from web.http.endpoint import Api, Endpoint
 
 api = Api("today", 85)
 

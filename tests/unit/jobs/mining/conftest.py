@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.jobs import model
+from pipeline.features.model import extractor as model
 from tests.fakes.model_replies import ModelReplies
 
 

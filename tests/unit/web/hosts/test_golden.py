@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from web.cli.setup import HOSTS
+from web.features.hosts.commands import HOSTS
 from web.hosts.hosts import BY_NAME
 
 DATA = Path(__file__).parents[3] / "data" / "setup"

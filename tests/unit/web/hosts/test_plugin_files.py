@@ -8,7 +8,7 @@ import pytest
 from web.hosts.environment import RemoteServer
 from web.hosts.hook_entries import CLINE, OPENCODE, PI
 from web.hosts.plugin_file import MARK
-from web.recording import list_connected_hosts
+from web.http.recording import list_connected_hosts
 
 FILES = {
     CLINE: (".cline/plugins/reverie.js", ".cline/plugins/reverie.js"),

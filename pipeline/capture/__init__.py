@@ -1,1 +1,0 @@
-"""Capture: propose memories from lasting statements in users' messages."""

@@ -1,1 +1,0 @@
-"""Context for agents: what is put before them, and how it is rendered."""

@@ -1,1 +1,0 @@
-"""Stages that workers run on stored memories; one file per stage."""

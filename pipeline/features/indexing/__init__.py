@@ -1,0 +1,1 @@
+"""Indexing: the stages and jobs that keep the derived indexes complete."""

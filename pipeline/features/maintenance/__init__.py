@@ -1,0 +1,1 @@
+"""Maintenance: the registry of jobs, their schedule and runs."""

@@ -1,0 +1,1 @@
+"""Memories: the use cases of one memory."""

@@ -1,0 +1,1 @@
+"""Moves of a data directory between SQLite and PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Purge: permanent deletion."""

@@ -1,0 +1,1 @@
+"""Relations: memories that replace, contradict or support each other."""

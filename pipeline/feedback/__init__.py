@@ -1,1 +1,0 @@
-"""What reading teaches the store, written by one background thread."""

@@ -1,1 +1,0 @@
-"""Read external sources into memories: projects, their history, documents, exported conversations."""

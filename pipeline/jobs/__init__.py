@@ -1,1 +1,0 @@
-"""Maintenance jobs that run on a schedule, one module per job."""

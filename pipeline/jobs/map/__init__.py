@@ -1,1 +1,0 @@
-"""Compute the map of entities: graph, communities and positions."""

@@ -1,0 +1,1 @@
+"""The brief at the start of a session."""

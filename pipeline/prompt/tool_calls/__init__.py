@@ -1,0 +1,1 @@
+"""What an agent gets before and after a tool call."""

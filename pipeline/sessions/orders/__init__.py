@@ -1,0 +1,1 @@
+"""The person's orders to the memory: remember, forget, do not save."""

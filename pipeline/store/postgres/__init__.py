@@ -1,5 +1,0 @@
-"""The store on a PostgreSQL server: rows of all workspaces in one set of tables, separated by row level security."""
-
-from pipeline.extras import require_extra
-
-require_extra("postgres")

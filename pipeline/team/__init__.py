@@ -1,1 +1,0 @@
-"""The team servers of a data directory, and requests to them."""

@@ -1,0 +1,1 @@
+"""Settings in the command line and the dashboard."""

@@ -1,0 +1,1 @@
+"""Start, stop and status of the stack."""

@@ -1,0 +1,1 @@
+"""The HTTP frame: routing, sign-in, limits and the OpenAPI document."""
