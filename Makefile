@@ -77,11 +77,11 @@ test: lint test-unit test-integration test-removal test-faults test-postgres tes
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the structure and of the documentation
-	$(pytest) tests/unit tests/contract tests/test_architecture.py tests/test_dependencies.py tests/test_docs.py
+	$(pytest) tests/unit tests/contract tests/test_architecture.py tests/test_code_rules.py tests/test_loading.py tests/test_dependencies.py tests/test_docs.py
 
 .PHONY: test-postgres
 test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of PostgreSQL for a store
-	REVERIE_TEST_STORE=postgresql $(pytest) $(addprefix tests/unit/,store write recall digest sessions services/test_two_stores.py services/test_events.py)
+	REVERIE_TEST_STORE=postgresql $(pytest) $(addprefix tests/unit/,kernel write recall sessions features)
 
 .PHONY: test-integration
 test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks

@@ -178,7 +178,8 @@ from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from web.http.app import create_app
-import web.features.memories.commands, web.features.recall.commands, web.features.lifecycle.commands, web.hooks.client, web.mcp.front
+import web.features.memories.commands, web.features.recall.commands, web.features.lifecycle.commands
+import web.hooks.client, web.mcp.front
 import workers.schedule, workers.tasks
 container = WebContainer(load_settings(), lambda workspace, stage: None)
 client = create_app(container).test_client()

@@ -171,7 +171,7 @@ class Feature:
 
     `endpoints` define values of `Api`, `pages` of `Section`. `tools` have `TOOLS`, and may have `BRIEF`, the parts that
     they add to the overview. `stages` are modules with `create_stage` by the name of the stage, `extensions` what a
-    module defines for frames.
+    module defines for frames. `needs` names the features that its modules import.
     """
 
     name: str
@@ -182,3 +182,4 @@ class Feature:
     jobs: tuple[ScheduledJob, ...] = ()
     stages: Mapping[str, str] = field(default_factory=dict)
     extensions: Mapping[str, tuple[Extension, ...]] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()

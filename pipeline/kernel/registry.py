@@ -37,6 +37,12 @@ FEATURES = (
     "workspaces",
     "changes",
     "model",
+    "relations",
+    "indexing",
+    "maintenance",
+    "memories",
+    "purge",
+    "postgres",
 )
 
 Entry = TypeVar("Entry")

@@ -34,7 +34,7 @@ MOST_READ = 64
 AGENT_MARK = "→ "
 # Chosen by leave-one-out validation on the examples (decision 0024).
 EXAMPLES = Examples(
-    "pipeline.features.capture", "examples", LABELS, vector_scale=0.71, mark_scale=0.087, penalty=0.2, word_scale=0.55
+    "pipeline.sessions", "examples", LABELS, vector_scale=0.71, mark_scale=0.087, penalty=0.2, word_scale=0.55
 )
 
 

@@ -28,4 +28,5 @@ feature = Feature(
         "pipeline.features.arcs.extensions": ("list_likely_questions", "IS_KEPT"),
         "web.features.arcs.http": ("ThreadAnswer",),
     },
+    needs=("entities",),
 )

@@ -218,7 +218,7 @@ def drop(db: Connection, arc_seq: int) -> None:
 
 def list_derived_texts(db: Connection, seq: int) -> list[str]:
     """List the title and the summary of a memory's arc."""
-    query = "SELECT title, summary FROM arc WHERE seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)"
+    query = "SELECT title, summary FROM arc JOIN arc_member ON arc.seq = arc_seq WHERE memory_seq = ?"
     return [text for row in db.execute(query, (seq,)) for text in row]
 
 
@@ -252,14 +252,12 @@ def page(
 def members(db: Connection, viewer: Viewer, arc_seq: int, limit: int, after: int | None) -> list[Memory]:
     """List the members of an arc that a viewer can see, in order of time, after a row number."""
     clause, values = condition(Filter(viewer=viewer))
-    rank_of = "(SELECT position FROM arc_member WHERE memory_seq = {})"
-    return select(
-        db,
+    rank = "(SELECT position FROM arc_member WHERE memory_seq = {})"
+    rest = (
         f"seq IN (SELECT memory_seq FROM arc_member WHERE arc_seq = ? "  # noqa: S608 - constant text
-        f"AND position > coalesce({rank_of.format('?')}, -1)) AND {clause} "
-        f"ORDER BY {rank_of.format('memory.seq')} LIMIT ?",
-        (arc_seq, after, *values, limit),
+        f"AND position > coalesce({rank.format('?')}, -1)) AND {clause} ORDER BY {rank.format('memory.seq')} LIMIT ?"
     )
+    return select(db, rest, (arc_seq, after, *values, limit))
 
 
 def pulse(db: Connection, viewer: Viewer, arc_seq: int) -> list[str]:

@@ -16,4 +16,5 @@ feature = Feature(
     extensions={
         "pipeline.features.bridges.store": ("TABLES",),
     },
+    needs=("entities",),
 )

@@ -5,4 +5,5 @@ from pipeline.kernel.feature import Feature
 feature = Feature(
     "capture",
     stages={"capture": "pipeline.features.capture.stage"},
+    needs=("consolidation", "lessons", "model", "relations"),
 )

@@ -31,4 +31,5 @@ feature = Feature(
             place=49,
         ),
     ),
+    needs=("model", "review"),
 )

@@ -14,4 +14,5 @@ feature = Feature(
             place=41,
         ),
     ),
+    needs=("model",),
 )

@@ -19,4 +19,5 @@ feature = Feature(
             place=55,
         ),
     ),
+    needs=("encryption", "entities", "indexing", "maintenance", "snapshots", "workspaces"),
 )

@@ -1,6 +1,6 @@
-"""The names that memories mention, and the relations between memories."""
+"""The names that memories mention."""
 
-from pipeline.kernel.feature import MINUTE, TOPICS, Command, Feature, Schedule, ScheduledJob, load_job
+from pipeline.kernel.feature import TOPICS, Command, Feature
 
 feature = Feature(
     "entities",
@@ -9,17 +9,9 @@ feature = Feature(
     pages=("web.features.entities.page",),
     tools=("web.features.entities.tools",),
     stages={"entities": "pipeline.features.entities.stage"},
-    jobs=(
-        ScheduledJob(
-            "edges",
-            "finds causes, contradictions and supersessions between recent memories",
-            Schedule(10 * MINUTE),
-            load_job("pipeline.features.relations.job", "edges", lambda context: (context.vectors,)),
-            place=42,
-        ),
-    ),
     extensions={
         "pipeline.features.entities.store": ("TABLES",),
         "pipeline.features.entities.alias_store": ("TABLES",),
     },
+    needs=("map",),
 )

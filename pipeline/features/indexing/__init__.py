@@ -1,1 +1,5 @@
-"""Indexing: the stages and jobs that keep the derived indexes complete."""
+"""The stages and jobs that keep the derived indexes complete."""
+
+from pipeline.kernel.feature import Feature
+
+feature = Feature("indexing")

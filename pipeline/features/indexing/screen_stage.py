@@ -22,7 +22,12 @@ from pipeline.kernel.store.database import Database
 from pipeline.text.sentences import split_sentences
 
 EXAMPLES = Examples(
-    "pipeline.digest", "injection_examples", ("none", "attack"), vector_scale=0.69, mark_scale=0.087, penalty=1.0
+    "pipeline.features.indexing",
+    "injection_examples",
+    ("none", "attack"),
+    vector_scale=0.69,
+    mark_scale=0.087,
+    penalty=1.0,
 )
 # Chosen so that two of a hundred harmless texts are flagged (decision 0041).
 THRESHOLD = 0.1

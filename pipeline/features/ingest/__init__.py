@@ -10,4 +10,5 @@ feature = Feature(
         Command("index", "web.features.ingest.commands", "Index project, Git or PDF", EVERYDAY, 155),
     ),
     tools=("web.features.ingest.tools",),
+    needs=("workspaces",),
 )

@@ -17,4 +17,5 @@ feature = Feature(
             place=48,
         ),
     ),
+    needs=("consolidation", "model"),
 )

@@ -1,1 +1,5 @@
-"""Memories: the use cases of one memory."""
+"""The use cases of single memories."""
+
+from pipeline.kernel.feature import Feature
+
+feature = Feature("memories", needs=("aging", "entities", "purge", "review"))

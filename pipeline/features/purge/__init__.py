@@ -1,1 +1,5 @@
-"""Purge: permanent deletion."""
+"""Permanent deletion."""
+
+from pipeline.kernel.feature import Feature
+
+feature = Feature("purge", needs=("snapshots",))

@@ -11,4 +11,5 @@ feature = Feature(
     extensions={
         "pipeline.features.review.store": ("TABLES",),
     },
+    needs=("team",),
 )

@@ -25,4 +25,5 @@ feature = Feature(
             place=57,
         ),
     ),
+    needs=("indexing", "maintenance"),
 )

@@ -5,4 +5,5 @@ from pipeline.kernel.feature import TOPICS, Command, Feature
 feature = Feature(
     "workspaces",
     commands=(Command("workspace", "web.features.workspaces.commands", "Manage workspaces", TOPICS, 15),),
+    needs=("export", "snapshots"),
 )

@@ -186,7 +186,7 @@ def _classifier() -> NoSaveClassifier:
     from pipeline.index.sentence_classifier import Examples, list_examples
 
     source = Examples(
-        "pipeline.features.capture", "nosave_examples", LABELS, vector_scale=0, mark_scale=0, penalty=_PENALTY
+        "pipeline.sessions.orders", "nosave_examples", LABELS, vector_scale=0, mark_scale=0, penalty=_PENALTY
     )
     examples = list_examples(source)
     features = [frozenset(_list_features(_list_words(text))) for text, _ in examples]
