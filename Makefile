@@ -81,7 +81,7 @@ test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the stru
 
 .PHONY: test-postgres
 test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of PostgreSQL for a store
-	REVERIE_TEST_STORE=postgresql $(pytest) $(addprefix tests/unit/,kernel write recall sessions features)
+	REVERIE_TEST_STORE=postgresql $(pytest) $(addprefix tests/unit/,kernel write recall sessions features/arcs/test_store.py features/capture/test_near_statements.py features/changes/test_events.py features/dedup/test_stage.py features/entities features/indexing/test_screen.py features/memories/test_two_stores.py features/review/test_store.py)
 
 .PHONY: test-integration
 test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks

@@ -4,8 +4,8 @@ Run by `make bench-pooled ARGS="FILE ..."`. `benchmarks/sessions.py` describes t
 48 sessions for each question, so a question is answered among the sessions of all others.
 
 The transcripts are imported by `reverie import sessions` into one workspace while the stack runs. Each question is
-asked of `GET /v1/sessions/search`: by words alone as soon as the import has ended, and again after the messages of the
-person have vectors. hit@k: one of the first k sessions has evidence for the question.
+asked of `GET /v1/sessions/search`: as soon as the import has ended, when few messages have vectors, and again after all
+messages of the person have them. hit@k: one of the first k sessions has evidence for the question.
 
 searchable: the seconds from the start of the import until nearly all of some sessions are found by their first message.
 FTS5 is SQLite's full text search over the same sessions, without stop words, ranked by BM25.
@@ -194,7 +194,7 @@ def main() -> None:
             stored = sum(agent["turns"] for agent in answer["agents"])
             report.row("import", f"{stored} messages stored, the command ended after {ended:.1f} s")
             report.row("searchable", f"after {searchable:.1f} s", (Aim("s", 60), searchable))
-            show(report, "Reverie, by words, right after the import", questions, ask, limit)
+            show(report, "Reverie, right after the import", questions, ask, limit)
             if not arguments.words:
                 await_vectors(stack, client)
                 title = f"Reverie, by words and meaning, {time.perf_counter() - began:.0f} s after the import began"

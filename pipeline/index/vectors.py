@@ -219,7 +219,6 @@ class VectorTable:
         with suppress(IndexUnavailable):
             # A lost file is rebuilt by the repair.
             self._codes.compact()
-        reached("codes compacted")
 
     def scrub(self) -> None:
         """Rewrite the table so that no file contains a deleted vector; the caller has the lock."""

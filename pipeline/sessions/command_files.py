@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -37,18 +37,21 @@ LINES_AHEAD = 50
 MOST_LINES_BEFORE = 3
 
 
-def drop_command_text(message: str, folder: str) -> str:
-    """Return a prompt without the text of a command file of the folder's project or of the home folder."""
-    if not message.strip():
-        return message
-    for template in islice(_list_templates(Path(folder) if folder else None), MOST_FILES):
+def drop_command_text(message: str, templates: Iterable[str]) -> str:
+    """Return a prompt without the text of a command file that has one of some templates."""
+    for template in templates if message.strip() else ():
         arguments = find_arguments(message, template)
         if arguments is not None:
             return arguments
     return message
 
 
-def _list_templates(folder: Path | None) -> Iterator[str]:
+def list_templates(folder: str) -> tuple[str, ...]:
+    """Return the templates of the command files of a folder's project and of the home folder."""
+    return tuple(islice(_find_templates(Path(folder) if folder else None), MOST_FILES))
+
+
+def _find_templates(folder: Path | None) -> Iterator[str]:
     home = Path.home()
     above = [folder, *folder.parents][:MOST_PARENTS] if folder is not None and folder.is_absolute() else []
     for root in dict.fromkeys([*above, home]):

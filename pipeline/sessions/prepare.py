@@ -14,7 +14,7 @@ from pipeline.kernel.store.agent_sessions import Action
 from pipeline.kernel.store.transcripts import Name, hash_name
 from pipeline.kernel.store.turns import Message, Role, hash_text
 from pipeline.kernel.times import normalize_time
-from pipeline.sessions.command_files import drop_command_text
+from pipeline.sessions.command_files import drop_command_text, list_templates
 from pipeline.sessions.orders.nosave import NoSave
 from pipeline.sessions.orders.said_text import clean_said, name_session
 from pipeline.sessions.orders.unsaved import list_resumed, resumes, split_said
@@ -126,11 +126,18 @@ class PartPreparer:
     """Prepare the parts of a file in order: what a user asked not to save goes on in the next part.
 
     `person_id` is of a person on another machine: a folder means nothing here. `is_silent` is whether the parts may
-    begin with the answer to a message that is not stored.
+    begin with the answer to a message that is not stored. `templates_of` returns the templates of a folder's commands.
     """
 
-    def __init__(self, person_id: str | None = None, *, is_silent: bool = False) -> None:
+    def __init__(
+        self,
+        person_id: str | None = None,
+        *,
+        is_silent: bool = False,
+        templates_of: Callable[[str], Sequence[str]] = list_templates,
+    ) -> None:
         self._person_id = person_id
+        self._templates_of = templates_of
         self._session = ""
         self._starts_silent = self._is_silent = is_silent
         self._mode: NoSave | None = None
@@ -177,7 +184,7 @@ class PartPreparer:
             return None
         folder = said.folder or head.cwd
         is_typed_here = said.role is Role.USER and self._person_id is None
-        typed = drop_command_text(said.content, folder) if is_typed_here else said.content
+        typed = drop_command_text(said.content, self._templates_of(folder)) if is_typed_here else said.content
         content = clean_said(said.role, typed)
         if not content:
             left_out[EMPTY if typed.strip() else COMMAND_TEXT] += 1

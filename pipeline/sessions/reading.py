@@ -9,14 +9,16 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import IO
 
 from config.limited_process import LimitedProcess
 from config.operating_system import POSIX, limit_memory
 from config.process import stop_with_parent
+from pipeline.sessions.command_files import list_templates
 from pipeline.sessions.prepare import PartPreparer, PreparedPart
 from pipeline.sessions.readers.reader import TranscriptFile
 from pipeline.sessions.readers.readers import load_reader
@@ -32,6 +34,8 @@ MOST_CHILDREN = 4
 PART_S = 60.0
 MEMORY_BYTES = 3 << 30
 _CHECK_S = 0.5
+# Folders whose templates of commands are in memory: to look for them again for each message was half of an import.
+MOST_FOLDERS = 8
 
 TOO_LONG = f"it takes longer than {PART_S:.0f} s to read"
 TOO_LARGE = "it takes too much memory to read"
@@ -66,8 +70,9 @@ def read_transcripts(tasks: Iterable[ReadTask], *, in_worker: bool = False) -> I
     waiting = list(tasks)
     children = min(1 if in_worker else MOST_CHILDREN, os.cpu_count() or 1, len(waiting))
     if not in_worker and (children < 2 or sum(task.file.size for task in waiting) < FEW_BYTES):
+        templates_of = lru_cache(MOST_FOLDERS)(list_templates)
         for task in waiting:
-            yield from ((task, item) for item in read_file(task))
+            yield from ((task, item) for item in read_file(task, templates_of))
         return
     pool = _Pool(waiting, children)
     try:
@@ -76,9 +81,11 @@ def read_transcripts(tasks: Iterable[ReadTask], *, in_worker: bool = False) -> I
         pool.stop()
 
 
-def read_file(task: ReadTask) -> Iterator[PreparedPart | FileEnd]:
+def read_file(
+    task: ReadTask, templates_of: Callable[[str], Sequence[str]] = list_templates
+) -> Iterator[PreparedPart | FileEnd]:
     """Yield the prepared parts of a file, and its end."""
-    preparer = PartPreparer()
+    preparer = PartPreparer(templates_of=templates_of)
     try:
         for part in load_reader(task.file.agent).read(task.file, task.mark):
             yield preparer.prepare(part)
@@ -174,6 +181,7 @@ def serve() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         stop_with_parent()
     # No library may write between the items.
+    templates_of = lru_cache(MOST_FOLDERS)(list_templates)
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
@@ -181,6 +189,6 @@ def serve() -> None:
             task = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own process
         except EOFError:
             return
-        for item in read_file(task):
+        for item in read_file(task, templates_of):
             pickle.dump(item, output)
             output.flush()

@@ -15,6 +15,7 @@ from pipeline.kernel.store.purges import PurgeAuthority
 from pipeline.kernel.store.sqlite import SqliteFile
 from pipeline.kernel.store.transcripts import Transcripts
 from pipeline.kernel.store.turns import Message, Role
+from pipeline.sessions import reading
 from pipeline.sessions.import_progress import ROLE, read_import_progress
 from pipeline.sessions.import_usecases import ImportOptions, import_sessions
 from pipeline.sessions.search_usecases import search_sessions
@@ -273,6 +274,20 @@ def test_progress_can_be_read_and_two_imports_do_not_run_at_once(run, agent, pro
     progress = read_import_progress(container.stores.transcripts)
     assert (progress.files, progress.files_total, progress.turns, progress.is_running) == (1, 1, 5, False)
     assert "1 sessions, 5 messages" in progress.describe()
+
+
+def test_an_import_looks_for_the_commands_of_a_folder_once(run, agent, project, monkeypatch):
+    folders = []
+
+    def list_templates(folder):
+        folders.append(folder)
+        return (TALK[0]["content"],)
+
+    monkeypatch.setattr(reading, "list_templates", list_templates)
+    write_session(agent, "s1", TALK, cwd=str(project), at=1000)
+    write_session(agent, "s2", [user("Another way.", T.format(9))], cwd=str(project), at=2000)
+    assert run().agents["fake"].turns == 5, "the text of a command is not what the person said"
+    assert folders == [str(project)]
 
 
 def test_an_import_ends_when_its_sessions_can_be_found(run, agent, project, container, monkeypatch):

@@ -139,7 +139,7 @@ def test_an_interrupted_rewrite_is_finished_by_the_next_turn(tmp_path, monkeypat
         return SECRET in text
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.kernel.store.atomic_files.sync_to_disk", fail)
+        patch.setattr("pipeline.kernel.store.atomic_files.publish", fail)
         with pytest.raises(StoreUnavailable, match="no space"):
             scrub_spool(folder, quotes)
     # It is not delivered meanwhile.

@@ -22,6 +22,7 @@ from tests.fakes.in_process import fast_settings, flush_notes, open_web
 from tests.fakes.pdfs import pdf
 from tests.integration.test_read_only_sessions import FACT, LESSON, dump, list_changed, list_tables
 from web.cli import cli
+from web.cli.command import list_declared
 from web.http.app import create_app
 
 pytestmark = [pytest.mark.files, pytest.mark.timeout(300)]
@@ -137,7 +138,8 @@ def list_commands(command=cli, path=()):
     if not isinstance(command, click.Group):
         return {" ".join(path): command}
     context = click.Context(command)
-    names = [*command.list_commands(context), *(() if path else command._hidden)]
+    declared = (entry.name for entry in list_declared() if " " not in entry.name)
+    names = dict.fromkeys([*command.list_commands(context), *(() if path else (*command._own, *declared))])
     found = {" ".join(path): command} if command.invoke_without_command else {}
     for name in names:
         found |= list_commands(command.get_command(context, name), (*path, name))

@@ -28,7 +28,7 @@ class Failure:
 
 def choose_moments(records: Sequence[Record], rng: random.Random, count: int) -> list[int]:
     """Choose the record after which the power goes, for each of so many states."""
-    is_start = [record.kind == "M" and record.mark["at"] == "settle" for record in records]
+    is_start = [record.kind == "M" and record.mark["at"] in ("settle", "forget") for record in records]
     first = is_start.index(True) if any(is_start) else 0
     changes = [number for number, record in enumerate(records) if record.kind != "S" and number >= first]
     return sorted(rng.choice(changes) for _ in range(count))

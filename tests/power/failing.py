@@ -99,7 +99,8 @@ def _spool(program: CheckedProgram) -> None:
     content = program.contents[token]
     with program.doing("write", tokens=[token], contents=[content]):
         body = scenarios.add_client_ids("POST", "/v1/memories", {"content": content})
-        scenarios.spool_write(program.settings, "POST", "/v1/memories", body, WORKSPACE)
+        if scenarios.spool_write(program.settings, "POST", "/v1/memories", body, WORKSPACE) is None:
+            raise Refusal("the request cannot be spooled")
 
 
 def _snapshot(program: CheckedProgram) -> None:

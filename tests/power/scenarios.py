@@ -256,7 +256,7 @@ def deliver_spool(root: Path) -> None:
             content = program.contents[token]
             with program.doing("write", tokens=[token], contents=[content]):
                 body = add_client_ids("POST", "/v1/memories", {"content": content})
-                spool_write(program.settings, "POST", "/v1/memories", body, WORKSPACE)
+                assert spool_write(program.settings, "POST", "/v1/memories", body, WORKSPACE) is not None
 
     def deliver() -> None:
         now[0] += 1000

@@ -31,7 +31,7 @@ from pipeline.kernel.times import parse, utc_now
 from pipeline.kernel.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
-from pipeline.sessions.command_files import drop_command_text
+from pipeline.sessions.command_files import drop_command_text, list_templates
 from pipeline.sessions.orders.commands import CommandType, MemoryCommand, read_commands
 from pipeline.sessions.orders.nosave import find_no_save
 from pipeline.sessions.orders.said_text import LONGEST_NAME, clean_said, name_session
@@ -210,7 +210,7 @@ def run_memory_commands(
 
 def find_typed(workspace: Workspace, message: str, folder: str) -> str:
     """Return what the person typed of a prompt. A person's files are on their own machine."""
-    return message if workspace.person_id is not None else drop_command_text(message, folder)
+    return message if workspace.person_id is not None else drop_command_text(message, list_templates(folder))
 
 
 def _block(workspace: Workspace, session: AgentSession, command: MemoryCommand, message: str) -> list[CommandResult]:

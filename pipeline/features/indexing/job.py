@@ -41,7 +41,7 @@ def rebuild_segment(
     make_folder(folder)
     keys, load = documents.keys, partial(_load_segment, folder, shared)
     with FileLock(folder / "build.lock"):
-        # Several workers may be sent for one segment: those that waited here find it already built.
+        # Workers that waited here may find it already built.
         while needs_segment(database, 1, documents):
             with database.read() as db:
                 before, request = meta.get(db, keys.name), meta.get(db, keys.wanted)
@@ -58,16 +58,16 @@ def rebuild_segment(
                     meta.put(db, keys.name, name)
                     meta.put(db, keys.covers, str(covered))
                     documents.trim_tail(db, covered)
-                # A purge that arrived while we read is still in the segment that we built: keep its request.
-                if is_named and meta.get(db, keys.wanted) == request:
-                    meta.drop(db, keys.wanted)
             reached("segment named")
             if is_named:
                 remove_segments(folder, keep=name)
                 reached("old segments removed")
                 if shared is not None:
-                    # A purged memory must not remain readable.
                     shared.remove_others(name, datetime.now(UTC), at_once=request is not None)
+                with database.write() as db:
+                    # After an interruption, the next run removes the old segments. A later purge is kept.
+                    if meta.get(db, keys.wanted) == request:
+                        meta.drop(db, keys.wanted)
                 return len(segment.rows)
     return 0
 

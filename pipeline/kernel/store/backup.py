@@ -10,7 +10,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -66,10 +66,12 @@ _NAME = re.compile(rf"(?:({Taken.BEFORE_MIGRATION}|{Taken.BEFORE_RESTORE})-)?(\d
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Lock a folder of snapshots against other processes; remove the remains of interrupted runs."""
-    make_folder(folder)
-    with FileLock(folder / ".lock"):
-        for entry in folder.glob(f"{PARTIAL}*"):
-            entry.unlink()
+    with ExitStack() as held:
+        with typed_errors(folder):
+            make_folder(folder)
+            held.enter_context(FileLock(folder / ".lock"))
+            for entry in folder.glob(f"{PARTIAL}*"):
+                entry.unlink()
         yield
 
 

@@ -54,11 +54,12 @@ def test_sessions_are_listed_shown_and_named(client):
 
 
 def test_sessions_are_searched_and_recall_prints_them_below_the_memories(client):
-    say(client, ("assistant", "The deploy key of the staging CDN rotates every ninety days"))
     question = "How often does the deploy key of the staging CDN rotate?"
+    # An agent's words alone are not surely about a question (decision 0099).
+    say(client, ("user", "The deploy key of the staging CDN rotates every ninety days"))
     found = run("sessions", "search", "deploy", "key").stdout
     assert "s1" in found
-    assert "assistant: The deploy key of the staging CDN rotates every ninety days" in " ".join(found.split())
+    assert "user: The deploy key of the staging CDN rotates every ninety days" in " ".join(found.split())
     assert [one["session_id"] for one in run_json("sessions", "search", "deploy key")["items"]] == ["s1"]
     assert "No session contains these words" in run("sessions", "search", "zebra").stderr
     remember("The staging CDN is in Frankfurt")

@@ -10,8 +10,6 @@ import pipeline.features
 from pipeline.kernel.registry import FEATURES, arrange, collect, features, find_extensions
 from web.cli import SECTIONS
 
-SCHEMA = Path("pipeline/kernel/store/schema.sql")
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -259,14 +259,14 @@ def test_the_active_arcs_of_memories_are_those_that_the_viewer_may_see(database)
     arcs(job_run(database))
     with database.read() as db:
         seqs = [row[0] for row in db.execute("SELECT seq FROM memory ORDER BY seq")]
-        everyones = store.list_active_arcs_of(db, Viewer(), seqs, 10)
+        everyones = store.list_threads_of(db, Viewer(), seqs, 10)
         assert len(everyones) == 2
-        assert len(store.list_active_arcs_of(db, Viewer(agent="a"), seqs, 10)) == 3
-        assert store.list_active_arcs_of(db, Viewer(), seqs, 1) == everyones[:1]
-        assert store.list_active_arcs_of(db, Viewer(), [], 10) == []
+        assert len(store.list_threads_of(db, Viewer(agent="a"), seqs, 10)) == 3
+        assert store.list_threads_of(db, Viewer(), seqs, 1) == everyones[:1]
+        assert store.list_threads_of(db, Viewer(), [], 10) == []
     arcs(job_run(database, NOW + timedelta(days=60)))
     with database.read() as db:
-        assert store.list_active_arcs_of(db, Viewer(), seqs, 10) == []
+        assert store.list_threads_of(db, Viewer(), seqs, 10) == []
 
 
 def test_a_quiet_arc_is_dormant(database):

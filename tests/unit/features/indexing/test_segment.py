@@ -8,6 +8,7 @@ from pipeline.features.indexing import job as indexes
 from pipeline.features.indexing.job import needs_segment, rebuild_segment
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import SessionMap
+from pipeline.index.segment import list_segments
 from pipeline.kernel.errors import IndexUnavailable
 from pipeline.kernel.records import Draft, Revision
 from pipeline.kernel.store import changes, index_state, meta
@@ -115,6 +116,24 @@ def test_a_memory_archived_and_restored_around_a_build_is_found(database, folder
     assert search_rows(database, folder, "zebra") == {1}
     rebuild_segment(database, folder)
     assert search_rows(database, folder, "zebra") == {1}
+
+
+def test_purged_words_leave_the_disk_after_an_interrupted_removal(database, folder, monkeypatch):
+    secret = accept(database, Draft("zebra one")).id
+    accept(database, Draft("giraffe two"))
+    rebuild_segment(database, folder)
+    revise.purge(database, secret)
+
+    def stop(_folder, keep):
+        raise KeyboardInterrupt(keep)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(indexes, "remove_segments", stop)
+        with pytest.raises(KeyboardInterrupt):
+            rebuild_segment(database, folder)
+    rebuild_segment(database, folder)
+    assert len(list_segments(folder)) == 1
+    assert not any(b"zebra" in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 def test_segment_records_the_generation_it_covers(database, folder):

@@ -29,7 +29,7 @@ def here(container):
 @pytest.fixture
 def purge(container):
     def run(workspace, memory_id):
-        memories.purge(workspace, container.feedback, memory_id, lambda _workspace_id: True)
+        memories.purge(workspace, container.feedback, memory_id)
         finish_purges(workspace)
 
     return run
