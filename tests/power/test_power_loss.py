@@ -74,6 +74,9 @@ def find_moments(recorded):
         for number, record in enumerate(records):
             if record.kind == "M" and record.mark["at"] == "step":
                 places[record.mark["step"]].append(number)
+            elif record.kind == "M" and record.mark["at"] == "forget":
+                # What was before belongs to another directory.
+                places.clear()
         for step, numbers in places.items():
             moments[step] += [(scenario, number) for number in {numbers[0], numbers[-1]}]
     return moments
