@@ -205,7 +205,7 @@ def test_there_is_no_drawer_for_everything():
     assert [m.name for m in modules() if drawers & set(m.name.split("."))] == []
 
 
-# What only some operating systems have stands behind one module. The others here are programs of one file, or start
+# Calls that only some operating systems have are in one module. The others here are programs of one file, or start
 # while an agent waits, and ask for the system themselves.
 OF_THE_SYSTEM = {"config.operating_system", "web.stack.detached", "web.http.local_connection"}
 POSIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "tty", "posix", "syslog"}

@@ -166,7 +166,7 @@ def test_a_tagger_loads_no_library_that_it_can_do_without(tmp_path):
     assert loaded & unused == set()
 
 
-# Hollow modules stand under the same names: what would be in the real ones is not there.
+# Empty modules have the same names, without the contents of the real ones.
 STORED = """
 import json, sys, tempfile
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""What Reverie can do beyond storing and recalling: one folder per feature, with its declaration."""
+"""Features: one folder each, with its declaration."""

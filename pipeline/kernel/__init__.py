@@ -1,1 +1,1 @@
-"""What every feature stands on: records, errors, the store, git, the handle of a workspace."""
+"""The parts that every feature uses: records, errors, the store, git, the handle of a workspace."""

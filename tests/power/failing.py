@@ -132,7 +132,7 @@ class Trial:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
-        # The recorder lets calls fail below this folder only.
+        # Only calls on paths below this folder fail.
         self.home = folder / "watched" / "home"
         self.prepared = folder / f"prepared-{name}"
         self.marks: list[dict[str, Any]] = []

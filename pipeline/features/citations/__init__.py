@@ -1,4 +1,4 @@
-"""What memories cite, compared with the repository."""
+"""Citations of code in memories, compared with the repository."""
 
 from pipeline.kernel.feature import EVERYDAY, HOUR, Command, Feature, Schedule, ScheduledJob, load_job
 

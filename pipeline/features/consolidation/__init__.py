@@ -1,4 +1,4 @@
-"""Memories that follow from others: summaries of episodes, causes of decisions."""
+"""Memories derived from others: summaries of episodes, causes of decisions."""
 
 from pipeline.kernel.feature import ADMINISTRATION, NIGHTLY, Command, Feature, ScheduledJob, load_job
 

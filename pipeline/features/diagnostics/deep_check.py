@@ -42,7 +42,7 @@ def _list_parts(
     paths = settings.paths.workspace(name)
     files = [("store bytes", paths.events)] if database.file is not None else []
     files += [(f"snapshot {snapshot.name}", snapshot.file) for snapshot in backup.snapshots(paths.snapshots)]
-    copies = f"`reverie -w {name} store snapshot list` shows the copies that can be put back"
+    copies = f"`reverie -w {name} store snapshot list` lists the snapshots that you can restore"
     return [
         ("words", partial(_list_wrong_words, settings, paths, database), f"`reverie -w {name} store rebuild`"),
         (
@@ -55,7 +55,7 @@ def _list_parts(
 
 
 def _list_wrong_words(settings: Settings, paths: WorkspacePaths, database: Database) -> list[str]:
-    """List the words whose memories in the segment are others than in the store."""
+    """List the words whose memories differ between the segment and the store."""
     segments = shared_segments(paths, open_storage(settings))
     with database.read() as db:
         name = meta.get(db, meta.SEGMENT)

@@ -41,7 +41,7 @@ def rebuild_segment(
     make_folder(folder)
     keys, load = documents.keys, partial(_load_segment, folder, shared)
     with FileLock(folder / "build.lock"):
-        # Workers that waited here may find it already built.
+        # Several workers may be sent for one segment: those that waited here find it already built.
         while needs_segment(database, 1, documents):
             with database.read() as db:
                 before, request = meta.get(db, keys.name), meta.get(db, keys.wanted)
@@ -63,13 +63,21 @@ def rebuild_segment(
                 remove_segments(folder, keep=name)
                 reached("old segments removed")
                 if shared is not None:
+                    # A purged memory must not remain readable.
                     shared.remove_others(name, datetime.now(UTC), at_once=request is not None)
-                with database.write() as db:
-                    # After an interruption, the next run removes the old segments. A later purge is kept.
-                    if meta.get(db, keys.wanted) == request:
-                        meta.drop(db, keys.wanted)
+                _settle_request(database, keys.wanted, request)
                 return len(segment.rows)
     return 0
+
+
+def _settle_request(database: Database, key: str, request: str | None) -> None:
+    """Delete the request for a segment, after which no run removes the old segments.
+
+    A request that arrived during the run stays: the built segment contains its purged memory.
+    """
+    with database.write() as db:
+        if meta.get(db, key) == request:
+            meta.drop(db, key)
 
 
 def _load_segment(folder: Path, shared: SharedSegments | None, name: str) -> Segment | None:

@@ -1,8 +1,5 @@
-"""The embedding model."""
+"""The optional language model of background jobs."""
 
-from pipeline.kernel.feature import ADMINISTRATION, Command, Feature
+from pipeline.kernel.feature import Feature
 
-feature = Feature(
-    "model",
-    commands=(Command("model", "web.features.configuration.commands", "Embedding model", ADMINISTRATION, 15),),
-)
+feature = Feature("model")

@@ -1,4 +1,4 @@
-"""What waits for a person: candidates, possible duplicates, conflicts, automatic changes."""
+"""The review of candidates, possible duplicates, conflicts and automatic changes."""
 
 from pipeline.kernel.feature import TOPICS, Command, Feature
 

@@ -21,7 +21,7 @@ def server(container, monkeypatch):
 def test_a_memory_is_shown_with_all_that_is_known_of_it(digested):
     memory = remember("verdict-policy.ts moved to SQLite", "--tag", "ops", "--session", "s1", "--kind", "decision")
     digested()
-    run("edit", memory, "--content", "verdict-policy.ts moved to SQLite 3", "--pin", "--anchor", "web/http/app.py:3-9")
+    run("edit", memory, "--content", "verdict-policy.ts moved to SQLite 3", "--pin", "--anchor", "web/app.py:3-9")
     lines = run("get", memory).stdout.splitlines()
     assert lines[0].startswith(f"{memory}  decision  ")
     assert lines[0].endswith("  user  session s1")
@@ -29,7 +29,7 @@ def test_a_memory_is_shown_with_all_that_is_known_of_it(digested):
     told = {line.split("  ", 1)[0]: line.split("  ", 1)[1].strip() for line in lines[3:] if "  " in line}
     assert told["tags"] == "ops"
     assert told["state"] == "pinned"
-    assert told["code"].startswith("web/http/app.py:3-9")
+    assert told["code"].startswith("web/app.py:3-9")
     assert told["admitted"] == "created"
     assert "verdict-policy.ts" in told["mentions"]
     # The text before the change stands in the history.

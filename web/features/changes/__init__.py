@@ -1,1 +1,1 @@
-"""Entry points of changes."""
+"""The entry points of the feature `changes`."""

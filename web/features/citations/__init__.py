@@ -1,1 +1,1 @@
-"""Entry points of citations."""
+"""The entry points of the feature `citations`."""

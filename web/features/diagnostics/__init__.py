@@ -1,1 +1,1 @@
-"""Entry points of diagnostics."""
+"""The entry points of the feature `diagnostics`."""

@@ -14,13 +14,13 @@ def entities(call: ToolCall) -> ToolResult:
     """List entities, or read one entity."""
     if "id" in call.arguments:
         answer = call.server.call("GET", f"/v1/entities/{segment(call.arguments['id'])}", query=call.viewer())
-        beside = [
+        neighbors = [
             f"together with {_render_entity(entity | {'mentions': entity['memories']})[2:]}"
             for entity in answer["related"]
         ]
         memories = [shorten(memory) for memory in answer["memories"]]
         lines = render_memories(memories, call.shown, "No memory mentions it.", call.now)
-        text = "\n".join([_render_entity(answer), *beside, lines])
+        text = "\n".join([_render_entity(answer), *neighbors, lines])
         return ToolResult(add_cursor(text, answer), ids=[memory["id"] for memory in memories])
     query = call.viewer() | call.pick("q", "kind", "limit", "cursor")
     return list_items(call.server.call("GET", "/v1/entities", query=query), _render_entity, "There are no entities.")
@@ -30,10 +30,10 @@ def graph(call: ToolCall) -> ToolResult:
     """Show the entities that share memories with an entity."""
     answer = call.server.call("GET", "/v1/graph", query=call.viewer() | call.pick("around", "depth", "limit"))
     names = {node["id"]: quote(node["name"]) for node in answer["nodes"]}
-    beside = [
+    neighbors = [
         f"- {names[edge['from']]} and {names[edge['to']]}: {edge['memories']} memories" for edge in answer["edges"]
     ]
-    return ToolResult("\n".join([*map(_render_entity, answer["nodes"]), *beside]), ids=list(names))
+    return ToolResult("\n".join([*map(_render_entity, answer["nodes"]), *neighbors]), ids=list(names))
 
 
 def _render_entity(entity: Mapping[str, Any]) -> str:

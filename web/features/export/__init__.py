@@ -1,1 +1,1 @@
-"""Entry points of export."""
+"""The entry points of the feature `export`."""

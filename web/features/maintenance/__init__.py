@@ -1,1 +1,1 @@
-"""Entry points of maintenance."""
+"""The entry points of the feature `maintenance`."""

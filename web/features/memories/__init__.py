@@ -1,1 +1,1 @@
-"""Entry points of memories."""
+"""The entry points of the feature `memories`."""

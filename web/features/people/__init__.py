@@ -1,1 +1,1 @@
-"""Entry points of people."""
+"""The entry points of the feature `people`."""

@@ -1,1 +1,1 @@
-"""Entry points of prompt."""
+"""The entry points of prompts and hook runs."""

@@ -1,1 +1,1 @@
-"""Entry points of recall."""
+"""The entry points of recall."""

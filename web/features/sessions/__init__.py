@@ -1,1 +1,1 @@
-"""Entry points of sessions."""
+"""The entry points of past sessions."""

@@ -1,1 +1,1 @@
-"""Entry points of snapshots."""
+"""The entry points of the feature `snapshots`."""

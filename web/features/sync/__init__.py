@@ -1,1 +1,1 @@
-"""Entry points of sync."""
+"""The entry points of the feature `sync`."""

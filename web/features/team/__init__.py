@@ -1,1 +1,1 @@
-"""Entry points of team."""
+"""The entry points of the feature `team`."""

@@ -1,1 +1,1 @@
-"""Entry points of workspaces."""
+"""The entry points of the feature `workspaces`."""

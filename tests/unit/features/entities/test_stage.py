@@ -341,8 +341,8 @@ def test_a_missing_model_is_a_failed_stage(monkeypatch):
 
 @pytest.mark.parametrize("label", ["Imports", "Constants", "Private", "Tests", "Fields"])
 def test_outline_labels_yield_no_person_entities(label):
-    outline = f"web/http/app.py: Answers requests.\ndef serve(port) (l. 3): Serve.\n{label}: json, PORT (l. 1)."
+    outline = f"web/app.py: Answers requests.\ndef serve(port) (l. 3): Serve.\n{label}: json, PORT (l. 1)."
     found = extract_from_code(outline)
-    assert (EntityKind.FILE, "web/http/app.py") in pairs(found)
+    assert (EntityKind.FILE, "web/app.py") in pairs(found)
     assert EntityKind.PERSON not in {mention.kind for mention in found}
     assert label.casefold() not in {mention.name.casefold() for mention in found}
