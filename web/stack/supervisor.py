@@ -26,6 +26,8 @@ from web.stack.procfile import ProcessCommand
 if TYPE_CHECKING:
     from web.http.client import Client
 
+# The time to read the last output of a process that has ended.
+OUTPUT_S = 1.0
 # The name of the supervisor's own lines in the log.
 OWN_NAME = "reverie"
 GRACE_S = 2.5
@@ -95,10 +97,17 @@ class _Child:
             **new_process_group(),
         )
         self.started = time.monotonic()
-        name = self.command.name
-        threading.Thread(target=_pump, args=(self.process, name, say), name=f"{name}-output", daemon=True).start()
-        wait = self.process.wait
-        threading.Thread(target=lambda: ended(_Ended(name, wait())), name=f"{name}-wait", daemon=True).start()
+        name, wait = self.command.name, self.process.wait
+        output = threading.Thread(target=_pump, args=(self.process, name, say), name=f"{name}-output", daemon=True)
+        output.start()
+
+        def report_end() -> None:
+            code = wait()
+            # The last lines say why it ended. A child that keeps the pipe open must not delay the restart.
+            output.join(OUTPUT_S)
+            ended(_Ended(name, code))
+
+        threading.Thread(target=report_end, name=f"{name}-wait", daemon=True).start()
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the process, which stops its own children."""

@@ -144,6 +144,14 @@ def test_a_taken_place_ends_everything(output):
     assert "web cannot run; stopping" in output.of("reverie")
 
 
+def test_last_output_of_a_process_is_shown_before_the_stop(output):
+    stopping = threading.Event()
+    output.reactions = {"port is": lambda: stopping.wait(0.3), "cannot run": stopping.set}
+    program = f"import sys; print('port is'); print('taken'); sys.exit({EXIT_IN_USE})"
+    assert Supervisor([python("web", program)], output, backoff=QUICK).run() == 1
+    assert [line for _, line in output.lines][:3] == ["port is", "taken", "web cannot run; stopping"]
+
+
 def test_process_ignoring_sigterm_is_killed_with_its_children_after_grace(output):
     program = (
         "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork()\n"
