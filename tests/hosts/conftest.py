@@ -199,6 +199,19 @@ class Machine:
         assert process.returncode == 0, shown
         return shown
 
+    def let_a_person_have_asked(self) -> None:
+        """Remove the marks of prompts without a terminal, for which sessions are left out; import what is then new."""
+        for file in self.home.glob(".claude/projects/*/*.jsonl"):
+            text = file.read_text(encoding="utf-8").replace('"promptSource":"sdk"', '"promptSource":"typed"')
+            file.write_text(text.replace('"sdk-cli"', '"cli"'), encoding="utf-8")
+        for file in self.home.glob(".codex/sessions/**/*.jsonl"):
+            text = file.read_text(encoding="utf-8")
+            # Of the same length: Codex keeps positions in the file.
+            file.write_text(text.replace('"source":"exec"', '"source":"cli" '), encoding="utf-8")
+        if self.name == "codex":
+            # The other hosts report each call with a hook.
+            self.reverie("import", "sessions", "--agent", "codex")
+
     def _ask_cline_again(self, prompt: str) -> None:
         history = subprocess.run(
             ["cline", "history", "--json"],

@@ -175,10 +175,12 @@ def test_journal_records_each_command_once(machine, name):
     machine.remember({"content": "Something"})
     machine.model.expect(SHELL[name]("touch made"), SHELL[name]("false && make broken"), Say())
     machine.ask("Do it")
+    machine.let_a_person_have_asked()
     expected = [("command", "touch made", True), ("command", "false && make broken", False)]
     wait_until("the journal", lambda: machine.journal() == expected, 20)
     machine.model.expect(SHELL[name]("touch more"), Say())
     machine.ask("And more", again=True)
+    machine.let_a_person_have_asked()
     wait_until("the journal", lambda: machine.journal() == [*expected, ("command", "touch more", True)], 20)
 
 
@@ -192,6 +194,7 @@ def test_a_patch_that_codex_refuses_is_no_deed(machine):
         Say(),
     )
     machine.ask("Patch it")
+    machine.let_a_person_have_asked()
     wait_until("the journal", machine.journal, 20)
     assert machine.journal() == [("edit", "made.txt", True)]
     assert not (machine.project / "refused.txt").exists()
@@ -213,6 +216,7 @@ def test_lesson_stored_by_the_agent_is_not_captured_again(machine, name):
         f"GIT_{who}_{what}": "a@b.example" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }
     machine.ask("Fix the build")
+    machine.let_a_person_have_asked()
     wait_until("the journal", lambda: any(kind == "commit" for kind, *_ in machine.journal()), 20)
     client = machine.client()
     items = client.call("GET", "/v1/memories").body["items"]

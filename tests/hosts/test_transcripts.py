@@ -24,13 +24,6 @@ SHELLS = {
 }
 
 
-def mark_as_typed(home):
-    """Remove the marks of a prompt without a terminal, by which Claude Code's sessions of programs are left out."""
-    for file in home.glob(".claude/projects/*/*.jsonl"):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace('"sdk-cli"', '"cli"').replace('"promptSource":"sdk"', '"promptSource":"typed"'))
-
-
 def read_entries(machine, agent):
     """Read all entries of an agent, and check that a second reading finds nothing new."""
     reader, entries = load_reader(agent), []
@@ -80,7 +73,7 @@ def test_session_transcript_is_read_without_injected_memories(machine, name, age
     machine.remember({"content": "The gateway of staging listens on port 8443"})
     machine.model.expect(*script(agent))
     machine.ask(PROMPT)
-    mark_as_typed(machine.home)
+    machine.let_a_person_have_asked()
     assert "port 8443" in machine.model.requests[0].text
     entries = read_entries(machine, agent)
     check_entries(entries)
