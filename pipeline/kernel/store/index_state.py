@@ -77,12 +77,14 @@ def note_turns_added(db: Connection, last_seq: int) -> None:
         wake_on_commit(db, None)
 
 
-def note_embedding(db: Connection, memory_seq: int, model: str, passages: int) -> None:
-    """Record that a memory's vectors are in the index."""
+def note_embedding(
+    db: Connection, memory_seq: int, model: str, passages: int, statements: str | None = None
+) -> None:
+    """Record that a memory's vectors are in the index, and what its text states."""
     db.execute(
-        "INSERT INTO embedding VALUES (?, ?, ?) "
-        "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, passages = excluded.passages",
-        (memory_seq, model, passages),
+        "INSERT INTO embedding VALUES (?, ?, ?, ?) ON CONFLICT (memory_seq) DO UPDATE "
+        "SET model = excluded.model, passages = excluded.passages, statements = excluded.statements",
+        (memory_seq, model, passages, statements),
     )
 
 
@@ -161,7 +163,7 @@ def list_unembedded(db: Connection, model: str) -> list[int]:
 
 
 TABLES = (
-    Table("embedding", ("memory_seq",), memory=("memory_seq",), erasure=DELETE, orphans="embeddings"),
+    Table("embedding", ("memory_seq",), text=("statements",), memory=("memory_seq",), erasure=DELETE, orphans="embeddings"),
     Table(
         "tail",
         text=("tokens",),

@@ -139,7 +139,9 @@ CREATE INDEX work_leased ON work (lease_until) WHERE lease_owner IS NOT NULL;
 CREATE TABLE embedding (
     memory_seq INTEGER PRIMARY KEY,
     model TEXT NOT NULL,
-    passages INTEGER NOT NULL
+    passages INTEGER NOT NULL,
+    -- What its text states, for recall.
+    statements TEXT
 );
 
 -- Entities, their mentions, and common mentions.

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.kernel.records import Revision
-from pipeline.recall.current_values import says_that_changed
+from pipeline.text.similarity.statements import says_that_changed
 from pipeline.recall.relevance import RELEVANT
 from pipeline.write import revise
 

@@ -145,6 +145,7 @@ CREATE TABLE embedding (
     memory_seq BIGINT,
     model TEXT COLLATE "C" NOT NULL,
     passages BIGINT NOT NULL,
+    statements TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, memory_seq)
 );
