@@ -1,6 +1,6 @@
 """Dense search: cosines of a query vector to every memory, and to a memory in the context of its neighbors.
 
-Up to a number of passages, the vectors are in memory with eight bits per dimension, and all are scored: for 100,000
+Up to a number of passages, the vectors are mapped with eight bits per dimension, and all are scored: for a million
 passages that is faster than LanceDB's index, and exact. Beyond it, LanceDB's ANN index answers; a process below the
 limit never loads LanceDB. Arrays are indexed by row number.
 """
@@ -22,8 +22,8 @@ from pipeline.index.vectors import VectorTable
 from pipeline.kernel.errors import IndexUnavailable, ReverieError, StorageUnreachable
 
 NEIGHBOUR_SHARE = 0.5
-# Up to this many vectors are searched exactly; larger workspaces use LanceDB's approximate index (decision 0004).
-EXACT_ROWS = 200_000
+# Up to this many passages are searched exactly; larger workspaces use LanceDB's approximate index (decision 0107).
+EXACT_ROWS = 2_000_000
 PATIENCE_S = 0.02
 
 

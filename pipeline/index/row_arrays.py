@@ -79,11 +79,11 @@ def mask_scores(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
 
 def best_positions(scores: Floats, limit: int) -> Seqs:
     """Return the positions of the largest scores above zero, largest first; ties go to the lower position."""
-    positive = np.flatnonzero(scores > 0)
-    if len(positive) > limit:
-        positive_scores = scores[positive]
+    chosen = scores > 0
+    if np.count_nonzero(chosen) > limit:
         # Include ties, so that age and not memory layout decides between them.
-        positive = positive[positive_scores >= np.partition(positive_scores, -limit)[-limit]]
+        chosen = scores >= np.partition(scores, -limit)[-limit]
+    positive = np.flatnonzero(chosen)
     return positive[np.lexsort((positive, -scores[positive]))][:limit]
 
 

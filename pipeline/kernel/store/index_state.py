@@ -77,9 +77,7 @@ def note_turns_added(db: Connection, last_seq: int) -> None:
         wake_on_commit(db, None)
 
 
-def note_embedding(
-    db: Connection, memory_seq: int, model: str, passages: int, statements: str | None = None
-) -> None:
+def note_embedding(db: Connection, memory_seq: int, model: str, passages: int, statements: str | None = None) -> None:
     """Record that a memory's vectors are in the index, and what its text states."""
     db.execute(
         "INSERT INTO embedding VALUES (?, ?, ?, ?) ON CONFLICT (memory_seq) DO UPDATE "
@@ -163,7 +161,9 @@ def list_unembedded(db: Connection, model: str) -> list[int]:
 
 
 TABLES = (
-    Table("embedding", ("memory_seq",), text=("statements",), memory=("memory_seq",), erasure=DELETE, orphans="embeddings"),
+    Table(
+        "embedding", ("memory_seq",), text=("statements",), memory=("memory_seq",), erasure=DELETE, orphans="embeddings"
+    ),
     Table(
         "tail",
         text=("tokens",),
