@@ -93,11 +93,12 @@ def outdate_embedding(db: Connection, memory_seq: int) -> None:
 
 def list_outdated(db: Connection, seqs: Sequence[int]) -> list[int]:
     """List which of some memories have vectors of an earlier text."""
+    # Usually none has: with the sign, the index of those that have is read, and not the row of each memory.
     return list_rows(
         db,
         int,
         "SELECT memory_seq FROM embedding WHERE passages = 0 "
-        "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        "AND +memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(list(seqs)),),
     )
 

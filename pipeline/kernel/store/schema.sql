@@ -144,6 +144,8 @@ CREATE TABLE embedding (
     statements TEXT
 );
 
+CREATE INDEX embedding_outdated ON embedding (memory_seq) WHERE passages = 0;
+
 -- Entities, their mentions, and common mentions.
 CREATE TABLE entity (
     seq INTEGER PRIMARY KEY,

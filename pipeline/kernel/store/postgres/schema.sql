@@ -150,6 +150,8 @@ CREATE TABLE embedding (
     PRIMARY KEY (workspace, memory_seq)
 );
 
+CREATE INDEX embedding_outdated ON embedding (workspace, memory_seq) WHERE passages = 0;
+
 CREATE TABLE entity (
     seq BIGINT,
     id TEXT COLLATE "C" NOT NULL,
