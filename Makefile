@@ -165,6 +165,14 @@ bench-digest: $(STAMP) ## Measure digestion beside the bare encoder, and its CPU
 bench-recall: $(STAMP) ## Measure recall over 10,000 and 100,000 memories (ARGS="--sizes 10000")
 	$(BIN)/python -m benchmarks.recall $(ARGS)
 
+.PHONY: bench-against
+bench-against: $(STAMP) ## Compare with another checkout, both servers at once (ARGS="PATH --asks 100")
+	$(BIN)/python -m benchmarks.against $(ARGS)
+
+.PHONY: bench-exact
+bench-exact: $(STAMP) ## Measure exact search over up to two million synthetic vectors (ARGS="--sizes 1000000")
+	$(BIN)/python -m benchmarks.exact $(ARGS)
+
 .PHONY: bench-peer
 bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS="--locomo FILE")
 	$(BIN)/python -m benchmarks.peer $(ARGS)

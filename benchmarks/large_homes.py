@@ -20,6 +20,7 @@ from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.encoders import usual_model
 from pipeline.kernel.records import Draft, Kind
 from pipeline.kernel.store import index_state, meta, work
+from pipeline.text.similarity.statements import store_statements
 from tests.fakes.in_process import accept_batch
 
 ENCODED = 100_000
@@ -54,7 +55,8 @@ def build_home(
             table.replace(rows)
         with database.write() as db:
             for row in rows:
-                index_state.note_embedding(db, row, usual_model(settings), 1)
+                stated = store_statements(corpus[row - 1]["content"])
+                index_state.note_embedding(db, row, usual_model(settings), 1, stated)
                 work.drop(db, row)
             meta.put(db, meta.VECTORS_GENERATION, str(stamp))
     container.close()

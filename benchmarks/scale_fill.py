@@ -26,6 +26,7 @@ from pipeline.index.encoders import usual_model
 from pipeline.kernel.records import Draft, Kind
 from pipeline.kernel.store import index_state, meta, work
 from pipeline.kernel.store.objects import ObjectStorage
+from pipeline.text.similarity.statements import store_statements
 from tests.fakes.in_process import accept_batch
 
 ENCODED = 2_000
@@ -87,7 +88,8 @@ def _fill_one(job: tuple[str, int]) -> None:
         table.replace({row: vector[None] for row, vector in enumerate(vectors, 1)})
     with database.write() as db:
         for row in range(1, each + 1):
-            index_state.note_embedding(db, row, usual_model(container.settings), 1)
+            stated = store_statements(corpus[row - 1]["content"])
+            index_state.note_embedding(db, row, usual_model(container.settings), 1, stated)
             work.drop(db, row)
         meta.put(db, meta.VECTORS_GENERATION, "1")
     container.context(name).rebuild_segment()

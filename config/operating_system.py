@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 POSIX = os.name == "posix"
 # No process needs more files; libraries size some tables by this limit.
@@ -142,6 +142,16 @@ def read_bytes_at(descriptor: int, size: int, offset: int) -> bytes:
     with _seeking:
         os.lseek(descriptor, offset, os.SEEK_SET)
         return os.read(descriptor, size)
+
+
+def map_file(file: BinaryIO, size: int) -> Any:
+    """Return the first bytes of a file, mapped read-only; Windows, which cannot replace a mapped file, reads them."""
+    if not POSIX:
+        file.seek(0)
+        return file.read(size)
+    import mmap
+
+    return mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ)
 
 
 def sync_to_disk(path: Path) -> None:

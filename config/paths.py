@@ -109,7 +109,8 @@ class WorkspacePaths:
 
         A store that was deleted on purpose leaves nothing, because its folder is deleted.
         """
-        if _size_of(self.events):
+        # Every request asks for the personal store, which is usually missing: pathlib costs twice as much.
+        if not os.path.isdir(self.root) or _size_of(self.events):  # noqa: PTH112
             return None
         log = self.events.with_name(f"{self.events.name}-wal")
         if any(entry.suffix == ".sqlite" for entry in _list_folder(self.snapshots)):
@@ -122,6 +123,10 @@ class WorkspacePaths:
     def config(self) -> Path:
         """Return the workspace's own settings file."""
         return self.root / "config.toml"
+
+    def sibling(self, workspace_id: str) -> "WorkspacePaths":
+        """Return the files of another workspace of the same data directory."""
+        return _siblings_of(self.root, workspace_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +244,11 @@ class HomePaths:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(32) + "\n")
         return draft
+
+
+@lru_cache(maxsize=1024)
+def _siblings_of(root: Path, workspace_id: str) -> WorkspacePaths:
+    return WorkspacePaths(root.parent / workspace_id)
 
 
 @lru_cache(maxsize=1024)

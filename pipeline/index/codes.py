@@ -3,7 +3,7 @@
 Records of fixed size are appended and read on from the reader's last position; a record of passage 0 starts its
 memory again. The header counts the records, so a torn append is ignored and a truncated file is detected. Removing
 records replaces the file, and its new header shows readers that it is another file. The file can be rebuilt from the
-table. It is read and not mapped, because a truncated mapped file kills the process.
+table. Readers map it: writers replace it, or append behind all that readers know, and never cut off what they know.
 """
 
 import os
@@ -11,13 +11,14 @@ import secrets
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from mmap import mmap
 from pathlib import Path
 from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from config.operating_system import make_folder, publish, sync_to_disk
+from config.operating_system import make_folder, map_file, publish, sync_to_disk
 from pipeline.index.row_arrays import Seqs
 from pipeline.kernel.errors import IndexUnavailable
 
@@ -27,7 +28,7 @@ Codes = NDArray[np.int8]
 MAGIC = b"passage codes 2\n"
 # A random number of the file, and the number of records.
 HEADER = struct.Struct("<16s16sQ")
-FIELDS = ("seq", "passage", "code", "scale")
+FIELDS = ("seq", "passage", "scale")
 STEPS = 127
 
 
@@ -57,7 +58,8 @@ class Position:
 class PassageCodes:
     """Passages in writing order: memory, passage number, codes and scale.
 
-    `position` is the start of the next read; `continues` means that the passages add to those read before.
+    `position` is the start of the next read; `continues` means that the passages add to those read before. `stored` are
+    all records of the file, also those read before; None without a file.
     """
 
     seqs: Seqs
@@ -66,6 +68,7 @@ class PassageCodes:
     scales: Vector
     position: Position | None = None
     continues: bool = False
+    stored: "StoredCodes | None" = None
 
     @classmethod
     def of(cls, seqs: Seqs, matrix: Vector) -> Self:
@@ -83,11 +86,28 @@ class PassageCodes:
 
     def latest(self) -> Self:
         """Return each memory's latest passages."""
+        return self.select(self.are_latest())
+
+    def are_latest(self) -> NDArray[np.bool_]:
+        """Return which passages belong to the latest ones of their memory."""
         begins = np.flatnonzero(self.passages == 0)
         since = np.zeros(int(self.seqs.max(initial=-1)) + 1, np.int64)
         # Among several starts of a memory, the last one counts.
         since[self.seqs[begins]] = begins
-        return self.select(np.arange(len(self.seqs)) >= since[self.seqs])
+        are_latest: NDArray[np.bool_] = np.arange(len(self.seqs)) >= since[self.seqs]
+        return are_latest
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCodes:
+    """The codes of every record of a file, in its order, and the content that they are a view of."""
+
+    codes: Codes
+    content: mmap | bytes = b""
+
+    def are_whole(self) -> bool:
+        """Return whether no other program has cut off the mapped file: touching the lost part kills the process."""
+        return not isinstance(self.content, mmap) or self.content.size() >= len(self.content)
 
 
 class CodesFile:
@@ -181,13 +201,15 @@ class CodesFile:
             known, count = self._read_header(file)
             continues = position is not None and position.file == known and position.offset <= count
             first = position.offset if position is not None and continues else 0
-            file.seek(HEADER.size + first * self._type.itemsize)
-            records = np.frombuffer(file.read((count - first) * self._type.itemsize), self._type)
+            content = map_file(file, HEADER.size + count * self._type.itemsize)
+        stored = np.frombuffer(content, self._type, count, HEADER.size)
+        records = stored[first:]
         if (records["check"] != _checks(records)).any():
             raise IndexUnavailable(f"vectors: {self._path.name} is damaged")
         end = Position(known, first + len(records))
-        seqs, passages, codes, scales = (np.ascontiguousarray(records[name]) for name in FIELDS)
-        return PassageCodes(seqs, passages, codes, scales, end, continues)
+        seqs, passages, scales = (np.ascontiguousarray(records[name]) for name in FIELDS)
+        every = StoredCodes(stored["code"], content)
+        return PassageCodes(seqs, passages, records["code"], scales, end, continues, every)
 
     def _write_anew(self, content: bytes) -> None:
         make_folder(self._partial.parent)

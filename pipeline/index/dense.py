@@ -1,6 +1,6 @@
 """Dense search: cosines of a query vector to every memory, and to a memory in the context of its neighbors.
 
-Up to a number of passages, the vectors are in memory with eight bits per dimension, and all are scored: for 100,000
+Up to a number of passages, the vectors are mapped with eight bits per dimension, and all are scored: for a million
 passages that is faster than LanceDB's index, and exact. Beyond it, LanceDB's ANN index answers; a process below the
 limit never loads LanceDB. Arrays are indexed by row number.
 """
@@ -9,21 +9,21 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.index.codes import Codes, PassageCodes, Position, Vector, quantize_rows, row_lengths
+from pipeline.index.codes import PassageCodes, Position, StoredCodes, Vector, quantize_rows, row_lengths
 from pipeline.index.encoder import baseline, nearest
 from pipeline.index.row_arrays import Floats, Seqs, best_positions, mask_scores, values_at
 from pipeline.index.vectors import VectorTable
 from pipeline.kernel.errors import IndexUnavailable, ReverieError, StorageUnreachable
 
 NEIGHBOUR_SHARE = 0.5
-# Up to this many vectors are searched exactly; larger workspaces use LanceDB's approximate index (decision 0004).
-EXACT_ROWS = 200_000
+# Up to this many passages are searched exactly; larger workspaces use LanceDB's approximate index (decision 0107).
+EXACT_ROWS = 2_000_000
 PATIENCE_S = 0.02
 
 
@@ -137,10 +137,14 @@ class DenseScores:
 
 @dataclass(frozen=True, slots=True)
 class MemoryVectors:
-    """Passage vectors in memory, ordered by memory: eight-bit codes and their scales."""
+    """Passage vectors: eight-bit codes in the order of their file, and each memory's latest passages among them.
 
+    `rows`, `seqs` and `scales` are the passages' places among the codes, their memories and scales, ordered by memory.
+    """
+
+    stored: StoredCodes
+    rows: Seqs
     seqs: Seqs
-    codes: NDArray[np.int8]
     scales: Floats
     starts: Seqs
     memories: Seqs
@@ -154,7 +158,7 @@ class MemoryVectors:
         if not len(self.memories):
             return best, best
         code, scale = quantize_rows(query[None])
-        products = np.asarray(numkong.cdist(code, self.codes, metric="dot"))[0]
+        products = np.asarray(numkong.cdist(code, self.stored.codes, metric="dot"))[0][self.rows]
         cosines = (products * self.scales).astype(np.float32) * scale[0]
         if len(self.memories) == len(cosines):
             best[self.memories] = cosines
@@ -166,11 +170,11 @@ class MemoryVectors:
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros if there is none."""
         if not len(self.memories):
-            return np.zeros((len(seqs), self.codes.shape[1]), np.float32)
+            return np.zeros((len(seqs), self.stored.codes.shape[1]), np.float32)
         at = np.searchsorted(self.memories, seqs).clip(max=len(self.memories) - 1)
-        rows = self.starts[at]
-        scales = np.where(self.memories[at] == seqs, self.scales[rows], 0).astype(np.float32)
-        return cast(Vector, self.codes[rows] * scales[:, None])
+        passages = self.starts[at]
+        scales = np.where(self.memories[at] == seqs, self.scales[passages], 0).astype(np.float32)
+        return cast(Vector, self.stored.codes[self.rows[passages]] * scales[:, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +271,21 @@ class DenseIndex:
                 self._position = rows.position
             self._generation = generation
 
+    def _forget(self, cut: MemoryVectors) -> None:
+        """Forget codes whose file was cut off, so that the next refresh reads everything again."""
+        with self._lock:
+            if self._held is cut:
+                self._held, self._position, self._generation = None, None, (-1, -1)
+
     def close(self) -> None:
         """Stop the refresh thread."""
         self._refresher.shutdown(wait=False, cancel_futures=True)
 
     def _current(self, generation: tuple[int, int]) -> MemoryVectors | None:
+        held = self._held
+        if held is not None and not held.stored.are_whole():
+            # Reading it to its end would kill the process.
+            self._forget(held)
         if generation[0] > self._generation[0] or self._held is None:
             self.refresh(generation)
         elif generation > self._generation:
@@ -302,28 +316,20 @@ def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) ->
     return cast(Vector, own + NEIGHBOUR_SHARE * (previous + following))
 
 
-def _order_rows(seqs: Seqs, codes: Codes, scales: Floats) -> MemoryVectors:
+def _take_in(held: MemoryVectors | None, new: PassageCodes) -> MemoryVectors:
+    """Return the vectors with newly read passages, which replace those of their memories."""
+    rows = np.flatnonzero(new.are_latest())
+    seqs, scales = new.seqs[rows], new.scales[rows]
+    stored = new.stored or StoredCodes(new.codes)
+    old = held if new.continues else None
+    if old is not None:
+        if not len(seqs):
+            return old
+        unchanged = ~np.isin(old.seqs, seqs)
+        rows = np.concatenate([old.rows[unchanged], rows + (len(stored.codes) - len(new.seqs))])
+        seqs, scales = np.concatenate([old.seqs[unchanged], seqs]), np.concatenate([old.scales[unchanged], scales])
     order = np.argsort(seqs, kind="stable")
     memories, starts = np.unique(seqs[order], return_index=True)
-    codes = np.ascontiguousarray(codes[order])
-    contexts = ContextLengths(int(memories.max(initial=-1)) + 1)
-    return MemoryVectors(seqs[order], codes, scales[order], starts.astype(np.int64), memories, contexts)
-
-
-def _take_in(held: MemoryVectors | None, rows: PassageCodes) -> MemoryVectors:
-    fresh = rows.latest()
-    if held is not None and rows.continues:
-        return _merge_rows(held, fresh)
-    return _order_rows(fresh.seqs, fresh.codes, fresh.scales)
-
-
-def _merge_rows(old: MemoryVectors, new: PassageCodes) -> MemoryVectors:
-    if not len(new.seqs):
-        return old
-    unchanged = ~np.isin(old.seqs, new.seqs)
-    merged = _order_rows(
-        np.concatenate([old.seqs[unchanged], new.seqs]),
-        np.concatenate([old.codes[unchanged], new.codes]),
-        np.concatenate([old.scales[unchanged], new.scales]),
-    )
-    return replace(merged, contexts=old.contexts.without(new.seqs, int(merged.memories[-1]) + 1))
+    size = int(memories.max(initial=-1)) + 1
+    contexts = ContextLengths(size) if old is None else old.contexts.without(new.seqs, size)
+    return MemoryVectors(stored, rows[order], seqs[order], scales[order], starts.astype(np.int64), memories, contexts)

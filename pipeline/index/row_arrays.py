@@ -46,11 +46,11 @@ def merge_rows(parts: Sequence[Seqs]) -> Seqs:
     return rows[np.diff(rows, prepend=-1) > 0]
 
 
-def flag_members(seqs: Seqs, members: Collection[int]) -> NDArray[np.bool_]:
+def flag_members(seqs: Seqs, members: Collection[int] | Seqs) -> NDArray[np.bool_]:
     """Return which of some ascending row numbers are among a few members."""
     flags = np.zeros(len(seqs), np.bool_)
     if len(members) and len(seqs):
-        wanted = np.fromiter(members, np.int64, len(members))
+        wanted = members if isinstance(members, np.ndarray) else np.fromiter(members, np.int64, len(members))
         at = np.searchsorted(seqs, wanted).clip(max=len(seqs) - 1)
         flags[at[seqs[at] == wanted]] = True
     return flags
@@ -79,11 +79,11 @@ def mask_scores(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
 
 def best_positions(scores: Floats, limit: int) -> Seqs:
     """Return the positions of the largest scores above zero, largest first; ties go to the lower position."""
-    positive = np.flatnonzero(scores > 0)
-    if len(positive) > limit:
-        positive_scores = scores[positive]
+    chosen = scores > 0
+    if np.count_nonzero(chosen) > limit:
         # Include ties, so that age and not memory layout decides between them.
-        positive = positive[positive_scores >= np.partition(positive_scores, -limit)[-limit]]
+        chosen = scores >= np.partition(scores, -limit)[-limit]
+    positive = np.flatnonzero(chosen)
     return positive[np.lexsort((positive, -scores[positive]))][:limit]
 
 
@@ -239,7 +239,12 @@ class RankingFeatures:
 
     def are_said_by(self, names: Collection[str], seqs: Seqs) -> NDArray[np.bool_]:
         """Return for each memory whether its speaker has one of some names, in lower case."""
-        return np.isin(values_at(self.speakers, seqs), [self._names[name] for name in names if name in self._names])
+        speakers = values_at(self.speakers, seqs)
+        are_said = np.zeros(len(seqs), np.bool_)
+        for number in [self._names[name] for name in names if name in self._names]:
+            # For the few names of a question, several times as fast as `isin`.
+            are_said |= speakers == number
+        return are_said
 
     def _grow(self, size: int) -> None:
         more = max(size, 2 * len(self.visible)) - len(self.visible)

@@ -61,8 +61,9 @@ class WorkspaceSettings:
         A personal store that is entered `through` a workspace has the settings of that workspace, except for its own.
         """
         own = self._own(workspace_id)
-        changes = {name: getattr(own.settings, name) for name in own.names}
-        settings = own.settings if through is None else replace(self.get(through), **changes)
+        settings = own.settings if through is None else self.get(through)
+        if through is not None and own.names:
+            settings = replace(settings, **{name: getattr(own.settings, name) for name in own.names})
         return decide_access(workspace_id, settings, caller)
 
     def problem(self, workspace_id: str) -> str | None:
@@ -140,8 +141,7 @@ class Workspace:
         """Return another workspace of the home."""
         if self.id == workspace_id:
             return self
-        paths = WorkspacePaths(self.paths.root.parent / workspace_id)
-        return replace(self, id=workspace_id, paths=paths, through=None)
+        return replace(self, id=workspace_id, paths=self.paths.sibling(workspace_id), through=None)
 
     def list_siblings(self) -> list["Workspace"]:
         """List every workspace of the home that exists."""

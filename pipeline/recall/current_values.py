@@ -19,15 +19,8 @@ from pipeline.kernel.store.memory_columns import StatementRow, read_statements
 from pipeline.recall.query import is_literal
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first, split_by_literals
 from pipeline.recall.relevance import RELEVANT, relevance
-from pipeline.text.sentences import says
-from pipeline.text.similarity.choices import (
-    LEAST_WORDS,
-    StatedValue,
-    find_stated_values,
-    list_sentence_stems,
-    slot_words,
-)
-from pipeline.text.text_cache import cache_by_text
+from pipeline.text.similarity.choices import LEAST_WORDS, StatedValue, slot_words
+from pipeline.text.similarity.statements import LONGEST_CHARS, Statements
 from pipeline.text.tokens import list_tokens, search_tokens, speaker_of
 
 EXAMINED_HITS = 30
@@ -48,14 +41,11 @@ _EARLIER = re.compile(
     r"\b(?:(?:original|previous|former|initial)(?:ly)?|earlier|before|at first|back then|used to|old)\b", re.IGNORECASE
 )
 
-# A longer text also mentions a change among other subjects, unless it begins with it; the longest have several.
-SHORT_CHARS, BEGINNING_CHARS, LONGEST_CHARS = 300, 100, 1200
 # Minimum shares of the shorter text's words, and of the query's words, weighted by their rarity among the hits.
 SHARED, SHARED_OF_QUERY = 0.3, 0.4
 LEAST_SHARED = 2
 # Among fewer hits, every word would be common.
 MANY_HITS = 30
-MAX_CACHED_TEXTS = 8192
 
 
 def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
@@ -65,11 +55,12 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     top = ranking.order[:EXAMINED_HITS].tolist()
     positions = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
     rows = read_statements(db, list(positions))
-    statements = [row for seq in positions if (row := rows.get(seq)) and _may_be_current(row)]
+    current = [row for seq in positions if (row := rows.get(seq)) and _may_be_current(row)]
+    stated = {row.seq: Statements(row.content, row.statements) for row in current}
     # A query for an identifier asks for what contains it, not for its successor.
-    replaced = [] if is_literal(text) else _find_replaced(statements, ranking, text)
+    replaced = [] if is_literal(text) else _find_replaced(current, stated, ranking, text)
     slots = split_by_literals(
-        ranking.evidence, [[positions[seq] for seq in group] for group in _group_by_slot(statements, text)]
+        ranking.evidence, [[positions[seq] for seq in group] for group in _group_by_slot(current, stated, text)]
     )
     replacing = [[positions[seq] for seq in group] for group in join_groups(replaced)]
     ordered = rank_newest_first(ranking, [*slots, *replacing])
@@ -85,9 +76,12 @@ def _may_be_current(row: StatementRow) -> bool:
     return row.kind not in LISTING and not is_commit and not row.instructs
 
 
-def _find_replaced(statements: Sequence[StatementRow], ranking: Ranking, text: str) -> list[tuple[int, int]]:
+def _find_replaced(
+    rows: Sequence[StatementRow], stated: Mapping[int, Statements], ranking: Ranking, text: str
+) -> list[tuple[int, int]]:
     """Return the memories that a later one replaces by its own words, each with the later one, by row number."""
-    if not any(announces_change(row.content) for row in statements):
+    changing = frozenset(seq for seq, statements in stated.items() if statements.announces_change)
+    if not changing:
         return []
     probable = relevance(ranking)
     relevant = frozenset(ranking.evidence.seqs[probable >= RELEVANT].tolist())
@@ -96,31 +90,31 @@ def _find_replaced(statements: Sequence[StatementRow], ranking: Ranking, text: s
     literal_sets = dict(zip(ranking.evidence.seqs.tolist(), ranking.evidence.literal_sets.tolist(), strict=True))
     return [
         (earlier.seq, later.seq)
-        for earlier, later in find_announced_changes(statements, relevant, text)
+        for earlier, later in find_announced_changes(rows, changing, relevant, text)
         if _outranks(later, earlier) and (is_long or literal_sets[earlier.seq] == literal_sets[later.seq])
     ]
 
 
-def _group_by_slot(statements: Sequence[StatementRow], text: str) -> list[list[int]]:
+def _group_by_slot(rows: Sequence[StatementRow], stated: Mapping[int, Statements], text: str) -> list[list[int]]:
     """Group memories, by row number, that give different values for one slot."""
     asked = frozenset(slot_words(text))
-    every = {row.seq: find_stated_values(row.content) for row in statements}
+    every = {row.seq: stated[row.seq].values for row in rows}
     sharing = _list_sharing(every, asked)
     if not sharing:
         return []
-    rows = {row.seq: row for row in statements}
+    by_seq = {row.seq: row for row in rows}
 
     def choose(seq: int) -> list[StatedValue]:
-        return _choose_asked_values(rows[seq].content, every[seq], asked, text)
+        return _choose_asked_values(stated[seq], asked, text)
 
-    stated = {seq: choose(seq) for seq in sharing}
+    chosen = {seq: choose(seq) for seq in sharing}
     may_answer = [seq for seq, values in every.items() if any(_answers(value, asked) for value in values)]
     if any(_answers(value, asked) for seq in may_answer for value in choose(seq)):
-        stated = {seq: [value for value in values if _answers(value, asked)] for seq, values in stated.items()}
+        chosen = {seq: [value for value in values if _answers(value, asked)] for seq, values in chosen.items()}
     holders: dict[frozenset[str], list[tuple[StatedValue, StatementRow]]] = defaultdict(list)
-    for seq, values in stated.items():
+    for seq, values in chosen.items():
         for value in values:
-            holders[_comparable_words(value, asked)].append((value, rows[seq]))
+            holders[_comparable_words(value, asked)].append((value, by_seq[seq]))
     groups = SlotGroups()
     for same in holders.values():
         for (value, row), (other_value, other) in combinations(same, 2):
@@ -169,14 +163,12 @@ def _comparable_words(value: StatedValue, asked: frozenset[str]) -> frozenset[st
     return value.slot - asked if 2 * len(value.slot & asked) >= len(asked) else value.slot
 
 
-def _choose_asked_values(
-    content: str, stated: Sequence[StatedValue], asked: frozenset[str], text: str
-) -> list[StatedValue]:
+def _choose_asked_values(stated: Statements, asked: frozenset[str], text: str) -> list[StatedValue]:
     # A query that names a value asks about that value, current or not; its neighbor may be the better answer.
-    values = [value for value in stated if value.value not in text]
+    values = [value for value in stated.values if value.value not in text]
     if not values:
         return []
-    sentences = list_sentence_stems(content)
+    sentences = stated.sentence_stems
     stems = frozenset[str]().union(*sentences)
     common = asked & stems
     if len(common) >= EXTRA_WORDS:
@@ -221,37 +213,24 @@ def _give_other_values(first: StatedValue, second: StatedValue, asked: frozenset
 
 
 def find_announced_changes(
-    ranked: Sequence[StatementRow], relevant: AbstractSet[int], query: str
+    ranked: Sequence[StatementRow], changing: AbstractSet[int], relevant: AbstractSet[int], query: str
 ) -> Iterator[tuple[StatementRow, StatementRow]]:
     """Yield the ranked memories that say that they change something, each below the memory that it changes.
 
-    `relevant` are the row numbers of the relevant ones.
+    `changing` are the row numbers of those that say so, `relevant` those of the relevant ones.
     """
     ranked = [row for row in ranked if len(row.content) <= LONGEST_CHARS]
-    changing = [place for place, row in enumerate(ranked) if place and announces_change(row.content)]
-    if not changing:
+    places = [place for place, row in enumerate(ranked) if place and row.seq in changing]
+    if not places:
         return
     hits = HitWords(ranked, query)
-    for place in changing:
+    for place in places:
         later = ranked[place]
         for earlier in ranked[:place]:
             are_relevant = relevant >= {earlier.seq, later.seq}
             if earlier.occurred_at < later.occurred_at and hits.are_about_same(earlier.seq, later.seq, are_relevant):
                 yield earlier, later
                 break
-
-
-def announces_change(text: str) -> bool:
-    """Return whether a text is about a change: a short text anywhere, a longer one at its beginning."""
-    if len(text) > LONGEST_CHARS:
-        return False
-    return says_that_changed(text if len(text) <= SHORT_CHARS else text[:BEGINNING_CHARS])
-
-
-@cache_by_text(MAX_CACHED_TEXTS)
-def says_that_changed(text: str) -> bool:
-    """Return whether a text says that something is no longer as it was."""
-    return says("announced", "changed", text.lower())
 
 
 class HitWords:

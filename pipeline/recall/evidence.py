@@ -36,6 +36,8 @@ Flags = NDArray[np.bool_]
 
 # A literal in MAX_HOLDERS memories counts half of one in a single memory.
 HOLDERS_OF_NO_WEIGHT = MAX_HOLDERS**2
+# A number has room for the bits of so many literals next to the number of a memory of the pool.
+BITS = 32
 # Speakers that are no person whom a query names.
 ASSISTANTS = frozenset({"assistant", "agent", "ai", "system"})
 ROLES = ASSISTANTS | {"user", "human"}
@@ -277,9 +279,12 @@ def _number_literal_sets(question: ParsedQuery, candidates: Candidates) -> Seqs:
     literal = look_up(candidates.literal, seqs)
     if lexical is None or not question.identifiers:
         return (literal > 0).astype(np.int64)
+    numbers: Seqs = (literal > 0).astype(np.int64)
     tokens = [token for token in question.identifiers if token in lexical.postings]
-    held = [np.isin(seqs, lexical.holders(token)) for token in tokens]
-    numbers: Seqs = np.unique(np.stack([literal > 0, *held]), axis=1, return_inverse=True)[1].reshape(-1)
+    for count, token in enumerate(tokens, 1):
+        numbers = 2 * numbers + flag_members(seqs, lexical.holders(token))
+        if count % BITS == 0:
+            numbers = np.unique(numbers, return_inverse=True)[1]
     return numbers
 
 

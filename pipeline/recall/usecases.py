@@ -29,9 +29,9 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
         if query.text:
             feedback.record_question(workspace, query.text, is_answered=own.is_stored)
         shown = {id(hit) for hit in answer.hits[:ACCESSED]}
-        for store, found in ((workspace, own), (workspace.person, person)):
-            if found is not None:
-                feedback.record_accesses(store, [hit.memory for hit in found.hits if id(hit) in shown])
+        feedback.record_accesses(workspace, [hit.memory for hit in own.hits if id(hit) in shown])
+        if person is not None:
+            feedback.record_accesses(workspace.person, [hit.memory for hit in person.hits if id(hit) in shown])
     return answer
 
 

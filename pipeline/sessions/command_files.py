@@ -55,13 +55,17 @@ def _find_templates(folder: Path | None) -> Iterator[str]:
     home = Path.home()
     above = [folder, *folder.parents][:MOST_PARENTS] if folder is not None and folder.is_absolute() else []
     for root in dict.fromkeys([*above, home]):
+        # At each prompt, and nearly all are missing: pathlib and a walk take several times as long.
+        start = f"{root}/"
         for name in (*FOLDERS, *(OF_HOME if root == home else ())):
-            yield from _read_folder(root / name)
+            if os.path.isdir(start + name):  # noqa: PTH112
+                yield from _read_folder(start + name)
         for name in SETTINGS:
-            yield from _read_settings(_read_file(root / name))
+            if os.path.exists(start + name):  # noqa: PTH110
+                yield from _read_settings(_read_file(root / name))
 
 
-def _read_folder(folder: Path) -> Iterator[str]:
+def _read_folder(folder: str) -> Iterator[str]:
     """Yield the templates in a folder and its subfolders."""
     for path, _, names in os.walk(folder):
         for name in sorted(names):

@@ -16,6 +16,7 @@ from pipeline.kernel.store import index_state, languages, memories, meta, work
 from pipeline.kernel.store.database import Database
 from pipeline.text.languages import is_foreign
 from pipeline.text.memory_terms import embedded_text
+from pipeline.text.similarity.statements import store_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class EmbedStage:
         table: VectorTable,
         owner: str,
     ) -> None:
+        stated = {seq: store_statements(memory.content) for seq, memory in embedded.items()}
         with table.exclusive():
             # An edit or a purge removes the item; checked under the lock, so that no vector outlives its memory.
             with self.database.read() as db:
@@ -66,7 +68,7 @@ class EmbedStage:
             with self.database.write() as db:
                 done = [item.seq for item in work.complete(db, items, owner) if item.seq in pending]
                 for seq in done:
-                    index_state.note_embedding(db, seq, table.model, len(pending[seq]))
+                    index_state.note_embedding(db, seq, table.model, len(pending[seq]), stated[seq])
                 index_state.serve_when_whole(db, table.model)
                 work.add(db, done, [Stage.DEDUP], time.time())
                 if self.screens:

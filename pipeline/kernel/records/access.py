@@ -41,21 +41,15 @@ def decide_access(workspace_id: str, settings: Settings, caller: Caller = HOME_O
     is_reader = caller.person is not None and not caller.may(workspace_id, Role.WRITER)
     is_incognito = caller.is_incognito or settings.incognito
     is_read_only = caller.is_read_only or settings.read_only or is_reader
-    refusals = (
-        (
-            caller.is_agent and not settings.enabled,
-            f"Reverie is off in workspace {workspace_id} (setting enabled). Ask your user to turn it on.",
-        ),
-        (
-            caller.is_agent and not settings.write_tools,
-            f"Agents may not change workspace {workspace_id}: write_tools is off. Ask your user to change it.",
-        ),
-        (caller.is_read_only, READ_ONLY_SESSION),
-        (
-            is_read_only,
-            f"Workspace {workspace_id} is read-only. Turn off the setting read_only to store or change memories.",
-        ),
-    )
+    refusal = None
+    if caller.is_agent and not settings.enabled:
+        refusal = f"Reverie is off in workspace {workspace_id} (setting enabled). Ask your user to turn it on."
+    elif caller.is_agent and not settings.write_tools:
+        refusal = f"Agents may not change workspace {workspace_id}: write_tools is off. Ask your user to change it."
+    elif caller.is_read_only:
+        refusal = READ_ONLY_SESSION
+    elif is_read_only:
+        refusal = f"Workspace {workspace_id} is read-only. Turn off the setting read_only to store or change memories."
     return Access(
         is_enabled=settings.enabled,
         recalls=settings.enabled and settings.hook_recall,
@@ -66,5 +60,5 @@ def decide_access(workspace_id: str, settings: Settings, caller: Caller = HOME_O
         captures=settings.capture != "off" and not (is_incognito or is_read_only),
         keeps_journal=settings.enabled and settings.journal and not is_read_only,
         notes_sessions=not (caller.is_read_only or settings.read_only),
-        refusal=next((reason for applies, reason in refusals if applies), None),
+        refusal=refusal,
     )

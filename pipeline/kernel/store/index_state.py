@@ -77,12 +77,12 @@ def note_turns_added(db: Connection, last_seq: int) -> None:
         wake_on_commit(db, None)
 
 
-def note_embedding(db: Connection, memory_seq: int, model: str, passages: int) -> None:
-    """Record that a memory's vectors are in the index."""
+def note_embedding(db: Connection, memory_seq: int, model: str, passages: int, statements: str | None = None) -> None:
+    """Record that a memory's vectors are in the index, and what its text states."""
     db.execute(
-        "INSERT INTO embedding VALUES (?, ?, ?) "
-        "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, passages = excluded.passages",
-        (memory_seq, model, passages),
+        "INSERT INTO embedding VALUES (?, ?, ?, ?) ON CONFLICT (memory_seq) DO UPDATE "
+        "SET model = excluded.model, passages = excluded.passages, statements = excluded.statements",
+        (memory_seq, model, passages, statements),
     )
 
 
@@ -93,11 +93,12 @@ def outdate_embedding(db: Connection, memory_seq: int) -> None:
 
 def list_outdated(db: Connection, seqs: Sequence[int]) -> list[int]:
     """List which of some memories have vectors of an earlier text."""
+    # Usually none has: with the sign, the index of those that have is read, and not the row of each memory.
     return list_rows(
         db,
         int,
         "SELECT memory_seq FROM embedding WHERE passages = 0 "
-        "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        "AND +memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(list(seqs)),),
     )
 
@@ -161,7 +162,9 @@ def list_unembedded(db: Connection, model: str) -> list[int]:
 
 
 TABLES = (
-    Table("embedding", ("memory_seq",), memory=("memory_seq",), erasure=DELETE, orphans="embeddings"),
+    Table(
+        "embedding", ("memory_seq",), text=("statements",), memory=("memory_seq",), erasure=DELETE, orphans="embeddings"
+    ),
     Table(
         "tail",
         text=("tokens",),

@@ -116,7 +116,10 @@ _AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
 
 
 class StatementRow(NamedTuple):
-    """A memory's text, time, kind and source, and the columns that say how far its statement reaches."""
+    """A memory's text, time, kind and source, and the columns that say how far its statement reaches.
+
+    `statements` are what digestion found that the text states, None if it has not yet.
+    """
 
     seq: int
     content: str
@@ -129,6 +132,7 @@ class StatementRow(NamedTuple):
     trust: str
     pinned: int
     instructs: int
+    statements: str | None = None
 
 
 class TextRow(NamedTuple):
@@ -182,7 +186,8 @@ def read_texts(db: Connection, seqs: Sequence[int]) -> dict[int, TextRow]:
 def read_statements(db: Connection, seqs: Sequence[int]) -> dict[int, StatementRow]:
     """Return the statements of memories by row number, archived or not."""
     rows = db.execute(
-        f"SELECT {', '.join(StatementRow._fields)} FROM memory WHERE {_AMONG}",  # noqa: S608 - constant text
+        f"SELECT {', '.join(StatementRow._fields)} FROM memory "  # noqa: S608 - constant text
+        f"LEFT JOIN embedding ON memory_seq = seq WHERE {_AMONG}",
         (json.dumps(list(seqs)),),
     )
     return {row[0]: StatementRow(*row) for row in rows}

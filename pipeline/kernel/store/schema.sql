@@ -139,8 +139,12 @@ CREATE INDEX work_leased ON work (lease_until) WHERE lease_owner IS NOT NULL;
 CREATE TABLE embedding (
     memory_seq INTEGER PRIMARY KEY,
     model TEXT NOT NULL,
-    passages INTEGER NOT NULL
+    passages INTEGER NOT NULL,
+    -- What its text states, for recall.
+    statements TEXT
 );
+
+CREATE INDEX embedding_outdated ON embedding (memory_seq) WHERE passages = 0;
 
 -- Entities, their mentions, and common mentions.
 CREATE TABLE entity (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.index.codes import PassageCodes
+from pipeline.index.codes import PassageCodes, StoredCodes
 from pipeline.index.dense import ContextLengths, DenseIndex
 from pipeline.kernel.errors import IndexUnavailable
 from tests.fakes.properties import examples
@@ -35,6 +35,7 @@ class FakeTable:
 
     def __init__(self):
         self.rows = []
+        self.codes = []
         self.reads = []
         self.failure = None
         self.has_file = True
@@ -59,7 +60,10 @@ class FakeTable:
         rows = PassageCodes.of(np.array([seq for _, seq, _ in newer], np.int64), matrix)
         end = max((stamp for stamp, *_ in self.rows), default=0)
         end = end if self.has_file else None
-        return None if len(self.rows) > most else replace(rows, position=end, continues=position is not None)
+        self.codes = [*([] if position is None else self.codes), rows.codes]
+        stored = StoredCodes(np.concatenate(self.codes))
+        rows = replace(rows, position=end, continues=position is not None, stored=stored)
+        return None if len(self.rows) > most else rows
 
 
 QUERY = units(0, 1)[0]

@@ -1,3 +1,4 @@
+import os
 import threading
 
 import numpy as np
@@ -61,6 +62,37 @@ def test_many_appends_leave_few_fragments(table, monkeypatch):
             table.replace(vectors(seq))
     assert table.fragments() < 3
     assert table.seqs() == set(range(1, 9))
+
+
+@pytest.mark.parametrize("size", [0, HEADER.size, HEADER.size + 30])
+def test_a_search_survives_that_another_program_cuts_the_mapped_file(table, size):
+    lost = []
+    index = DenseIndex(table, 100, NO_BACKGROUND, lost.append)
+    query = np.ones(4, np.float32) / 2
+    before = index.search(query, (0, 1), 9)
+    os.truncate(codes_of(table), size)
+    after = index.search(query, (0, 1), 9)
+    assert (after.cosines.tolist(), len(lost)) == (before.cosines.tolist(), 1)
+    with table.exclusive():
+        assert table.repair_codes()
+    assert index.search(query, (1, 1), 9).cosines.tolist() == before.cosines.tolist()
+    index.close()
+
+
+def test_a_mapped_file_is_replaced_and_appended_to_while_it_is_searched(table):
+    index = DenseIndex(table, 100, NO_BACKGROUND)
+    query = np.ones(4, np.float32) / 2
+    for stamp, seq in enumerate((7, 3, 9), 1):
+        index.refresh((0, stamp))
+        with table.exclusive():
+            table.replace(vectors(seq))
+        assert len(index.search(query, (0, stamp), 9).cosines)
+        index.refresh((0, stamp + 1))
+    with table.exclusive():
+        table.remove([2])
+    assert index.search(query, (0, 4), 9).top(9).tolist() == [1, 2, 3, 7, 9]
+    assert index.search(query, (1, 4), 9).top(9).tolist() == found_by(table) == [1, 3, 7, 9]
+    index.close()
 
 
 def test_only_newer_codes_are_read_after_a_position(table):

@@ -3,8 +3,8 @@
 import pytest
 
 from pipeline.kernel.records import Revision
-from pipeline.recall.current_values import says_that_changed
 from pipeline.recall.relevance import RELEVANT
+from pipeline.text.similarity.statements import says_that_changed
 from pipeline.write import revise
 
 CHANGES = [

@@ -3,12 +3,15 @@
 import itertools
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.kernel.records import Draft, EdgeDraft, EdgeKind, Filter, Kind, Revision
 from pipeline.kernel.times import utc_text
+from pipeline.recall.evidence import _number_literal_sets
 from pipeline.recall.literal_matches import MAX_HOLDERS, QuerySigns, measure_run
 from pipeline.recall.rank import FEATURES, LITERAL
 from pipeline.write import revise
@@ -291,3 +294,14 @@ def test_announced_successor_ranks_first_for_a_long_query(workspace):
         "Fix merge_contacts so that no contact is kept twice, without breaking existing behaviour."
     )
     assert workspace.find_ids(report)[0] == amended
+
+
+@given(st.lists(st.sets(st.integers(1, 12)), max_size=70), st.sets(st.integers(1, 12)), st.sets(st.integers(1, 12)))
+def test_memories_have_one_number_if_they_have_the_same_literals(holders, quoted, pool):
+    by_token = {str(number): np.array(sorted(seqs), np.int64) for number, seqs in enumerate(holders)}
+    lexical = SimpleNamespace(postings=by_token, holders=by_token.__getitem__)
+    seqs = np.array(sorted(pool), np.int64)
+    candidates = SimpleNamespace(seqs=seqs, lexical=lexical, literal=dict.fromkeys(quoted, 1.0))
+    numbers = _number_literal_sets(SimpleNamespace(identifiers=tuple(by_token)), candidates).tolist()
+    sets = [(seq in quoted, *(seq in held for held in holders)) for seq in seqs.tolist()]
+    assert [[one == other for other in numbers] for one in numbers] == [[a == b for b in sets] for a in sets]

@@ -145,9 +145,12 @@ CREATE TABLE embedding (
     memory_seq BIGINT,
     model TEXT COLLATE "C" NOT NULL,
     passages BIGINT NOT NULL,
+    statements TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, memory_seq)
 );
+
+CREATE INDEX embedding_outdated ON embedding (workspace, memory_seq) WHERE passages = 0;
 
 CREATE TABLE entity (
     seq BIGINT,

@@ -122,7 +122,7 @@ ORPHANS = {
     "arcs": ["INSERT INTO arc VALUES (1, 'a', 't', 's', 'open', 'workspace', '', '', '', '')"],
     "impressions": ["INSERT INTO impression (id, memory_seq, at) VALUES ('s', 4711, '')"],
     "ingest_memories": ["INSERT INTO ingest_memory VALUES (1, 'h', 4711, 1, NULL)"],
-    "embeddings": ["INSERT INTO embedding VALUES (4711, 'hash', 1)"],
+    "embeddings": ["INSERT INTO embedding VALUES (4711, 'hash', 1, NULL)"],
     "tail": [
         "INSERT INTO tail VALUES (4711, 1, 'x')",
         "INSERT INTO tail SELECT seq, 1, 'x' FROM memory WHERE archived_at IS NOT NULL",
@@ -189,7 +189,7 @@ def test_a_crash_in_a_repair_leaves_the_rest_to_the_next_run(database, paths, mo
 def test_many_are_removed_in_small_transactions(database, paths, monkeypatch):
     before = dump(database)
     with database.write() as db:
-        db.executemany("INSERT INTO embedding VALUES (?, 'hash', 1)", [(n,) for n in range(GONE, GONE + 1234)])
+        db.executemany("INSERT INTO embedding VALUES (?, 'hash', 1, NULL)", [(n,) for n in range(GONE, GONE + 1234)])
     sizes = []
     true = invariants.remove_rows
 
@@ -357,7 +357,7 @@ def test_lost_vectors_are_queued_again(database, paths, worker):
 
 
 def test_a_damaged_file_is_reported_and_nothing_is_repaired(database, paths, monkeypatch):
-    execute(database, "INSERT INTO embedding VALUES (4711, 'hash', 1)")
+    execute(database, "INSERT INTO embedding VALUES (4711, 'hash', 1, NULL)")
     broken = dump(database)
     monkeypatch.setattr(invariants, "damage", lambda _db: ["row 3 missing from index memory_kind"])
     problems = []
