@@ -78,7 +78,7 @@ class SentenceClassifier:
     def __init__(self, encoders: Sequence[Encoder], examples: Examples, fitted: Matrix) -> None:
         self._encoders = encoders
         self._examples = examples
-        width = sum(encoder.dimension for encoder in encoders) + len(_marks("")) + 1
+        width = _count_features(encoders)
         self._known, self._weights = fitted[:, :width], fitted[:, width:]
         self._squares = _row_squares(self._known)
         # Most classifiers compare no words.
@@ -180,7 +180,9 @@ def _load(encoders: Sequence[Encoder], examples: Examples, folder: Path) -> Matr
     file = _file_of([encoder.name for encoder in encoders], examples, folder)
     with suppress(OSError, ValueError, EOFError, BadZipFile):
         loaded: Matrix = np.load(file, allow_pickle=False)
-        return loaded
+        # The digest does not cover the marks: another version may have stored others under the same name.
+        if loaded.shape == (len(list_examples(examples)), _count_features(encoders) + len(examples.labels)):
+            return loaded
     fitted = fit(encoders, examples)
     make_folder(folder)
     # Processes may fit at the same time, each into a file of its own.
@@ -213,6 +215,10 @@ def _join_features(vectors: Sequence[Matrix], sentences: Sequence[str], examples
     marks = np.array([_marks(sentence) for sentence in sentences], np.float64)
     scaled = [encoded * examples.vector_scale for encoded in vectors]
     return np.hstack([*scaled, marks * examples.mark_scale, np.ones((len(sentences), 1))])
+
+
+def _count_features(encoders: Sequence[Encoder]) -> int:
+    return sum(encoder.dimension for encoder in encoders) + len(_marks("")) + 1
 
 
 _NAMES_CODE = re.compile(r"[`/_]|\w\.\w")

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from pipeline.index.sentence_classifier import KnownWords
+from pipeline.index.sentence_classifier import KnownWords, SentenceClassifier, is_fitted
+from pipeline.recall.intent import EXAMPLES
+from tests.fakes.encoder import HashEncoder
 
 # Of "use pnpm": two words, three pairs, and the beginning, which both lengths of a beginning give.
 FORMS = {"^ use", "use", "use pnpm", "pnpm", "pnpm $", "^ use pnpm"}
@@ -29,3 +31,13 @@ def test_a_digit_counts_as_any_other_digit():
     first, second = known.compare(["listens on 9090"], 1.0)[0]
     assert first == pytest.approx(1.0)
     assert second < 0.5
+
+
+def test_fitted_weights_of_another_version_are_replaced(tmp_path):
+    encoder = HashEncoder()
+    expected = SentenceClassifier.load([encoder], EXAMPLES, tmp_path).score(["why is it slow?"])
+    [file] = tmp_path.iterdir()
+    # A version with one mark more stored its weights under the same name.
+    np.save(file, np.hstack([np.load(file), np.load(file)[:, :1]]))
+    assert is_fitted([encoder.name], EXAMPLES, tmp_path)
+    assert SentenceClassifier.load([encoder], EXAMPLES, tmp_path).score(["why is it slow?"]) == pytest.approx(expected)
