@@ -77,13 +77,13 @@ def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
         _name_again(paths, file)
         return False
     is_new = not file.exists()
-    store_key = None if is_new else key.read_key(file)
-    locked = encryption.find_unreadable_store(paths, store_key)
-    if locked is not None:
-        raise Conflict(
-            f"{locked} is encrypted with another key, or damaged: name its key, or put a snapshot back first"
-        )
     with backup.typed_errors(paths.store_key):
+        store_key = None if is_new else key.read_key(file)
+        locked = encryption.find_unreadable_store(paths, store_key)
+        if locked is not None:
+            raise Conflict(
+                f"{locked} is encrypted with another key, or damaged: name its key, or put a snapshot back first"
+            )
         store_key = key.make_key(file) if store_key is None else store_key
         # Record the key before encrypting any file, so that every encrypted file can always be read.
         key.write_key_record(paths.store_key, store_key)
