@@ -23,24 +23,29 @@ from tests.mutation.trials import OPTIONS
 ROOT = Path(__file__).parents[2]
 MUTATED = ("pipeline/write/*.py", "pipeline/features/purge/*.py", "pipeline/features/sync/merge.py")
 TESTS = (
-    "tests/unit/write",
-    "tests/unit/features/purge",
-    "tests/unit/features/sync",
-    "tests/unit/features/memories",
-    "tests/unit/kernel/store",
-    "tests/integration/test_moving.py",
-    "tests/integration/test_purged_copies.py",
-    "tests/integration/test_purged_spool.py",
-    "tests/integration/test_purges_that_fail.py",
-    "tests/integration/test_refused.py",
+    *(
+        f"tests/unit/{name}"
+        for name in (
+            *("write", "kernel/store", "prompt", "sessions/test_remedies.py", "features/purge", "features/sync"),
+            *("features/memories", "features/review", "features/capture"),
+        )
+    ),
+    *(
+        f"tests/integration/test_{name}.py"
+        for name in (
+            *("moving", "purged_copies", "purged_spool", "purged_everywhere", "purges_that_fail", "refused"),
+            *("branch_memory", "people", "client_ids", "lifecycle", "every_field", "hook_events", "agent_sessions"),
+            *("api_memories", "api_facts", "api_conditional", "api_review", "api_times"),
+        )
+    ),
 )
 # Everything else that these tests read.
 COPIED = (
     *("benchmarks", "clients", "config", "demo", "docs", "findings", "web", "workers"),
     *("requirements.lock", "requirements-dev.lock"),
 )
-# The tests that a mutant meets first, and the seconds that they take together without it.
-FIRST_TESTS, FIRST_S = 25, 3.0
+# How many tests a mutant meets first and then, and the seconds that they take together without it.
+FIRST, ALL = (25, 3.0), (1000, 60.0)
 # A mutant may slow its tests down; on a busy machine they are slow without it.
 PATIENCE, LEAST_S = 8, 20
 SEED = 1
@@ -99,35 +104,31 @@ class Sample:
         stats = json.loads((self.copy / "mutmut-stats.json").read_text())
         tests, durations = stats["tests_by_mangled_function_name"], stats["duration_by_test"]
         reach = Counter(test for each in tests.values() for test in each)
-        results: dict[str, list[Any]] = json.loads(self.results.read_text())
-        # Only what few tests let survive meets all tests, and last.
-        for rounds, is_first in ((1, True), (2, False)):
-            due = [name for name in names if len(results.get(name, [])) < rounds]
-            if not is_first:
-                due = [name for name in due if results[name] == ["survived"]]
-            with _Trials(self.copy, python, self._tests()) as trials:
-                for number, name in enumerate(due, 1):
-                    if time.monotonic() > until:
-                        return False
-                    every = sorted(tests.get(_function_of(name), []), key=lambda test: (reach[test], test))
-                    chosen = _choose_first(every, durations) if is_first else every
-                    seconds = max(LEAST_S, PATIENCE * sum(durations[test] for test in chosen))
-                    result = trials.run(name, chosen, seconds) if chosen else "no test runs it"
-                    if result != "survived" or not is_first or len(chosen) < len(every):
-                        results.setdefault(name, []).append(result)
-                    else:
-                        results[name] = [result, result]
-                    self.results.write_text(json.dumps(results, indent=1))
-                    print(f"{number} of {len(due)}: {result}: {name}", flush=True)
+        results: dict[str, str] = json.loads(self.results.read_text())
+        due = [name for name in names if name not in results]
+        with _Trials(self.copy, python, self._tests()) as trials:
+            for number, name in enumerate(due, 1):
+                if time.monotonic() > until:
+                    return False
+                # Tests of few functions first.
+                every = sorted(tests.get(_function_of(name), []), key=lambda test: (reach[test], test))
+                result, tried = "no test runs it", 0
+                for chosen in (_choose(every, durations, *limits) for limits in (FIRST, ALL)):
+                    if len(chosen) > tried and result in ("no test runs it", "survived"):
+                        seconds = max(LEAST_S, PATIENCE * sum(durations[test] for test in chosen))
+                        result, tried = trials.run(name, chosen, seconds), len(chosen)
+                results[name] = result
+                self.results.write_text(json.dumps(results, indent=1))
+                print(f"{number} of {len(due)}: {result}: {name}", flush=True)
         return True
 
-    def report(self, names: Iterable[str], python: Path) -> None:
-        """Print how many mutants were killed, and show each other one."""
+    def report(self, names: Iterable[str], python: Path | None) -> None:
+        """Print how many mutants were killed; with Python, show each other one."""
         results = json.loads(self.results.read_text())
-        last = {name: results[name][-1] for name in names if name in results}
-        print(f"{len(self.names())} mutants, {len(last)} sampled: {dict(Counter(last.values()))}")
+        last = {name: results[name] for name in names if name in results}
+        print(f"{len(self.names())} mutants, {len(last)} sampled: {dict(Counter(last.values()))}", flush=True)
         for name, result in sorted(last.items()):
-            if result not in ("killed", "timeout"):
+            if python is not None and result not in ("killed", "timeout"):
                 shown = subprocess.run(
                     [python, "-m", "mutmut", "show", name], cwd=self.folder, check=True, capture_output=True, text=True
                 )
@@ -164,11 +165,11 @@ def _function_of(name: str) -> str:
     return name.rpartition("__mutmut_")[0]
 
 
-def _choose_first(tests: Sequence[str], durations: dict[str, float]) -> list[str]:
-    """Return the first of some tests that are fast enough together."""
+def _choose(tests: Sequence[str], durations: dict[str, float], most: int, seconds: float) -> list[str]:
+    """Return the first of some tests that are fast enough together, at least one."""
     spent, chosen = 0.0, []
     for test in tests:
-        if len(chosen) < FIRST_TESTS and (spent + durations[test] < FIRST_S or not chosen):
+        if len(chosen) < most and (spent + durations[test] < seconds or not chosen):
             chosen.append(test)
             spent += durations[test]
     return chosen
@@ -189,7 +190,7 @@ def main() -> None:
         sample.prepare(options.python)
     names = sample.choose(options.share)
     is_finished = sample.run(names, until, options.python)
-    sample.report(names, options.python)
+    sample.report(names, options.python if is_finished else None)
     if not is_finished:
         print("not finished: the same command continues")
 

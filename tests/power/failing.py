@@ -1,6 +1,6 @@
 """Let the first, second, … n-th call of an operation fail, until it runs without failure; check its promises each time.
 
-Run below the recorder: `python -m tests.power.failing FOLDER OPERATION …`; `purge/sync` lets only one kind of call fail.
+Run below the recorder: `python -m tests.power.failing FOLDER OPERATION …`; `purge/sync` fails only one kind of call.
 Prints a line for each broken promise at once, so that a run that is stopped has reported what it found.
 """
 
