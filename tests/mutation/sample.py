@@ -49,6 +49,7 @@ FIRST, ALL = (25, 3.0), (1000, 60.0)
 # A mutant may slow its tests down; on a busy machine they are slow without it.
 PATIENCE, LEAST_S = 8, 20
 SEED = 1
+UNTESTED = "no test runs it"
 
 
 class Sample:
@@ -105,16 +106,17 @@ class Sample:
         tests, durations = stats["tests_by_mangled_function_name"], stats["duration_by_test"]
         reach = Counter(test for each in tests.values() for test in each)
         results: dict[str, str] = json.loads(self.results.read_text())
-        due = [name for name in names if name not in results]
+        # The tests may have become more since the last run.
+        due = [name for name in names if results.get(name, UNTESTED) == UNTESTED]
         with _Trials(self.copy, python, self._tests()) as trials:
             for number, name in enumerate(due, 1):
                 if time.monotonic() > until:
                     return False
                 # Tests of few functions first.
                 every = sorted(tests.get(_function_of(name), []), key=lambda test: (reach[test], test))
-                result, tried = "no test runs it", 0
+                result, tried = UNTESTED, 0
                 for chosen in (_choose(every, durations, *limits) for limits in (FIRST, ALL)):
-                    if len(chosen) > tried and result in ("no test runs it", "survived"):
+                    if len(chosen) > tried and result in (UNTESTED, "survived"):
                         seconds = max(LEAST_S, PATIENCE * sum(durations[test] for test in chosen))
                         result, tried = trials.run(name, chosen, seconds), len(chosen)
                 results[name] = result

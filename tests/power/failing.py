@@ -1,7 +1,7 @@
 """Let the first, second, … n-th call of an operation fail, until it runs without failure; check its promises each time.
 
-Run below the recorder: `python -m tests.power.failing FOLDER OPERATION …`; `purge/sync` fails only one kind of call.
-Prints a line for each broken promise at once, so that a run that is stopped has reported what it found.
+Run below the recorder: `python -m tests.power.failing FOLDER OPERATION …`; `purge/sync` fails only one kind of call,
+and `purge/write/300` starts with the 300th. A stopped run has reported what it found, and where it was (stderr).
 """
 
 import ctypes
@@ -38,6 +38,7 @@ FAULTS = (
 KINDS = {WRITES: "write", SYNCS: "sync", NAMES: "name", OPENS: "open", ALLOCATIONS: "allocation"}
 # Without end, an operation that repeats a call for ever would be tried for ever.
 MOST_CALLS = 2000
+REPORT_EVERY = 50
 # HTTP statuses that say that a request was not carried out, and that it may be sent again.
 REFUSED = (503, 507)
 
@@ -156,11 +157,11 @@ class Trial:
     def _note(self, **fields: Any) -> None:
         self.marks.append(json.loads(json.dumps(fields)))
 
-    def run(self, kinds: Container[str]) -> tuple[int, int]:
+    def run(self, kinds: Container[str], first: int = 0) -> tuple[int, int]:
         """Let each call of some kinds fail; return how many failed, and how many promises were broken."""
         failed = broken = 0
         for kind, error in FAULTS:
-            for number in range(MOST_CALLS if KINDS[kind] in kinds else 0):
+            for number in range(first, MOST_CALLS if KINDS[kind] in kinds else 0):
                 has_failed, problem = self._try(kind, number, error)
                 if problem:
                     broken += 1
@@ -168,6 +169,8 @@ class Trial:
                 if not has_failed:
                     break
                 failed += 1
+                if number % REPORT_EVERY == 0:
+                    print(f"{self.name}: {KINDS[kind]} {number} {errno.errorcode[error]}", file=sys.stderr, flush=True)
         return failed, broken
 
     def _try(self, kind: int, number: int, error: int) -> tuple[bool, str | None]:
@@ -206,8 +209,9 @@ def main(folder: Path, names: list[str]) -> int:
     """Try operations; return 1 if a promise was broken."""
     all_broken = 0
     for name in names or list(OPERATIONS):
-        operation, _, kind = name.partition("/")
-        failed, broken = Trial(folder / operation, operation).run([kind] if kind else list(KINDS.values()))
+        operation, *kinds = name.split("/")
+        trial = Trial(folder / operation, operation)
+        failed, broken = trial.run(kinds[:1] or list(KINDS.values()), int(kinds[1]) if kinds[1:] else 0)
         all_broken += broken
         print(f"{name}: {failed} calls failed, {broken} broken", flush=True)
     return 1 if all_broken else 0
