@@ -104,10 +104,7 @@ def list_differences(db: Connection) -> list[Key]:
         for key in some:
             if key not in states or not (key in here or _can_exist(key, folds[key], here)):
                 continue
-            fold = folds.get(key)
-            # The survivor of this merge may not have arrived yet, or may be gone.
-            if fold is not None and replicated_records.find_seq(db, fold.fields.get("merged_into")) is None:
-                fold.fields.pop("merged_into", None)
+            fold = oplog.ignore_missing_survivor(db, states[key], folds.get(key))
             if oplog.difference(states[key], fold)[0].keys() - _NOT_LOGGED_ALONE:
                 differing.append(key)
     return differing

@@ -124,7 +124,7 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
     changes: list[tuple[Key, Fields, tuple[str, ...]]] = []
     erased: list[str] = []
     for key, state in states.items():
-        fields, after = difference(state, known.get(key))
+        fields, after = difference(state, ignore_missing_survivor(db, state, known.get(key)))
         if not fields or {key.memory_id, key.other_id} & gone:
             continue
         if purged and key.kind == MEMORY:
@@ -186,6 +186,18 @@ def list_erased(db: Connection) -> set[str]:
             "WHERE o.kind = 'purge' AND o.fields <> '{}'",
         )
     )
+
+
+def ignore_missing_survivor(db: Connection, state: Fields, known: Fold | None) -> Fold | None:
+    """Take the survivor of a merge out of a fold, if it has not arrived or is gone: no row can name it.
+
+    Otherwise this machine would log for all others that the memory is not merged. Restoring it ends the merge.
+    """
+    if known is not None and state.get("archived_at") == known.fields.get("archived_at"):
+        survivor = known.fields.get("merged_into")
+        if survivor is not None and replicated_records.find_seq(db, survivor) is None:
+            del known.fields["merged_into"]
+    return known
 
 
 def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pipeline.features.sync.merge import CONFLICT, list_overruled, merge, repair
 from pipeline.kernel.records import Draft, Filter, Kind, Outcome, Revision, Sensitivity, Source
 from pipeline.kernel.records.write_policy import WritePolicy
-from pipeline.kernel.store import clock, history, index_state, memories, meta, oplog
+from pipeline.kernel.store import clock, duplicates, history, index_state, memories, meta, oplog
 from pipeline.kernel.store.log_start import start_log
 from pipeline.kernel.store.replicated_records import MEMORY, Key
+from pipeline.kernel.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.machines import DAY_MS, Machine, act, close_all, exchange_all, list_lost, play
@@ -166,6 +167,26 @@ def test_memories_with_one_text_are_united_at_the_later_creation(machines):
         rows = memories.by_ids(db, [receipt.id for receipt in receipts])
     created = [rows[receipt.id].created_at for receipt in receipts]
     assert [rows[receipt.id].archived_at for receipt in receipts] == [None, max(created)]
+
+
+@pytest.mark.parametrize("comes_first", ["survivor", "absorbed"])
+def test_merge_is_complete_when_its_second_memory_arrives(machines, comes_first):
+    one, other, _ = machines
+    survivor, absorbed = (accept(one.database, Draft(f"port {number}")) for number in (1, 2))
+    with one.database.write() as db:
+        rows = memories.by_ids(db, [survivor.id, absorbed.id])
+        duplicates.merge(db, rows[survivor.id], rows[absorbed.id], duplicates.DEDUP, utc_now(), {})
+    sent = one.send()
+    late = absorbed if comes_first == "survivor" else survivor
+    other.receive([operation for operation in sent if late.id not in (operation.key.memory_id, operation.key.other_id)])
+    assert [late.id in other.ids(), len(other.ids())] == [False, 1]
+    other.receive(sent)
+    with other.database.read() as db:
+        rows = memories.by_ids(db, [survivor.id, absorbed.id])
+        merged = memories.list_merged_into(db, rows[survivor.id].seq)
+    assert [memory.id for memory in merged] == [absorbed.id]
+    assert rows[absorbed.id].archived_at
+    check(machines)
 
 
 def test_overruled_text_is_kept_as_text_and_other_values_as_details(machines):
