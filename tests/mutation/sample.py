@@ -182,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="the copy of the tree, kept between runs")
     parser.add_argument("--only", nargs="+", default=[""], help="modules, such as pipeline.features.purge")
-    parser.add_argument("--share", type=float, default=0.1, help="share of the mutants of each function")
+    parser.add_argument("--share", type=float, default=0.08, help="share of the mutants of each function")
     parser.add_argument("--seconds", type=float, default=math.inf, help="try no more mutants afterwards")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="an environment with mutmut")
     options = parser.parse_args()
