@@ -101,11 +101,11 @@ def list_differences(db: Connection) -> list[Key]:
     for start in range(0, len(keys), oplog.AT_ONCE):
         some = keys[start : start + oplog.AT_ONCE]
         states, folds = replicated_records.read(db, some), oplog.fold(db, some)
+        replicated_records.ignore_missing_survivors(db, states, {key: folds[key].fields for key in folds})
         for key in some:
             if key not in states or not (key in here or _can_exist(key, folds[key], here)):
                 continue
-            fold = oplog.ignore_missing_survivor(db, states[key], folds.get(key))
-            if oplog.difference(states[key], fold)[0].keys() - _NOT_LOGGED_ALONE:
+            if oplog.difference(states[key], folds.get(key))[0].keys() - _NOT_LOGGED_ALONE:
                 differing.append(key)
     return differing
 

@@ -119,12 +119,13 @@ def ignore_outside_changes(db: Connection) -> None:
 
 def _record(db: Connection, keys: Sequence[Key]) -> None:
     states, known = replicated_records.read(db, keys), fold(db, keys)
+    replicated_records.ignore_missing_survivors(db, states, {key: known[key].fields for key in known})
     gone = {key.memory_id for key, state in states.items() if key.kind == MEMORY and state == GONE}
     purged = _purge(db, gone)
     changes: list[tuple[Key, Fields, tuple[str, ...]]] = []
     erased: list[str] = []
     for key, state in states.items():
-        fields, after = difference(state, ignore_missing_survivor(db, state, known.get(key)))
+        fields, after = difference(state, known.get(key))
         if not fields or {key.memory_id, key.other_id} & gone:
             continue
         if purged and key.kind == MEMORY:
@@ -139,9 +140,8 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
     if erased:
         erase_operations(db, erased)
         tombs[0] = (tombs[0][0], {ERASED: sorted(erased)}, ())
-    made = [*tombs, *changes]
-    stamps = clock.send(db, len(made), clock.wall_ms())
-    insert(db, (Operation(stamp, *change) for stamp, change in zip(stamps, made, strict=True)))
+    stamps = clock.send(db, len(tombs) + len(changes), clock.wall_ms())
+    insert(db, (Operation(stamp, *change) for stamp, change in zip(stamps, [*tombs, *changes], strict=True)))
 
 
 def _purge(db: Connection, memory_ids: Collection[str]) -> list[str]:
@@ -186,18 +186,6 @@ def list_erased(db: Connection) -> set[str]:
             "WHERE o.kind = 'purge' AND o.fields <> '{}'",
         )
     )
-
-
-def ignore_missing_survivor(db: Connection, state: Fields, known: Fold | None) -> Fold | None:
-    """Take the survivor of a merge out of a fold, if it has not arrived or is gone: no row can name it.
-
-    Otherwise this machine would log for all others that the memory is not merged. Restoring it ends the merge.
-    """
-    if known is not None and state.get("archived_at") == known.fields.get("archived_at"):
-        survivor = known.fields.get("merged_into")
-        if survivor is not None and replicated_records.find_seq(db, survivor) is None:
-            del known.fields["merged_into"]
-    return known
 
 
 def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple[str, ...]]:
