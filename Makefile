@@ -108,6 +108,10 @@ test-faults: $(STAMP) ## Run the tests that kill processes and break files
 test-power: $(STAMP) ## Lose the power at 10,000 moments, and let every call fail once (ARGS="--states 0.1"; not part of `test`)
 	$(SCRATCH) $(BIN)/python -m tests.power.explore $(ARGS)
 
+.PHONY: test-mutation
+test-mutation: $(STAMP) ## Change a sample of the code that writes, erases and merges; list what no test notices (ARGS="--share 0.05"; an hour, not part of `test`)
+	$(SCRATCH) .ci/test-mutation $(BIN)/python build/mutation $(ARGS)
+
 .PHONY: test-cluster
 test-cluster: $(STAMP) ## Kill every part of a cluster in more rounds than `test` has patience for (ROUNDS=20)
 	CLUSTER_ROUNDS=$(or $(ROUNDS),20) $(BIN)/python -m pytest -o cache_dir=.pytest_cache/faults -s tests/faults/test_cluster.py

@@ -71,6 +71,11 @@ class FolderTables:
         """List the names of the existing tables."""
         return sorted(folder.stem for folder in self._folder.glob(f"*{TABLE}"))
 
+    def list_files(self, name: str) -> list[str]:
+        """List the files of a table, relative to its folder."""
+        folder = self._folder / f"{name}{TABLE}"
+        return [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
+
     def identify(self, name: str) -> object:
         """Return the inode of a table and, because inode numbers are reused, its change time."""
         status = (self._folder / f"{name}{TABLE}").stat()
@@ -151,6 +156,11 @@ class SharedTables:
     def list_names(self) -> list[str]:
         """List the names of the existing tables."""
         return sorted(name.removesuffix(TABLE) for name in self._objects.list_folders() if name.endswith(TABLE))
+
+    def list_files(self, name: str) -> list[str]:
+        """List the objects of a table, relative to its prefix."""
+        prefix = f"{name}{TABLE}/"
+        return [key.removeprefix(prefix) for key in self._objects.list(prefix)]
 
     def identify(self, name: str) -> object:  # noqa: ARG002 - object storage has no identities
         """Return None: a table is opened each time."""

@@ -208,12 +208,7 @@ class VectorTable:
             return
         with self._place.typed_errors(), self._place.synced():
             table = self._open()
-            if table.count_rows() >= ANN_ROWS and not table.list_indices():
-                from lancedb.index import BTree, IvfFlat
-
-                table.create_index("vector", config=IvfFlat(distance_type="dot"))
-                # Without an index, a filter by row number would read every row.
-                table.create_index("seq", config=BTree())
+            _index_large(table)
             table.optimize(cleanup_older_than=KEPT_VERSIONS)
         reached("vectors compacted")
         with suppress(IndexUnavailable):
@@ -227,10 +222,22 @@ class VectorTable:
             import warnings
 
             with self._place.typed_errors(), self._place.synced(), warnings.catch_warnings():
-                table = self._open()
-                table.optimize()
+                # Not a compaction: it keeps a file of which less than a tenth is deleted.
+                rows = self._open().search().select(["seq", "vector"]).limit(2**31).to_batches()
+                self._place.check()
+                table = self._place.connect().create_table(self._name, rows, schema=self._schema(), mode="overwrite")
+                _index_large(table)
                 warnings.filterwarnings("ignore", message="optimize\\(cleanup_older_than=0\\)", category=UserWarning)
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+                self._check_scrubbed(table)
+
+    def _check_scrubbed(self, table: Any) -> None:
+        """Raise IndexUnavailable if files of older versions are left: LanceDB ignores that it cannot delete one."""
+        folders = [tuple(name.split("/")[:2]) for name in self._place.list_files(self._name)]
+        data = sum(folder == "data" for folder, _ in folders)
+        indexes = len({name for folder, name in folders if folder == "_indices"})
+        if data > table.stats()["fragment_stats"]["num_fragments"] or indexes > len(table.list_indices()):
+            raise IndexUnavailable("vectors: files with deleted vectors could not be removed. A worker tries it again.")
 
     def drop(self) -> None:
         """Delete the table; the caller has the lock."""
@@ -286,6 +293,16 @@ class VectorTable:
         import pyarrow as pa
 
         return pa.schema([("seq", pa.int64()), ("vector", pa.list_(pa.float32(), self.dimension))])
+
+
+def _index_large(table: Any) -> None:
+    """Create the indexes of a large table that has none."""
+    if table.count_rows() >= ANN_ROWS and not table.list_indices():
+        from lancedb.index import BTree, IvfFlat
+
+        table.create_index("vector", config=IvfFlat(distance_type="dot"))
+        # Without an index, a filter by row number would read every row.
+        table.create_index("seq", config=BTree())
 
 
 class AllTables:

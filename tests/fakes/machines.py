@@ -10,11 +10,12 @@ from pathlib import Path
 from pipeline.features.sync.merge import merge
 from pipeline.kernel.errors import ReverieError
 from pipeline.kernel.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
-from pipeline.kernel.store import clock, meta, oplog, replicated_records
+from pipeline.kernel.store import audit, clock, duplicates, memories, meta, oplog, replicated_records
 from pipeline.kernel.store.database import Database, WriterProfile
 from pipeline.kernel.store.log_start import list_differences, start_log
 from pipeline.kernel.store.oplog import Operation
 from pipeline.kernel.store.sqlite import SqliteDatabase
+from pipeline.kernel.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import accept
 
@@ -92,7 +93,7 @@ class Machine:
 def act(machine: Machine, choice: random.Random) -> None:
     """Have somebody do something on a machine; what cannot be done is not done."""
     acts: list[Callable[[Machine, random.Random], None]] = [_write, _write, _write, _edit, _edit, _fact, _fact]
-    acts += [_archive, _restore, _purge, _tie]
+    acts += [_archive, _restore, _purge, _tie, _unite, _take_apart]
     try:
         choice.choice(acts)(machine, choice)
     except ReverieError:
@@ -148,6 +149,24 @@ def _purge(machine: Machine, choice: random.Random) -> None:
 def _tie(machine: Machine, choice: random.Random) -> None:
     draft = EdgeDraft(choice.choice([EdgeKind.SUPPORTS, EdgeKind.CONTRADICTS]), _any(machine, choice))
     revise.add_edge(machine.database, _any(machine, choice), draft)
+
+
+def _unite(machine: Machine, choice: random.Random) -> None:
+    """Merge two memories, as the stage does that finds repetitions."""
+    with machine.database.write() as db:
+        known = memories.by_ids(db, [_any(machine, choice), _any(machine, choice)]).values()
+        active = [memory for memory in known if memory.archived_at is None and memory.key is None]
+        if len(active) == 2 and active[0].scope == active[1].scope:
+            duplicates.merge(db, *active, duplicates.DEDUP, utc_now(), {})
+
+
+def _take_apart(machine: Machine, choice: random.Random) -> None:
+    """Undo a merge, as a person does who sees that they differ."""
+    with machine.database.write() as db:
+        memory = memories.get(db, _any(machine, choice))
+        merge_entry = None if memory is None else audit.merge_of(db, memory.id)
+        if memory is not None and merge_entry is not None and memory.archived_at is not None:
+            revise.undo_merge(db, merge_entry, memory, utc_now())
 
 
 def exchange_all(machines: list[Machine], rounds: int = 8) -> int:

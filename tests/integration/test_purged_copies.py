@@ -89,6 +89,18 @@ def test_purge_of_a_gathered_personal_memory_erases_its_origin(client, home, con
     assert list_traces(home) == []
 
 
+def test_copy_in_a_read_only_workspace_stays_and_is_reported(client, home, container, digested):
+    memory_id = client.write(SECRET, workspace="alpha")
+    move(client, memory_id, "alpha", "beta")
+    save_workspace_setting(ConfigFiles(home.paths), "alpha", "read_only", True)
+    purge(client, memory_id, "beta")
+    digested("beta")
+    assert not is_known(client, memory_id, "beta")
+    assert is_known(client, memory_id, "alpha")
+    [problem] = {error.message for error in container.operations.errors(workspace="alpha", limit=10)}
+    assert problem.startswith("1 copies of a purged memory remain: the workspace is read only")
+
+
 @pytest.mark.parametrize("place", ["beta", "me", "new"])
 @pytest.mark.parametrize("personal", [False, True])
 def test_a_purged_memory_does_not_return_by_an_import_elsewhere(client, digested, place, personal):

@@ -35,6 +35,7 @@ def main() -> int:
     """Run the schedule; print what is broken, and what was checked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenarios", nargs="*", help="default: all, and every call that fails")
+    parser.add_argument("--calls", nargs="+", help="only let calls of these operations fail: purge, purge/sync")
     parser.add_argument("--states", type=float, default=1.0, help="share of the schedule's states")
     parser.add_argument("--seed", type=int, default=0, help="first seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
@@ -48,10 +49,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="power-", dir=os.environ.get("TMPDIR")) as scratch:
         folder = Path(scratch).resolve()
         library = build_recorder(folder)
-        chosen = {name: schedule["states"][name] * options.states for name in options.scenarios or schedule["states"]}
+        scenarios = options.scenarios or (() if options.calls else schedule["states"])
+        chosen = {name: schedule["states"][name] * options.states for name in scenarios}
         broken = check_states(chosen, options.seed, folder, library, options.workers)
         if not options.scenarios:
-            broken += check_calls(schedule["calls"], folder, library, options.workers)
+            broken += check_calls(options.calls or schedule["calls"], folder, library, options.workers)
     print(f"{time.monotonic() - began:.0f} s, {broken} broken promises")
     return 1 if broken else 0
 
@@ -83,7 +85,9 @@ def check_calls(operations: list[str], folder: Path, library: Path, workers: int
     """Let each call of operations fail once; return the number of broken promises."""
     broken = 0
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        work = [pool.submit(fail_calls, library, folder / f"calls-{name}", name) for name in operations]
+        work = [
+            pool.submit(fail_calls, library, folder / f"calls-{name.replace('/', '-')}", name) for name in operations
+        ]
         for done in as_completed(work):
             lines = done.result()
             broken += len(lines) - 1

@@ -1,6 +1,7 @@
 """Let the first, second, … n-th call of an operation fail, until it runs without failure; check its promises each time.
 
-Run below the recorder: `python -m tests.power.failing FOLDER OPERATION …`. Prints a line for each broken promise.
+Run below the recorder: `python -m tests.power.failing FOLDER OPERATION …`; `purge/sync` fails only one kind of call,
+and `purge/write/300` starts with the 300th. A stopped run has reported what it found, and where it was (stderr).
 """
 
 import ctypes
@@ -10,7 +11,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ FAULTS = (
 KINDS = {WRITES: "write", SYNCS: "sync", NAMES: "name", OPENS: "open", ALLOCATIONS: "allocation"}
 # Without end, an operation that repeats a call for ever would be tried for ever.
 MOST_CALLS = 2000
+REPORT_EVERY = 50
 # HTTP statuses that say that a request was not carried out, and that it may be sent again.
 REFUSED = (503, 507)
 
@@ -77,7 +79,9 @@ def _encrypt(program: CheckedProgram) -> None:
     program.stop()
     encryption.choose_key(program.settings.paths, program.root.with_name(f"{program.root.name}.key"))
     with program.doing("encrypt"):
-        encryption.encrypt_home(program.settings.paths)
+        converted = encryption.encrypt_home(program.settings.paths)
+        # No file is damaged.
+        assert not converted.left, converted.left
 
 
 def _restore(program: CheckedProgram) -> None:
@@ -153,18 +157,21 @@ class Trial:
     def _note(self, **fields: Any) -> None:
         self.marks.append(json.loads(json.dumps(fields)))
 
-    def run(self) -> tuple[int, list[str]]:
-        """Return how many calls failed, and the broken promises."""
-        failed, problems = 0, []
+    def run(self, kinds: Container[str], first: int = 0) -> tuple[int, int]:
+        """Let each call of some kinds fail; return how many failed, and how many promises were broken."""
+        failed = broken = 0
         for kind, error in FAULTS:
-            for number in range(MOST_CALLS):
+            for number in range(first, MOST_CALLS if KINDS[kind] in kinds else 0):
                 has_failed, problem = self._try(kind, number, error)
                 if problem:
-                    problems.append(f"{self.name}: {KINDS[kind]} {number} {errno.errorcode[error]}: {problem}")
+                    broken += 1
+                    print(f"{self.name}: {KINDS[kind]} {number} {errno.errorcode[error]}: {problem}", flush=True)
                 if not has_failed:
                     break
                 failed += 1
-        return failed, problems
+                if number % REPORT_EVERY == 0:
+                    print(f"{self.name}: {KINDS[kind]} {number} {errno.errorcode[error]}", file=sys.stderr, flush=True)
+        return failed, broken
 
     def _try(self, kind: int, number: int, error: int) -> tuple[bool, str | None]:
         shutil.rmtree(self.home, ignore_errors=True)
@@ -200,12 +207,14 @@ def _library() -> Any:
 
 def main(folder: Path, names: list[str]) -> int:
     """Try operations; return 1 if a promise was broken."""
-    broken = 0
+    all_broken = 0
     for name in names or list(OPERATIONS):
-        failed, problems = Trial(folder / name, name).run()
-        broken += len(problems)
-        print("\n".join([*problems, f"{name}: {failed} calls failed, {len(problems)} broken"]), flush=True)
-    return 1 if broken else 0
+        operation, *kinds = name.split("/")
+        trial = Trial(folder / operation, operation)
+        failed, broken = trial.run(kinds[:1] or list(KINDS.values()), int(kinds[1]) if kinds[1:] else 0)
+        all_broken += broken
+        print(f"{name}: {failed} calls failed, {broken} broken", flush=True)
+    return 1 if all_broken else 0
 
 
 if __name__ == "__main__":

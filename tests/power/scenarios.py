@@ -179,7 +179,8 @@ def write_memories(root: Path) -> None:
 def erase_memories(root: Path) -> None:
     """Erase memories from the store, from indexes and from snapshots."""
     program = Program(root)
-    tokens = program.write(6)
+    # So many that one of them is a small part of each file.
+    tokens = program.write(14)
     program.digest()
     program.run("segment", "vectors")
     program.take_snapshot()
@@ -188,7 +189,7 @@ def erase_memories(root: Path) -> None:
     program.erase(tokens[1])
     program.write()
     program.run("segment", "vectors", "snapshot")
-    program.erase(tokens[7])
+    program.erase(tokens[15])
     program.stop()
     program.start()
     program.erase(tokens[0])

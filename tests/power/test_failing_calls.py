@@ -8,9 +8,9 @@ pytestmark = pytest.mark.timeout(600)
 
 
 # `make test-power` does it with every operation.
-@pytest.mark.parametrize("operation", ["write", "snapshot"])
+@pytest.mark.parametrize("operation", ["write", "snapshot", "restore/sync", "encryption/sync"])
 def test_failed_call_loses_no_acknowledged_memory(recorder, tmp_path, operation):
-    *problems, summary = fail_calls(recorder, tmp_path.resolve() / operation, operation)
+    *problems, summary = fail_calls(recorder, tmp_path.resolve() / "watched", operation)
     assert problems == []
     failed = int(summary.split()[1])
     assert failed > 20, summary

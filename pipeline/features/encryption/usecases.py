@@ -77,15 +77,16 @@ def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
         _name_again(paths, file)
         return False
     is_new = not file.exists()
-    store_key = None if is_new else key.read_key(file)
-    locked = encryption.find_unreadable_store(paths, store_key)
-    if locked is not None:
-        raise Conflict(
-            f"{locked} is encrypted with another key, or damaged: name its key, or put a snapshot back first"
-        )
-    store_key = key.make_key(file) if store_key is None else store_key
-    # Record the key before encrypting any file, so that every encrypted file can always be read.
-    key.write_key_record(paths.store_key, store_key)
+    with backup.typed_errors(paths.store_key):
+        store_key = None if is_new else key.read_key(file)
+        locked = encryption.find_unreadable_store(paths, store_key)
+        if locked is not None:
+            raise Conflict(
+                f"{locked} is encrypted with another key, or damaged: name its key, or put a snapshot back first"
+            )
+        store_key = key.make_key(file) if store_key is None else store_key
+        # Record the key before encrypting any file, so that every encrypted file can always be read.
+        key.write_key_record(paths.store_key, store_key)
     return is_new
 
 
@@ -106,7 +107,8 @@ def _name_again(paths: HomePaths, file: Path) -> None:
     store_key = key.read_key(file)
     if store_key.mark != mark:
         raise Conflict(f"{file} contains another key than the one that encrypts {paths.root}")
-    key.write_key_record(paths.store_key, store_key)
+    with backup.typed_errors(paths.store_key):
+        key.write_key_record(paths.store_key, store_key)
 
 
 def encrypt_home(paths: HomePaths) -> Converted:
@@ -114,11 +116,12 @@ def encrypt_home(paths: HomePaths) -> Converted:
 
     An interruption loses nothing: each file is completely plain or completely encrypted, and the next run continues.
     """
-    converted = _convert_all(paths, key.read_named(paths.store_key))
-    # The plain logs may quote texts.
-    for file in paths.logs.glob("*"):
-        if file.is_file():
-            encryption.erase(file)
+    with backup.typed_errors(paths.root):
+        converted = _convert_all(paths, key.read_named(paths.store_key))
+        # The plain logs may quote texts.
+        for file in paths.logs.glob("*"):
+            if file.is_file():
+                encryption.erase(file)
     return converted
 
 
@@ -127,11 +130,12 @@ def decrypt_home(paths: HomePaths) -> Converted:
     if not paths.store_key.is_file():
         return Converted()
     key.read_named(paths.store_key)
-    converted = _convert_all(paths, None)
-    # Keep the key record while any file is still encrypted.
-    if not converted.left:
-        paths.store_key.unlink()
-        sync_to_disk(paths.root)
+    with backup.typed_errors(paths.root):
+        converted = _convert_all(paths, None)
+        # Keep the key record while any file is still encrypted.
+        if not converted.left:
+            paths.store_key.unlink()
+            sync_to_disk(paths.root)
     return converted
 
 

@@ -75,9 +75,10 @@ def count_people(file: Path) -> int:
 def _write_copy(source: Connection, target: Path) -> None:
     draft = target.with_name(f"{backup.PARTIAL}{target.name}")
     try:
-        with writing_new_file(draft, MIGRATIONS) as db:
-            copy(SqliteTables(source, people.SNAPSHOT_TABLES), SqliteTables(db, people.SNAPSHOT_TABLES))
-        publish(draft, target)
+        with backup.typed_errors(target):
+            with writing_new_file(draft, MIGRATIONS) as db:
+                copy(SqliteTables(source, people.SNAPSHOT_TABLES), SqliteTables(db, people.SNAPSHOT_TABLES))
+            publish(draft, target)
     finally:
         backup.remove(draft)
 

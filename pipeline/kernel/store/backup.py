@@ -280,17 +280,18 @@ def replace_store(paths: WorkspacePaths, source: Path, now: datetime) -> str | N
     The caller has locked the snapshots, and no process has the store open.
     """
     aside = None
-    if paths.events.exists():
-        replaced = new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
-        put_aside(paths.events, replaced)
-        aside = replaced.stem
-        reached("store put aside")
-    # The indexes refer to row numbers, which may now belong to other memories.
-    for derived in paths.indexes:
-        if derived.exists():
-            shutil.rmtree(derived)
-    reached("indexes dropped")
-    replace_store_file(source, paths.events)
+    with typed_errors(paths.events):
+        if paths.events.exists():
+            replaced = new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
+            put_aside(paths.events, replaced)
+            aside = replaced.stem
+            reached("store put aside")
+        # The indexes refer to row numbers, which may now belong to other memories.
+        for derived in paths.indexes:
+            if derived.exists():
+                shutil.rmtree(derived)
+        reached("indexes dropped")
+        replace_store_file(source, paths.events)
     return aside
 
 
@@ -316,5 +317,7 @@ def typed_errors(file: Path) -> Iterator[None]:
         raise failure_of(error, file) or StoreDamaged(f"{file} is damaged: {error}") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreFull(f"no room for a copy of {file}: free some space on its disk") from error
-        raise StoreUnavailable(f"{file} cannot be copied: {error}") from error
+            raise StoreFull(f"no room for {file} or its copy: free some space on its disk") from error
+        raise StoreUnavailable(
+            f"{file} or its copy cannot be read or written: {error}; run `reverie doctor` to check its disk and owner"
+        ) from error

@@ -106,12 +106,25 @@ def as_sqlite3(error: Exception) -> sqlite3.Error:
 
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-_OUT_OF_REACH = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
+_OUT_OF_REACH = frozenset(
+    {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM}
+)
+# SQL functions such as `sqlcipher_export` pass on the message of a failure with a code that says nothing.
+_CODES = {
+    "database or disk is full": sqlite3.SQLITE_FULL,
+    "disk I/O error": sqlite3.SQLITE_IOERR,
+    "unable to open database file": sqlite3.SQLITE_CANTOPEN,
+    "attempt to write a readonly database": sqlite3.SQLITE_READONLY,
+    "out of memory": sqlite3.SQLITE_NOMEM,
+    "database is locked": sqlite3.SQLITE_BUSY,
+}
 
 
 def failure_of(error: sqlite3.Error, file: Path) -> StoreUnavailable | None:
     """Return the error of a file, None if the error has no external cause."""
     primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    if primary in (0, sqlite3.SQLITE_ERROR):
+        primary = _CODES.get(str(error), primary)
     if primary in _BUSY:
         return StoreBusy(f"another process uses {file}")
     if primary == sqlite3.SQLITE_FULL:

@@ -101,14 +101,11 @@ def list_differences(db: Connection) -> list[Key]:
     for start in range(0, len(keys), oplog.AT_ONCE):
         some = keys[start : start + oplog.AT_ONCE]
         states, folds = replicated_records.read(db, some), oplog.fold(db, some)
+        replicated_records.ignore_missing_survivors(db, states, {key: folds[key].fields for key in folds})
         for key in some:
             if key not in states or not (key in here or _can_exist(key, folds[key], here)):
                 continue
-            fold = folds.get(key)
-            # The survivor of this merge may not have arrived yet, or may be gone.
-            if fold is not None and replicated_records.find_seq(db, fold.fields.get("merged_into")) is None:
-                fold.fields.pop("merged_into", None)
-            if oplog.difference(states[key], fold)[0].keys() - _NOT_LOGGED_ALONE:
+            if oplog.difference(states[key], folds.get(key))[0].keys() - _NOT_LOGGED_ALONE:
                 differing.append(key)
     return differing
 

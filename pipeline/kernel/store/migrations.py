@@ -6,7 +6,7 @@ Pending migrations run in one transaction after a snapshot of the file: either a
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -56,7 +56,9 @@ def make_ready(
         return
     # The busy timeout does not cover a change of the journal mode: SQLite fails at once if another process opens the
     # file.
-    with FileLock(file.with_suffix(".opening")):
+    with ExitStack() as held:
+        with backup.typed_errors(file):
+            held.enter_context(FileLock(file.with_suffix(".opening")))
         connection.execute("PRAGMA journal_mode=WAL")
         # Deletions of a migration leave no trace either.
         connection.execute("PRAGMA secure_delete=ON")
@@ -105,13 +107,13 @@ def writing_new_file(file: Path, migrations: Migrations) -> Iterator[sqlite3.Con
 
 def migrate_copy(file: Path, migrations: Migrations) -> None:
     """Apply pending migrations to a copy, which needs no snapshot."""
-    with closing(driver.connect(file)) as connection:
+    with backup.typed_errors(file), closing(driver.connect(file)) as connection:
         make_ready(connection, file, migrations)
 
 
 def is_migrated(file: Path, migrations: Migrations) -> bool:
     """Return whether a file has every migration."""
-    with closing(driver.connect(file, "ro")) as connection:
+    with backup.typed_errors(file), closing(driver.connect(file, "ro")) as connection:
         schema = sqlite_utils.Database(connection)
         _check_version(schema, file, migrations)
         return not migrations.pending(schema)

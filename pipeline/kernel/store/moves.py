@@ -194,7 +194,7 @@ class HomeFiles(StoreLocation):
                 yield SqliteTables(db)
                 install_triggers(db)
             files = self.paths.workspace(part.name)
-            with backup.locked(files.snapshots), backup.typed_errors(file):
+            with backup.locked(files.snapshots):
                 backup.replace_store(files, draft, datetime.now(UTC))
         finally:
             backup.remove(draft)

@@ -119,6 +119,7 @@ def ignore_outside_changes(db: Connection) -> None:
 
 def _record(db: Connection, keys: Sequence[Key]) -> None:
     states, known = replicated_records.read(db, keys), fold(db, keys)
+    replicated_records.ignore_missing_survivors(db, states, {key: known[key].fields for key in known})
     gone = {key.memory_id for key, state in states.items() if key.kind == MEMORY and state == GONE}
     purged = _purge(db, gone)
     changes: list[tuple[Key, Fields, tuple[str, ...]]] = []
@@ -139,9 +140,8 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
     if erased:
         erase_operations(db, erased)
         tombs[0] = (tombs[0][0], {ERASED: sorted(erased)}, ())
-    made = [*tombs, *changes]
-    stamps = clock.send(db, len(made), clock.wall_ms())
-    insert(db, (Operation(stamp, *change) for stamp, change in zip(stamps, made, strict=True)))
+    stamps = clock.send(db, len(tombs) + len(changes), clock.wall_ms())
+    insert(db, (Operation(stamp, *change) for stamp, change in zip(stamps, [*tombs, *changes], strict=True)))
 
 
 def _purge(db: Connection, memory_ids: Collection[str]) -> list[str]:

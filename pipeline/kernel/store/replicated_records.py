@@ -239,6 +239,19 @@ def set_merged_into(db: Connection, memory_id: str, survivor_id: str | None) -> 
         row_hashes.update_on_commit(db, seq)
 
 
+def ignore_missing_survivors(
+    db: Connection, states: Mapping[Key, Fields], logged: Mapping[Key, dict[str, Any]]
+) -> None:
+    """Take survivors of merges out of logged fields that have not arrived or are gone: no row can name them.
+
+    Otherwise this machine would log for all others that a memory is not merged. Restoring the memory ends the merge.
+    """
+    for key, fields in logged.items():
+        is_as_logged = states.get(key, {}).get("archived_at") == fields.get("archived_at")
+        if "merged_into" in fields and is_as_logged and find_seq(db, fields["merged_into"]) is None:
+            del fields["merged_into"]
+
+
 def count_confirmations(db: Connection, memory_id: str) -> None:
     """Set a memory's number of repetitions from its history."""
     db.execute(

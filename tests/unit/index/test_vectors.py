@@ -51,6 +51,53 @@ def found_by(table):
     return sorted(scores.top(9).tolist())
 
 
+def list_files_with(table, vector):
+    return [
+        file for file in table._place._folder.rglob("*") if file.is_file() and vector.tobytes() in file.read_bytes()
+    ]
+
+
+@pytest.fixture
+def many(tmp_path):
+    """A table of a thousand vectors, and the vectors."""
+    table = VectorTable(tmp_path / "many.lance", "model", 16)
+    rows = np.random.default_rng(3).normal(size=(1000, 1, 16)).astype(np.float32)
+    with table.exclusive():
+        table.replace(dict(enumerate(rows)))
+    return table, rows
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_one_vector_of_many_leaves_no_byte(many, monkeypatch, is_indexed):
+    table, rows = many
+    monkeypatch.setattr("pipeline.index.vectors.ANN_ROWS", 500 if is_indexed else 5000)
+    with table.exclusive():
+        table.compact()
+        assert list_files_with(table, rows[5])
+        table.remove([5])
+        table.scrub()
+    assert list_files_with(table, rows[5]) == []
+    assert table.seqs() == set(range(1000)) - {5}
+    assert bool(table._open().list_indices()) is is_indexed
+    assert table.nearest(rows[7][0], 1)[0][0] == 7
+
+
+def test_file_that_cannot_be_deleted_fails_the_scrub_until_it_can(many, monkeypatch):
+    from lancedb.table import LanceTable
+
+    table, rows = many
+    with table.exclusive():
+        table.remove([5])
+        with monkeypatch.context() as patched:
+            # It reports no file that it cannot delete.
+            patched.setattr(LanceTable, "optimize", lambda *_, **__: None)
+            with pytest.raises(IndexUnavailable, match="deleted vectors"):
+                table.scrub()
+        assert table.count() == 999
+        table.scrub()
+    assert list_files_with(table, rows[5]) == []
+
+
 def codes_of(table):
     return table._place._folder / "model.codes"
 

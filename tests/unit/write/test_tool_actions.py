@@ -115,6 +115,9 @@ def test_commands_after_a_here_document_are_split():
     ("given", "target"),
     [
         ({"command": ["bash", "-lc", "make build"]}, "make build"),
+        ({"command": ["/bin/sh", "-c", "make build"]}, "make build"),
+        ({"command": ["zsh", "-c", "make build"]}, "make build"),
+        ({"command": ["sh", "make.sh", "build"]}, "sh make.sh build"),
         ({"command": ["make", "build"]}, "make build"),
         ({"cmd": "make build"}, "make build"),
         ({"command": 7}, "7"),

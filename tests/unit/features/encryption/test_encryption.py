@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import sqlite3
 from datetime import UTC, datetime
@@ -14,7 +15,15 @@ from pipeline.features.encryption.usecases import choose_key, decrypt_home, desc
 from pipeline.features.snapshots import job as local_snapshots
 from pipeline.features.snapshots.job import scrub_snapshots
 from pipeline.index.segment import build_segment, load_segment
-from pipeline.kernel.errors import Conflict, InvalidField, KeyUnavailable, StoreBusy, StoreDamaged
+from pipeline.kernel.errors import (
+    Conflict,
+    InvalidField,
+    KeyUnavailable,
+    StoreBusy,
+    StoreDamaged,
+    StoreFull,
+    StoreUnavailable,
+)
 from pipeline.kernel.records import Draft
 from pipeline.kernel.store import backup, driver, encryption, key
 from pipeline.kernel.store.driver import PLAIN
@@ -287,6 +296,42 @@ def test_inside_of_a_file_it_is_the_old_one_or_the_new_one(paths, key_file, monk
     encrypt_home(paths)
     assert contents(paths) == before
     assert traces(paths, MARK) == []
+
+
+@contextlib.contextmanager
+def file_limit(size):
+    """Let no file of this process grow beyond a size, as on a disk that has no more room."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_file_without_room_for_its_copy_is_not_reported_as_damaged(paths, key_file, monkeypatch):
+    choose_key(paths, key_file)
+    before = contents(paths)
+
+    def fail(*_arguments):
+        # As of SQLCipher, whose function passes on the message of a failed write without its code.
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_ERROR
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver, "export", fail)
+        with pytest.raises(StoreFull):
+            encrypt_home(paths)
+    assert contents(paths) == before
+    assert encrypt_home(paths).left == []
+
+
+def test_key_that_cannot_be_written_is_an_error_with_a_type(paths, key_file):
+    with file_limit(0), pytest.raises(StoreUnavailable, match=r"store\.key"):
+        choose_key(paths, key_file)
+    assert find_store_key(paths.home) is None
+    assert choose_key(paths, key_file)
 
 
 def test_open_store_is_not_replaced_by_encryption(paths, key_file):

@@ -10,16 +10,20 @@ from hypothesis import HealthCheck, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pipeline.features.sync.merge import CONFLICT, list_overruled, merge, repair
-from pipeline.kernel.records import Draft, Filter, Kind, Revision, Sensitivity
-from pipeline.kernel.store import clock, history, memories, meta, oplog
+from pipeline.kernel.records import Draft, Filter, Kind, Outcome, Revision, Sensitivity, Source
+from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.store import clock, duplicates, history, index_state, memories, meta, oplog
 from pipeline.kernel.store.log_start import start_log
 from pipeline.kernel.store.replicated_records import MEMORY, Key
+from pipeline.kernel.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.machines import DAY_MS, Machine, act, close_all, exchange_all, list_lost, play
 from tests.fakes.properties import examples
 
 SEEDS = st.integers(0, 2**32)
+# Admission leaves it to a person, if it is not written deliberately.
+DOUBTFUL = "Deploys of the shop wait for the tests"
 
 
 @pytest.fixture
@@ -136,6 +140,70 @@ def test_one_text_on_two_machines_becomes_one_memory_with_both_provenances(machi
         assert survivor == min(first.id, second.id)
         assert {"here", "there"} <= set(tags.strip("[]").replace('"', "").split(", "))
         assert sorted(told) == [("s1",), ("s2",)]
+
+
+@pytest.mark.parametrize("is_accepted_first", [False, True])
+def test_candidate_that_another_machine_accepted_is_found_everywhere(machines, is_accepted_first):
+    one, other, _ = machines
+    writes = [
+        lambda: accept(one.database, Draft(DOUBTFUL, source=Source.AMBIENT), WritePolicy(review=True)),
+        lambda: accept(other.database, Draft(DOUBTFUL)),
+    ]
+    receipts = [write() for write in (reversed(writes) if is_accepted_first else writes)]
+    assert {receipt.outcome for receipt in receipts} == {Outcome.CANDIDATE, Outcome.CREATED}
+    check(machines)
+    for machine in machines:
+        with machine.database.read() as db:
+            [memory] = memories.page(db, Filter(), 10, None)
+            assert (memory.id, memory.candidate) == (min(receipt.id for receipt in receipts), False)
+            assert memory.seq in index_state.list_tail_seqs(db)
+
+
+def test_memories_with_one_text_are_united_at_the_later_creation(machines):
+    one, other, _ = machines
+    receipts = [accept(machine.database, Draft("the same")) for machine in (one, other)]
+    check(machines)
+    with one.database.read() as db:
+        rows = memories.by_ids(db, [receipt.id for receipt in receipts])
+    created = [rows[receipt.id].created_at for receipt in receipts]
+    assert [rows[receipt.id].archived_at for receipt in receipts] == [None, max(created)]
+
+
+@pytest.mark.parametrize("comes_first", ["survivor", "absorbed"])
+def test_merge_is_complete_when_its_second_memory_arrives(machines, comes_first):
+    one, other, _ = machines
+    survivor, absorbed = (accept(one.database, Draft(f"port {number}")) for number in (1, 2))
+    with one.database.write() as db:
+        rows = memories.by_ids(db, [survivor.id, absorbed.id])
+        duplicates.merge(db, rows[survivor.id], rows[absorbed.id], duplicates.DEDUP, utc_now(), {})
+    sent = one.send()
+    late = absorbed if comes_first == "survivor" else survivor
+    other.receive([operation for operation in sent if late.id not in (operation.key.memory_id, operation.key.other_id)])
+    assert [late.id in other.ids(), len(other.ids())] == [False, 1]
+    other.receive(sent)
+    with other.database.read() as db:
+        rows = memories.by_ids(db, [survivor.id, absorbed.id])
+        merged = memories.list_merged_into(db, rows[survivor.id].seq)
+    assert [memory.id for memory in merged] == [absorbed.id]
+    assert rows[absorbed.id].archived_at
+    check(machines)
+
+
+def test_overruled_text_is_kept_as_text_and_other_values_as_details(machines):
+    one, other, _ = machines
+    memory = accept(one.database, Draft("port 1"))
+    exchange_all(machines)
+    revise.edit(one.database, memory.id, Revision(content="port 2", importance=0.2))
+    revise.edit(other.database, memory.id, Revision(content="port 3", importance=0.9))
+    exchange_all(machines)
+    for machine in machines:
+        with machine.database.read() as db:
+            conflicts = {entry.detail["field"]: entry for entry in history.of(db, 1) if entry.event == CONFLICT}
+        assert set(conflicts) == {"content", "importance"}
+        assert conflicts["content"].content == "port 2"
+        assert "value" not in conflicts["content"].detail
+        assert (conflicts["importance"].content, conflicts["importance"].detail["value"]) == (None, 0.2)
+        assert {entry.detail["by"] for entry in conflicts.values()} == {f"{one.number:08x}"}
 
 
 def test_fact_values_of_several_machines_do_not_overlap(machines):

@@ -1,17 +1,20 @@
 """Copies are whole, sound and one file each, whoever writes; a migration keeps every row or changes nothing."""
 
 import contextlib
+import errno
+import sqlite3
 import threading
 from datetime import UTC, datetime
 
 import pytest
 from sqlite_utils import Migrations
 
-from pipeline.kernel.errors import StoreBusy, StoreDamaged, StoreUnavailable
+from config.paths import WorkspacePaths
+from pipeline.kernel.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
 from pipeline.kernel.records import Draft
 from pipeline.kernel.store import backup, driver
 from pipeline.kernel.store.backup import Taken
-from pipeline.kernel.store.migrations import make_ready
+from pipeline.kernel.store.migrations import make_ready, migrate_copy
 from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, accept_batch, scratch_database
@@ -230,6 +233,57 @@ def test_a_store_that_cannot_be_copied_soundly_is_not_migrated(old, monkeypatch)
     with pytest.raises(StoreUnavailable, match="not sound"):
         migrate(old, adds)
     assert rows(old) == before
+
+
+def fills_the_disk(db):
+    # The file must not grow.
+    db.conn.execute("PRAGMA max_page_count=1")
+    db.conn.execute("CREATE TABLE much AS SELECT zeroblob(100000) AS room")
+
+
+def test_copy_without_room_for_its_migration_is_an_error_with_a_type(old):
+    before = rows(old)
+    with pytest.raises(StoreFull):
+        migrate_copy(old, chain(first, fills_the_disk))
+    assert rows(old) == before
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("database or disk is full", StoreFull),
+        ("database is locked", StoreBusy),
+        ("disk I/O error", StoreUnavailable),
+        ("unable to open database file", StoreUnavailable),
+        ("out of memory", StoreUnavailable),
+    ],
+)
+def test_failure_that_a_function_reports_without_a_code_is_no_damage(tmp_path, message, expected):
+    error = sqlite3.OperationalError(message)
+    error.sqlite_errorcode = sqlite3.SQLITE_ERROR
+    with pytest.raises(StoreUnavailable) as raised, backup.typed_errors(tmp_path / "events.sqlite"):
+        raise error
+    assert raised.type is expected
+
+
+@pytest.mark.parametrize("place", ["shutil.rmtree", "sync_to_disk", "publish"])
+def test_store_that_cannot_be_replaced_is_an_error_with_a_type(tmp_path, monkeypatch, place):
+    paths = WorkspacePaths(tmp_path / "default")
+    source = tmp_path / "source.sqlite"
+    for file in (paths.events, source):
+        SqliteDatabase(file, PROFILE, create=True).close()
+    paths.lexical.mkdir()
+    before = rows(paths.events)
+
+    def fail(path, *_):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    # The replaced store is copied first.
+    monkeypatch.setattr(backup, "put_aside", lambda *_: None)
+    monkeypatch.setattr(f"pipeline.kernel.store.backup.{place}", fail)
+    with backup.locked(paths.snapshots), pytest.raises(StoreFull):
+        backup.replace_store(paths, source, NOW)
+    assert rows(paths.events) == before
 
 
 def test_two_processes_migrate_once(old):
