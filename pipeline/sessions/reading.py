@@ -20,8 +20,7 @@ from config.operating_system import POSIX, limit_memory
 from config.process import stop_with_parent
 from pipeline.sessions.command_files import list_templates
 from pipeline.sessions.prepare import PartPreparer, PreparedPart
-from pipeline.sessions.readers.reader import TranscriptFile
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import TranscriptFile, load_reader
 from pipeline.sessions.readers.zstd import MOST_BYTES
 
 PROGRAM = "import reverie; reverie.use_own_packages(); from pipeline.sessions.reading import serve; serve()"
