@@ -67,12 +67,16 @@ def _gemini(machine: "Machine", url: str) -> dict[str, str]:
     return {"GEMINI_API_KEY": "made-up", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
 
 
-def _opencode(machine: "Machine", url: str) -> dict[str, str]:
+def _opencode(machine: "Machine", url: str, name: str = "opencode") -> dict[str, str]:
     options = {"baseURL": f"{url}/v1", "apiKey": "made-up"}
     local = {"npm": "@ai-sdk/openai-compatible", "name": "local", "options": options, "models": {"m": {"name": "m"}}}
-    machine.write(".config/opencode/opencode.json", json.dumps({"provider": {"local": local}, "model": "local/m"}))
+    machine.write(f".config/{name}/{name}.json", json.dumps({"provider": {"local": local}, "model": "local/m"}))
     # With a plugin, it waits until npm has given up fetching the types of plugins.
     return {"npm_config_fetch_retries": "0"}
+
+
+def _kilo(machine: "Machine", url: str) -> dict[str, str]:
+    return _opencode(machine, url, "kilo")
 
 
 def _pi(machine: "Machine", url: str) -> dict[str, str]:
@@ -105,6 +109,7 @@ HOSTS = {
     "codex": Host("codex", _codex, CODEX, ("resume", "--last")),
     "gemini": Host("gemini", _gemini, ("--yolo", "-p"), ("--resume", "latest")),
     "opencode": Host("opencode", _opencode, ("run",), ("-c",)),
+    "kilo": Host("kilo", _kilo, ("run",), ("-c",)),
     "qwen-code": Host("qwen", _qwen, ("--yolo", "-p"), ("--continue",)),
     "copilot": Host("copilot", _copilot, ("--allow-all-tools", "-p"), ("--continue",)),
     "pi": Host("pi", _pi, ("--provider", "local", "--model", "m", "-p"), ("-c",)),
@@ -170,7 +175,7 @@ class Machine:
         host = HOSTS[self.name]
         extra = host.again or () if again else ()
         # Codex has a command for it, opencode an option of a command, and the others an option.
-        words = (*host.ask, *extra) if host.program in ("codex", "opencode") else (*extra, *host.ask)
+        words = (*host.ask, *extra) if host.program in ("codex", "opencode", "kilo") else (*extra, *host.ask)
         process = subprocess.Popen(
             [host.program, *words, prompt],
             cwd=self.project,
@@ -193,6 +198,19 @@ class Machine:
         shown, _ = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0, shown
         return shown
+
+    def let_a_person_have_asked(self) -> None:
+        """Remove the marks of prompts without a terminal, for which sessions are left out; import what is then new."""
+        for file in self.home.glob(".claude/projects/*/*.jsonl"):
+            text = file.read_text(encoding="utf-8").replace('"promptSource":"sdk"', '"promptSource":"typed"')
+            file.write_text(text.replace('"sdk-cli"', '"cli"'), encoding="utf-8")
+        for file in self.home.glob(".codex/sessions/**/*.jsonl"):
+            text = file.read_text(encoding="utf-8")
+            # Of the same length: Codex keeps positions in the file.
+            file.write_text(text.replace('"source":"exec"', '"source":"cli" '), encoding="utf-8")
+        if self.name == "codex":
+            # The other hosts report each call with a hook.
+            self.reverie("import", "sessions", "--agent", "codex")
 
     def _ask_cline_again(self, prompt: str) -> None:
         history = subprocess.run(

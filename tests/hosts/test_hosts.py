@@ -14,7 +14,7 @@ from web.hosts.host import compose_rules
 
 pytestmark = pytest.mark.timeout(600)
 
-WITH_HOOKS = ("claude-code", "codex", "gemini", "qwen-code", "copilot", "opencode", "pi", "cline")
+WITH_HOOKS = ("claude-code", "codex", "gemini", "qwen-code", "copilot", "opencode", "kilo", "pi", "cline")
 SHELL = {
     "claude-code": lambda command: Call("Bash", {"command": command, "description": "x"}),
     "codex": lambda command: Call("exec_command", {"cmd": command}),
@@ -22,6 +22,7 @@ SHELL = {
     "qwen-code": lambda command: Call("run_shell_command", {"command": command, "is_background": False}),
     "copilot": lambda command: Call("bash", {"command": command, "description": "x"}),
     "opencode": lambda command: Call("bash", {"command": command, "description": "x"}),
+    "kilo": lambda command: Call("bash", {"command": command, "description": "x"}),
     "pi": lambda command: Call("bash", {"command": command}),
     "cline": lambda command: Call("run_commands", {"commands": [command]}),
 }
@@ -65,7 +66,7 @@ def test_a_session_begins_with_the_brief(machine, name):
     assert "The job queue runs on SQLite" in machine.model.requests[0].text
 
 
-@pytest.mark.parametrize("name", ["opencode", "pi", "cline"])
+@pytest.mark.parametrize("name", ["opencode", "kilo", "pi", "cline"])
 def test_the_first_request_says_to_prepare_first(machine, name):
     machine.install(name)
     machine.up().close()
@@ -157,7 +158,7 @@ def test_critical_lesson_blocks_the_matching_command(machine, name):
     assert "drops the production database" in machine.model.requests[-1].text
 
 
-@pytest.mark.parametrize("name", ["codex", "gemini", "opencode", "pi", "cline"])
+@pytest.mark.parametrize("name", ["codex", "gemini", "opencode", "kilo", "pi", "cline"])
 @pytest.mark.parametrize("setting", ["ask", "deny"])
 def test_a_host_that_cannot_ask_may_try_again_unless_it_is_denied(machine, name, setting):
     machine.write(".reverie/config.toml", f'lesson_guard = "{setting}"\n')
@@ -174,10 +175,12 @@ def test_journal_records_each_command_once(machine, name):
     machine.remember({"content": "Something"})
     machine.model.expect(SHELL[name]("touch made"), SHELL[name]("false && make broken"), Say())
     machine.ask("Do it")
+    machine.let_a_person_have_asked()
     expected = [("command", "touch made", True), ("command", "false && make broken", False)]
     wait_until("the journal", lambda: machine.journal() == expected, 20)
     machine.model.expect(SHELL[name]("touch more"), Say())
     machine.ask("And more", again=True)
+    machine.let_a_person_have_asked()
     wait_until("the journal", lambda: machine.journal() == [*expected, ("command", "touch more", True)], 20)
 
 
@@ -191,6 +194,7 @@ def test_a_patch_that_codex_refuses_is_no_deed(machine):
         Say(),
     )
     machine.ask("Patch it")
+    machine.let_a_person_have_asked()
     wait_until("the journal", machine.journal, 20)
     assert machine.journal() == [("edit", "made.txt", True)]
     assert not (machine.project / "refused.txt").exists()
@@ -212,6 +216,7 @@ def test_lesson_stored_by_the_agent_is_not_captured_again(machine, name):
         f"GIT_{who}_{what}": "a@b.example" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }
     machine.ask("Fix the build")
+    machine.let_a_person_have_asked()
     wait_until("the journal", lambda: any(kind == "commit" for kind, *_ in machine.journal()), 20)
     client = machine.client()
     items = client.call("GET", "/v1/memories").body["items"]

@@ -15,18 +15,12 @@ SHELLS = {
     "codex": lambda command: Call("exec_command", {"cmd": command}),
     "gemini-cli": lambda command: Call("run_shell_command", {"command": command}),
     "opencode": lambda command: Call("bash", {"command": command, "description": "x"}),
+    "kilo": lambda command: Call("bash", {"command": command, "description": "x"}),
     "qwen-code": lambda command: Call("run_shell_command", {"command": command, "is_background": False}),
     "copilot-cli": lambda command: Call("bash", {"command": command, "description": "x"}),
     "pi": lambda command: Call("bash", {"command": command}),
     "cline": lambda command: Call("run_commands", {"commands": [command]}),
 }
-
-
-def mark_as_typed(home):
-    """Remove the marks of a prompt without a terminal, by which Claude Code's sessions of programs are left out."""
-    for file in home.glob(".claude/projects/*/*.jsonl"):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace('"sdk-cli"', '"cli"').replace('"promptSource":"sdk"', '"promptSource":"typed"'))
 
 
 def read_entries(machine, agent):
@@ -66,6 +60,7 @@ def script(agent):
         ("codex", "codex"),
         ("gemini", "gemini-cli"),
         ("opencode", "opencode"),
+        ("kilo", "kilo"),
         ("qwen-code", "qwen-code"),
         ("copilot", "copilot-cli"),
         ("pi", "pi"),
@@ -77,7 +72,7 @@ def test_session_transcript_is_read_without_injected_memories(machine, name, age
     machine.remember({"content": "The gateway of staging listens on port 8443"})
     machine.model.expect(*script(agent))
     machine.ask(PROMPT)
-    mark_as_typed(machine.home)
+    machine.let_a_person_have_asked()
     assert "port 8443" in machine.model.requests[0].text
     entries = read_entries(machine, agent)
     check_entries(entries)

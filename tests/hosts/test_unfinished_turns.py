@@ -30,7 +30,7 @@ def run_interrupted(machine, prompt):
 
 
 # Nothing is stored of `claude -p` and `codex exec`: tests/unit/web/test_host_records.py has turns in their terminals.
-@pytest.mark.parametrize("name", ["gemini", "opencode", "pi", "cline"])
+@pytest.mark.parametrize("name", ["gemini", "opencode", "kilo", "pi", "cline"])
 def test_a_turn_that_failed_or_was_interrupted_is_not_stored(machine, name):
     machine.install(name)
     machine.remember({"content": "Something"})

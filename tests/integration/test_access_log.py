@@ -227,6 +227,7 @@ READING = {
     "POST /hooks/cursor": "the same of another host",
     "POST /hooks/antigravity": "the same of another host",
     "POST /hooks/opencode": "the same of another host",
+    "POST /hooks/kilo": "the same of another host",
     "POST /hooks/pi": "the same of another host",
     "POST /hooks/cline": "the same of another host",
     "POST /v1/hook-runs": "a note in the journal that a tool was called",

@@ -37,6 +37,7 @@ MAKES = {
     ("POST", "/hooks/cursor"),
     ("POST", "/hooks/antigravity"),
     ("POST", "/hooks/opencode"),
+    ("POST", "/hooks/kilo"),
     ("POST", "/hooks/pi"),
     ("POST", "/hooks/cline"),
     ("POST", "/mcp"),

@@ -25,7 +25,7 @@ GET /v1/incognito · POST /v1/incognito · GET /v1/journal · GET /v1/history
 GET /v1/sessions · GET /v1/sessions/search · GET /v1/sessions/questions · GET /v1/sessions/<session_id>
 GET /v1/stats · GET /v1/events · GET /v1/queue · GET /v1/jobs · GET /v1/switches
 POST /hooks/claude-code · POST /hooks/codex · POST /hooks/gemini · POST /hooks/qwen-code · POST /hooks/copilot
-POST /hooks/cursor · POST /hooks/antigravity · POST /hooks/opencode · POST /hooks/pi
+POST /hooks/cursor · POST /hooks/antigravity · POST /hooks/opencode · POST /hooks/kilo · POST /hooks/pi
 POST /hooks/cline
 POST /v1/hook-runs · POST /mcp · GET /mcp
 GET /w/<workspace>/ · GET /w/<workspace>/timeline · GET /w/<workspace>/timeline/rows

@@ -46,6 +46,7 @@ LEFT_OUT = {
     "POST /hooks/cursor",
     "POST /hooks/antigravity",
     "POST /hooks/opencode",
+    "POST /hooks/kilo",
     "POST /hooks/pi",
     "POST /hooks/cline",
     "POST /mcp",

@@ -39,6 +39,7 @@ SETTINGS = {
     "antigravity": ("", ".gemini/config", "hooks.json"),
     "pi": ("PI_CODING_AGENT_DIR", ".pi/agent", "extensions/reverie.js"),
     "opencode": ("", ".config/opencode", "plugin/reverie.js"),
+    "kilo": ("", ".config/kilo", "plugin/reverie.js"),
     "cline": ("CLINE_DIR", ".cline", "plugins/reverie.js"),
 }
 ANSWERED = frozenset(("antigravity",))  # These hosts read JSON from each hook.

@@ -77,6 +77,7 @@ HOSTS = {
     "antigravity": HookHost("an Antigravity", read_antigravity, write_antigravity, can_ask=True, reads_files=True),
     # Plugins cannot ask the user; pi may run without one.
     "opencode": HookHost("an opencode", read_opencode),
+    "kilo": HookHost("a Kilo", read_opencode),
     "pi": HookHost("a pi", translate_tool),
     "cline": HookHost("a Cline", read_cline),
 }

@@ -10,7 +10,7 @@ from typing import Any
 from web.hosts.editors import INSTRUCTIONS, INSTRUCTIONS_HEAD
 from web.hosts.entries import CannotEdit, HostEntry, JsonMember, TomlKey, TomlTable
 from web.hosts.environment import CODEX_NOTIFY_CLIENT, MAIN, HostEnvironment, Installation
-from web.hosts.hook_entries import CLAUDE_CODE, CLINE, CODEX, COPILOT, GEMINI, OPENCODE, PI, QWEN_CODE, list_hooks
+from web.hosts.hook_entries import CLAUDE_CODE, CLINE, CODEX, COPILOT, GEMINI, KILO, OPENCODE, PI, QWEN_CODE, list_hooks
 from web.hosts.host import (
     NAME,
     TOKEN_VARIABLE,
@@ -151,6 +151,7 @@ CLAUDE_CODE_HOST = Host(
 AMP_APPROVAL = "Amp starts the server of a project only after `amp mcp approve reverie`"
 # Amp, opencode and pi read only the first of these files.
 AMP_RULES = ("AGENTS.md", "AGENT.md", "CLAUDE.md")
+KILO_RULES = ("AGENTS.md",)
 OPENCODE_RULES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 PI_RULES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
 # The seconds that a call of a tool may take, as in Goose's own entries.
@@ -190,7 +191,24 @@ def list_qwen_code_targets(host_env: HostEnvironment, reverie: Installation) -> 
 
 def list_opencode_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     """Return the files of opencode with the entries."""
-    folder = OPENCODE_HOST.folder(host_env) if host_env.project is None else host_env.project
+    plugin, servers, *rules = _list_opencode_files(OPENCODE_HOST, OPENCODE_RULES, host_env, reverie)
+    claude = claude_folder(host_env) / "CLAUDE.md"
+    if host_env.project is None and not rules[0].path.is_file() and claude.is_file():
+        # The host reads Claude Code's rules if it has no rules file.
+        rules = [rules_target(reverie, claude)]
+    return [plugin, servers, *rules]
+
+
+def list_kilo_targets(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    """Return the files of Kilo, a fork of opencode, with the entries."""
+    return _list_opencode_files(KILO_HOST, KILO_RULES, host_env, reverie)
+
+
+def _list_opencode_files(
+    host: Host, names: Sequence[str], host_env: HostEnvironment, reverie: Installation
+) -> Sequence[Target]:
+    """Return the plugin, the servers and the rules, if any, of opencode or of a fork."""
+    folder = host.folder(host_env) if host_env.project is None else host_env.project
     variables = reverie.variables_for(host_env)
     server = {
         "type": "local",
@@ -200,14 +218,11 @@ def list_opencode_targets(host_env: HostEnvironment, reverie: Installation) -> S
     team = project_server(host_env, reverie)
     if team is not None:
         server = describe_with_headers(team, f"{{env:{TOKEN_VARIABLE}}}", type="remote") | {"enabled": True}
-    rules, remarks = list_agents_rules(host_env, reverie, folder, OPENCODE_RULES)
-    claude = claude_folder(host_env) / "CLAUDE.md"
-    if host_env.project is None and not rules[0].path.is_file() and claude.is_file():
-        # The host reads Claude Code's rules if it has no rules file.
-        rules = [rules_target(reverie, claude)]
-    settings = find_existing(folder, ("opencode.jsonc", "opencode.json"), "opencode.json")
-    plugins = folder if host_env.project is None else folder / ".opencode"
-    plugin = plugin_target(OPENCODE, host_env, reverie, plugins / "plugin" / "reverie.js")
+    rules, remarks = list_agents_rules(host_env, reverie, folder, names)
+    settings = find_existing(folder, (f"{host.name}.jsonc", f"{host.name}.json"), f"{host.name}.json")
+    plugins = folder if host_env.project is None else folder / f".{host.name}"
+    file = plugins / "plugin" / "reverie.js"
+    plugin = plugin_target(host.name, host_env, reverie, file, program=OPENCODE)
     return [replace(plugin, remarks=remarks), mcp_target(settings, "mcp", server), *rules]
 
 
@@ -327,6 +342,14 @@ OPENCODE_HOST = Host(
     lambda host_env: host_env.configuration / "opencode",
     list_opencode_targets,
     package="opencode-ai",
+)
+KILO_HOST = Host(
+    KILO,
+    "Kilo CLI",
+    ("kilo",),
+    lambda host_env: host_env.configuration / "kilo",
+    list_kilo_targets,
+    package="@kilocode/cli",
 )
 PI_HOST = Host(
     PI,

@@ -26,6 +26,7 @@ ANTIGRAVITY = "antigravity"
 CURSOR_HEAD = '{\n  "version": 1\n}\n'
 CLINE = "cline"
 OPENCODE = "opencode"
+KILO = "kilo"
 PI = "pi"
 
 _CLAUDE_CODE_EVENTS = (
@@ -47,6 +48,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse"),
     PI: _CLAUDE_CODE_EVENTS,
     OPENCODE: _PLUGIN_EVENTS,
+    KILO: _PLUGIN_EVENTS,
     CLINE: _PLUGIN_EVENTS,
     GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
     CURSOR: (

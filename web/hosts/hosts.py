@@ -14,7 +14,7 @@ HOSTS: tuple[Host, ...] = (
         editors.WINDSURF,
         agents.GEMINI_HOST,
     ),
-    *(editors.ZED, agents.OPENCODE_HOST, agents.QWEN_CODE_HOST, agents.COPILOT_HOST, agents.PI_HOST),
+    *(editors.ZED, agents.OPENCODE_HOST, agents.KILO_HOST, agents.QWEN_CODE_HOST, agents.COPILOT_HOST, agents.PI_HOST),
     *(agents.CLINE_HOST, editors.ANTIGRAVITY_HOST, agents.GOOSE, agents.AMP, editors.ROO_CODE, editors.KIRO),
 )
 BY_NAME: Mapping[str, Host] = {host.name: host for host in HOSTS}

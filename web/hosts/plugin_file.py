@@ -17,10 +17,15 @@ _CLIENT = "client.js"
 _COMMAND = re.compile(r"^const COMMAND = (\[.*\]);$", re.MULTILINE)
 
 
-def plugin_target(host: str, host_env: HostEnvironment, reverie: Installation, path: Path) -> Target:
-    """Return the file of a host's plugin, which starts the hook client at each event."""
+def plugin_target(
+    host: str, host_env: HostEnvironment, reverie: Installation, path: Path, *, program: str = ""
+) -> Target:
+    """Return the file of a host's plugin, which starts the hook client at each event.
+
+    `program` names the host that has the same plugins, if it is another.
+    """
     command = [reverie.program(host_env, HOOK_CLIENT), host, *reverie.options(host_env)]
-    parts = [(_PLUGINS / name).read_text(encoding="utf-8") for name in (_CLIENT, f"{host}.js")]
+    parts = [(_PLUGINS / name).read_text(encoding="utf-8") for name in (_CLIENT, f"{program or host}.js")]
     # On one line, in which `reverie doctor` looks for the server.
     body = "\n".join((f"{MARK}\nconst COMMAND = {json.dumps(command)};", *parts))
     return Target(path, "plugin", (PluginFile(body),))

@@ -138,6 +138,7 @@ READERS: Final[Mapping[str, tuple[str, str]]] = {
     "aider": ("aider", "aider"),
     "kimi-code": ("Kimi Code", "kimi_code"),
     "droid": ("Factory Droid", "droid"),
+    "hermes": ("Hermes Agent", "hermes"),
 }
 
 

@@ -71,6 +71,10 @@ TOOLS: Final[Mapping[str, Tools]] = {
     "pi": _PI,
     "oh-my-pi": _PI,
     "openclaw": _PI,
+    "hermes": Tools(
+        _names(Bash="terminal", Edit="patch", Write="write_file", Read="read_file", Grep="search_files"),
+        ("old_string",),
+    ),
     "antigravity": Tools(
         _names(
             Bash="run_command",

@@ -154,6 +154,7 @@ def test_hook_client_with_invalid_input_prints_nothing(starting, event):
         ("cursor", ".cursor/hooks.json"),
         ("antigravity", ".gemini/config/hooks.json"),
         ("opencode", ".config/opencode/plugin/reverie.js"),
+        ("kilo", ".config/kilo/plugin/reverie.js"),
         ("pi", ".pi/agent/extensions/reverie.js"),
         ("cline", ".cline/plugins/reverie.js"),
     ],

@@ -54,6 +54,7 @@ HOSTS = (
         "gemini",
         "zed",
         "opencode",
+        "kilo",
         "qwen-code",
         "copilot",
         "pi",
@@ -113,8 +114,8 @@ def setup(
     """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST; import its sessions.
 
     Then start the server. Without a HOST, connect all agents that are installed, and import the sessions of all
-    agents. HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, qwen-code, copilot, pi,
-    cline, antigravity, goose, amp, roo-code, kiro.
+    agents. HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode, kilo, qwen-code,
+    copilot, pi, cline, antigravity, goose, amp, roo-code, kiro.
     """
     if state.json and not (yes or dry_run):
         raise click.UsageError("Cannot ask for confirmation with --json. Add --yes or --dry-run.")

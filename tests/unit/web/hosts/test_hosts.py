@@ -210,6 +210,7 @@ def test_hook_command_is_recognized_with_any_data_directory(moved):
 # The hosts that read the first of some files in a project, in their order.
 READ_FIRST = {
     "opencode": ("AGENTS.md", "CLAUDE.md", "CONTEXT.md"),
+    "kilo": ("AGENTS.md",),
     "pi": ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md"),
     "amp": ("AGENTS.md", "AGENT.md", "CLAUDE.md"),
     "zed": ZED_RULES,

@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from web.hosts.environment import RemoteServer
-from web.hosts.hook_entries import CLINE, OPENCODE, PI
+from web.hosts.hook_entries import CLINE, KILO, OPENCODE, PI
 from web.hosts.plugin_file import MARK
 from web.http.recording import list_connected_hosts
 
 FILES = {
     CLINE: (".cline/plugins/reverie.js", ".cline/plugins/reverie.js"),
     OPENCODE: (".config/opencode/plugin/reverie.js", ".opencode/plugin/reverie.js"),
+    KILO: (".config/kilo/plugin/reverie.js", ".kilo/plugin/reverie.js"),
     PI: (".pi/agent/extensions/reverie.js", ".pi/extensions/reverie.js"),
 }
 PROGRAM = "reverie-hook"
