@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-PRODUCT: Final = ("config", "pipeline", "web", "workers")
+PRODUCT: Final = ("config", "pipeline", "reverie", "web", "workers")
 TESTS: Final = "tests"
 DEPTH: Final = 2
 # The price of a feature is visible.

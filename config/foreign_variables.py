@@ -1,17 +1,15 @@
 """Variables of other programs in the environment: object storage, the terminal, folders and telemetry."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 # Variables of S3 clients that name a server other than Amazon's.
 S3_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
-def environment_allows_http(environment: Mapping[str, str] | None = None) -> bool:
+def environment_allows_http() -> bool:
     """Return whether object storage may be used without TLS: only if its endpoint is an http address."""
-    variables = os.environ if environment is None else environment
-    endpoint = next((variables[name] for name in S3_ENDPOINT_VARIABLES if variables.get(name)), "")
+    endpoint = next((os.environ[name] for name in S3_ENDPOINT_VARIABLES if os.environ.get(name)), "")
     return endpoint.startswith("http://")
 
 
@@ -25,10 +23,9 @@ def disable_telemetry() -> None:
     os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
 
-def find_cache_folder(environment: Mapping[str, str] | None = None) -> Path | None:
+def find_cache_folder() -> Path | None:
     """Return the folder of this user's caches (XDG Base Directory Specification), None if no variable names it."""
-    variables = os.environ if environment is None else environment
-    folder, home = Path(variables.get("XDG_CACHE_HOME", "")), Path(variables.get("HOME", ""))
+    folder, home = Path(os.environ.get("XDG_CACHE_HOME", "")), Path(os.environ.get("HOME", ""))
     if folder.is_absolute():
         return folder
     return home / ".cache" if home.is_absolute() else None

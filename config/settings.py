@@ -246,32 +246,32 @@ def load_settings(environment: Mapping[str, str] | None = None, own: WorkspaceCo
     return validate(*_layers(environment, own))
 
 
-def environment_workspace(environment: Mapping[str, str] | None = None) -> str | None:
+def environment_workspace() -> str | None:
     """Return the workspace that the environment names. Unlike the setting, it overrides the workspace of the folder."""
-    return _from_environment(os.environ if environment is None else environment).get("workspace")
+    return _from_environment(os.environ).get("workspace")
 
 
 def environment_incognito(environment: Mapping[str, str] | None = None) -> bool:
     """Return whether the environment makes every request of this process incognito, in addition to the settings."""
-    return _environment_switch("incognito", environment)
+    return _environment_switch("incognito", os.environ if environment is None else environment)
 
 
-def environment_read_only(environment: Mapping[str, str] | None = None) -> bool:
+def environment_read_only() -> bool:
     """Return whether the environment makes every request of this process part of a read-only session."""
-    return _environment_switch("read_only", environment)
+    return _environment_switch("read_only", os.environ)
 
 
-def _environment_switch(name: str, environment: Mapping[str, str] | None) -> bool:
-    setting_text = _from_environment(os.environ if environment is None else environment).get(name, False)
+def _environment_switch(name: str, environment: Mapping[str, str]) -> bool:
+    setting_text = _from_environment(environment).get(name, False)
     try:
         return bool(SETTINGS[name].parse(setting_text))
     except ValueError as error:
         raise SettingsError(f"environment: {name}: {error}") from error
 
 
-def environment_session(environment: Mapping[str, str] | None = None) -> str | None:
+def environment_session() -> str | None:
     """Return the session of the agent that started this process, if its host names it (Claude Code does)."""
-    return (os.environ if environment is None else environment).get("CLAUDE_CODE_SESSION_ID") or None
+    return os.environ.get("CLAUDE_CODE_SESSION_ID") or None
 
 
 def environment_with(changes: Mapping[str, str]) -> dict[str, str]:

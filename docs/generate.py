@@ -19,7 +19,7 @@ from config.declared import Setting
 from config.settings import ENVIRONMENT_ONLY, SETTINGS, WORKSPACE_SETTINGS
 from docs.dependencies import list_rows
 from pipeline.kernel.records import Kind
-from pipeline.sessions.readers.readers import READERS
+from pipeline.sessions.readers.reader import READERS
 from web.cli import cli
 from web.hosts.hook_entries import CODEX, EVENTS
 from web.hosts.host import Host

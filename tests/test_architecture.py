@@ -22,6 +22,7 @@ LAYERS = (
     ("pipeline.bootstrap",),
     ("workers",),
     ("web",),
+    ("reverie",),
 )
 # What an entry point leaves to the use cases; of these it may name records, enumerations, types and constants.
 BEHIND_USE_CASES = re.compile(r"pipeline\.(kernel\.store\b|index\b|features\.\w+\.(\w*store|\w*stage|\w*job)$)")

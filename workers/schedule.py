@@ -30,7 +30,7 @@ LEAD = "lead"
 
 def main() -> int:
     """Run the scheduler until it is stopped."""
-    return run_in_role("scheduler", start_program("python -m workers.schedule", __doc__, mask), tick)
+    return run_in_role("scheduler", start_program("python -m reverie.run workers.schedule", __doc__, mask), tick)
 
 
 def tick(settings: Settings) -> int:

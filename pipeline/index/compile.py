@@ -95,7 +95,7 @@ def compile_model(name: str, models_dir: Path) -> Path:
 
 def compile_in_subprocess(model: str, models_dir: Path) -> None:
     """Compile a model in a process that ends, because compiling loads half a gigabyte."""
-    command = [sys.executable, "-I", "-m", MODULE, model, str(models_dir), str(os.getpid())]
+    command = [sys.executable, "-I", "-m", "reverie.run", MODULE, model, str(models_dir), str(os.getpid())]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
             says, _ = process.communicate()

@@ -13,9 +13,8 @@ from pipeline.kernel.errors import NotFound, StoreClosed, StoreUnavailable
 from pipeline.kernel.git.branches import find_side_branch
 from pipeline.kernel.lru import LruCache
 from pipeline.kernel.records import SHORT_ID, Scope, Viewer
-from pipeline.kernel.records.access import Access, decide_access
+from pipeline.kernel.records.access import Access, WritePolicy, decide_access
 from pipeline.kernel.records.people import HOME_OWNER, Caller, personal_scope
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.store import agent_sessions, memories, refusals
 from pipeline.kernel.store.database import Database, Databases
 from pipeline.kernel.store.operations import Operations

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.kernel.records.sessions import SessionHit
+from pipeline.kernel.records.recall import SessionHit
 from pipeline.kernel.store import conclusions, turns
 from pipeline.kernel.store.conclusions import Conclusion, ConclusionKind
 from pipeline.text.messages import is_function_word

@@ -8,8 +8,7 @@ from sqlite3 import OperationalError
 
 from pipeline.kernel.errors import ReverieError
 from pipeline.kernel.times import utc_text
-from pipeline.sessions.readers.reader import Places, TranscriptFile, TranscriptReader
-from pipeline.sessions.readers.readers import READERS, load_reader
+from pipeline.sessions.readers.reader import READERS, Places, TranscriptFile, TranscriptReader, load_reader
 
 # A file's time of change may be that of a copy; so many of the oldest files are asked for their first record.
 OLDEST_READ = 12

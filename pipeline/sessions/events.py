@@ -10,8 +10,7 @@ from pipeline.kernel.errors import UnreadableTranscript
 from pipeline.kernel.store.turns import Role
 from pipeline.sessions.prepare import clean_mark
 from pipeline.sessions.readers.log_lines import format_mark
-from pipeline.sessions.readers.reader import Said, SessionPart, ToolUse, TranscriptFile
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import Said, SessionPart, ToolUse, TranscriptFile, load_reader
 
 # The names of the flags of a message in a hook event.
 MID_TURN, TAKEN_BACK = "mid_turn", "taken_back"

@@ -120,7 +120,7 @@ def start_import_in_background(settings: Settings, agents: Sequence[str] = ()) -
     settings.paths.ensure()
     with (settings.paths.logs / "import.log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-I", "-m", "web.cli", "import", "sessions", *(f"--agent={agent}" for agent in agents)],
+            [sys.executable, "-I", "-m", "reverie", "import", "sessions", *(f"--agent={agent}" for agent in agents)],
             env=environment_of(settings.paths),
             stdin=subprocess.DEVNULL,
             stdout=log,

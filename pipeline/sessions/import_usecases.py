@@ -28,8 +28,7 @@ from pipeline.sessions.intake import KNOWN, SessionReading, drop_read, store_par
 from pipeline.sessions.job import sessions as trim_sessions
 from pipeline.sessions.orders.taken_back import take_back
 from pipeline.sessions.prepare import PreparedPart, split_part
-from pipeline.sessions.readers.reader import Places, TranscriptFile
-from pipeline.sessions.readers.readers import READERS, load_reader
+from pipeline.sessions.readers.reader import READERS, Places, TranscriptFile, load_reader
 from pipeline.sessions.readers.session_log import LeftOut
 from pipeline.sessions.reading import FileEnd, ReadTask, read_transcripts
 from pipeline.sessions.search_usecases import make_turns_searchable

@@ -20,11 +20,10 @@ from config.operating_system import POSIX, limit_memory
 from config.process import stop_with_parent
 from pipeline.sessions.command_files import list_templates
 from pipeline.sessions.prepare import PartPreparer, PreparedPart
-from pipeline.sessions.readers.reader import TranscriptFile
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import TranscriptFile, load_reader
 from pipeline.sessions.readers.zstd import MOST_BYTES
 
-PROGRAM = "from pipeline.sessions.reading import serve; serve()"
+PROGRAM = "import reverie; reverie.use_own_packages(); from pipeline.sessions.reading import serve; serve()"
 # Parts that wait to be stored. A part has a bounded size, and so has the memory of an import.
 MOST_WAITING = 16
 # Fewer bytes are read in this process: a child takes half a second to start.

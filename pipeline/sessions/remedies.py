@@ -1,6 +1,10 @@
-"""Find what was done about an error before: the actions between a failure and the success of the same command."""
+"""Find what was done about an error before: the actions between a failure and the success of the same command.
+
+The agent may have explained in a sentence how it solved the error.
+"""
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +16,8 @@ from pipeline.kernel.store.agent_sessions import JournalRow
 from pipeline.kernel.times import parse
 from pipeline.sessions.failed_commands import RepeatedCommand, is_step, name_step
 from pipeline.text.error_signature import compare_signatures, list_signatures
+from pipeline.text.sentences import split_sentences
+from pipeline.text.tokens import search_tokens
 
 # Actions of a session that are looked at after a failure.
 FOLLOWING = 80
@@ -31,6 +37,14 @@ FAILED_AGAIN = -0.7
 POSITIONS = (1.0, 0.7, 0.5, 0.3)
 NAMED_IN_ERROR = 0.8
 HALF_LIFE_DAYS = 180
+# Messages after a success that are read.
+ANSWERS = 3
+MAX_SENTENCE_CHARS = 240
+LEAST_SHARED = 2
+_REASON = re.compile(
+    r"(?i)\b(?:because|cause[ds]?|due to|fix(?:ed|es)?|solved|the (?:problem|issue|reason|error) (?:was|is)|so that"
+    r"|weil|behoben|parce que|porque)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +241,20 @@ def _decay(at: str, newest: str) -> float:
     age: datetime = parse(at)
     days = max(0.0, (parse(newest) - age).total_seconds() / 86400)
     return math.pow(0.5, days / HALF_LIFE_DAYS)
+
+
+def find_explanation(db: Connection, remedy: Remedy) -> str | None:
+    """Return the agent's sentence after a success that is about the error or its remedy and says why."""
+    if not remedy.steps:
+        return None
+    about = {remedy.failure.error_signature or "", *(step.target for step in remedy.steps)}
+    words = {word for text in about for word in search_tokens(text)}
+    best: tuple[int, str] | None = None
+    for answer in action_history.list_answers(db, remedy.failure.session_id, remedy.at, ANSWERS):
+        for sentence in split_sentences(answer):
+            if len(sentence) > MAX_SENTENCE_CHARS or _REASON.search(sentence) is None:
+                continue
+            shared = len(words & set(search_tokens(sentence)))
+            if shared >= LEAST_SHARED and (best is None or shared > best[0]):
+                best = shared, sentence
+    return None if best is None else best[1]

@@ -23,7 +23,7 @@ from pipeline.index.segment import K1
 from pipeline.index.turn_index import TurnIndex
 from pipeline.kernel.errors import EncoderUnavailable, IndexUnavailable, StorageUnreachable
 from pipeline.kernel.records.people import owner_of
-from pipeline.kernel.records.sessions import SessionHit
+from pipeline.kernel.records.recall import SessionHit
 from pipeline.kernel.store import meta, turns
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.store.turns import FoundTurn, Role

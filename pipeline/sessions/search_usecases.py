@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 from pipeline.kernel.errors import IndexUnavailable
 from pipeline.kernel.records import Filter
-from pipeline.kernel.records.recall import Answer, Query
-from pipeline.kernel.records.sessions import SessionHit
+from pipeline.kernel.records.recall import Answer, Query, SessionHit
 from pipeline.kernel.store import index_state
 from pipeline.kernel.workspace import Workspace
 from pipeline.recall.contexts import SearchContexts

@@ -13,11 +13,10 @@ from pipeline.kernel.workspace import Workspace
 from pipeline.recall.annotations import drop_superseded
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.usecases import measure_recall
-from pipeline.sessions.explanations import find_explanation
 from pipeline.sessions.file_history import CommitTime, FileSession, find_file_history
 from pipeline.sessions.invocations import Invocation, find_invocations
 from pipeline.sessions.questions import Question, Stated, make_questions
-from pipeline.sessions.remedies import Remedy, find_fixes, find_remedy_of
+from pipeline.sessions.remedies import Remedy, find_explanation, find_fixes, find_remedy_of
 from pipeline.sessions.search_usecases import search_sessions
 
 # An error in fewer sessions is no friction.

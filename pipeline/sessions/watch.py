@@ -5,8 +5,7 @@ from pathlib import Path
 
 from config.settings import Settings, environment_with
 from pipeline.kernel.store.transcripts import FileMark, Transcripts, name_file
-from pipeline.sessions.readers.reader import Places
-from pipeline.sessions.readers.readers import READERS, load_reader
+from pipeline.sessions.readers.reader import READERS, Places, load_reader
 
 WATCH_S = 180
 # The hooks of these agents deliver what is said.

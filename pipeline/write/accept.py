@@ -19,9 +19,9 @@ from pipeline.features.review.store import Decision
 from pipeline.kernel.errors import FieldError, InvalidField
 from pipeline.kernel.kinds import confirms_all_fields, is_repeated_statement, render_rule, render_text
 from pipeline.kernel.records import CAPTURED_TAG, Draft, EdgeKind, Kind, Memory, Outcome, Receipt, Source, Trust
+from pipeline.kernel.records.access import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.kernel.records.digestion import DIGESTION
 from pipeline.kernel.records.extraction import Disposition
-from pipeline.kernel.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.kernel.store import (
     agent_sessions,
     changes,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pipeline.kernel.errors import Conflict, NotFound
 from pipeline.kernel.records import Draft, FactKey, Memory, Receipt, Scope
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import audit, changes, facts
 from pipeline.kernel.store.audit import AuditEntry
 from pipeline.kernel.store.database import Database

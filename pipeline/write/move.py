@@ -15,9 +15,9 @@ from sqlite3 import Connection
 
 from pipeline.kernel.errors import Conflict, NotFound, StoreUnavailable
 from pipeline.kernel.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt, Scope, ScopeKind
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.records.digestion import DIGESTION
 from pipeline.kernel.records.people import owner_of
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.store import (
     audit,
     changes,

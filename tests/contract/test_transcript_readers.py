@@ -36,6 +36,7 @@ from pipeline.kernel.times import parse
 from pipeline.sessions.readers import session_log
 from pipeline.sessions.readers.reader import (
     ERROR_CHARS,
+    READERS,
     Entry,
     Places,
     Said,
@@ -43,8 +44,8 @@ from pipeline.sessions.readers.reader import (
     ToolUse,
     TranscriptFile,
     TranscriptReader,
+    load_reader,
 )
-from pipeline.sessions.readers.readers import READERS, load_reader
 
 DATA = Path(__file__).parents[1] / "data" / "transcripts"
 PLANTED = "PLANTED-INJECTION"

@@ -10,8 +10,8 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Vectors
 from pipeline.index.vectors import VectorTable
 from pipeline.kernel.records import Draft, Memory, Stage
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.records.digestion import Passage, WorkItem
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.store import audit, duplicates, history, memories, work
 from pipeline.kernel.store.database import Database
 from pipeline.write.accept import accept

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.features.indexing.job import rebuild_segment
 from pipeline.index.documents import TURNS
 from pipeline.index.turn_index import TurnIndex
-from pipeline.kernel.records.sessions import SessionHit
+from pipeline.kernel.records.recall import SessionHit
 from pipeline.kernel.store import turns
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.store.turns import Message, Role

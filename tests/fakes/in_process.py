@@ -22,9 +22,8 @@ from pipeline.index.encoders import BackgroundWork
 from pipeline.kernel.errors import EncoderUnavailable
 from pipeline.kernel.job_runs import RunResult
 from pipeline.kernel.records import Draft, Receipt, Stage
-from pipeline.kernel.records.access import Access, decide_access
+from pipeline.kernel.records.access import Access, WritePolicy, decide_access
 from pipeline.kernel.records.people import Caller
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.stage_loop import ErrorLog, StageRunner, digest
 from pipeline.kernel.store import driver, work
 from pipeline.kernel.store.database import Database, Databases, WakeUps, WriterProfile

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.kernel.store.turns import Role
-from pipeline.sessions.readers import readers
+from pipeline.sessions.readers import reader
 from pipeline.sessions.readers.reader import Places, Said, SessionHead, SessionPart, ToolUse, TranscriptFile
 
 AGENT = "fake"
@@ -91,7 +91,7 @@ def _entry(record: dict):
 
 def install(monkeypatch) -> None:
     """Make it the only agent."""
-    monkeypatch.setattr(readers, "READERS", {AGENT: ("Fake", "fake")})
+    monkeypatch.setattr(reader, "READERS", {AGENT: ("Fake", "fake")})
     monkeypatch.setattr("pipeline.sessions.import_usecases.READERS", {AGENT: ("Fake", "fake")})
     monkeypatch.setattr("pipeline.sessions.watch.READERS", {AGENT: ("Fake", "fake")})
     monkeypatch.setitem(sys.modules, "pipeline.sessions.readers.fake", sys.modules[__name__])

@@ -269,7 +269,7 @@ class Machine:
         found = [
             process
             for process in psutil.process_iter(["cmdline", "environ"])
-            if (process.info["cmdline"] or [])[-3:] == ["-m", "web.cli", "up"]
+            if (process.info["cmdline"] or [])[-3:] == ["-m", "reverie", "up"]
             and (process.info["environ"] or {}).get("HOME") == str(self.home)
         ]
         return found if len(found) == 1 else []

@@ -3,8 +3,7 @@
 import pytest
 
 from pipeline.kernel.store.turns import Role
-from pipeline.sessions.readers.reader import Places, Said, ToolUse
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import Places, Said, ToolUse, load_reader
 from tests.hosts.model_server import Call, Say
 
 pytestmark = pytest.mark.timeout(600)

@@ -82,7 +82,7 @@ def test_an_invalid_id_is_refused_by_name(client, memory_id):
 def test_the_id_of_another_persons_memory_is_refused(container):
     from pipeline.kernel.errors import InvalidField
     from pipeline.kernel.records import Draft
-    from pipeline.kernel.records.write_policy import WritePolicy
+    from pipeline.kernel.records.access import WritePolicy
     from pipeline.write.accept import accept
 
     database, memory_id = container.workspace("default").create(), new_id()

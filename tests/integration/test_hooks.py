@@ -69,6 +69,15 @@ def test_the_folder_names_the_workspace(client, tmp_path, digested):
     assert is_silent(post(client, event(prompt=prompt, cwd=str(tmp_path))))
 
 
+def test_workspace_of_a_folder_is_found_in_the_open_stores(client, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(
+        "pipeline.features.workspaces.usecases.is_in_use", lambda _settings, name: opened.append(name) or False
+    )
+    assert is_silent(post(client, event(cwd=str(tmp_path))))
+    assert opened == []
+
+
 def test_project_file_selects_the_workspace_and_an_invalid_file_is_ignored(client, container, tmp_path, digested):
     client.write("Billing listens on port 8123", workspace="chosen")
     digested("chosen")

@@ -12,7 +12,7 @@ from pipeline.kernel.registry import features, load
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("config", "pipeline", "web", "workers")
-COPIED = (*PACKAGES, "tests", "docs", "demo", "benchmarks", "clients", "plugins", "pyproject.toml")
+COPIED = (*PACKAGES, "reverie", "tests", "docs", "demo", "benchmarks", "clients", "plugins", "pyproject.toml")
 REGISTRY = Path("pipeline/kernel/registry.py")
 TEMPLATES = Path("web/dashboard/templates")
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("config", "pipeline", "workers", "web")
+PACKAGES = ("config", "pipeline", "reverie", "workers", "web")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Run the command line as a module."""
+"""Run the command line; scripts of earlier editable installations start this module."""
 
 from web.cli import main
 

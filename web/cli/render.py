@@ -265,10 +265,10 @@ def print_memory(memory: Mapping[str, Any]) -> None:
     print_text(memory["content"])
 
 
-def print_text(text: str, indent: str = INDENT) -> None:
+def print_text(text: str) -> None:
     """Print a text below its headline."""
     for line in plain(text).splitlines():
-        click.echo(f"{indent}{line}")
+        click.echo(f"{INDENT}{line}")
 
 
 def scope_name(scope: Mapping[str, Any]) -> str:

@@ -260,7 +260,7 @@ def start(home: str, variables: dict[str, str], *options: str, again_s: float = 
 
             os.lseek(lock, 0, os.SEEK_SET)
             os.write(lock, f"{time.time():<20.3f}".encode())
-            start_detached([sys.executable, "-I", "-m", "web.cli", "up", "--daemon", *options], variables, keep=lock)
+            start_detached([sys.executable, "-I", "-m", "reverie", "up", "--daemon", *options], variables, keep=lock)
     finally:
         os.close(lock)
 

@@ -35,11 +35,11 @@ from pipeline.kernel.records.recall import (
     ChannelSignal,
     ChannelView,
     MemoryExplanation,
+    SessionHit,
     Signals,
     Step,
     UsedBridge,
 )
-from pipeline.kernel.records.sessions import SessionHit
 from pipeline.kernel.registry import find_extensions
 from pipeline.kernel.store.edges import Edge
 from pipeline.kernel.store.turns import Role as SpeakerRole

@@ -134,7 +134,8 @@ def describe_earlier_memories(call: Call, folder: str) -> list[str]:
     path, settings = Path(folder), call.container.settings
     if call.caller.person is not None or WORKSPACE_HEADER in call.headers or not path.is_absolute():
         return []
-    choice = choose_workspace(path, settings, explicit=None, environment=None)
+    is_used = call.container.stores.is_in_use
+    choice = choose_workspace(path, settings, explicit=None, environment=None, is_used=is_used)
     names = list_earlier(settings, choice)
     counts = {name: summarize_workspace(call.container.workspace(name)).memories for name in names}
     earlier = [describe_earlier(name, count, choice.workspace) for name, count in counts.items() if count]
@@ -149,6 +150,7 @@ def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: 
         call.container.settings,
         explicit=explicit,
         environment=None,
+        is_used=call.container.stores.is_in_use,
     )
     if choice.identity is not None:
         try:

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 def run(description: str | None) -> int:
     """Serve until stopped."""
-    return run_in_role("web", start_program("python -m web", description, mask), serve)
+    return run_in_role("web", start_program("python -m reverie.run web", description, mask), serve)
 
 
 def serve(settings: Settings) -> int:

@@ -124,7 +124,8 @@ def _name(command: Sequence[str]) -> str | None:
         return "worker"
     if "-m" not in command[:-1]:
         return None
-    return _MODULES.get(command[command.index("-m") + 1])
+    modules = [word for word in command[command.index("-m") + 1 :] if word != "reverie.run"]
+    return _MODULES.get(modules[0]) if modules else None
 
 
 def _is_python(command: Sequence[str]) -> bool:

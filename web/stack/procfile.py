@@ -5,7 +5,8 @@ interpreter of this installation. `${NAME:-default}` is a value that differs bet
 
 The options of the worker are those of huey: processes, each with its own threads; intervals for polling, health checks
 and delayed tasks; no periodic tasks; SIGTERM gives tasks a second to end. With `-I`, PYTHONPATH, the user's packages
-and the working folder do not count: a project may have a package named `web` or `config`.
+and the working folder do not count: a project may have a package named `web` or `config`. `reverie.run` finds
+Reverie's own.
 """
 
 import re

@@ -28,7 +28,7 @@ HEALTH_TIMEOUT_S = 5.0
 # A larger log is rotated when the stack starts.
 LARGEST_LOG = 10 * 1024 * 1024
 # The arguments of Python that run the stack of the data directory in the environment, also as a service.
-UP = ("-u", "-I", "-m", "web.cli", "up")
+UP = ("-u", "-I", "-m", "reverie", "up")
 
 
 class StackState(StrEnum):

@@ -8,8 +8,8 @@ from pipeline.features.capture.model_context import MAX_CALLS, ModelContext, cho
 from pipeline.features.lessons.job import Wording
 from pipeline.features.model.extractor import open_model
 from pipeline.kernel.records import Filter, Kind, Receipt, Viewer
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.records.people import owner_of
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.store import agent_sessions, memories, refusals, turns
 from pipeline.kernel.store.agent_sessions import Action
 from pipeline.kernel.store.turns import Turn

@@ -31,8 +31,8 @@ from pipeline.features.capture.statement_ends import FROM_NOW, find_statement_en
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder, baseline
 from pipeline.kernel.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.records.people import owner_of
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.store import audit, changes, edges, memories, turns
 from pipeline.kernel.store.audit import AuditAction
 from pipeline.kernel.store.turns import Role, Turn

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pipeline.features.capture.proposals import Proposal
 from pipeline.features.capture.slots import Slot, find_slot
 from pipeline.kernel.records import Draft, EdgeDraft, EdgeKind, FactKey, Filter, Kind, Memory, Outcome, Receipt, Scope
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import audit, changes, edges, facts, memories
 from pipeline.kernel.store.audit import AuditAction
 from pipeline.kernel.times import utc_now

@@ -20,9 +20,9 @@ from pipeline.features.capture.store import NearStatement, checksum_of
 from pipeline.features.model.extractor import JobModel
 from pipeline.index.encoder import Encoder
 from pipeline.kernel.records import Draft, FactKey, Memory, Outcome, Scope
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.records.digestion import WorkItem
 from pipeline.kernel.records.people import owner_of, personal_scope
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.stage_loop import run_each
 from pipeline.kernel.store import agent_sessions, turns, work
 from pipeline.kernel.store.database import Database

@@ -20,11 +20,11 @@ from pipeline.features.lessons.guard_offers import block_rule
 from pipeline.kernel.errors import ReverieError
 from pipeline.kernel.git.branches import find_side_branch
 from pipeline.kernel.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.records.digestion import READING
 from pipeline.kernel.records.hooks import AgentSession, SpooledMark
 from pipeline.kernel.records.people import owner_of
 from pipeline.kernel.records.recall import Hit, Query
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.store import agent_sessions, conclusions, memories, turns, work
 from pipeline.kernel.store.turns import Message, Role
 from pipeline.kernel.times import parse, utc_now

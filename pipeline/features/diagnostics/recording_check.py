@@ -12,8 +12,7 @@ from pipeline.kernel.errors import ReverieError, UnreadableTranscript
 from pipeline.kernel.store.host_activity import HostActivity, Sign
 from pipeline.kernel.store.turns import Role
 from pipeline.kernel.times import parse
-from pipeline.sessions.readers.reader import Places, Said, TranscriptFile
-from pipeline.sessions.readers.readers import READERS, load_reader
+from pipeline.sessions.readers.reader import READERS, Places, Said, TranscriptFile, load_reader
 
 # The hosts are looked at again after this time: for a page of the dashboard, and for the start of a session.
 FRESH_S, REFRESH_S = 30.0, 600.0

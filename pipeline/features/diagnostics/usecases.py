@@ -41,6 +41,8 @@ OLDEST_PENDING_S = 600.0
 OLDEST_SNAPSHOT = timedelta(days=3)
 RECENT_ERRORS_S = 24 * 3600.0
 ERRORS_READ = 100
+# Files that a finding names.
+NAMED = 3
 # The permissions of the data directory have their own check.
 PERMISSIONS = "permissions"
 
@@ -123,8 +125,8 @@ def _close(paths: Sequence[Path]) -> str:
     return f"closed {_name_some([path for path in paths if make_private(path)])}"
 
 
-def _name_some(paths: Sequence[Path], shown: int = 3) -> str:
-    return ", ".join(map(str, paths[:shown])) + (f" and {len(paths) - shown} more" if len(paths) > shown else "")
+def _name_some(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths[:NAMED])) + (f" and {len(paths) - NAMED} more" if len(paths) > NAMED else "")
 
 
 def check_encryption(context: CheckContext) -> Iterator[CheckResult]:

@@ -24,7 +24,7 @@ from pipeline.kernel.times import utc_text
 
 # Increased when the memories of files improve, so that known files are read again.
 VERSION = b"pdf 1\0"
-COMMAND = ("-m", "pipeline.features.ingest.pdf_pages")
+COMMAND = ("-m", "reverie.run", "pipeline.features.ingest.pdf_pages")
 MAX_FILE_BYTES = 100 * 1024 * 1024
 
 

@@ -1,6 +1,6 @@
 """Print the text of a PDF's pages; runs as a separate process, so that a hostile file ends only this process.
 
-    python -I -m pipeline.features.ingest.pdf_pages FILE SECONDS BYTES PAGES CHARS
+    python -I -m reverie.run pipeline.features.ingest.pdf_pages FILE SECONDS BYTES PAGES CHARS
 
 Prints JSON lines: `{"title"}`, then `{"page", "text"}` for each page with text and `{"unread"}` for an unreadable page,
 finally `{"end"}` with the limit that ended it, null after the last page. `{"refused"}` gives the reason why there is no

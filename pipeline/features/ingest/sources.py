@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from pipeline.features.ingest.fields import Item
 from pipeline.features.ingest.moved_sections import follow_moved_sections
 from pipeline.kernel.records import Memory, Outcome, Page, Receipt, Scope, page_of
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import changes, index_state, ingested, memories
 from pipeline.kernel.store.ingested import KnownItem, Link, SourceSummary
 from pipeline.kernel.times import utc_now

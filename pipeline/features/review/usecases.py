@@ -133,10 +133,10 @@ class RefusedOffer:
     memory: Memory | None
 
 
-def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> list[RefusedOffer]:
-    """List refused memories that were offered again before a time, the last offered first."""
+def list_refused_offers(workspace: Workspace, limit: int) -> list[RefusedOffer]:
+    """List refused memories that were offered again, the last offered first."""
     with workspace.database.read() as db:
-        offers = refusals.list_offered(db, limit, below)
+        offers = refusals.list_offered(db, limit)
         known = memories.by_ids(db, {offer.memory_id for offer in offers})
     return [
         RefusedOffer(offer, known.get(offer.memory_id))

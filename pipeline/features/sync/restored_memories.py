@@ -15,7 +15,7 @@ from pipeline.features.sync import merge
 from pipeline.features.sync.signed import check_record
 from pipeline.kernel.errors import Conflict, FieldError, InvalidField, PeerRefused
 from pipeline.kernel.records import Draft, Kind, Memory, Scope, ScopeKind, Sensitivity, Source
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import clock, memories, oplog, refusals, replicated_records
 from pipeline.kernel.store.log_start import start_log
 from pipeline.kernel.store.oplog import Operation

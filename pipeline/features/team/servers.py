@@ -1,17 +1,17 @@
 """The team servers of a data directory: one file per server, readable only by its owner, with address and token."""
 
 import json
-import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config.operating_system import make_folder, publish
+from config.operating_system import make_folder
 from pipeline.kernel.errors import FieldError, InvalidField, NotFound, ReverieError
+from pipeline.kernel.store.atomic_files import replace_file
 from pipeline.text.addresses import check_server_url
 
 # The name of this machine's memory among the teams.
@@ -73,16 +73,9 @@ def read_server(file: Path) -> TeamServer:
 def write_server(folder: Path, server: TeamServer) -> None:
     """Store a server atomically; replace an earlier one of the same name."""
     make_folder(folder)
-    # Names of servers start with a letter or a digit, so a temporary file is not read as a server.
-    draft = folder / f".{server.name}-{os.getpid()}-{os.urandom(4).hex()}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.writelines(_lines(("url", server.url), ("token", server.token)))
-        publish(draft, folder / server.name)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    # Names of servers start with a letter or a digit, so a draft is not read as a server.
+    # A basic string of TOML has the same escapes as JSON.
+    replace_file(folder / server.name, f"url = {json.dumps(server.url)}\ntoken = {json.dumps(server.token)}\n")
 
 
 def delete_server(folder: Path, name: str) -> None:
@@ -110,8 +103,3 @@ def is_unresponsive(folder: Path, name: str) -> bool:
 
 def _rest_file(folder: Path, name: str) -> Path:
     return folder / f".{name}-rests"
-
-
-def _lines(*stored: tuple[str, str]) -> Sequence[str]:
-    # A basic string of TOML has the same escapes as JSON.
-    return [f"{name} = {json.dumps(value)}\n" for name, value in stored]

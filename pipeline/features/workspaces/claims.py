@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from pipeline.features.workspaces.private_json import lock_file, write_private_json
 from pipeline.kernel.errors import InvalidField, NotFound
 from pipeline.kernel.git.git import Git
 from pipeline.kernel.git.repository import root_of_folder
+from pipeline.kernel.store.atomic_files import lock_file, replace_file
 from pipeline.kernel.times import utc_now
 
 # Cloning thousands of repositories must not fill the data directory with unapproved claims.
@@ -73,7 +73,7 @@ class Claims:
     def _store(self, claims: Sequence[Claim]) -> None:
         agreed = [claim for claim in claims if claim.agreed]
         waiting = [claim for claim in claims if not claim.agreed][:MAX_WAITING]
-        write_private_json(self._file, [asdict(claim) for claim in (*agreed, *waiting)])
+        replace_file(self._file, json.dumps([asdict(claim) for claim in (*agreed, *waiting)], indent=1))
 
 
 def _names(claim: Claim, file: Path, workspace: str) -> bool:

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from pipeline.features.workspaces.private_json import lock_file, write_private_json
 from pipeline.kernel.errors import InvalidField
 from pipeline.kernel.git.git import Git
 from pipeline.kernel.git.repository import Repository, UnreadableFile, exists, head_of_repository, read_start
+from pipeline.kernel.store.atomic_files import lock_file, replace_file
 
 # Clones of thousands of repositories must not fill the data directory.
 MAX_CLONES = 1000
@@ -65,7 +65,7 @@ class Clones:
         added = clone if choice.repository is None else replace(clone, root=find_root(choice.repository))
         with lock_file(self._file):
             others = [known for known in self.list_all() if not _is_replaced(known, added)]
-            write_private_json(self._file, [asdict(known) for known in (added, *others)][:MAX_CLONES])
+            replace_file(self._file, json.dumps([asdict(known) for known in (added, *others)][:MAX_CLONES], indent=1))
 
 
 @lru_cache(maxsize=8)

@@ -32,7 +32,7 @@ def is_in_use(settings: Settings, workspace_id: str) -> bool:
         paths = settings.paths.workspace(workspace_id)
         return paths.events.is_file() or paths.config.is_file() or paths.lost_store is not None
     with _opened(settings) as stores:
-        return stores.databases.exists(workspace_id) or stores.configs.state(workspace_id) is not None
+        return stores.is_in_use(workspace_id)
 
 
 def _opened(settings: Settings) -> "closing[Stores]":

@@ -1,9 +1,10 @@
 """New names of workspaces: the id that a folder yields stays the same when its workspace is moved to another one."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.features.workspaces.private_json import write_private_json
+from pipeline.kernel.store.atomic_files import lock_file, replace_file
 
 
 class Renames:
@@ -18,15 +19,17 @@ class Renames:
 
     def add(self, workspace: str, new_name: str) -> None:
         """Use another workspace from now on wherever this one, or one that was renamed to it, would be used."""
-        renames = {old: new_name if name == workspace else name for old, name in self._read().items()}
-        renames[workspace] = new_name
-        write_private_json(self._file, {old: name for old, name in renames.items() if old != name})
+        with lock_file(self._file):
+            renames = {old: new_name if name == workspace else name for old, name in self._read().items()}
+            renames[workspace] = new_name
+            self._store({old: name for old, name in renames.items() if old != name})
 
     def forget(self, workspace: str) -> None:
         """Forget the names that lead to a deleted workspace."""
-        renames = self._read()
-        if workspace in renames.values():
-            write_private_json(self._file, {old: name for old, name in renames.items() if name != workspace})
+        with lock_file(self._file):
+            renames = self._read()
+            if workspace in renames.values():
+                self._store({old: name for old, name in renames.items() if name != workspace})
 
     def _read(self) -> dict[str, str]:
         try:
@@ -34,3 +37,6 @@ class Renames:
         except FileNotFoundError:
             return {}
         return renames
+
+    def _store(self, renames: Mapping[str, str]) -> None:
+        replace_file(self._file, json.dumps(renames, indent=1))

@@ -43,16 +43,16 @@ def choose_workspace(
     *,
     explicit: str | None,
     environment: str | None,
-    exists: Callable[[str], bool] | None = None,
+    is_used: Callable[[str], bool] | None = None,
     is_of_team: bool = False,
 ) -> WorkspaceChoice:
     """Choose a workspace: that of the call, environment or project file, else the setting, else the folder's own.
 
     A Git project starts with its own empty workspace. Other folders share the default one, unless they have their own.
-    A caller with open stores passes `exists`. For a team, only a clone's location counts. Raises InvalidField.
+    A caller with open stores passes their `is_in_use`. For a team, only a clone's location counts. Raises InvalidField.
     """
     renames = Renames(settings.paths.renames)
-    fallback, exists = renames.find(settings.workspace), exists or partial(is_in_use, settings)
+    fallback, is_used = renames.find(settings.workspace), is_used or partial(is_in_use, settings)
     if folder is None:
         return WorkspaceChoice(explicit or environment or fallback, "no folder is known", None)
     identity = identify(
@@ -60,9 +60,9 @@ def choose_workspace(
         explicit=explicit,
         environment=environment,
         split=settings.workspace_split,
-        is_agreed=partial(_is_granted, settings, exists),
+        is_agreed=partial(_is_granted, settings, is_used),
         clones=() if is_of_team else Clones(settings.paths.clones).list_all(),
-        is_in_use=lambda name: not is_of_team and exists(renames.find(name)),
+        is_in_use=lambda name: not is_of_team and is_used(renames.find(name)),
     )
     if identity.rule == "explicit":
         return WorkspaceChoice(identity.id, "this call uses it", identity)
@@ -74,7 +74,7 @@ def choose_workspace(
     if fallback != DEFAULT_WORKSPACE:
         identity = replace(identity, clone=None)
         return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, by the setting workspace", identity)
-    if identity.rule in OF_A_PROJECT or exists(identity.id):
+    if identity.rule in OF_A_PROJECT or is_used(identity.id):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     return _choose_shared(folder, identity, fallback)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pipeline.kernel.anchors import find_checkout
 from pipeline.kernel.errors import FieldError, InvalidField
 from pipeline.kernel.git.git import Git
 from pipeline.kernel.git.repository import UnreadableFile, printable, read_bounded
@@ -28,6 +29,16 @@ class LineCommit:
     id: str
     at: str
     subject: str
+
+
+def locate_line(folder: Path, path: str, line: int | None) -> tuple[str, LineCommit | None]:
+    """Return the path of a file in its git checkout, and the commit that last changed one of its lines."""
+    file = (folder / path).absolute()
+    checkout = find_checkout(str(file.parent))
+    commit = None if line is None else find_line_commit(file, line)
+    if checkout is None or not file.is_relative_to(checkout):
+        return path, commit
+    return file.relative_to(checkout).as_posix(), commit
 
 
 def find_line_commit(file: Path, line: int) -> LineCommit | None:

@@ -73,17 +73,17 @@ def count_offer(db: Connection, memory_id: str, at: str) -> None:
     db.execute("UPDATE refusal SET offers = offers + 1, offered_at = ? WHERE memory_id = ?", (at, memory_id))
 
 
-def list_offered(db: Connection, limit: int, below: str | None = None) -> list[Refusal]:
-    """List refused texts that were offered again, the last offered first, before a time.
+def list_offered(db: Connection, limit: int) -> list[Refusal]:
+    """List refused texts that were offered again, the last offered first.
 
     A purged memory with several texts is listed once.
     """
     return _REFUSALS.fetch(
         db,
-        "WHERE offers > 0 AND (CAST(? AS TEXT) IS NULL OR offered_at < ?) AND NOT EXISTS "
+        "WHERE offers > 0 AND NOT EXISTS "
         "(SELECT 1 FROM refusal o WHERE o.memory_id = refusal.memory_id AND o.mark < refusal.mark) "
         "ORDER BY offered_at DESC LIMIT ?",
-        (below, below, limit),
+        (limit,),
     )
 
 

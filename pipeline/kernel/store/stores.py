@@ -30,6 +30,10 @@ class Stores:
     homes: tuple[HomeTables, ...]
     values: HomeValues | None = None
 
+    def is_in_use(self, workspace_id: str) -> bool:
+        """Return whether a workspace has a store or its own settings."""
+        return self.databases.exists(workspace_id) or self.configs.state(workspace_id) is not None
+
     def close(self) -> None:
         """Close all stores."""
         self.databases.close()

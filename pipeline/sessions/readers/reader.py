@@ -2,14 +2,15 @@
 
 A reader only reads. It yields the person's own words, the agent's answers and its tool calls; it leaves out whatever
 hosts and other tools put into a transcript: injected context, reminders, hook output, summaries, subagents' prompts,
-file contents and tool output. Of a failed call it keeps the start of the output.
+file contents and tool output. Of a failed call it keeps the start of the output. Its module is loaded when it is used.
 """
 
+import importlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from config.places import Places as Places  # noqa: PLC0414 - readers import the interface from here
 from pipeline.kernel.store.turns import Role
@@ -114,3 +115,37 @@ class TranscriptReader(Protocol):
 
     def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         """Yield what was said and done since a mark, or all of it without one."""
+
+
+# The name for people; the module in `pipeline.sessions.readers`, and the class of the reader if it is not `Reader`.
+READERS: Final[Mapping[str, tuple[str, str]]] = {
+    "claude-code": ("Claude Code", "claude_code"),
+    "codex": ("Codex", "codex"),
+    "cursor": ("Cursor", "cursor"),
+    "copilot-cli": ("GitHub Copilot CLI", "copilot_cli"),
+    "vscode-copilot": ("Copilot Chat in VS Code", "vscode_copilot"),
+    "opencode": ("opencode", "opencode"),
+    "kilo": ("Kilo CLI", "opencode:KiloReader"),
+    "gemini-cli": ("Gemini CLI", "gemini_cli"),
+    "antigravity": ("Antigravity", "antigravity"),
+    "cline": ("Cline", "cline"),
+    "roo-code": ("Roo Code", "cline:RooReader"),
+    "pi": ("pi", "pi"),
+    "oh-my-pi": ("oh-my-pi", "pi:OhMyPiReader"),
+    "openclaw": ("OpenClaw", "pi:OpenClawReader"),
+    "qwen-code": ("Qwen Code", "gemini_cli:QwenReader"),
+    "goose": ("Goose", "goose"),
+    "aider": ("aider", "aider"),
+    "kimi-code": ("Kimi Code", "kimi_code"),
+    "droid": ("Factory Droid", "droid"),
+    "hermes": ("Hermes Agent", "hermes"),
+}
+
+
+def load_reader(agent: str) -> TranscriptReader:
+    """Return the reader of an agent."""
+    module, _, name = READERS[agent][1].partition(":")
+    reader: TranscriptReader = getattr(
+        importlib.import_module(f"pipeline.sessions.readers.{module}"), name or "Reader"
+    )()
+    return reader

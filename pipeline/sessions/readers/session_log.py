@@ -258,10 +258,10 @@ class SessionLog:
         text = as_text(key)
         return [call for call in self.calls if call == text or call.startswith(f"{text}/")]
 
-    def drop_call(self, key: Any, reason: str = LeftOut.NOT_RUN) -> None:
+    def drop_call(self, key: Any) -> None:
         """Leave out a call that did not run."""
         self.calls.pop(as_text(key), None)
-        self.left_out[reason] += 1
+        self.left_out[LeftOut.NOT_RUN] += 1
 
     def drop_open_calls(self) -> None:
         """Add the calls that got no result before the next prompt; it is unknown whether they ran."""

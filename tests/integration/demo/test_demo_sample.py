@@ -12,8 +12,7 @@ from demo.transcripts import write_transcript
 from pipeline.features.workspaces.identify import identify
 from pipeline.kernel.records import FactKey
 from pipeline.kernel.records.people import HOME_OWNER
-from pipeline.sessions.readers.reader import Places, Said, ToolUse
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import Places, Said, ToolUse, load_reader
 from pipeline.write.fact_placement import fact_text
 from web.http.bodies import MemoryBody
 

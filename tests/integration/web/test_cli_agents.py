@@ -217,7 +217,7 @@ def test_a_systemd_unit(home):
     assert found.file == HOME / ".config/systemd/user/reverie.service"
     lines = found.text.decode().splitlines()
     [start] = [one.removeprefix("ExecStart=") for one in lines if one.startswith("ExecStart=")]
-    assert shlex.split(start) == [sys.executable, "-u", "-I", "-m", "web.cli", "up"]
+    assert shlex.split(start) == [sys.executable, "-u", "-I", "-m", "reverie", "up"]
     assert f'Environment="REVERIE_HOME={home.paths.root}"' in lines
     assert service_of("linux", HOME, "/elsewhere", home).file == Path("/elsewhere/systemd/user/reverie.service")
 
@@ -239,7 +239,7 @@ def test_a_launchd_agent(home):
     found = service_of("darwin", HOME, None, home)
     assert found.file == HOME / "Library/LaunchAgents/dev.reverie.plist"
     told = plistlib.loads(found.text)
-    assert told["ProgramArguments"] == [sys.executable, "-u", "-I", "-m", "web.cli", "up"]
+    assert told["ProgramArguments"] == [sys.executable, "-u", "-I", "-m", "reverie", "up"]
     assert told["EnvironmentVariables"] == {"REVERIE_HOME": str(home.paths.root)}
 
 

@@ -56,9 +56,9 @@ def output():
 
 def test_the_stack_is_that_of_the_procfile():
     web, worker, scheduler = read_procfile(3)
-    assert web.below(7) == [sys.executable, "-u", "-I", "-m", "web", "--stop-with-parent", "7"]
+    assert web.below(7) == [sys.executable, "-u", "-I", "-m", "reverie.run", "web", "--stop-with-parent", "7"]
     assert worker.words[worker.words.index("-w") + 1] == "3"
-    assert scheduler.alone() == [sys.executable, "-u", "-I", "-m", "workers.schedule"]
+    assert scheduler.alone() == [sys.executable, "-u", "-I", "-m", "reverie.run", "workers.schedule"]
     # honcho and other programs find the same file in the usual place.
     assert (ROOT / "Procfile").samefile(PROCFILE)
 

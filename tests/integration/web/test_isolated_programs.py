@@ -41,7 +41,8 @@ def project(tmp_path):
     folder = tmp_path / "project"
     mark = tmp_path / "project code was run"
     trap = f"open({str(mark)!r}, 'a').write(__name__)\nprint('from the project')\n"
-    for package in ("web", "web/cli", "web/hooks", "config", "pipeline", "workers", "click", "huey", "re", "json"):
+    names = ("reverie", "web", "web/cli", "web/hooks", "config", "pipeline", "workers", "click", "huey", "re", "json")
+    for package in names:
         (folder / package).mkdir(parents=True, exist_ok=True)
         (folder / package / "__init__.py").write_text(trap)
     for module in ("sitecustomize", "usercustomize", "startup", "breaks", "runpy"):
@@ -120,7 +121,7 @@ def test_arguments_arrive_as_they_were_given(programs, tmp_path):
     python = programs / "python"
     python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     done = subprocess.run([programs / "reverie", "a b", "", "$HOME", "*", "--", "-I"], capture_output=True, check=True)
-    assert done.stdout.decode().splitlines() == ["-I", "-m", "web.cli", "a b", "", "$HOME", "*", "--", "-I"]
+    assert done.stdout.decode().splitlines() == ["-I", "-m", "reverie", "a b", "", "$HOME", "*", "--", "-I"]
 
 
 def test_the_wheel_installs_these_scripts_and_no_others(tmp_path):

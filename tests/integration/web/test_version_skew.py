@@ -63,7 +63,7 @@ def test_an_older_server_answers_and_is_then_replaced_once(send, container, home
     for number in range(3):
         send("Remember that: dark mode is the default of the shop", f"s{number}")
     [(command, variables)] = started
-    assert command == [sys.executable, "-I", "-m", "web.cli", "up", "--daemon", "--replace"]
+    assert command == [sys.executable, "-I", "-m", "reverie", "up", "--daemon", "--replace"]
     assert variables["REVERIE_HOME"] == str(home.home)
     # A hook may start the stack as soon as ever.
     client.start(str(home.home), {}, again_s=-1)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pipeline.sessions.explanations import find_explanation
-from pipeline.sessions.remedies import find_fixes, find_known_remedy
+from pipeline.sessions.remedies import find_explanation, find_fixes, find_known_remedy
 from pipeline.text.error_signature import sign_error
 from tests.fakes.in_process import scratch_database
 from tests.fakes.past_sessions import load_projects, store_sessions

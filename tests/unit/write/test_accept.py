@@ -24,7 +24,7 @@ from pipeline.kernel.records import (
     Trust,
     Viewer,
 )
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import agent_sessions, edges as edges_table, history, index_state, memories, work
 from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.kernel.times import utc_now

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from pipeline.kernel.errors import Conflict, NotFound
 from pipeline.kernel.records import Draft, FactKey, Outcome, Scope, Source
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import facts, memories
 from pipeline.write.facts import end_fact, reopen_fact, set_fact, take_back_fact
 from tests.fakes.in_process import scratch_database

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from pipeline.kernel.errors import InvalidField, NotFound
 from pipeline.kernel.records import Draft, FactKey, Outcome, Scope, Source
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import facts
 from pipeline.write import revise
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value

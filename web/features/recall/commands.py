@@ -226,21 +226,21 @@ SHORTEST_STEM = 3
 LONGEST_ENDING = 2
 
 
-def fit_excerpt(text: str, query: str, width: int, lines: int = LINES, lead: str = "") -> list[str]:
-    """Return the part of a text with the most words of a query, wrapped to at most `lines` lines of `width`.
+def fit_excerpt(text: str, query: str, width: int, lead: str = "") -> list[str]:
+    """Return the part of a text with the most words of a query, wrapped to a few lines of `width`.
 
     If the excerpt does not start at the beginning of the text, the `lead` is put in front.
     """
     original = text.splitlines()
-    if len(original) <= lines and all(len(line) <= width for line in original):
+    if len(original) <= LINES and all(len(line) <= width for line in original):
         return original
     flat = " ".join(text.split())
     wrapped = textwrap.wrap(flat, width)
-    if len(wrapped) <= lines:
+    if len(wrapped) <= LINES:
         return wrapped
-    start = _find_start(flat, _find_stems(query), room=width * lines - width // 4)
+    start = _find_start(flat, _find_stems(query), room=width * LINES - width // 4)
     excerpt = f"{f'{lead} ' if start and lead else ''}{CUT if start else ''}{flat[start:]}"
-    return textwrap.wrap(excerpt, width, max_lines=lines, placeholder=CUT)
+    return textwrap.wrap(excerpt, width, max_lines=LINES, placeholder=CUT)
 
 
 def _find_stems(query: str) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ class RefusedQuery(bodies.QueryString):
 @api.route(Endpoint("GET", "/v1/refused", answer=RefusedAnswers, problems=(404,), needs=Role.OWNER))
 def list_refused(call: Call, query: RefusedQuery) -> RefusedAnswers:
     """List memories that were offered again although a person rejected, archived or purged them."""
-    offers = review.list_refused_offers(call.workspace, query.limit, None)
+    offers = review.list_refused_offers(call.workspace, query.limit)
     return RefusedAnswers(items=[RefusedAnswer.model_validate(offer) for offer in offers])
 
 

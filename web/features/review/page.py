@@ -331,7 +331,7 @@ def _list_refused(workspace: Workspace, _before: int | None) -> Page[InboxEntry]
             offer,
             () if offer.memory is None else (ComparedMemory(offer.memory, ()),),
         )
-        for offer in review.list_refused_offers(workspace, PAGE, None)
+        for offer in review.list_refused_offers(workspace, PAGE)
     ]
     return Page(entries)
 

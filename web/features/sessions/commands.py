@@ -247,7 +247,7 @@ def how(state: State, task: str, limit: int) -> None:
 @pass_state
 def blame(state: State, path: str, limit: int) -> None:
     """Show the sessions and decisions behind the file PATH, or behind one LINE of it."""
-    from pipeline.sessions.file_lines import locate_line
+    from pipeline.kernel.git.line_commit import locate_line
 
     match = None if Path(path).exists() else _LINE.fullmatch(path)
     named, line = (path, None) if match is None else (match[1], int(match[2]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.sessions.readers.readers import READERS
+from pipeline.sessions.readers.reader import READERS
 from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.render import Fields, count_of, one_line, pick, plain, print_table, show_progress

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.sessions.file_lines import locate_line
+from pipeline.kernel.git.line_commit import locate_line
 from pipeline.text.quoting import ANYBODY, quote
 from web.mcp.rendering import render_memory, render_session, shorten
 from web.mcp.tool import Tool, ToolCall, ToolResult, limit, one_of, segment, text

@@ -98,15 +98,15 @@ def list_projects(places: Places, here: Path | None) -> Projects:
 def _list_named(places: Places) -> Iterator[str]:
     claude = places.folder("CLAUDE_CONFIG_DIR", ".claude")
     for file in (claude / ".claude.json", places.home / ".claude.json"):
-        yield from _keys(read_json(file), "projects")
+        yield from _keys(read_json(file))
     codex = places.folder("CODEX_HOME", ".codex") / "config.toml"
     with suppress(tomllib.TOMLDecodeError, RecursionError):
-        yield from _keys(tomllib.loads(_read_text(codex)), "projects")
-    yield from _keys(read_json(places.home / ".gemini" / "projects.json"), "projects")
+        yield from _keys(tomllib.loads(_read_text(codex)))
+    yield from _keys(read_json(places.home / ".gemini" / "projects.json"))
 
 
-def _keys(value: Any, name: str) -> Iterable[str]:
-    table = value.get(name) if isinstance(value, dict) else None
+def _keys(value: Any) -> Iterable[str]:
+    table = value.get("projects") if isinstance(value, dict) else None
     return [key for key in table if isinstance(key, str)] if isinstance(table, dict) else []
 
 

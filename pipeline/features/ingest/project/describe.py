@@ -28,7 +28,9 @@ from pipeline.features.ingest.toml import LongKey, parse_foreign_toml
 from pipeline.text.normalize import shorten
 
 # Arguments are the root, the seconds and the bytes.
-PROGRAM: Final = "from pipeline.features.ingest.project.describe import serve; serve()"
+PROGRAM: Final = (
+    "import reverie; reverie.use_own_packages(); from pipeline.features.ingest.project.describe import serve; serve()"
+)
 SECONDS: Final = 10
 MEMORY_BYTES: Final = 1 << 30
 # For systems without limits on processor time.

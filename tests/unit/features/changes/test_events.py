@@ -10,8 +10,8 @@ from pipeline.features.changes.events import Cursor, EventFilter, EventType, fin
 from pipeline.kernel.errors import InvalidField
 from pipeline.kernel.job_runs import JobRun, Report, run_job
 from pipeline.kernel.records import Draft, EdgeDraft, EdgeKind, Kind, Outcome, Scope, ScopeKind, Sensitivity, Viewer
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.records.people import qualified_name, qualified_scope, qualified_viewer
-from pipeline.kernel.records.write_policy import WritePolicy
 from pipeline.kernel.store import agent_sessions, changes, runs
 from pipeline.write import revise
 from pipeline.write.accept import accept

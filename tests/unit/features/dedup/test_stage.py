@@ -21,7 +21,7 @@ from pipeline.kernel.records import (
     Stage,
     Trust,
 )
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import duplicates, ingested, memories, refusals, work
 from pipeline.kernel.store.sqlite import SqliteDatabase
 from pipeline.kernel.times import utc_now

@@ -15,7 +15,7 @@ from pipeline.features.review.usecases import (
 )
 from pipeline.kernel.errors import Conflict, NotFound
 from pipeline.kernel.records import Draft, EdgeKind, FactKey, Outcome, Source
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import audit, duplicates, edges, facts, history, index_state, memories
 from pipeline.kernel.store.duplicates import PairState
 from pipeline.kernel.times import utc_now

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.features.review import store as review
 from pipeline.kernel.records import OWNER, Draft, EdgeKind, FactKey, Scope, ScopeKind, Source, Viewer
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import duplicates, edges, memories
 from pipeline.kernel.times import utc_now
 from pipeline.write import revise

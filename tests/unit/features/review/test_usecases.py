@@ -6,7 +6,7 @@ from pipeline.features.review import store as review
 from pipeline.features.review.usecases import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo_act
 from pipeline.kernel.errors import Conflict, NotFound
 from pipeline.kernel.records import Draft, FactKey, Kind, Outcome, Revision, Sensitivity, Source, Stage, Trust, Viewer
-from pipeline.kernel.records.write_policy import WritePolicy
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import audit, duplicates, facts, history, index_state, work
 from pipeline.kernel.times import utc_now
 from pipeline.write import revise

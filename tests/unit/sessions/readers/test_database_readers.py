@@ -10,8 +10,7 @@ import pytest
 
 from pipeline.kernel.store import foreign_database
 from pipeline.sessions.readers.database_rounds import Round
-from pipeline.sessions.readers.reader import Places, Said
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import Places, Said, load_reader
 
 DATA = Path(__file__).parents[3] / "data" / "transcripts"
 AGENTS = ("cursor", "opencode", "goose")

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from pipeline.sessions.readers.reader import TranscriptFile
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import TranscriptFile, load_reader
 
 LONG_AGO = 0.0
 CHARS = 1_000_000

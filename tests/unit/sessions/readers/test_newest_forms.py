@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from config.places import Places
-from pipeline.sessions.readers.reader import Said, TranscriptFile
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import Said, TranscriptFile, load_reader
 from pipeline.sessions.readers.session_log import LeftOut
 
 LONG_AGO = 0.0

@@ -5,8 +5,7 @@ import sqlite3
 
 import pytest
 
-from pipeline.sessions.readers.reader import Said, TranscriptFile
-from pipeline.sessions.readers.readers import load_reader
+from pipeline.sessions.readers.reader import Said, TranscriptFile, load_reader
 
 LONG_AGO = 0.0
 RULE = "From now on we push without asking."
