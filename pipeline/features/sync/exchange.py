@@ -16,7 +16,7 @@ from pipeline.features.sync.remotes.remote import Item, Outgoing, RemoteConnecti
 from pipeline.features.sync.segment import Segment
 from pipeline.features.sync.signed import check_signature, read_item, sign_all
 from pipeline.kernel.errors import PeerRefused, RemoteUnreachable, ReverieError
-from pipeline.kernel.store import oplog
+from pipeline.kernel.store import meta, oplog
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.store.log_start import start_log
 from pipeline.kernel.store.oplog import Operation
@@ -58,13 +58,21 @@ def open_remote(home: Home, remote: Remote) -> RemoteConnection:
         from pipeline.features.sync.remotes.http import HttpRemote
 
         return HttpRemote(remote, home.peers)
-    return ObjectRemote(remote, home.peers, lambda segment: _is_mine(home, segment))
+    restored = list_restored(home)
+    return ObjectRemote(remote, home.peers, lambda segment: _is_mine(home, segment, restored))
 
 
 def exchange(home: Home, remote: Remote) -> Exchanged:
     """Exchange with one remote and record the result; raise RemoteUnreachable if it cannot be used."""
     done = Exchanged()
     circle = Circle(home.peers)
+    restored = list_restored(home)
+    if restored:
+        # A restored store has lost operations that remotes were read for, and gives out their numbers again.
+        for known in home.peers.remotes():
+            home.peers.forget_progress(known.name)
+    for workspace in restored:
+        home.peers.forget_sent("workspace", workspace)
     for workspace in list_travelling(home, remote):
         keep_log(workspace, home.database(workspace), circle)
     try:
@@ -72,6 +80,9 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
         connection.meet()
         _adopt_revoked(home)
         _receive(home, remote, connection, done)
+        for workspace in restored:
+            with home.database(workspace).write() as db:
+                meta.drop(db, meta.RESTORED)
         _send(home, remote, connection, done)
         behind = len(done.put_aside)
     except (RemoteUnreachable, PeerRefused) as error:
@@ -284,11 +295,22 @@ def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
             oplog.take_node(db, circle.identity.node, circle.signers)
 
 
-def _is_mine(home: Home, segment: Segment) -> bool:
-    """Return whether this machine has all operations of a segment."""
+def list_restored(home: Home) -> list[str]:
+    """List the workspaces whose store was replaced by a snapshot since the last exchange."""
+    restored = []
+    for workspace in home.workspace_ids():
+        with home.database(workspace).read() as db:
+            if meta.get(db, meta.RESTORED) is not None:
+                restored.append(workspace)
+    return restored
+
+
+def _is_mine(home: Home, segment: Segment, restored: Sequence[str]) -> bool:
+    """Return whether this machine has all operations of a segment, except for those that a restore removed."""
     by_workspace: dict[str, list[Operation]] = {}
     for item in segment.items:
-        by_workspace.setdefault(str(item.get("workspace")), []).append(read_item(item, ""))
+        if item.get("workspace") not in restored:
+            by_workspace.setdefault(str(item.get("workspace")), []).append(read_item(item, ""))
     here = set(home.workspace_ids())
     for workspace, operations in by_workspace.items():
         if workspace not in here:
