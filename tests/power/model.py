@@ -71,18 +71,21 @@ class Model:
     )
     snapshots: dict[tuple[str, str], WorkspaceModel] = field(default_factory=dict)
     purged: dict[str, dict[str, str]] = field(default_factory=dict)
-    # The texts that were here when they were purged: no agent may store them again.
+    # The texts that were here when they were purged: no agent may store them again, in any workspace. If another
+    # machine purged them, a worker has to mark them first.
     refused: set[str] = field(default_factory=set)
+    refused_later: set[str] = field(default_factory=set)
 
     def list_spaces(self) -> list[WorkspaceModel]:
         """List the workspaces, also as they are in snapshots."""
         return [*self.workspaces.values(), *self.snapshots.values()]
 
-    def purge(self, origin: str) -> None:
+    def purge(self, origin: str, *, is_own: bool = True) -> None:
         """Remove a memory, its copies and its earlier states."""
         texts = self.purged.setdefault(origin, {})
         known = [one for space in self.workspaces.values() for one in space.memories.values() if one.origin == origin]
-        self.refused |= {text for one in known for text in one.texts.values()}
+        refused = self.refused if is_own else self.refused_later
+        refused |= {text for one in known for text in one.texts.values()}
         for space in self.list_spaces():
             for one in space.memories.values():
                 if one.origin == origin:
@@ -94,7 +97,7 @@ class Model:
         for name, space in self.workspaces.items():
             space.merge(other.workspaces[name])
         for origin, texts in other.purged.items():
-            self.purge(origin)
+            self.purge(origin, is_own=False)
             self.purged[origin] |= texts
         for space in self.list_spaces():
             space.drop(self.purged)

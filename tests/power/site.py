@@ -97,6 +97,7 @@ class Site:
             for name in self.web.databases.ids():
                 digest_all(self.worker, name)
         self.traceless |= set(self.model.purged)
+        self.model.refused |= self.model.refused_later
 
     def run(self, workspace: str, job: str) -> None:
         """Run a job."""
