@@ -183,6 +183,7 @@ class Machine(RuleBasedStateMachine):
         else:
             with site.stopped():
                 pass
+        site.check_words()
 
     @rule(place=sites)
     def digest(self, place: int) -> None:
@@ -199,6 +200,7 @@ class Machine(RuleBasedStateMachine):
         if job == "snapshot":
             # It keeps one snapshot of a day.
             self._drop_replaced(site, workspace)
+        site.check_words()
 
     @precondition(lambda self: self.has_files)
     @rule(place=sites, workspace=workspaces)
@@ -232,6 +234,10 @@ class Machine(RuleBasedStateMachine):
         site.model.workspaces[workspace] = deepcopy(site.model.snapshots[workspace, name])
         if aside is not None:
             site.model.snapshots[workspace, aside] = before
+        # The first tick of the scheduler asks for them.
+        for job in site.worker.context(workspace).list_needed_jobs():
+            site.run(workspace, job)
+        site.check_words()
 
     @precondition(lambda self: self.has_files)
     @rule(place=sites)
@@ -246,6 +252,7 @@ class Machine(RuleBasedStateMachine):
                 converted = encryption.encrypt_home(site.settings.paths)
         assert not converted.left
         site.is_encrypted = not site.is_encrypted
+        site.check_words()
 
     @rule()
     def sync(self) -> None:
@@ -261,11 +268,6 @@ class Machine(RuleBasedStateMachine):
             self.sent.merge(site.model)
         for site in self.sites:
             site.model.merge(self.sent)
-
-    @rule()
-    def look(self) -> None:
-        self.begin("look")
-        for site in self.sites:
             site.check_words()
 
     @invariant()
