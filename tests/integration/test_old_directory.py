@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from pipeline.features.snapshots.job import delete_matching_texts
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, fast_settings, open_web, open_worker
-from tests.fakes.old_directory import unpack_old_directory
+from tests.fakes.kept_directories import OLDEST, unpack_directory
 from web.cli import cli
 from web.http.app import create_app
 
@@ -32,7 +32,7 @@ ACTIVE = {
 
 @pytest.fixture
 def settings(tmp_path):
-    return fast_settings(unpack_old_directory(tmp_path / "home"))
+    return fast_settings(unpack_directory(OLDEST, tmp_path / "home"))
 
 
 @pytest.fixture
