@@ -3,7 +3,7 @@
 meet → receive (check each operation, merge it, or quarantine it) → send → tidy
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -51,14 +51,13 @@ class Exchanged:
     refused: list[str] = field(default_factory=list)
 
 
-def open_remote(home: Home, remote: Remote) -> RemoteConnection:
-    """Return the client of a remote."""
+def open_remote(home: Home, remote: Remote, restored: Collection[str] = ()) -> RemoteConnection:
+    """Return the client of a remote; the stores of some workspaces were restored."""
     if remote.url.startswith("http"):
         # A server that only answers requests does not load an HTTP client.
         from pipeline.features.sync.remotes.http import HttpRemote
 
         return HttpRemote(remote, home.peers)
-    restored = list_restored(home)
     return ObjectRemote(remote, home.peers, lambda segment: _is_mine(home, segment, restored))
 
 
@@ -76,7 +75,7 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
     for workspace in list_travelling(home, remote):
         keep_log(workspace, home.database(workspace), circle)
     try:
-        connection = open_remote(home, remote)
+        connection = open_remote(home, remote, restored)
         connection.meet()
         _adopt_revoked(home)
         _receive(home, remote, connection, done)
@@ -296,16 +295,20 @@ def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
 
 
 def list_restored(home: Home) -> list[str]:
-    """List the workspaces whose store was replaced by a snapshot since the last exchange."""
+    """List the workspaces whose store was replaced by an earlier state since the last exchange."""
+    sent: dict[str, int] = {}
+    for remote in home.peers.remotes():
+        sent |= {name: max(seq, sent.get(name, 0)) for name, seq in home.peers.sent(remote.name).items()}
     restored = []
     for workspace in home.workspace_ids():
         with home.database(workspace).read() as db:
-            if meta.get(db, meta.RESTORED) is not None:
+            # A copy of the file that a user put back has no mark, but a log that ends before what was sent.
+            if meta.get(db, meta.RESTORED) is not None or oplog.last_seq(db) < sent.get(workspace, 0):
                 restored.append(workspace)
     return restored
 
 
-def _is_mine(home: Home, segment: Segment, restored: Sequence[str]) -> bool:
+def _is_mine(home: Home, segment: Segment, restored: Collection[str]) -> bool:
     """Return whether this machine has all operations of a segment, except for those that a restore removed."""
     by_workspace: dict[str, list[Operation]] = {}
     for item in segment.items:
