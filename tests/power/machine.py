@@ -263,12 +263,27 @@ class Machine(RuleBasedStateMachine):
             for service in (one, two):
                 service.add(SHARED, f"dir:{self.folder / 'shared'}")
             self.is_paired = True
-        assert any(not sum(site.exchange() for site in self.sites) for _ in range(MOST_ROUNDS)), "they never agree"
+        is_followed = any(self._is_moved_meanwhile(*pair) for pair in (self.sites, self.sites[::-1]))
+        self._exchange()
+        if is_followed:
+            # The worker of the machine that moved it follows the purge to the other workspace.
+            for site in self.sites:
+                site.digest()
+            self._exchange()
         for site in self.sites:
             self.sent.merge(site.model)
         for site in self.sites:
             site.model.merge(self.sent)
             site.check_words()
+
+    def _exchange(self) -> None:
+        assert any(not sum(site.exchange() for site in self.sites) for _ in range(MOST_ROUNDS)), "they never agree"
+
+    @staticmethod
+    def _is_moved_meanwhile(site: Site, other: Site) -> bool:
+        """Return whether something that the other machine purged is in several workspaces here."""
+        spaces = [{one.origin for one in space.memories.values()} for space in site.model.workspaces.values()]
+        return bool(set.intersection(*spaces) & set(other.model.purged))
 
     @invariant()
     def agrees(self) -> None:

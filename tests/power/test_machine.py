@@ -48,4 +48,4 @@ def test_every_promise_is_kept_on_a_server(postgres, ready_url):
             urls[:] = [postgres.make_database(ready_url) for _ in range(2)]
             return urls[0], urls[1]
 
-    run(OnServer, EXAMPLES // 5 or 3, 15)
+    run(OnServer, EXAMPLES // 5 or 2, 12)
