@@ -64,6 +64,12 @@ def put_if_absent(db: Connection, key: str, value: str) -> bool:
     return db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (key, value)).rowcount == 1
 
 
+def put_node(db: Connection, node: str) -> None:
+    """Replace the node id. Texts that were purged before are still recognized by the first one."""
+    put_if_absent(db, MARK_KEY, str(get(db, NODE)))
+    put(db, NODE, node)
+
+
 def note(db: Connection, key: str, value: str) -> None:
     """Set a value that rarely changes: write only if it differs."""
     if get(db, key) != value:

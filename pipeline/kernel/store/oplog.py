@@ -344,11 +344,8 @@ def last_seq(db: Connection) -> int:
 
 def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
     """Stamp new operations with a node, and rename the unsigned ones of any node that is not in `mine`."""
-    former = str(meta.get(db, meta.NODE))
-    if former == node:
+    if meta.get(db, meta.NODE) == node:
         return
-    # Texts that were purged before must still be recognized.
-    meta.put_if_absent(db, meta.MARK_KEY, former)
     renamed: dict[str, str] = {}
     for seq, old in _select(db, "o.signature IS NULL ORDER BY o.hlc, o.id"):
         if old.node in mine:
@@ -361,7 +358,7 @@ def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
             "UPDATE operation SET id = ?, hlc = ?, after = ? WHERE seq = ?",
             (again.id, again.hlc, json.dumps(again.after), seq),
         )
-    meta.put(db, meta.NODE, node)
+    meta.put_node(db, node)
 
 
 def adopt(db: Connection, node: str) -> None:
