@@ -105,8 +105,9 @@ test-faults: $(STAMP) ## Run the tests that kill processes and break files
 	$(pytest) tests/faults tests/power
 
 .PHONY: test-power
-test-power: $(STAMP) ## Lose the power at 10,000 moments, and let every call fail once (ARGS="--states 0.1"; not part of `test`)
+test-power: $(STAMP) ## Lose the power at 10,000 moments, let every call fail once, and run the model of all promises (ARGS="--states 0.1", EXAMPLES=100; not part of `test`)
 	$(SCRATCH) $(BIN)/python -m tests.power.explore $(ARGS)
+	$(SCRATCH) MACHINE_EXAMPLES=$(or $(EXAMPLES),100) $(BIN)/python -m pytest -s tests/power/test_machine.py
 
 .PHONY: test-mutation
 test-mutation: $(STAMP) ## Change a sample of the code that writes, erases and merges; list what no test notices (ARGS="--share 0.05"; an hour, not part of `test`)

@@ -1,13 +1,11 @@
 """What a user sees of a data directory that commit d0a0c2d4 left: all of it."""
 
 import pytest
-from click.testing import CliRunner
 
 from pipeline.features.snapshots.job import delete_matching_texts
 from tests.fakes.client import CheckedClient
-from tests.fakes.in_process import digest_all, fast_settings, open_web, open_worker
-from tests.fakes.old_directory import unpack_old_directory
-from web.cli import cli
+from tests.fakes.in_process import fast_settings, open_web
+from tests.fakes.kept_directories import OLDEST, unpack_directory
 from web.http.app import create_app
 
 # The person `berta` of this directory.
@@ -32,7 +30,7 @@ ACTIVE = {
 
 @pytest.fixture
 def settings(tmp_path):
-    return fast_settings(unpack_old_directory(tmp_path / "home"))
+    return fast_settings(unpack_directory(OLDEST, tmp_path / "home"))
 
 
 @pytest.fixture
@@ -95,16 +93,6 @@ def test_people_their_tokens_and_their_requests_are_there(client):
     assert len(list_items(client, "/v1/access-log")) >= 6
 
 
-def test_the_directory_can_be_used(settings, client):
-    memory_id = client.write("The release train leaves on Thursdays")
-    worker = open_worker(settings)
-    for workspace in ("default", "me", "project-1afbf223"):
-        digest_all(worker, workspace)
-    worker.close()
-    results = client.recall("when does the release train leave?")["results"]
-    assert memory_id in [result["id"] for result in results]
-
-
 def test_deleted_text_is_removed_from_old_snapshots(settings, container):
     folder = settings.paths.workspace("default").root
     database = container.databases.get("default")
@@ -112,14 +100,3 @@ def test_deleted_text_is_removed_from_old_snapshots(settings, container):
     assert any(b"heron" in file.read_bytes() for file in snapshots.glob("*.sqlite"))
     delete_matching_texts(database, snapshots, lambda text: "heron" in text)
     assert [file for file in folder.rglob("*.sqlite*") if b"is called heron" in file.read_bytes()] == []
-
-
-def test_a_snapshot_of_the_time_can_be_restored(settings, monkeypatch):
-    monkeypatch.setenv("REVERIE_HOME", str(settings.home))
-    run = CliRunner()
-    done = run.invoke(cli, ["-w", "default", "store", "snapshot", "restore", "20261129T093338341Z"])
-    assert done.exit_code == 0, done.output
-    container = open_web(settings)
-    client = CheckedClient(create_app(container), container.token)
-    assert {item["content"] for item in list_items(client, "/v1/memories?limit=100")} == ACTIVE
-    container.close()

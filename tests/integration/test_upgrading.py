@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.old_directory import unpack_old_directory
+from tests.fakes.kept_directories import OLDEST, unpack_directory
 from tests.support.encoders import link_encoders, link_models
 from tests.support.stack import ROOT, free_port
 
@@ -56,7 +56,7 @@ def list_commands(page):
 
 
 def test_an_upgrade_keeps_every_memory_and_can_be_taken_back(user, home):
-    unpack_old_directory(home)
+    unpack_directory(OLDEST, home)
     assert "mcpServers" in user("setup", "claude-code", "--dry-run", "--diff")
     user("up", "--daemon")
     assert "6543" in user("recall", "staging database")

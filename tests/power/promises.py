@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -154,6 +155,26 @@ def digest_due(worker: Any, *, once: bool = False) -> list[str]:
             return errors
 
 
+def list_traceable(erased: Mapping[str, str]) -> dict[bytes, str]:
+    """Return the bytes of erased memories that no file may contain, with their names: words, vectors and codes."""
+    needles: dict[bytes, str] = {}
+    for token, content in erased.items():
+        vectors = ENCODER.encode_documents([content])
+        needles |= {token.encode(): token, vectors.tobytes(): f"the vector of {token}"}
+        needles[quantize_rows(vectors)[0].tobytes()] = f"the code of {token}"
+    return needles
+
+
+def find_traces(folder: Path, needles: Mapping[bytes, str]) -> list[str]:
+    """Return which of some bytes the files of a folder contain, by name."""
+    traces = []
+    for file in folder.rglob("*") if needles else ():
+        if file.is_file():
+            content = file.read_bytes()
+            traces += [f"{name} in {file.relative_to(folder)}" for needle, name in needles.items() if needle in content]
+    return traces
+
+
 class DirectoryCheck:
     """The check of one data directory."""
 
@@ -167,7 +188,7 @@ class DirectoryCheck:
         """Check the bytes, open, repair, and check everything else."""
         self._check_traces(self.contents.traceless, "right after the crash")
         if self.contents.is_encrypted and not self.under_way:
-            readable = self._find_traces({token.encode(): token for token in self.contents.texts})
+            readable = find_traces(self.home, {token.encode(): token for token in self.contents.texts})
             _require(not readable, f"readable in an encrypted directory: {readable}")
         self._check_snapshots()
         if self.home.is_dir() and list_files(str(self.home)):
@@ -191,25 +212,8 @@ class DirectoryCheck:
         # A worker that starts again finishes what was acknowledged as erased.
         self._check_traces({**self.contents.traceless, **self.contents.erased}, "after the repair")
 
-    def _find_traces(self, needles: dict[bytes, str]) -> list[str]:
-        found = []
-        for file in self.home.rglob("*"):
-            if file.is_file():
-                content = file.read_bytes()
-                found += [
-                    f"{name} in {file.relative_to(self.home)}" for needle, name in needles.items() if needle in content
-                ]
-        return found
-
     def _check_traces(self, erased: dict[str, str], when: str) -> None:
-        if not erased or not self.home.is_dir():
-            return
-        needles: dict[bytes, str] = {}
-        for token, content in erased.items():
-            vectors = ENCODER.encode_documents([content])
-            needles |= {token.encode(): token, vectors.tobytes(): f"the vector of {token}"}
-            needles[quantize_rows(vectors)[0].tobytes()] = f"the code of {token}"
-        traces = self._find_traces(needles)
+        traces = find_traces(self.home, list_traceable(erased)) if self.home.is_dir() else []
         _require(not traces, f"erased, and there {when}: {', '.join(traces)}")
 
     def _check_snapshots(self) -> None:

@@ -26,7 +26,7 @@ from pipeline.features.sync.exchange import Exchanged
 from pipeline.features.sync.usecases import SyncService
 from tests.fakes.homes import SHARED, Home, pair
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, run_job
-from tests.fakes.old_directory import unpack_old_directory
+from tests.fakes.kept_directories import OLDEST, unpack_directory
 from tests.support.sentences import make_sentence
 from web.hooks.spool.delivery import SpoolDelivery
 from web.hooks.spool.writes import add_client_ids, spool_write
@@ -333,7 +333,7 @@ def import_lines(root: Path) -> None:
 def migrate_directory(root: Path) -> None:
     """Open a data directory of an earlier format."""
     scratch = root.with_name(f"{root.name}-old")
-    unpack_old_directory(scratch)
+    unpack_directory(OLDEST, scratch)
     shutil.copytree(scratch, root, dirs_exist_ok=True)
     shutil.rmtree(scratch)
     note(op=1, at="begin", do="write", home="", tokens=list(MIGRATED), contents=list(MIGRATED))

@@ -283,5 +283,6 @@ def prepare_copy(chosen: Snapshot) -> Path:
                 meta.drop(db, keys.name)
                 meta.drop(db, keys.covers)
             leases.drop_leases(db)
+            meta.put(db, meta.RESTORED, chosen.name)
     backup.settle(draft)
     return draft

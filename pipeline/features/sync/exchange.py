@@ -3,7 +3,7 @@
 meet → receive (check each operation, merge it, or quarantine it) → send → tidy
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -16,7 +16,7 @@ from pipeline.features.sync.remotes.remote import Item, Outgoing, RemoteConnecti
 from pipeline.features.sync.segment import Segment
 from pipeline.features.sync.signed import check_signature, read_item, sign_all
 from pipeline.kernel.errors import PeerRefused, RemoteUnreachable, ReverieError
-from pipeline.kernel.store import oplog
+from pipeline.kernel.store import meta, oplog
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.store.log_start import start_log
 from pipeline.kernel.store.oplog import Operation
@@ -51,27 +51,37 @@ class Exchanged:
     refused: list[str] = field(default_factory=list)
 
 
-def open_remote(home: Home, remote: Remote) -> RemoteConnection:
-    """Return the client of a remote."""
+def open_remote(home: Home, remote: Remote, restored: Collection[str] = ()) -> RemoteConnection:
+    """Return the client of a remote; the stores of some workspaces were restored."""
     if remote.url.startswith("http"):
         # A server that only answers requests does not load an HTTP client.
         from pipeline.features.sync.remotes.http import HttpRemote
 
         return HttpRemote(remote, home.peers)
-    return ObjectRemote(remote, home.peers, lambda segment: _is_mine(home, segment))
+    return ObjectRemote(remote, home.peers, lambda segment: _is_mine(home, segment, restored))
 
 
 def exchange(home: Home, remote: Remote) -> Exchanged:
     """Exchange with one remote and record the result; raise RemoteUnreachable if it cannot be used."""
     done = Exchanged()
     circle = Circle(home.peers)
+    restored = list_restored(home)
+    if restored:
+        # A restored store has lost operations that remotes were read for, and gives out their numbers again.
+        for known in home.peers.remotes():
+            home.peers.forget_progress(known.name)
+    for workspace in restored:
+        home.peers.forget_sent("workspace", workspace)
     for workspace in list_travelling(home, remote):
         keep_log(workspace, home.database(workspace), circle)
     try:
-        connection = open_remote(home, remote)
+        connection = open_remote(home, remote, restored)
         connection.meet()
         _adopt_revoked(home)
         _receive(home, remote, connection, done)
+        for workspace in restored:
+            with home.database(workspace).write() as db:
+                meta.drop(db, meta.RESTORED)
         _send(home, remote, connection, done)
         behind = len(done.put_aside)
     except (RemoteUnreachable, PeerRefused) as error:
@@ -284,11 +294,26 @@ def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
             oplog.take_node(db, circle.identity.node, circle.signers)
 
 
-def _is_mine(home: Home, segment: Segment) -> bool:
-    """Return whether this machine has all operations of a segment."""
+def list_restored(home: Home) -> list[str]:
+    """List the workspaces whose store was replaced by an earlier state since the last exchange."""
+    sent: dict[str, int] = {}
+    for remote in home.peers.remotes():
+        sent |= {name: max(seq, sent.get(name, 0)) for name, seq in home.peers.sent(remote.name).items()}
+    restored = []
+    for workspace in home.workspace_ids():
+        with home.database(workspace).read() as db:
+            # A copy of the file that a user put back has no mark, but a log that ends before what was sent.
+            if meta.get(db, meta.RESTORED) is not None or oplog.last_seq(db) < sent.get(workspace, 0):
+                restored.append(workspace)
+    return restored
+
+
+def _is_mine(home: Home, segment: Segment, restored: Collection[str]) -> bool:
+    """Return whether this machine has all operations of a segment, except for those that a restore removed."""
     by_workspace: dict[str, list[Operation]] = {}
     for item in segment.items:
-        by_workspace.setdefault(str(item.get("workspace")), []).append(read_item(item, ""))
+        if item.get("workspace") not in restored:
+            by_workspace.setdefault(str(item.get("workspace")), []).append(read_item(item, ""))
     here = set(home.workspace_ids())
     for workspace, operations in by_workspace.items():
         if workspace not in here:

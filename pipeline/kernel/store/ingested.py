@@ -338,7 +338,8 @@ _UNTOUCHED = """
 
 def mark(db: Connection, name: str) -> str:
     """Return a hash that identifies a purged text; it cannot be looked up elsewhere."""
-    text = f"{meta.get(db, 'node')}:{name.partition(NAME_SEPARATOR)[0]}"
+    key = meta.get(db, meta.MARK_KEY) or meta.get(db, meta.NODE)
+    text = f"{key}:{name.partition(NAME_SEPARATOR)[0]}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

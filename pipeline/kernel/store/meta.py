@@ -7,8 +7,12 @@ from pipeline.kernel.store.rows import find_row, list_rows
 # The node id of this copy of the store, and the last stamp of its clock.
 NODE = "node"
 CLOCK = "clock"
+# The first node id, if sync has replaced it: the key of the marks of purged texts.
+MARK_KEY = "mark_key"
 # Set once the store logs operations; see `log_start`.
 OPERATION_LOG = "operation_log"
+# Set in a store that a snapshot replaced, until the next exchange: remotes have later operations of this device.
+RESTORED = "restored"
 # The checkout in which the workspace's code was last seen on this machine.
 CHECKOUT = "checkout"
 # The commit that was checked out when the check job was last requested, and what the job found.
@@ -58,6 +62,12 @@ def put(db: Connection, key: str, value: str) -> None:
 def put_if_absent(db: Connection, key: str, value: str) -> bool:
     """Set a value that was never set; return False if it was."""
     return db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (key, value)).rowcount == 1
+
+
+def put_node(db: Connection, node: str) -> None:
+    """Replace the node id. Texts that were purged before are still recognized by the first one."""
+    put_if_absent(db, MARK_KEY, str(get(db, NODE)))
+    put(db, NODE, node)
 
 
 def note(db: Connection, key: str, value: str) -> None:

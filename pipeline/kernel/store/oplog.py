@@ -358,7 +358,7 @@ def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
             "UPDATE operation SET id = ?, hlc = ?, after = ? WHERE seq = ?",
             (again.id, again.hlc, json.dumps(again.after), seq),
         )
-    meta.put(db, meta.NODE, node)
+    meta.put_node(db, node)
 
 
 def adopt(db: Connection, node: str) -> None:

@@ -18,7 +18,7 @@ from pipeline.kernel.store.replicated_records import MEMORY, Key
 from pipeline.kernel.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.machines import DAY_MS, Machine, act, close_all, exchange_all, list_lost, play
+from tests.fakes.machines import DAY_MS, Machine, act, close_all, exchange_all, list_lost
 from tests.fakes.properties import examples
 
 SEEDS = st.integers(0, 2**32)
@@ -88,13 +88,6 @@ class Peers(RuleBasedStateMachine):
 
 TestPeers = Peers.TestCase
 TestPeers.settings = examples(15, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_long_histories_end_the_same_everywhere(tmp_path, seed):
-    machines = play(tmp_path, seed, 40)
-    check(machines)
-    close_all(machines)
 
 
 def test_later_edit_wins_and_the_overruled_value_can_be_restored(machines):

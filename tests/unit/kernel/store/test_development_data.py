@@ -13,7 +13,7 @@ from pipeline.kernel.store.development_data import FIRST_SCHEMA
 from pipeline.kernel.store.home_file import HomeFile
 from pipeline.kernel.store.key import StoreKey
 from pipeline.kernel.store.migrations import MIGRATIONS, is_migrated, make_ready
-from tests.fakes.old_directory import unpack_old_directory
+from tests.fakes.kept_directories import OLDEST, unpack_directory
 
 pytestmark = pytest.mark.files
 
@@ -34,7 +34,7 @@ CHANGED = {
 @pytest.fixture(params=["plain", "encrypted"])
 def directory(request, tmp_path, encrypt_stores):
     """The data directory; its files are encrypted as `reverie store encrypt` of that commit left them, or plain."""
-    folder = unpack_old_directory(tmp_path / "home")
+    folder = unpack_directory(OLDEST, tmp_path / "home")
     if request.param == "encrypted":
         encrypt_stores()
         for name in (*HOME_FILES, *WORKSPACES):
