@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from pipeline.features.subagents.usecases import SubagentService
 from pipeline.features.team.usecases import TeamService
 from pipeline.kernel.feature import PROMPT_EXTENSIONS
 from pipeline.kernel.registry import find_extensions
@@ -41,3 +42,4 @@ class AgentServices:
             self.prompts,
             SessionIntake(stores.transcripts, contexts, workspace(usual_workspace)),
         )
+        self.subagents = SubagentService(contexts, feedback, self.sessions.is_off_the_record)

@@ -13,6 +13,7 @@ FEATURES = (
     "facts",
     "goals",
     "lessons",
+    "subagents",
     "personal",
     "review",
     "today",

@@ -128,6 +128,7 @@ class SessionRecord:
     """A session with a page of its turns and its latest hook runs, actions and memories, each list newest first.
 
     `concluded` starts with the most important conclusion. `next_cursor` is the start of the next page of turns.
+    `subagents` are the sessions of the subagents that it started. Their actions are those of the session.
     """
 
     session: agent_sessions.SessionSummary
@@ -137,6 +138,7 @@ class SessionRecord:
     learnt: Sequence[Memory]
     concluded: Sequence[conclusions.Conclusion] = ()
     next_cursor: int | None = None
+    subagents: Sequence[str] = ()
 
 
 def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[agent_sessions.SessionSummary]:
@@ -154,12 +156,16 @@ def read_session(
         summary = agent_sessions.find_session(db, session_id)
         said = page_of(turns.page(db, session_id, limit + 1, before), limit, lambda turn: turn.seq)
         concluded = conclusions.list_of_sessions(db, [session_id])
-        did = agent_sessions.page_actions(db, session_id, limit, None)
+        acting = session_id, None
+        if summary is not None and summary.parent is not None:
+            acting = summary.parent, agent_sessions.find_agent(summary.id, summary.parent)
+        did = agent_sessions.page_actions(db, acting[0], limit, None, agent_id=acting[1])
+        subagents = agent_sessions.list_subagents(db, session_id)
         learnt = memories.page(db, Filter(session_id=session_id, viewer=workspace.onlooker), limit, None)
     hook_runs = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items
     if summary is None:
         raise NotFound("There is no session with this id. `reverie sessions` lists them.")
-    return SessionRecord(summary, said.items, hook_runs, did, learnt, concluded, said.next_cursor)
+    return SessionRecord(summary, said.items, hook_runs, did, learnt, concluded, said.next_cursor, subagents)
 
 
 def rename_session(workspace: Workspace, session_id: str, name: str) -> agent_sessions.SessionSummary:

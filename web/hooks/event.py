@@ -29,7 +29,9 @@ class HookEvent:
     """The fields of an event that Reverie reads. Hosts may send other fields.
 
     A field that is null or missing is empty. `roots` are the folders that the person opened and added, in this order.
-    `dropped` are the names of the fields that could not be read. `can_ask` is whether the host can ask its user before
+    `agent_type` is the role of a
+    subagent, `report` the last message of an agent, `turn_id` the host's id of the prompt. `dropped` are the names of
+    the fields that could not be read. `can_ask` is whether the host can ask its user before
     a tool runs; `host` decides how a transcript is read. `spooled` marks an event that waited for the server, `held`
     one that waits until it is read, and `sent` are the host's own fields.
     """
@@ -39,6 +41,9 @@ class HookEvent:
     roots: tuple[str, ...] = ()
     session_id: str = ""
     agent_id: str = ""
+    agent_type: str = ""
+    turn_id: str = ""
+    report: str = ""
     prompt: str = ""
     source: str = ""
     tool_name: str = ""
@@ -93,6 +98,9 @@ def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
         roots=reader.read_folders("workspace_roots"),
         session_id=reader.read_id("session_id"),
         agent_id=reader.read_id("agent_id"),
+        agent_type=reader.read_text("agent_type"),
+        turn_id=reader.read_id("prompt_id"),
+        report=reader.read_text("last_assistant_message", None),
         prompt=reader.read_text("prompt", None),
         source=reader.read_text("source"),
         tool_name=reader.read_text("tool_name"),

@@ -155,6 +155,12 @@ def name_subagent_session(session_id: str, agent_id: str) -> str:
     return f"{session_id}.{agent_id.rpartition(OWNED)[2]}"
 
 
+def find_agent(session_id: str, parent: str) -> str:
+    """Return the name of the subagent of a session, which `parent` started."""
+    person, owned, _ = parent.rpartition(OWNED)
+    return f"{person}{owned}{session_id.removeprefix(parent)[1:]}"
+
+
 def link_subagent(db: Connection, session_id: str, parent: str, cwd: str, name: str, at: str) -> None:
     """Record that a session is that of a subagent, which another session started."""
     db.execute(

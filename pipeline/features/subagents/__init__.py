@@ -1,0 +1,5 @@
+"""Briefs for subagents, and the sessions of subagents."""
+
+from pipeline.kernel.feature import Feature
+
+feature = Feature("subagents")
