@@ -42,7 +42,11 @@ class Act:
         parts = [arguments, *(edits if isinstance(edits, list) else [])]
         texts = {
             name: "\n".join(
-                text for part in parts if isinstance(part, Mapping) for text in [part.get(name)] if isinstance(text, str)
+                text
+                for part in parts
+                if isinstance(part, Mapping)
+                for text in [part.get(name)]
+                if isinstance(text, str)
             )[:READ_CHARS]
             for name in ("new_string", "content", "new_source", "old_string")
         }

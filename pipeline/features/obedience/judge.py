@@ -13,9 +13,10 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import PurePath
 
+from pipeline.features.lessons.advice import ORDINARY
 from pipeline.features.lessons.prohibitions import CONDITION, FLAG, READ_CHARS, words_of
 from pipeline.features.obedience.acts import Act
-from pipeline.prompt.tool_calls.command_rules import Verdict, judge
+from pipeline.prompt.tool_calls.command_rules import Verdict, judge, list_environments
 from pipeline.text.command_lines import Invocation, has_option, rehearses
 from pipeline.text.languages import find_language, is_function_word
 from pipeline.text.lexicon import load_lexicon, word_set, word_sets
@@ -27,7 +28,8 @@ MOST_BEFORE = 200
 LEAST_FUNCTION_WORDS = 1
 _DELIMITER = re.compile(r"[;!?\n()]|[.,:](?=\s|$)|\s[–—-]\s|\b(?:but|sondern|aber)\b")
 _TOKEN = re.compile(r"`[^`\n]{1,200}`|[^\s`\"“”„«»(){}<>,;]+")
-_PATH = re.compile(r"[\w.@*-]*/[\w./*@-]*|[\w-]+\.[a-z]\w{0,5}|\.[a-z]\w+")
+_PATH = re.compile(r"[\w.@*-]*/[\w./*@-]*|[\w-]+\.[a-z]\w{0,5}|\.[a-z][\w.]+")
+_SHORT_FLAG = re.compile(r"-[A-Za-z]")
 _ASSIGNMENT = re.compile(r"[A-Z_]+=\S+")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+|/\S+")
 
@@ -51,7 +53,7 @@ class Order:
     """What must be done before an act, or after it: the words of both."""
 
     act: tuple[str, ...]
-    needed: tuple[str, ...]
+    needed: tuple[tuple[str, ...], ...]
     is_after: bool
 
 
@@ -106,11 +108,7 @@ def judge_act(text: str, act: Act, before: Sequence[Act] = ()) -> bool | None:
 
 def _list_tokens(piece: str) -> list[str]:
     """Return the words of a piece; a code span of one word keeps its marks."""
-    return [
-        word
-        for token in _TOKEN.findall(piece)
-        for word in (token.strip("`").split() if " " in token else [token])
-    ]
+    return [word for token in _TOKEN.findall(piece) for word in (token.strip("`").split() if " " in token else [token])]
 
 
 def _split_piece(piece: Sequence[str]) -> Iterator[Clause]:
@@ -119,10 +117,25 @@ def _split_piece(piece: Sequence[str]) -> Iterator[Clause]:
     forbids = False
     for number, word in enumerate(piece):
         following = piece[number + 1].casefold() if number + 1 < len(piece) else ""
-        is_only = word.casefold() in _words("only") and following in ("through", "via", "by", "with", "mit", "über", "durch")
-        if word.casefold() in _words("forbids") or word.casefold() in _words("instead") - {"of", "than", "von"} or is_only:
+        is_only = word.casefold() in _words("only") and following in (
+            "through",
+            "via",
+            "by",
+            "with",
+            "mit",
+            "über",
+            "durch",
+        )
+        if (
+            word.casefold() in _words("forbids")
+            or word.casefold() in _words("instead") - {"of", "than", "von"}
+            or is_only
+        ):
             yield Clause(tuple(words), forbids or is_only, is_only)
             words, forbids = [word] if word.casefold() in _words("nothing") else [], not is_only
+        elif forbids and word.casefold() in words_of("conjunctions"):
+            yield Clause(tuple(words), forbids)
+            words = []
         else:
             words.append(word)
     yield Clause(tuple(words), forbids)
@@ -157,19 +170,31 @@ def _find_order(pieces: Sequence[Sequence[str]], clauses: Sequence[Clause]) -> O
                 continue
             first, rest = list(piece[:place]), list(piece[place + 1 :])
             if not _list_content(first):
-                split = next((at for at, word in enumerate(rest) if at and word.casefold() in ("run", "do", "make")), None)
+                split = next(
+                    (at for at, word in enumerate(rest) if at and word.casefold() in ("run", "do", "make")), None
+                )
                 following = pieces[number + 1] if number + 1 < len(pieces) else ()
                 first, rest = (list(following), rest) if split is None else (rest[split:], rest[:split])
-            act, needed = _list_content(rest), _list_content([word for word in first if word.casefold() != "run"])
+            act, needed = _list_content(rest), _group(first)
             if act and needed:
-                return Order(tuple(act), tuple(needed), name == "after")
+                return Order(tuple(act), needed, name == "after")
     for clause in clauses:
         without = next((at for at, word in enumerate(clause.words) if word.casefold() in ("without", "ohne")), None)
         if clause.forbids and without and any(map(_is_literal, clause.words[:without])):
-            act, needed = _list_content(clause.words[:without]), _list_content(clause.words[without + 1 :])
-            if act and needed and not any(map(FLAG.fullmatch, needed)):
-                return Order(tuple(act), tuple(word for word in needed if word != "running"), is_after=False)
+            act, needed = _list_content(clause.words[:without]), _group(clause.words[without + 1 :])
+            if act and needed and not any(FLAG.fullmatch(word) for group in needed for word in group):
+                return Order(tuple(act), needed, is_after=False)
     return None
+
+
+def _group(words: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the meaningful words of each part between conjunctions."""
+    groups: list[list[str]] = [[]]
+    for word in words:
+        if word.casefold() in words_of("conjunctions"):
+            groups.append([])
+        groups[-1] += _list_content([word])
+    return tuple(tuple(group) for group in groups if group)
 
 
 def _judge_order(rule: ReadRule, act: Act, before: Sequence[Act]) -> Iterator[bool]:
@@ -179,9 +204,9 @@ def _judge_order(rule: ReadRule, act: Act, before: Sequence[Act]) -> Iterator[bo
     if order.is_after:
         edits = [number for number, other in enumerate(before) if _edits_named(order.act, other)]
         since = before[edits[-1] + 1 :] if edits else ()
-        is_done = any(_does(order.needed, call) for other in since for call in other.calls)
+        is_done = _are_done(order, [call for other in since for call in other.calls])
         if edits and not is_done:
-            if any(_does(order.needed, call) for call in act.calls):
+            if _are_done(order, act.calls):
                 yield True
             elif any(_does(("commit",), call) for call in act.calls):
                 yield False
@@ -189,14 +214,18 @@ def _judge_order(rule: ReadRule, act: Act, before: Sequence[Act]) -> Iterator[bo
     if act.is_edit and {word.casefold() for word in order.act} & _words("edits") and "read" in rule.words:
         yield any(other.path == act.path for other in before)
         return
-    programs = _programs()[0].intersection(order.needed) if not _acts_of(order.act) else frozenset()
+    programs = _programs()[0].intersection(chain(*order.needed)) if not _acts_of(order.act) else frozenset()
     for number, call in enumerate(act.calls):
         if _does(order.act, call) and (not programs or call.words[0] in programs) and not rehearses(call):
             checks = "commit" in order.act
             edits = [at for at, other in enumerate(before) if checks and other.is_edit]
             valid = before[edits[-1] + 1 :] if edits else before
             done = (*(one for other in valid for one in other.calls), *act.calls[:number])
-            yield any(_does(order.needed, one) for one in done)
+            yield _are_done(order, done)
+
+
+def _are_done(order: Order, calls: Sequence[Invocation]) -> bool:
+    return all(any(_does(group, call) for call in calls) for group in order.needed)
 
 
 def _acts_of(words: Sequence[str]) -> list[list[str]]:
@@ -240,11 +269,15 @@ def _judge_files(rule: ReadRule, act: Act) -> Iterator[bool]:
     if not changed:
         return
     yield from _judge_place(rule, act)
-    stated = [clause for clause in rule.clauses if _words("generated").intersection(clause.words)]
-    forbids = bool(negative) and bool(folded & _words("edits"))
-    patterns = rule.paths if forbids else [word for clause in stated for word in clause.words if word in rule.paths]
-    names = [word for clause in negative if {w.casefold() for w in clause.words} & _words("edits")
-             for word in _list_terms(clause)]
+    patterns = list(rule.paths if negative and folded & _words("edits") else ())
+    for clause in rule.clauses:
+        state = next((at for at, word in enumerate(clause.words) if word.casefold() in _words("generated")), 0)
+        # After it are the files that it is generated from.
+        sources = [word for word in clause.words[state:] if state and word in rule.paths]
+        patterns = [path for path in patterns if path not in sources]
+        patterns += [word for word in clause.words[:state] if word in rule.paths]
+    forbidden = (clause for clause in negative if not rule.paths and _words("edits").intersection(clause.words))
+    names = [word for clause in forbidden for word in _list_terms(clause)]
     for path in changed:
         parts = PurePath(path).parts[:-1]
         if any(_is_below(path, pattern) for pattern in patterns) or any(name in parts for name in names):
@@ -260,10 +293,14 @@ def _judge_place(rule: ReadRule, act: Act) -> Iterator[bool]:
         paths = [word for word in clause.words[place or 0 :] if word in rule.paths]
         if place is None or not paths or not act.is_edit:
             continue
-        terms = [word for word in _list_content(clause.words[:place]) if word.casefold() not in ("steht", "live", "lives")]
+        terms = [
+            word for word in _list_content(clause.words[:place]) if word.casefold() not in ("steht", "live", "lives")
+        ]
         if any(_is_below(act.path, path) for path in paths):
             yield True
-        elif len(terms) == 1 and any(_contains(line.casefold(), terms[0].casefold()) for line in act.list_added_lines(with_comments=False)):
+        elif len(terms) == 1 and any(
+            _contains(line.casefold(), terms[0].casefold()) for line in act.list_added_lines(with_comments=False)
+        ):
             yield False
 
 
@@ -291,22 +328,32 @@ def _judge_call(rule: ReadRule, act: Act, call: Invocation) -> Iterator[bool]:
             continue
         settings = [word for word in clause.words if _ASSIGNMENT.fullmatch(word)]
         if named.flags or settings:
-            yield all(has_option(call, flag) for flag in named.flags) and all(word in call.settings for word in settings)
+            yield all(has_option(call, flag) for flag in named.flags) and all(
+                word in call.settings for word in settings
+            )
             return
         if _replaces(rule, call):
             yield True
             return
     for clause in rule.list_clauses(forbids=True):
-        if clause.has_only_way and _does(_list_content(clause.words), call):
+        content = [word for word in _list_content(clause.words) if not list_environments(word)]
+        if clause.has_only_way and content and _does(content, call) and not _is_elsewhere(clause, act):
             yield False
-    for _, named in negative:
+    for clause, named in negative:
         has_flags = all(has_option(call, flag) for flag in named.flags)
         if not has_flags:
             yield from [True] * (len(named.words) > 1)
-        elif verdict is not Verdict.PERMITTED:
+        elif verdict is not Verdict.PERMITTED and not _is_elsewhere(clause, act):
             yield False
-    if not negative and verdict is Verdict.FORBIDDEN:
+    is_named = PurePath(call.words[0]).name in rule.words or not any(map(_SHORT_FLAG.fullmatch, rule.words))
+    if not negative and is_named and verdict is Verdict.FORBIDDEN:
         yield False
+
+
+def _is_elsewhere(clause: Clause, act: Act) -> bool:
+    """Return whether a clause is about another environment than a command."""
+    meant, reached = list_environments(" ".join(clause.words)), list_environments(act.line)
+    return bool(meant and reached) and meant.isdisjoint(reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +381,7 @@ def _name(clause: Clause, call: Invocation) -> _Named | None:
                 words.append(other.casefold())
         flags += [other for other in clause.words[place + 1 :] if FLAG.fullmatch(other) and other not in flags]
         arguments = [argument.casefold() for argument in call.words[1:]]
-        if all(other in arguments for other in words[1:]):
+        if all(other in arguments for other in words[1:]) and (len(words) > 1 or program not in ORDINARY):
             return _Named(tuple(words), tuple(flags))
     return None
 
@@ -351,9 +398,8 @@ def _judge_commit(rule: ReadRule, clause: Clause, call: Invocation) -> Iterator[
         yield not any(unicodedata.category(sign) == "So" for word in call.words for sign in word)
     files = [word for word in clause.words if word in rule.paths]
     if "commit" in map(str.casefold, clause.words) and files and call.words[0] == "git" and len(call.words) > 1:
-        named = {PurePath(word).name for word in call.words[2:]}
         if call.words[1] in ("add", "commit"):
-            yield from [False] * any(PurePath(file).name in named for file in files)
+            yield from [False for word in call.words[2:] if any(_is_below(word, file) for file in files)]
         if call.words[1] == "commit":
             yield True
 
@@ -370,10 +416,19 @@ def _list_terms(clause: Clause) -> list[str]:
     return [term for term in terms if not term[0].isalnum()] or terms
 
 
+def _list_places(clause: Clause) -> list[str]:
+    """Return the folders in which a clause is valid."""
+    folders = [word for word in clause.words if "/" in word and _PATH.fullmatch(word)]
+    pairs = dict(zip(clause.words[1:], clause.words, strict=False))
+    return [path for path in folders if len(clause.words) == 1 or pairs.get(path, "").casefold() in _words("places")]
+
+
 def _judge_words(rule: ReadRule, act: Act) -> Iterator[bool]:
     if not act.is_edit or (rule.suffixes and act.suffix not in rule.suffixes):
         return
-    folders = [path for path in rule.paths if "/" in path]
+    folders = [path for clause in rule.clauses for path in _list_places(clause)]
+    # "apps/admin is on React 17: no useId in there".
+    folders += [path for path in rule.paths if "there" in rule.words]
     if (act.suffix in _words("prose_files") and act.suffix not in rule.suffixes) or (
         folders and not any(_is_below(act.path, path) for path in folders)
     ):
@@ -381,7 +436,8 @@ def _judge_words(rule: ReadRule, act: Act) -> Iterator[bool]:
     kept = [word for clause in rule.list_clauses(forbids=False) for word in _list_content(clause.words)]
     for clause in rule.list_clauses(forbids=True):
         terms = _list_terms(clause)
-        if not terms or any(map(_is_command_word, clause.words)):
+        objects = {word for word in clause.words if word in rule.paths}.difference(_list_places(clause))
+        if not terms or objects or any(map(_is_command_word, clause.words)):
             continue
         if len(terms) > 2 or (len(terms) == 1 and len(terms[0]) < 3):
             continue
@@ -393,11 +449,11 @@ def _judge_words(rule: ReadRule, act: Act) -> Iterator[bool]:
             broken = [line for line in broken if f"{terms[0]}(" not in line] if f"{terms[0]}(" in rule.text else []
         if broken:
             yield False
-        elif any(_contains(act.removed, term) for term in terms) or _has_alternative(lines, kept):
-            yield True
-        elif len(terms) > 1 and any(_contains(line, terms[-1]) for line in lines):
-            yield True
-        elif is_marker and any(f"{terms[0]}(" in line for line in lines):
+        elif (
+            all(_contains(act.removed, term) for term in terms)
+            or _has_alternative(lines, kept)
+            or (is_marker and any(f"{terms[0]}(" in line for line in lines))
+        ):
             yield True
 
 
@@ -423,7 +479,9 @@ def _is_command_word(word: str) -> bool:
 
 def _has_alternative(lines: Sequence[str], kept: Sequence[str]) -> bool:
     words = {word for line in lines for word in re.findall(r"\w{3,}", line)}
-    return any(term == word or (len(word) > 2 and term.startswith(word) and len(term) > 4) for term in kept for word in words)
+    return any(
+        term == word or (len(word) > 2 and term.startswith(word) and len(term) > 4) for term in kept for word in words
+    )
 
 
 def _contains(text: str, term: str) -> bool:
