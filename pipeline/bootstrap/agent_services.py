@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from pipeline.features.obedience.usecases import ObedienceService
 from pipeline.features.subagents.usecases import SubagentService
 from pipeline.features.team.usecases import TeamService
 from pipeline.kernel.feature import PROMPT_EXTENSIONS
@@ -42,4 +43,5 @@ class AgentServices:
             self.prompts,
             SessionIntake(stores.transcripts, contexts, workspace(usual_workspace)),
         )
+        self.obedience = ObedienceService(feedback, self.sessions.is_off_the_record)
         self.subagents = SubagentService(contexts, feedback, self.sessions.is_off_the_record)

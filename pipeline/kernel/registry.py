@@ -14,6 +14,7 @@ FEATURES = (
     "goals",
     "lessons",
     "subagents",
+    "obedience",
     "personal",
     "review",
     "today",

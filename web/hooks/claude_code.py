@@ -10,6 +10,7 @@ from pathlib import Path
 from flask import Response, request
 
 from pipeline.features.capture.usecases import describe_lost_orders
+from pipeline.features.obedience.usecases import MadeCall
 from pipeline.features.subagents.usecases import SPAWNING, Subagent
 from pipeline.kernel.errors import StoreUnavailable
 from pipeline.kernel.records.hooks import AgentSession, HookAnswer, SpooledMark
@@ -276,6 +277,10 @@ def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     services, session = call.container, _session(call, event)
     outcome = read_outcome(event, failed=event.name == "PostToolUseFailure")
+    # A person's transcript is on their own machine.
+    transcript = event.transcript_path if call.caller.person is None else ""
+    made = MadeCall(event.tool_name, event.tool_input, outcome, event.call_id, transcript)
+    services.agents.obedience.record(workspace, session, made, None if event.spooled is None else event.spooled.at)
     if event.spooled is not None:
         action = event.tool_name, event.tool_input, outcome
         record_spooled_action(services.agents.sessions, services.feedback, workspace, session, action, event.spooled)

@@ -30,7 +30,8 @@ class HookEvent:
 
     A field that is null or missing is empty. `roots` are the folders that the person opened and added, in this order.
     `agent_type` is the role of a
-    subagent, `report` the last message of an agent, `turn_id` the host's id of the prompt. `dropped` are the names of
+    subagent, `report` the last message of an agent, `turn_id` and
+    `call_id` the host's ids of the prompt and of a tool call. `dropped` are the names of
     the fields that could not be read. `can_ask` is whether the host can ask its user before
     a tool runs; `host` decides how a transcript is read. `spooled` marks an event that waited for the server, `held`
     one that waits until it is read, and `sent` are the host's own fields.
@@ -43,6 +44,7 @@ class HookEvent:
     agent_id: str = ""
     agent_type: str = ""
     turn_id: str = ""
+    call_id: str = ""
     report: str = ""
     prompt: str = ""
     source: str = ""
@@ -100,6 +102,7 @@ def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
         agent_id=reader.read_id("agent_id"),
         agent_type=reader.read_text("agent_type"),
         turn_id=reader.read_id("prompt_id"),
+        call_id=reader.read_id("tool_use_id"),
         report=reader.read_text("last_assistant_message", None),
         prompt=reader.read_text("prompt", None),
         source=reader.read_text("source"),

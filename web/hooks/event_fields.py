@@ -51,6 +51,7 @@ _NAMES = (
     "agent_id",
     "agent_type",
     "prompt_id",
+    "tool_use_id",
     "source",
     "tool_name",
     "transcript_path",

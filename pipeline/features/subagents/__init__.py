@@ -2,4 +2,4 @@
 
 from pipeline.kernel.feature import Feature
 
-feature = Feature("subagents")
+feature = Feature("subagents", needs=("lessons",))
