@@ -156,10 +156,9 @@ def read_session(
         summary = agent_sessions.find_session(db, session_id)
         said = page_of(turns.page(db, session_id, limit + 1, before), limit, lambda turn: turn.seq)
         concluded = conclusions.list_of_sessions(db, [session_id])
-        acting = session_id, None
-        if summary is not None and summary.parent is not None:
-            acting = summary.parent, agent_sessions.find_agent(summary.id, summary.parent)
-        did = agent_sessions.page_actions(db, acting[0], limit, None, agent_id=acting[1])
+        parent = None if summary is None else summary.parent
+        agent_id = None if parent is None else agent_sessions.find_agent(session_id, parent)
+        did = agent_sessions.page_actions(db, parent or session_id, limit, None, agent_id=agent_id)
         subagents = agent_sessions.list_subagents(db, session_id)
         learnt = memories.page(db, Filter(session_id=session_id, viewer=workspace.onlooker), limit, None)
     hook_runs = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items

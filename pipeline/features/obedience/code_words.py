@@ -27,15 +27,17 @@ _FORM = "{}("
 
 def judge_words(rule: ReadRule, change: Change) -> Iterator[bool]:
     """Yield whether an edit adds a word that a rule forbids, or replaces it, or adds what the rule asks for."""
-    is_prose = change.suffix in words_in("prose_files")
-    if change.suffix not in rule.suffixes if rule.suffixes else is_prose:
+    is_prose = change.suffix in words_in("prose_files") and change.suffix not in rule.suffixes
+    if rule.suffixes and change.suffix not in rule.suffixes:
         return
     asked = [word for clause in rule.asking for word in list_content(clause.words)]
     for clause in rule.forbidding:
         terms, places = clause.list_terms(), clause.list_places()
         names_files = any(is_path(word) and word not in places for word in clause.words)
         is_command = any(word.casefold() in load_programs() or FLAG.fullmatch(word) for word in clause.words)
-        if terms and not (names_files or is_command) and _are_telling(terms):
+        # Words in quotation marks are also meant in prose.
+        is_meant = not is_prose or any(f"{mark}{terms[0]}{mark}" in rule.text for mark in "\"'" if terms)
+        if terms and is_meant and not (names_files or is_command) and _are_telling(terms):
             yield from _judge_terms(rule, clause, terms, asked, change)
     yield from _judge_required(rule, change)
 

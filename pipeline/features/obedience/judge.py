@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from itertools import chain
 from pathlib import PurePath
 
@@ -18,6 +17,7 @@ from pipeline.features.obedience.rules import (
     Order,
     ReadRule,
     find_act,
+    is_below,
     is_path,
     list_content,
     load_programs,
@@ -94,7 +94,7 @@ def _does(words: Sequence[str], call: Invocation) -> bool:
     acts = [act for word in words if (act := find_act(word)) is not None]
     if acts and not load_programs().intersection(words):
         return any(call.words[0] == act[0] and act[1] in said for act in acts)
-    return all(any(is_form(part, word) for part in said) for word in words)
+    return all(any(is_form(part, word.removeprefix("./")) for part in said) for word in words)
 
 
 def is_form(said: str, word: str) -> bool:
@@ -105,7 +105,7 @@ def is_form(said: str, word: str) -> bool:
 
 def _edits_named(words: Sequence[str], act: Act) -> bool:
     parts = [part.casefold() for part in re.split(r"[/\\.]", act.path)]
-    names = [word for word in words if not word.casefold().startswith(("chang", "edit", "touch", "änder"))]
+    names = [word.lstrip("*.") for word in words if not word.casefold().startswith(("chang", "edit", "touch", "änder"))]
     return act.is_edit and bool(names) and all(any(is_form(part, name) for part in parts) for name in names)
 
 
@@ -140,6 +140,9 @@ def _judge_files(rule: ReadRule, act: Act) -> Iterator[bool]:
 def _list_unchanged(rule: ReadRule) -> list[str]:
     """Return the paths of files that must not be edited."""
     patterns = list(rule.paths if rule.forbidding and rule.words & words_in("edits") else ())
+    for clause in rule.forbidding:
+        if words_in("writes").intersection(clause.folded):
+            patterns += [word for word in clause.words if is_path(word)]
     for clause in rule.clauses:
         state = next((at for at, word in enumerate(clause.folded) if word in words_in("generated")), 0)
         # After it are the files that it is generated from.
@@ -162,14 +165,6 @@ def _judge_place(rule: ReadRule, act: Act) -> Iterator[bool]:
             yield True
         elif len(terms) == 1 and any(re.search(rf"(?<![a-z]){re.escape(terms[0])}(?!\w)", line) for line in lines):
             yield False
-
-
-def is_below(path: str, pattern: str) -> bool:
-    """Return whether a path is that of a pattern, or below its folder."""
-    full, name = f"/{path.lstrip('/')}", pattern.strip("`").removeprefix("./").strip("/")
-    if "*" in name:
-        return fnmatch(full, f"*/{name}") or fnmatch(full, f"*/{name}/*")
-    return f"/{name}/" in full or (full.endswith(f"/{name}") and not pattern.endswith("/"))
 
 
 # Commands
@@ -267,6 +262,6 @@ def _judge_commit(rule: ReadRule, call: Invocation) -> Iterator[bool]:
         files = [word for word in clause.words if is_path(word)]
         if is_commit and any(word.startswith("emoji") for word in clause.folded):
             yield not any(unicodedata.category(sign) == "So" for word in call.words for sign in word)
-        if files and any(find_act(word) == ("git", "commit") for word in clause.words):
+        if files and any(find_act(word) in (("git", "commit"), ("git", "push")) for word in clause.words):
             yield from (False for word in call.words[2:] if any(is_below(word, file) for file in files))
             yield from [True] * is_commit

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from functools import cache, lru_cache, partial
 from itertools import chain
 
@@ -11,9 +12,15 @@ from pipeline.text.lexicon import load_lexicon, word_set, word_sets
 
 KEPT_RULES = 1024
 _DELIMITER = re.compile(r"[;!?\n()]|[.,:](?=\s|$)|\s(?:[–—-]|->)\s|\b(?:but|sondern|aber)\b")
-_INSTEAD = re.compile(r"\b(?:instead of|rather than|anstelle von)\b")
+# Other ways to say the same.
+_SAME = (
+    (re.compile(r"\b(?:instead of|rather than|anstelle von)\b"), "statt"),
+    (re.compile(r"\b[Pp]refer\b(.{1,40}?)\s(?:over|to)\s"), r"use\1 statt "),
+    (re.compile(r"\bread only\b"), "read-only"),
+)
 _TOKEN = re.compile(r"`[^`\n]{1,200}`|[^\s`\"“”„«»(){}<>,;]+(?:\(\))?")
-_PATH = re.compile(r"[\w.@*-]*/[\w./*@-]*|[\w*-]+\.[a-z]\w{0,9}|\.[a-z][\w.]+")
+_PATH = re.compile(r"[\w.@*-]*/[\w./*@-]*|\.[a-z][\w.]+")
+_FILE = re.compile(r"[\w.*-]+\.(?P<end>[a-z]\w*)")
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S+")
 _CODE = re.compile(r"[_@]|\w\.\w|\w\(|`")
 words_in = partial(word_set, "obedience")
@@ -32,10 +39,14 @@ class Clause:
         """Return the words in lower case."""
         return [word.casefold() for word in self.words]
 
+    def list_object(self) -> tuple[str, ...]:
+        """Return the words before the place or the condition of the clause."""
+        end = next((at for at, word in enumerate(self.folded) if at and word in words_in("limits")), None)
+        return self.words[:end]
+
     def list_terms(self) -> list[str]:
         """Return the words that may occur in code; only those that no prose has, if there are any."""
-        end = next((at for at, word in enumerate(self.folded) if at and word in words_in("limits")), None)
-        terms = [word.strip("`").removesuffix("()") for word in list_content(self.words[:end])]
+        terms = [word.strip("`").removesuffix("()") for word in list_content(self.list_object())]
         terms = [term for term in terms if not (is_path(term) or term.casefold() in words_in("edits"))]
         return [term for term in terms if not term[0].isalnum()] or terms
 
@@ -90,8 +101,11 @@ class ReadRule:
 @lru_cache(KEPT_RULES)
 def read_rule(text: str) -> ReadRule:
     """Read a rule."""
-    pieces = [list(_list_tokens(piece)) for piece in _DELIMITER.split(_INSTEAD.sub("statt", text[:READ_CHARS]))]
-    clauses = tuple(clause for piece in pieces for clause in _split_piece(piece) if clause.words)
+    plain = text[:READ_CHARS]
+    for pattern, same in _SAME:
+        plain = pattern.sub(same, plain)
+    pieces = [list(_list_tokens(piece)) for piece in _DELIMITER.split(plain)]
+    clauses = tuple(_list_clauses(pieces))
     tokens = [token for piece in pieces for token in piece]
     kinds = [ends for kind, ends in word_sets("obedience.kinds").items() if kind in map(str.casefold, tokens)]
     paths = tuple(dict.fromkeys(filter(is_path, tokens)))
@@ -116,8 +130,17 @@ def list_content(words: Sequence[str]) -> list[str]:
 
 
 def is_path(word: str) -> bool:
-    """Return whether a word is the path of a file or a folder."""
-    return _PATH.fullmatch(word) is not None
+    """Return whether a word is the path of a file or a folder, and not code such as `console.log`."""
+    file = _FILE.fullmatch(word)
+    return _PATH.fullmatch(word) is not None or (file is not None and file["end"] in words_in("file_ends"))
+
+
+def is_below(path: str, pattern: str) -> bool:
+    """Return whether a path is that of a pattern, or below its folder."""
+    full, name = f"/{path.lstrip('/')}", pattern.strip("`").removeprefix("./").strip("/")
+    if "*" in name:
+        return fnmatch(full, f"*/{name}") or fnmatch(full, f"*/{name}/*")
+    return f"/{name}/" in full or (full.endswith(f"/{name}") and not pattern.endswith("/"))
 
 
 def is_literal(word: str) -> bool:
@@ -148,16 +171,42 @@ def _list_tokens(piece: str) -> Iterator[str]:
     """Yield the words of a piece; a code span of one word keeps its marks."""
     for token in _TOKEN.findall(piece):
         words = token.strip("`").split() if " " in token else [token]
-        yield from (word.rstrip(".:!?’'") or word for word in words)
+        yield from (word.rstrip(".:!?’'").lstrip("‘'") or word for word in words)
+
+
+def _list_clauses(pieces: Sequence[Sequence[str]]) -> Iterator[Clause]:
+    forbids = False
+    for piece in pieces:
+        # "No sleeps in tests (time.sleep)".
+        is_example = forbids and len(piece) == 1 and _CODE.search(piece[0]) is not None and not is_path(piece[0])
+        for clause in _join_verbs([clause for clause in _split_piece(piece) if clause.words]):
+            forbids = is_example or clause.forbids
+            yield replace(clause, forbids=forbids)
+
+
+def _join_verbs(clauses: Sequence[Clause]) -> Iterator[Clause]:
+    """Yield clauses; one that forbids a mere verb forbids what is before it: "Log.d nicht benutzen"."""
+    for clause, following in zip(clauses, [*clauses[1:], None], strict=False):
+        is_object = following is not None and not clause.forbids and _is_verb(following)
+        if is_object and following is not None:
+            yield Clause((*clause.words, *following.words), forbids=True)
+        elif not _is_verb(clause) or clauses.index(clause) == 0:
+            yield clause
+
+
+def _is_verb(clause: Clause) -> bool:
+    is_bare = not any(is_path(word) or is_literal(word) for word in clause.words)
+    return clause.forbids and is_bare and not clause.list_terms()
 
 
 def _split_piece(piece: Sequence[str]) -> Iterator[Clause]:
     """Yield the clauses of a piece: a word that forbids starts one, and "only with" forbids what is before it."""
     words: list[str] = []
     forbids = False
-    for word, following in zip(piece, [*piece[1:], ""], strict=False):
+    for word, following, way in zip(piece, [*piece[1:], ""], [*piece[2:], "", ""], strict=False):
         folded = word.casefold()
-        is_only = folded in words_in("only") and following.casefold() in words_in("ways")
+        is_option = FLAG.fullmatch(way) or ASSIGNMENT.fullmatch(way)
+        is_only = folded in words_in("only") and following.casefold() in words_in("ways") and not is_option
         if is_only or folded in words_in("forbids") or folded in words_in("instead"):
             yield Clause(tuple(words), forbids or is_only, is_only)
             words, forbids = [word] if folded in words_in("nothing") else [], not is_only
@@ -189,6 +238,9 @@ def _read_order(piece: Sequence[str], following: Sequence[str]) -> Order | None:
     first, rest = piece[:place], piece[place + 1 :]
     if not list_content(first):
         split = next((at for at, word in enumerate(rest) if at and word.casefold() in ("run", "do", "make")), None)
+        # "Before each commit make lint".
+        named = next((at for at, word in enumerate(rest, 1) if find_act(word)), len(rest))
+        split = named if split is None and named < len(rest) else split
         first, rest = (following, rest) if split is None else (rest[split:], rest[:split])
     act, needed = list_content(rest), group_words(first)
     return Order(tuple(act), needed, folded[place] in words_in("after")) if act and needed else None

@@ -4,14 +4,15 @@ from typing import Any
 
 import click
 
+from pipeline.kernel.times import local_minute
 from web.cli import options
 from web.cli.command import Command, pass_state
-from web.cli.render import Record, fill, local_minute, one_line
+from web.cli.render import Record, fill, one_line
 from web.cli.state import State
 
 ACTS_SHOWN = 5
 PROPOSALS = {
-    "guard": "acts broke it twice: `reverie review` or the dashboard lets it block them",
+    "guard": "acts broke it twice: the page Inbox of the dashboard lets it block them",
     "archive": "it was shown often and never concerned an act: `reverie forget {id}` archives it",
 }
 

@@ -1,5 +1,7 @@
 """The report on rules: whether the acts after each use kept or broke them."""
 
+from typing import Annotated
+
 from pydantic import AliasPath, Field
 
 from pipeline.features.obedience import usecases as obedience
@@ -15,7 +17,7 @@ api = Api("obedience", 66)
 class ReportQuery(bodies.ViewerFields, bodies.QueryString):
     """The maximum number of rules."""
 
-    limit: bodies.Limit = 20
+    limit: Annotated[int, Field(ge=1, le=bodies.MAX_PAGE)] = 20
 
 
 class ReportedActAnswer(Answer):
