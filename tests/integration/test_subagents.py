@@ -1,8 +1,12 @@
 """A subagent starts with a brief, and its report becomes a session of its own, linked to its parent."""
 
+from functools import partial
+
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from config.settings_edits import save_workspace_setting
+from config.workspace_configs import ConfigFiles
 from pipeline.features.subagents.brief import MOST_BYTES
 from tests.fakes.in_process import flush_notes
 
@@ -29,9 +33,7 @@ def spawn(client, agent_id="a1", role="general-purpose", task=TASK, **fields):
 
 
 def stop(client, container, agent_id="a1", role="general-purpose", report=REPORT, **fields):
-    response = send(
-        client, "SubagentStop", agent_id=agent_id, agent_type=role, last_assistant_message=report, **fields
-    )
+    response = send(client, "SubagentStop", agent_id=agent_id, agent_type=role, last_assistant_message=report, **fields)
     assert response.status_code == 200
     flush_notes(container)
 
@@ -66,10 +68,11 @@ def test_a_question_gets_no_brief(project):
     assert spawn(project, task="Where do we publish the package?") == ""
 
 
-def test_a_role_can_be_left_out(project):
-    project.put("/v1/config/no_brief_roles", {"value": "test-runner General-Purpose"})
+def test_a_role_can_be_left_out(project, home):
+    switch = partial(save_workspace_setting, ConfigFiles(home.paths), "default", "no_brief_roles")
+    switch("test-runner General-Purpose")
     assert spawn(project) == ""
-    project.put("/v1/config/no_brief_roles", {"value": "test-runner"})
+    switch("test-runner")
     assert spawn(project, "a2", prompt_id="p2") != ""
 
 
@@ -155,7 +158,7 @@ JSON = st.recursive(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
-@given(fields=st.fixed_dictionaries({name: JSON for name in ("agent_id", "agent_type", "prompt_id", "tool_input")}))
+@given(fields=st.fixed_dictionaries(dict.fromkeys(("agent_id", "agent_type", "prompt_id", "tool_input"), JSON)))
 @pytest.mark.parametrize("name", ["SubagentStart", "SubagentStop", "PreToolUse"])
 def test_no_value_of_a_field_disturbs_the_host(shared, name, fields):
     event = {"hook_event_name": name, "session_id": "s", "tool_name": "Agent", **fields}

@@ -9,6 +9,7 @@ from pipeline.features.obedience.rules import (
     Clause,
     ReadRule,
     group_words,
+    is_below,
     is_path,
     list_content,
     load_programs,
@@ -32,12 +33,14 @@ def judge_words(rule: ReadRule, change: Change) -> Iterator[bool]:
         return
     asked = [word for clause in rule.asking for word in list_content(clause.words)]
     for clause in rule.forbidding:
-        terms, places = clause.list_terms(), clause.list_places()
-        names_files = any(is_path(word) and word not in places for word in clause.words)
+        terms, places, object_words = clause.list_terms(), clause.list_places(), clause.list_object()
+        names_files = any(is_path(word) and word not in places for word in object_words)
+        excepted = [word for word in clause.words[len(object_words) :] if is_path(word) and word not in places]
+        is_elsewhere = any(is_below(change.path, path) for path in excepted)
         is_command = any(word.casefold() in load_programs() or FLAG.fullmatch(word) for word in clause.words)
         # Words in quotation marks are also meant in prose.
         is_meant = not is_prose or any(f"{mark}{terms[0]}{mark}" in rule.text for mark in "\"'" if terms)
-        if terms and is_meant and not (names_files or is_command) and _are_telling(terms):
+        if terms and is_meant and not (names_files or is_command or is_elsewhere) and _are_telling(terms):
             yield from _judge_terms(rule, clause, terms, asked, change)
     yield from _judge_required(rule, change)
 
