@@ -138,7 +138,11 @@ def test_a_forgotten_turn_takes_its_reports_along(project, container):
     send(project, "UserPromptSubmit", prompt="Release it, please, with the new registry")
     spawn(project)
     stop(project, container)
-    send(project, "UserPromptSubmit", prompt="Don't save the last message", prompt_id="p2")
+    said = [{"role": "user", "content": "Release it, please, with the new registry"}]
+    send(project, "Stop", said=said)
+    flush_notes(container)
+    answer = context(send(project, "UserPromptSubmit", prompt="Delete my last message", prompt_id="p2"))
+    assert "deleted the user's last message" in answer
     flush_notes(container)
     said = project.get("/v1/sessions/s1.a1").get_json().get("said", [])
     assert REPORT not in [one["content"] for one in said]
