@@ -8,6 +8,7 @@ from pipeline.features.obedience.acts import Change
 from pipeline.features.obedience.rules import (
     Clause,
     ReadRule,
+    find_concept,
     group_words,
     is_below,
     is_path,
@@ -36,10 +37,19 @@ def judge_words(rule: ReadRule, change: Change) -> Iterator[bool]:
         terms, places, object_words = clause.list_terms(), clause.list_places(), clause.list_object()
         names_files = any(is_path(word) and word not in places for word in object_words)
         excepted = [word for word in clause.words[len(object_words) :] if is_path(word) and word not in places]
+        excepted += [word for other in rule.asking for word in other.words if "/" in word and word not in rule.places]
         is_elsewhere = any(is_below(change.path, path) for path in excepted)
         is_command = any(word.casefold() in load_programs() or FLAG.fullmatch(word) for word in clause.words)
-        # Words in quotation marks are also meant in prose.
-        is_meant = not is_prose or any(f"{mark}{terms[0]}{mark}" in rule.text for mark in "\"'" if terms)
+        concept = find_concept(object_words)
+        if concept is not None and not (is_command or is_elsewhere):
+            if any(concept.search(line) for line in change.list_added_lines(with_comments=False)):
+                yield False
+            elif concept.search(change.removed):
+                yield True
+            continue
+        # Words in quotation marks and addresses are also meant in prose.
+        quoted = (f"{mark}{term}{mark}" for mark in "\"'" for term in terms[:1])
+        is_meant = not is_prose or any(text in rule.text for text in quoted) or any("/" in term for term in terms)
         if terms and is_meant and not (names_files or is_command or is_elsewhere) and _are_telling(terms):
             yield from _judge_terms(rule, clause, terms, asked, change)
     yield from _judge_required(rule, change)
@@ -62,7 +72,8 @@ def _judge_terms(
     if broken:
         yield False
     elif (
-        all(contains(change.removed, term) for term in terms)
+        (change.is_new and bool(rule.suffixes or clause.list_places() or rule.places))
+        or all(contains(change.removed, term) for term in terms)
         or _has_alternative(lines, asked)
         or (is_marker and any(form in line for line in lines))
     ):
@@ -73,7 +84,7 @@ def _judge_required(rule: ReadRule, change: Change) -> Iterator[bool]:
     """Yield whether a new file of a kind has the code that a rule asks for: "scripts start with set -e"."""
     for clause in rule.asking:
         place = next((at for at, word in enumerate(clause.folded) if word in words_in("must_have")), None)
-        needed = next(iter(group_words(clause.words[place + 1 :])), ()) if place is not None else ()
+        needed = next(iter(group_words(clause.list_object()[place + 1 :])), ()) if place is not None else ()
         if needed and change.is_new and rule.suffixes:
             yield all(word.strip("`") in change.added for word in needed)
 

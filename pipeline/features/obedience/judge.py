@@ -17,6 +17,7 @@ from pipeline.features.obedience.rules import (
     Order,
     ReadRule,
     find_act,
+    find_concept,
     is_below,
     is_path,
     list_content,
@@ -160,9 +161,12 @@ def _judge_place(rule: ReadRule, act: Act) -> Iterator[bool]:
         if place is None or not paths:
             continue
         terms = [word.casefold() for word in list_content(clause.words[:place])]
+        concept = find_concept(clause.words[:place])
         lines = [line.casefold() for change in act.changes for line in change.list_added_lines(with_comments=False)]
         if any(is_below(act.path, path) for path in paths):
             yield True
+        elif concept is not None:
+            yield from [False] * any(concept.search(line) for line in lines)
         elif len(terms) == 1 and any(re.search(rf"(?<![a-z]){re.escape(terms[0])}(?!\w)", line) for line in lines):
             yield False
 
@@ -229,12 +233,16 @@ def _name(clause: Clause, call: Invocation) -> _Named | None:
     """Return what a clause names of a command; None if it names another one."""
     program = PurePath(call.words[0].casefold()).name
     places = [at for at, word in enumerate(clause.folded) if PurePath(word.strip("`")).name == program]
+    flags = tuple(word for word in clause.words[places[0] if places else 0 :] if FLAG.fullmatch(word))
+    if not places and flags and not load_programs().intersection(clause.folded):
+        # "Commits only with -s".
+        acts = [act for word in clause.words if (act := find_act(word)) and act[0] == program and act[1] in call.words]
+        return _Named(clause, acts[0], flags) if acts else None
     arguments = [argument.casefold() for argument in call.words[1:]]
     for place in places:
         words = [program, *_list_subcommands(clause.folded[place + 1 :])]
-        flags = [word for word in clause.words[place + 1 :] if FLAG.fullmatch(word)]
         if all(word in arguments for word in words[1:]) and (len(words) > 1 or program not in ORDINARY):
-            return _Named(clause, tuple(words), tuple(flags))
+            return _Named(clause, tuple(words), flags)
     return None
 
 

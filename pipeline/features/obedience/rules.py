@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 from functools import cache, lru_cache, partial
 from itertools import chain
 
+from pipeline.features.lessons.advice import ORDINARY
 from pipeline.features.lessons.prohibitions import FLAG, READ_CHARS, words_of
 from pipeline.text.lexicon import load_lexicon, word_set, word_sets
 
@@ -19,8 +20,10 @@ _SAME = (
     (re.compile(r"\bread only\b"), "read-only"),
 )
 _TOKEN = re.compile(r"`[^`\n]{1,200}`|[^\s`\"“”„«»(){}<>,;]+(?:\(\))?")
-_PATH = re.compile(r"[\w.@*-]*/[\w./*@-]*|\.[a-z][\w.]+")
+_PATH = re.compile(r"(?![a-z]+://)[\w.@*-]*/[\w./*@-]*|\.[a-z][\w.]+")
 _FILE = re.compile(r"[\w.*-]+\.(?P<end>[a-z]\w*)")
+# Punctuation that no word of prose has.
+_MARKED = re.compile(r"[^\w-]|_")
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S+")
 _CODE = re.compile(r"[_@]|\w\.\w|\w\(|`")
 words_in = partial(word_set, "obedience")
@@ -41,20 +44,24 @@ class Clause:
 
     def list_object(self) -> tuple[str, ...]:
         """Return the words before the place or the condition of the clause."""
-        end = next((at for at, word in enumerate(self.folded) if at and word in words_in("limits")), None)
-        return self.words[:end]
+        folded = self.folded
+        ends = (
+            at for at, word in enumerate(folded) if word in words_in("limits") and (at or word in words_in("places"))
+        )
+        return self.words[: next(ends, None)]
 
     def list_terms(self) -> list[str]:
         """Return the words that may occur in code; only those that no prose has, if there are any."""
         terms = [word.strip("`").removesuffix("()") for word in list_content(self.list_object())]
         terms = [term for term in terms if not (is_path(term) or term.casefold() in words_in("edits"))]
-        return [term for term in terms if not term[0].isalnum()] or terms
+        return [term for term in terms if _MARKED.search(term)] or terms
 
     def list_places(self) -> list[str]:
         """Return the folders in which the clause is valid."""
         before = dict(zip(self.words[1:], self.folded, strict=False))
-        folders = [word for word in self.words if "/" in word and is_path(word)]
-        return [path for path in folders if len(self.words) == 1 or before.get(path) in words_in("places")]
+        paths = [word for word in self.words if is_path(word)]
+        is_alone = len(self.words) == 1
+        return [path for path in paths if before.get(path) in words_in("places") or (is_alone and "/" in path)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +157,18 @@ def is_literal(word: str) -> bool:
 
 
 @cache
+def _load_concepts() -> Mapping[str, re.Pattern[str]]:
+    entries = load_lexicon("obedience").table("concepts").entries
+    return {name: re.compile(expression) for name, expression in entries.items()}
+
+
+def find_concept(words: Sequence[str]) -> re.Pattern[str] | None:
+    """Return the expression for what some words name by its kind, such as hex colors."""
+    said = f" {' '.join(words).casefold()}"
+    return next((expression for name, expression in _load_concepts().items() if f" {name}" in said), None)
+
+
+@cache
 def load_programs() -> frozenset[str]:
     """Return the programs whose names are no ordinary words."""
     return frozenset(load_lexicon("command_lines").words("manifold"))
@@ -195,7 +214,7 @@ def _join_verbs(clauses: Sequence[Clause]) -> Iterator[Clause]:
 
 
 def _is_verb(clause: Clause) -> bool:
-    is_bare = not any(is_path(word) or is_literal(word) for word in clause.words)
+    is_bare = not any(is_path(word) or is_literal(word) for word in clause.list_object())
     return clause.forbids and is_bare and not clause.list_terms()
 
 
@@ -240,7 +259,9 @@ def _read_order(piece: Sequence[str], following: Sequence[str]) -> Order | None:
         split = next((at for at, word in enumerate(rest) if at and word.casefold() in ("run", "do", "make")), None)
         # "Before each commit make lint".
         named = next((at for at, word in enumerate(rest, 1) if find_act(word)), len(rest))
-        split = named if split is None and named < len(rest) else split
+        # "Before the commit run the check: make check".
+        is_named = bool(following) and (following[0].casefold() in load_programs() | ORDINARY)
+        split = named if split is None and named < len(rest) and not is_named else split
         first, rest = (following, rest) if split is None else (rest[split:], rest[:split])
     act, needed = list_content(rest), group_words(first)
     return Order(tuple(act), needed, folded[place] in words_in("after")) if act and needed else None
