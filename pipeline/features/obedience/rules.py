@@ -124,7 +124,6 @@ def is_decidable(text: str) -> bool:
     rule = read_rule(text)
     return bool(
         rule.paths
-        or rule.order
         or rule.words & words_in("remarks")
         or any(is_literal(word) for clause in rule.clauses for word in clause.words)
         or any(clause.list_terms() for clause in rule.forbidding)

@@ -21,7 +21,6 @@ from pipeline.kernel.store.agent_sessions import ActionType
 from pipeline.kernel.store.impressions import Impression, JudgedAct
 from pipeline.kernel.times import utc_now
 from pipeline.kernel.workspace import Workspace
-from pipeline.prompt.render import BY_JOURNAL
 from pipeline.recall.feedback import FeedbackWriter
 from pipeline.write.tool_actions import Outcome, describe_action
 
@@ -68,7 +67,10 @@ class ObedienceService:
 
 
 def record_obedience(workspace: Workspace, session: AgentSession, call: MadeCall, at: str) -> None:
-    """Record which rules a call kept or broke that its agent was shown in this session before it."""
+    """Record which rules a call kept or broke that its agent was shown in this session before it.
+
+    This answers no impression: what agents are shown does not depend on it.
+    """
     if session.id is None or not workspace.exists:
         return
     with workspace.database.read() as db:
@@ -83,9 +85,6 @@ def record_obedience(workspace: Workspace, session: AgentSession, call: MadeCall
         for impression, is_kept in verdicts:
             act = JudgedAct(at, call.tool[:TARGET_CHARS], target, is_kept, call.call_id, call.transcript)
             impressions.add_act(db, impression.id, act)
-            # A report of the agent or the person counts more; a breach, more than what kept the rule.
-            if impression.followed is None or (impression.note == BY_JOURNAL and not is_kept):
-                impressions.answer(db, impression.id, BY_JOURNAL, at, followed=is_kept)
 
 
 def _may_judge(call: MadeCall) -> bool:
