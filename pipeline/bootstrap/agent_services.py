@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from pipeline.features.obedience.usecases import ObedienceService
-from pipeline.features.subagents.usecases import SubagentService
 from pipeline.features.team.usecases import TeamService
 from pipeline.kernel.feature import PROMPT_EXTENSIONS
 from pipeline.kernel.registry import find_extensions
@@ -12,6 +11,7 @@ from pipeline.kernel.workspace import Workspace
 from pipeline.prompt.agent_events import AgentSessionService
 from pipeline.prompt.follow_up import LastMessages
 from pipeline.prompt.history import HookRunLog
+from pipeline.prompt.subagents.usecases import SubagentService
 from pipeline.prompt.usecases import PromptService
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.feedback import FeedbackWriter

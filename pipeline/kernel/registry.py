@@ -13,7 +13,6 @@ FEATURES = (
     "facts",
     "goals",
     "lessons",
-    "subagents",
     "obedience",
     "personal",
     "review",

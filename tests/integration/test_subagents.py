@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.features.subagents.brief import MOST_BYTES
+from pipeline.prompt.subagents.brief import MOST_BYTES
 from tests.fakes.in_process import flush_notes
 
 TASK = "Release the package with `make publish` and push the tag"

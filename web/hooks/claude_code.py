@@ -11,7 +11,6 @@ from flask import Response, request
 
 from pipeline.features.capture.usecases import describe_lost_orders
 from pipeline.features.obedience.usecases import MadeCall
-from pipeline.features.subagents.usecases import SPAWNING, Subagent
 from pipeline.kernel.errors import StoreUnavailable
 from pipeline.kernel.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.kernel.records.people import personal_scope
@@ -22,6 +21,7 @@ from pipeline.prompt.agent_events import identify_session
 from pipeline.prompt.deliveries import BEFORE_TOOL
 from pipeline.prompt.history import FAILED, describe_run
 from pipeline.prompt.spooled_events import record_spooled_action, record_spooled_prompt
+from pipeline.prompt.subagents.usecases import SPAWNING, Subagent
 from pipeline.sessions.intake_usecases import SessionSource
 from web.hooks.event import HookEvent, read_event, read_outcome, read_said
 from web.hooks.event_fields import Fields, unify_fields

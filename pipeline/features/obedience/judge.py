@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import PurePath
 
 from pipeline.features.lessons.advice import ORDINARY
+from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import FLAG, words_of
 from pipeline.features.obedience.acts import Act
 from pipeline.features.obedience.code_words import judge_language, judge_words
@@ -25,7 +26,6 @@ from pipeline.features.obedience.rules import (
     read_rule,
     words_in,
 )
-from pipeline.prompt.tool_calls.command_rules import Verdict, judge, list_environments
 from pipeline.text.command_lines import Invocation, has_option, rehearses
 
 # Maximum number of earlier acts that are compared.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pipeline.features.subagents.brief import compose_subagent_brief, needs_brief
 from pipeline.kernel.lru import LruCache
 from pipeline.kernel.records import OWNED, Memory
 from pipeline.kernel.records.hooks import AgentSession, HookAnswer
@@ -17,6 +16,7 @@ from pipeline.kernel.times import utc_now
 from pipeline.kernel.workspace import Workspace, is_any_incognito
 from pipeline.prompt.briefing import find_readable, hook_recall_budget_ms
 from pipeline.prompt.render import version_of
+from pipeline.prompt.subagents.brief import compose_subagent_brief, needs_brief
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.feedback import FeedbackWriter
 from pipeline.sessions.folders import find_refusal
