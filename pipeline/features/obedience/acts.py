@@ -4,16 +4,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
 from pipeline.kernel.store.agent_sessions import Action, ActionType
-from pipeline.text.command_lines import Invocation, list_invocations
+from pipeline.text.command_lines import Invocation, list_invocations, rehearses
 from pipeline.text.lexicon import word_set, word_sets
 from pipeline.write.tool_actions import COMMAND_NAMES, EDITING, SHELLS, extract_command, find_target
 
 # Maximum length of a text that an act adds or removes, and of its parts.
 READ_CHARS, MOST_PARTS = 20_000, 50
+# Maximum number of commands of a line that are compared.
+MOST_CALLS = 24
 _ADDED, _REMOVED = ("new_string", "content", "new_source"), "old_string"
 _COMMENTS = {
     "slashes": re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL),
@@ -96,6 +99,12 @@ class Act:
     def calls(self) -> tuple[Invocation, ...]:
         """Return the commands of the act, wrappers before the commands that they run."""
         return list_invocations(self.line)
+
+    @cached_property
+    def made_calls(self) -> tuple[Invocation, ...]:
+        """Return the first commands that do more than show what they would do, or how they are used."""
+        made = (call for call in self.calls if "--help" not in call.words and call.words[1:] != ("--version",))
+        return tuple(call for call in islice(made, MOST_CALLS) if not rehearses(call))
 
     @property
     def changed_files(self) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from pipeline.features.lessons.advice import ORDINARY
 from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import FLAG, words_of
-from pipeline.features.obedience.acts import Act
+from pipeline.features.obedience.acts import MOST_CALLS, Act
 from pipeline.features.obedience.code_words import judge_language, judge_words
 from pipeline.features.obedience.rules import (
     ASSIGNMENT,
@@ -42,8 +42,9 @@ def judge_act(text: str, act: Act, before: Sequence[Act] = ()) -> bool | None:
     for change in act.changes:
         if not places or any(is_below(change.path, place) for place in places):
             found += [*judge_words(rule, change), *judge_language(rule, change)]
-    if rule.order is None:
-        found += [verdict for call in act.calls for verdict in _judge_call(rule, act, call)]
+    if rule.order is None and act.made_calls:
+        guarded = judge(text, act.line) if rule.forbidding and len(act.calls) <= MOST_CALLS else None
+        found += chain(*(_judge_call(rule, act, call, guarded) for call in act.made_calls))
     return None if not found else False not in found
 
 
@@ -183,13 +184,11 @@ class _Named:
     flags: tuple[str, ...]
 
 
-def _judge_call(rule: ReadRule, act: Act, call: Invocation) -> Iterator[bool]:
-    if rehearses(call) or "--help" in call.words or call.words[1:] == ("--version",):
-        return
+def _judge_call(rule: ReadRule, act: Act, call: Invocation, guarded: Verdict | None) -> Iterator[bool]:
     forbidden = list(filter(None, (_name(clause, call) for clause in rule.forbidding)))
     yield from _judge_commit(rule, call)
     asked = list(_judge_asked(rule, call, forbidden))
-    yield from asked or _judge_forbidden(rule, act, call, forbidden)
+    yield from asked or _judge_forbidden(rule, act, call, forbidden, guarded)
 
 
 def _judge_asked(rule: ReadRule, call: Invocation, forbidden: Sequence[_Named]) -> Iterator[bool]:
@@ -206,8 +205,9 @@ def _judge_asked(rule: ReadRule, call: Invocation, forbidden: Sequence[_Named]) 
             return
 
 
-def _judge_forbidden(rule: ReadRule, act: Act, call: Invocation, forbidden: Sequence[_Named]) -> Iterator[bool]:
-    verdict = judge(rule.text, act.line)
+def _judge_forbidden(
+    rule: ReadRule, act: Act, call: Invocation, forbidden: Sequence[_Named], guarded: Verdict | None
+) -> Iterator[bool]:
     for clause in rule.forbidding:
         content = [word for word in list_content(clause.words) if not list_environments(word)]
         if clause.has_only_way and content and _does(content, call) and not _is_elsewhere(clause, act):
@@ -215,11 +215,11 @@ def _judge_forbidden(rule: ReadRule, act: Act, call: Invocation, forbidden: Sequ
     for named in forbidden:
         if not all(has_option(call, flag) for flag in named.flags):
             yield from [True] * (len(named.words) > 1)
-        elif verdict is not Verdict.PERMITTED and not _is_elsewhere(named.clause, act):
+        elif guarded is not Verdict.PERMITTED and not _is_elsewhere(named.clause, act):
             yield False
     # A short option means something else for another program.
     is_named = PurePath(call.words[0]).name in rule.words or not any(map(_SHORT_FLAG.fullmatch, rule.words))
-    if not forbidden and is_named and verdict is Verdict.FORBIDDEN:
+    if not forbidden and is_named and guarded is Verdict.FORBIDDEN:
         yield False
 
 

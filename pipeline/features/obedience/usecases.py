@@ -1,5 +1,6 @@
 """Record which acts kept or broke the rules that were shown before them, and report it for each rule."""
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from pipeline.write.tool_actions import Outcome, describe_action
 # The latest impressions of a session, and of a rule, that are compared.
 MOST_IMPRESSIONS = 100
 MOST_USES = 50
+# Seconds for all rules of a call.
+LONGEST_S = 0.5
 # The longest target of an act that is stored.
 TARGET_CHARS = 200
 # A rule that was shown so often and never concerned an act is proposed for archiving; one that was broken so often, as
@@ -107,10 +110,15 @@ def _judge(
         if action.agent_id == session.agent_id and (action.ok or action.type is ActionType.TEST)
     ]
     verdicts: dict[int, tuple[Impression, bool]] = {}
-    for impression in shown:
-        rule = rules.get(impression.memory_seq)
+    latest = {impression.memory_seq: impression for impression in shown}
+    deadline = time.monotonic() + LONGEST_S
+    for seq, impression in reversed(latest.items()):
+        rule = rules.get(seq)
         if rule is None or rule.kind is not Kind.LESSON:
             continue
+        if time.monotonic() > deadline:
+            # A line of many commands: other notes of hooks wait for this thread.
+            break
         is_kept = judge_act(render_rule(rule), act, before)
         if is_kept is not None:
             verdicts[rule.seq] = impression, is_kept

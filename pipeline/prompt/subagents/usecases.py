@@ -16,7 +16,7 @@ from pipeline.kernel.times import utc_now
 from pipeline.kernel.workspace import Workspace, is_any_incognito
 from pipeline.prompt.briefing import find_readable, hook_recall_budget_ms
 from pipeline.prompt.render import version_of
-from pipeline.prompt.subagents.brief import compose_subagent_brief, needs_brief
+from pipeline.prompt.subagents.brief import LONGEST_TASK, compose_subagent_brief, needs_brief
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.feedback import FeedbackWriter
 from pipeline.sessions.folders import find_refusal
@@ -81,7 +81,9 @@ class SubagentService:
         if session.id is not None and task.strip():
             key = session.id, turn, role or USUAL_ROLE
             with self._lock:
-                self._waiting.get(key, lambda _known: True, lambda: deque(maxlen=MOST_WAITING)).append(task)
+                self._waiting.get(key, lambda _known: True, lambda: deque(maxlen=MOST_WAITING)).append(
+                    task[:LONGEST_TASK]
+                )
 
     def start(self, workspace: Workspace, subagent: Subagent, turn: str) -> HookAnswer:
         """Return the brief of a subagent that starts."""
