@@ -4,6 +4,7 @@ import json
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import flush_notes
 
 RULE = "Use pnpm in this project, never npm"
@@ -100,6 +101,19 @@ def test_an_incognito_session_is_not_judged(client, container, digested):
     client.post("/v1/incognito", {"session_id": "s1"})
     run(client, container, "npm install")
     assert report(client)[0]["uses"][0]["acts"] == []
+
+
+def test_the_page_lists_rules_with_their_acts_and_proposals(client, container, digested):
+    browser = sign_in(client)
+    client.write("Billing listens on port 8123")
+    assert "No rule was shown yet" in browser.page("/w/default/lessons/report")
+    show_rule(client, digested, "Never run npm install in <b>this</b> project")
+    run(client, container, "npm install a")
+    run(client, container, "npm install b", 2)
+    page = browser.page("/w/default/lessons/report")
+    assert "npm install b" in page
+    assert "Let it block them" in page
+    assert "<b>this</b>" not in page
 
 
 JSON = st.recursive(
