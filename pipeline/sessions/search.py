@@ -25,8 +25,8 @@ from pipeline.kernel.errors import EncoderUnavailable, IndexUnavailable, Storage
 from pipeline.kernel.records.people import owner_of
 from pipeline.kernel.records.sessions import SessionHit
 from pipeline.kernel.store import meta, turns
-from pipeline.kernel.store.agent_sessions import list_subagents
 from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.subagents import list_subagents
 from pipeline.kernel.store.turns import FoundTurn, Role
 from pipeline.recall.query import parse_query
 from pipeline.recall.search_context import DenseSearch

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
 
-from pipeline.kernel.records import OWNED
 from pipeline.kernel.store import meta
 from pipeline.kernel.store.rows import DELETE, Rows, Table, find_row, has_row, list_rows
+from pipeline.kernel.store.subagents import list_subagents
 from pipeline.kernel.store.visibility import named_by_condition
 
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
@@ -148,31 +148,6 @@ def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
         "ON CONFLICT (id) DO UPDATE SET name = coalesce(agent_session.name, excluded.name)",
         (session_id, at, at, name),
     )
-
-
-def name_subagent_session(session_id: str, agent_id: str) -> str:
-    """Return the id of the session of a subagent; a person's names have the person in front."""
-    return f"{session_id}.{agent_id.rpartition(OWNED)[2]}"
-
-
-def find_agent(session_id: str, parent: str) -> str:
-    """Return the name of the subagent of a session, which `parent` started."""
-    person, owned, _ = parent.rpartition(OWNED)
-    return f"{person}{owned}{session_id.removeprefix(parent)[1:]}"
-
-
-def link_subagent(db: Connection, session_id: str, parent: str, cwd: str, name: str, at: str) -> None:
-    """Record that a session is that of a subagent, which another session started."""
-    db.execute(
-        "INSERT INTO agent_session (id, cwd, started_at, turn_at, name, parent) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET turn_at = excluded.turn_at, parent = excluded.parent",
-        (session_id, cwd, at, at, name, parent),
-    )
-
-
-def list_subagents(db: Connection, session_id: str) -> list[str]:
-    """List the sessions of the subagents that a session started, in order."""
-    return list_rows(db, str, "SELECT id FROM agent_session WHERE parent = ? ORDER BY started_at, id", (session_id,))
 
 
 def has_succeeded_before(db: Connection, action: Action, since: str) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 from pipeline.kernel.lru import LruCache
 from pipeline.kernel.records import OWNED, Memory
 from pipeline.kernel.records.hooks import AgentSession, HookAnswer
-from pipeline.kernel.store import agent_sessions
+from pipeline.kernel.store import agent_sessions, subagents
 from pipeline.kernel.store.turns import Role
 from pipeline.kernel.times import utc_now
 from pipeline.kernel.workspace import Workspace, is_any_incognito
@@ -53,7 +53,7 @@ class Subagent:
         """Return the id of its own session."""
         if self.session.id is None or self.session.agent_id is None:
             return None
-        return agent_sessions.name_subagent_session(self.session.id, self.session.agent_id)
+        return subagents.name_subagent_session(self.session.id, self.session.agent_id)
 
 
 class SubagentService:
@@ -152,7 +152,7 @@ class SubagentService:
         with owner.create().write() as db:
             if store_part(db, part, reading, with_actions=False).turns:
                 name = f"{subagent.role}: {name_session(task)}" if task else subagent.role
-                agent_sessions.link_subagent(db, session_id, session.id, "", redact(name).text, now)
+                subagents.link_subagent(db, session_id, session.id, "", redact(name).text, now)
 
     def _take_task(self, key: tuple[str, str, str]) -> str:
         with self._lock:
