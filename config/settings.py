@@ -158,6 +158,7 @@ class Settings:
     )
     enabled: bool = declare(default=True, help="Answer and record hook events, and list MCP tools.")
     hook_recall: bool = declare(default=True, help="Add relevant memories to agents' prompts.")
+    no_brief_roles: str = declare("", "Roles of subagents that get no brief, separated by spaces; `*` means all.")
     journal: bool = declare(default=True, help="Record what agents do and summarize each session.")
     capture: Literal["off", "suggest", "on"] = declare(
         "on",
@@ -210,7 +211,7 @@ WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "review"),
         *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
-        *("read_only", "sessions_mb", "imports_in_prompts"),
+        *("read_only", "sessions_mb", "imports_in_prompts", "no_brief_roles"),
     }
 )
 

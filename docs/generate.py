@@ -47,6 +47,10 @@ BEHAVIOR_TABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "resume and fork": ("resume", "fork"),
         "compaction": ("compaction",),
     },
+    "Subagents": {
+        "start": ("subagent_start",),
+        "end": ("subagent_end",),
+    },
     "MCP servers": {
         "protocol version": ("protocol",),
         "instructions": ("instructions_limit",),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from pipeline.features.obedience.usecases import ObedienceService
 from pipeline.features.team.usecases import TeamService
 from pipeline.kernel.feature import PROMPT_EXTENSIONS
 from pipeline.kernel.registry import find_extensions
@@ -10,6 +11,7 @@ from pipeline.kernel.workspace import Workspace
 from pipeline.prompt.agent_events import AgentSessionService
 from pipeline.prompt.follow_up import LastMessages
 from pipeline.prompt.history import HookRunLog
+from pipeline.prompt.subagents.usecases import SubagentService
 from pipeline.prompt.usecases import PromptService
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.feedback import FeedbackWriter
@@ -41,3 +43,5 @@ class AgentServices:
             self.prompts,
             SessionIntake(stores.transcripts, contexts, workspace(usual_workspace)),
         )
+        self.obedience = ObedienceService(feedback, self.sessions.is_off_the_record)
+        self.subagents = SubagentService(contexts, feedback, self.sessions.is_off_the_record)

@@ -13,6 +13,7 @@ FEATURES = (
     "facts",
     "goals",
     "lessons",
+    "obedience",
     "personal",
     "review",
     "today",

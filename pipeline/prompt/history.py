@@ -12,7 +12,7 @@ from pipeline.kernel.errors import NotFound
 from pipeline.kernel.records import Filter, Memory, Page, page_of
 from pipeline.kernel.records.hooks import HookAnswer
 from pipeline.kernel.records.people import caller_of, owner_of
-from pipeline.kernel.store import agent_sessions, conclusions, hook_runs, memories, tables, turns
+from pipeline.kernel.store import agent_sessions, conclusions, hook_runs, memories, subagents, tables, turns
 from pipeline.kernel.store.hook_runs import HookRun
 from pipeline.kernel.store.operations import Operations
 from pipeline.kernel.times import utc_now, utc_text_at
@@ -128,6 +128,7 @@ class SessionRecord:
     """A session with a page of its turns and its latest hook runs, actions and memories, each list newest first.
 
     `concluded` starts with the most important conclusion. `next_cursor` is the start of the next page of turns.
+    `subagents` are the sessions of the subagents that it started. Their actions are those of the session.
     """
 
     session: agent_sessions.SessionSummary
@@ -137,6 +138,7 @@ class SessionRecord:
     learnt: Sequence[Memory]
     concluded: Sequence[conclusions.Conclusion] = ()
     next_cursor: int | None = None
+    subagents: Sequence[str] = ()
 
 
 def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[agent_sessions.SessionSummary]:
@@ -154,12 +156,15 @@ def read_session(
         summary = agent_sessions.find_session(db, session_id)
         said = page_of(turns.page(db, session_id, limit + 1, before), limit, lambda turn: turn.seq)
         concluded = conclusions.list_of_sessions(db, [session_id])
-        did = agent_sessions.page_actions(db, session_id, limit, None)
+        parent = None if summary is None else summary.parent
+        agent_id = None if parent is None else subagents.find_agent(session_id, parent)
+        did = agent_sessions.page_actions(db, parent or session_id, limit, None, agent_id=agent_id)
+        spawned = subagents.list_subagents(db, session_id)
         learnt = memories.page(db, Filter(session_id=session_id, viewer=workspace.onlooker), limit, None)
     hook_runs = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items
     if summary is None:
         raise NotFound("There is no session with this id. `reverie sessions` lists them.")
-    return SessionRecord(summary, said.items, hook_runs, did, learnt, concluded, said.next_cursor)
+    return SessionRecord(summary, said.items, hook_runs, did, learnt, concluded, said.next_cursor, spawned)
 
 
 def rename_session(workspace: Workspace, session_id: str, name: str) -> agent_sessions.SessionSummary:

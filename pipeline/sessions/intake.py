@@ -132,7 +132,7 @@ def _obey(db: Connection, part: PreparedPart) -> None:
     elif part.mode is NoSave.RESUME:
         agent_sessions.end_incognito(db, session_id)
     if part.forgets_before and (last := turns.find_last_of_person(db, session_id)) is not None:
-        turns.forget(db, [turn.seq for turn in turns.list_since(db, session_id, last.seq)])
+        turns.forget(db, [turn.seq for turn in turns.list_since(db, session_id, last)])
 
 
 def _drop_purged(db: Connection, messages: list[PreparedMessage], result: PartResult) -> list[PreparedMessage]:

@@ -26,6 +26,7 @@ from pipeline.kernel.records.people import owner_of
 from pipeline.kernel.records.recall import SessionHit
 from pipeline.kernel.store import meta, turns
 from pipeline.kernel.store.database import Database
+from pipeline.kernel.store.subagents import list_subagents
 from pipeline.kernel.store.turns import FoundTurn, Role
 from pipeline.recall.query import parse_query
 from pipeline.recall.search_context import DenseSearch
@@ -222,10 +223,13 @@ def _is_command(turn: FoundTurn) -> bool:
 def _list_allowed(db: Connection, index: TurnIndex, scores: Floats, query: SessionQuery) -> Iterator[int]:
     """Yield the sessions that a person may see, best first; the later of equals first."""
     hidden = turns.list_hidden_sessions(db)
+    if query.except_session is not None:
+        # Its host gives a session the reports of its subagents.
+        hidden |= {query.except_session, *list_subagents(db, query.except_session)}
     numbers = np.flatnonzero(scores > 0)
     for session in numbers[np.lexsort((-numbers, -scores[numbers]))].tolist():
         session_id = index.sessions.id_of(session)
-        if owner_of(session_id) == query.person_id and session_id not in hidden | {query.except_session}:
+        if owner_of(session_id) == query.person_id and session_id not in hidden:
             yield session
 
 

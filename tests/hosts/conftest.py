@@ -258,6 +258,14 @@ class Machine:
         said = sorted((one["at"], one["content"].strip(), one["role"]) for record in shown for one in record["said"])
         return [content for _, content, speaker in said if speaker == role]
 
+    def list_subagents_said(self) -> list[str]:
+        """List what subagents said, in all sessions."""
+        sessions = json.loads(self.reverie("sessions", "list", "--json"))["items"]
+        shown = [json.loads(self.reverie("sessions", "show", one["id"], "--json")) for one in sessions]
+        ids = [subagent for record in shown for subagent in record["subagents"]]
+        records = [json.loads(self.reverie("sessions", "show", subagent, "--json")) for subagent in ids]
+        return [one["content"] for record in records for one in record["said"]]
+
     def supervisor(self) -> psutil.Process:
         """Return the process that keeps the stack running."""
         # A host's hook and its relay may both start one; the second ends when it finds the first.

@@ -66,6 +66,27 @@ def test_a_session_begins_with_the_brief(machine, name):
     assert "The job queue runs on SQLite" in machine.model.requests[0].text
 
 
+def spawn(role, task):
+    return Call("Agent", {"description": "x", "prompt": task, "subagent_type": role, "run_in_background": False})
+
+
+def test_a_subagent_of_claude_code_starts_with_its_brief(machine):
+    machine.install("claude-code")
+    machine.remember({"content": "Never push a tag before `make changelog` ran", "kind": "lesson"})
+    task, report = "Release version 2 and push the tag", "The changelog of version 2 lists nine changes."
+    machine.model.expect(spawn("general-purpose", task), Say(report), Say())
+    machine.ask("Say hello")
+    _, of_subagent, after = machine.model.requests
+    assert "SubagentStart hook additional context: Rules to follow" in of_subagent.text
+    assert "`make changelog` ran" in of_subagent.text
+    # Its host gives the report to the session.
+    assert after.text.count(report) == 1
+    wait_until("the report is recorded", lambda: report in "".join(machine.list_subagents_said()))
+    machine.model.expect(spawn("Explore", task), Say("Nothing."), Say())
+    machine.ask("Say hello")
+    assert "SubagentStart hook" not in machine.model.requests[1].text
+
+
 @pytest.mark.parametrize("name", ["opencode", "kilo", "pi", "cline"])
 def test_the_first_request_says_to_prepare_first(machine, name):
     machine.install(name)

@@ -18,7 +18,7 @@ NO_TEXT = {
     "ids, row numbers, keys, hashes and stamps": """
         id uid memory_id other_id memory_ids session_id agent_id scope_id author node mark hash content_hash row_hash
         replaced_hash hlc after signature key digest request token verify_key recipient seed age secret owner
-        lease_owner version
+        lease_owner version agent_session.parent
     """,
     "times": """
         at day since *_at valid_from valid_to

@@ -178,7 +178,7 @@ def test_a_deed_whose_name_can_be_read_is_one_row_of_the_journal(client, contain
 FOREIGN = [
     {"hook_event_name": "beforeShellExecution", "conversation_id": "c", "command": "ls", "workspace_roots": ["/p"]},
     {"hook_event_name": "afterFileEdit", "conversation_id": "c", "generation_id": "g", "file_path": "a", "edits": []},
-    {"hookEventName": "SubagentStart", "sessionId": "s", "timestamp": "2026-02-09T10:30:00.000Z"},
+    {"hookEventName": "TaskCreated", "sessionId": "s", "timestamp": "2026-02-09T10:30:00.000Z"},
     {"timestamp": 1704614600000, "cwd": "/p", "toolName": "bash", "toolArgs": "{}"},
 ]
 

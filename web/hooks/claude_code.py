@@ -10,6 +10,7 @@ from pathlib import Path
 from flask import Response, request
 
 from pipeline.features.capture.usecases import describe_lost_orders
+from pipeline.features.obedience.usecases import MadeCall
 from pipeline.kernel.errors import StoreUnavailable
 from pipeline.kernel.records.hooks import AgentSession, HookAnswer, SpooledMark
 from pipeline.kernel.records.people import personal_scope
@@ -20,6 +21,7 @@ from pipeline.prompt.agent_events import identify_session
 from pipeline.prompt.deliveries import BEFORE_TOOL
 from pipeline.prompt.history import FAILED, describe_run
 from pipeline.prompt.spooled_events import record_spooled_action, record_spooled_prompt
+from pipeline.prompt.subagents.usecases import SPAWNING, Subagent
 from pipeline.sessions.intake_usecases import SessionSource
 from web.hooks.event import HookEvent, read_event, read_outcome, read_said
 from web.hooks.event_fields import Fields, unify_fields
@@ -247,6 +249,9 @@ def _context(answer: HookAnswer) -> Handled:
 
 
 def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    if event.tool_name in SPAWNING:
+        role, task = (str(event.tool_input.get(name) or "") for name in ("subagent_type", "prompt"))
+        call.container.agents.subagents.note_task(_session(call, event), event.turn_id, role, task)
     is_whole = event.dropped.isdisjoint({"tool_name", "tool_input"})
     guard = call.container.agents.sessions.guard_tool_use(
         workspace,
@@ -272,6 +277,10 @@ def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     services, session = call.container, _session(call, event)
     outcome = read_outcome(event, failed=event.name == "PostToolUseFailure")
+    # A person's transcript is on their own machine.
+    transcript = event.transcript_path if call.caller.person is None else ""
+    made = MadeCall(event.tool_name, event.tool_input, outcome, event.call_id, transcript)
+    services.agents.obedience.record(workspace, session, made, None if event.spooled is None else event.spooled.at)
     if event.spooled is not None:
         action = event.tool_name, event.tool_input, outcome
         record_spooled_action(services.agents.sessions, services.feedback, workspace, session, action, event.spooled)
@@ -326,9 +335,15 @@ def _flush(call: Call, workspace: Workspace, _event: HookEvent) -> Handled:
     return NOTED
 
 
-def _nothing(_call: Call, _workspace: Workspace, _event: HookEvent) -> Handled:
-    """Accept an event without content to remember."""
-    return NOTED
+def _subagent_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    subagent = Subagent(_session(call, event), event.agent_type)
+    return _context(call.container.agents.subagents.start(workspace, subagent, event.turn_id))
+
+
+def _subagent_stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    subagent = Subagent(_session(call, event), event.agent_type)
+    create = partial(workspace_of_folder, call, event.cwd, to_write=True)
+    return None, call.container.agents.subagents.stop(workspace, subagent, event.host, event.report, create)
 
 
 def _skip(_call: Call, _workspace: Workspace, _event: HookEvent) -> Handled:
@@ -343,7 +358,8 @@ HANDLERS: dict[str, Callable[[Call, Workspace, HookEvent], Handled]] = {
     "PostToolUse": _after_tool,
     "PostToolUseFailure": _after_tool,
     "Stop": _stop,
-    "SubagentStop": _nothing,
+    "SubagentStart": _subagent_start,
+    "SubagentStop": _subagent_stop,
     "PreInvocation": _skip,
     "PreCompact": _flush,
     "SessionEnd": _end,

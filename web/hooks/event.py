@@ -29,7 +29,10 @@ class HookEvent:
     """The fields of an event that Reverie reads. Hosts may send other fields.
 
     A field that is null or missing is empty. `roots` are the folders that the person opened and added, in this order.
-    `dropped` are the names of the fields that could not be read. `can_ask` is whether the host can ask its user before
+    `agent_type` is the role of a
+    subagent, `report` the last message of an agent, `turn_id` and
+    `call_id` the host's ids of the prompt and of a tool call. `dropped` are the names of
+    the fields that could not be read. `can_ask` is whether the host can ask its user before
     a tool runs; `host` decides how a transcript is read. `spooled` marks an event that waited for the server, `held`
     one that waits until it is read, and `sent` are the host's own fields.
     """
@@ -39,6 +42,10 @@ class HookEvent:
     roots: tuple[str, ...] = ()
     session_id: str = ""
     agent_id: str = ""
+    agent_type: str = ""
+    turn_id: str = ""
+    call_id: str = ""
+    report: str = ""
     prompt: str = ""
     source: str = ""
     tool_name: str = ""
@@ -93,6 +100,10 @@ def read_event(fields: Fields, *, can_ask: bool, host: str = "") -> HookEvent:
         roots=reader.read_folders("workspace_roots"),
         session_id=reader.read_id("session_id"),
         agent_id=reader.read_id("agent_id"),
+        agent_type=reader.read_text("agent_type"),
+        turn_id=reader.read_id("prompt_id"),
+        call_id=reader.read_id("tool_use_id"),
+        report=reader.read_text("last_assistant_message", None),
         prompt=reader.read_text("prompt", None),
         source=reader.read_text("source"),
         tool_name=reader.read_text("tool_name"),

@@ -18,6 +18,7 @@ _SPELLINGS = {
     "sessionId": "session_id",
     "conversation_id": "session_id",
     "agentId": "agent_id",
+    "agentType": "agent_type",
     "transcriptPath": "transcript_path",
     "toolName": "tool_name",
     "toolInput": "tool_input",
@@ -31,6 +32,7 @@ _LONG_TEXTS = frozenset(
     (
         "prompt",
         "prompt_response",
+        "last_assistant_message",
         "content",
         "command",
         "cmd",
@@ -47,12 +49,15 @@ _NAMES = (
     "cwd",
     "session_id",
     "agent_id",
+    "agent_type",
+    "prompt_id",
+    "tool_use_id",
     "source",
     "tool_name",
     "transcript_path",
     "permission_mode",
 )
-_TARGETS = frozenset(("command", "cmd", "input", "file_path", "notebook_path", "path"))
+_TARGETS = frozenset(("command", "cmd", "input", "file_path", "notebook_path", "path", "prompt", "subagent_type"))
 _PARTS = {
     "tool_input": _TARGETS,
     "tool_response": frozenset(
@@ -60,7 +65,9 @@ _PARTS = {
     ),
 }
 # The fields that the server reads; other fields of a long event are not sent.
-_FIELDS = frozenset((*_NAMES, *_PARTS, "prompt", "prompt_response", "said", "error", "workspace_roots"))
+_FIELDS = frozenset(
+    (*_NAMES, *_PARTS, "prompt", "prompt_response", "last_assistant_message", "said", "error", "workspace_roots")
+)
 _LONGEST_NAME = 10_000
 _MOST_ITEMS = 400
 # Levels: an event, its messages, a message, its content.

@@ -41,7 +41,7 @@ _CLAUDE_CODE_EVENTS = (
 )
 _PLUGIN_EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
 EVENTS: Mapping[str, tuple[str, ...]] = {
-    CLAUDE_CODE: _CLAUDE_CODE_EVENTS,
+    CLAUDE_CODE: (*_CLAUDE_CODE_EVENTS, "SubagentStart", "SubagentStop"),
     QWEN_CODE: _CLAUDE_CODE_EVENTS,
     COPILOT: _CLAUDE_CODE_EVENTS,
     # Codex's other events do not say whether a tool failed; its notification does.

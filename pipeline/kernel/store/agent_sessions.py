@@ -8,6 +8,7 @@ from sqlite3 import Connection
 
 from pipeline.kernel.store import meta
 from pipeline.kernel.store.rows import DELETE, Rows, Table, find_row, has_row, list_rows
+from pipeline.kernel.store.subagents import list_subagents
 from pipeline.kernel.store.visibility import named_by_condition
 
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
@@ -94,10 +95,17 @@ def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[A
 
 
 def page_actions(
-    db: Connection, session_id: str | None, limit: int, before: int | None, person: str | None = None
+    db: Connection,
+    session_id: str | None,
+    limit: int,
+    before: int | None,
+    person: str | None = None,
+    agent_id: str | None = None,
 ) -> list[JournalRow]:
-    """List actions of one session or of all sessions of a person, newest first, below a row number."""
+    """List actions of one session, or of a subagent of it, or of all of a person, newest first, below a row number."""
     whose, values = ("session_id = ?", [session_id]) if session_id else (named_by_condition("session_id", person), [])
+    if agent_id is not None:
+        whose, values = f"{whose} AND agent_id = ?", [*values, agent_id]
     return JOURNAL.fetch(
         db,
         f"WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
@@ -209,13 +217,15 @@ class IncognitoSession:
 
 
 def begin_incognito(db: Connection, session_id: str, at: str) -> None:
-    """Make a session incognito."""
-    db.execute("INSERT INTO incognito VALUES (?, ?) ON CONFLICT DO NOTHING", (session_id, at))
+    """Make a session and its subagents incognito."""
+    names = [session_id, *list_subagents(db, session_id)]
+    db.executemany("INSERT INTO incognito VALUES (?, ?) ON CONFLICT DO NOTHING", [(name, at) for name in names])
 
 
 def end_incognito(db: Connection, session_id: str) -> None:
-    """End a session's incognito mode."""
-    db.execute("DELETE FROM incognito WHERE session_id = ?", (session_id,))
+    """End the incognito mode of a session and its subagents."""
+    names = [session_id, *list_subagents(db, session_id)]
+    db.executemany("DELETE FROM incognito WHERE session_id = ?", [(name,) for name in names])
 
 
 def incognito_since(db: Connection, session_id: str) -> str | None:
@@ -281,7 +291,10 @@ def page_incognito(
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A session: name, start and last activity, the numbers of turns, actions and memories, agent and branch."""
+    """A session: name, start and last activity, the numbers of turns, actions and memories, agent and branch.
+
+    `parent` is the session that started this one as a subagent.
+    """
 
     id: str
     name: str | None
@@ -292,12 +305,13 @@ class SessionSummary:
     memories: int
     agent: str | None = None
     branch: str | None = None
+    parent: str | None = None
 
 
 _SESSIONS = """
     WITH asked (id) AS (SELECT value FROM json_each(?))
     SELECT s.session_id, min(n.name), min(s.first_at), max(s.last_at), sum(s.turns), sum(s.actions), sum(s.memories),
-        min(n.agent), min(n.branch)
+        min(n.agent), min(n.branch), min(n.parent)
     FROM (
         SELECT session_id, min(at) AS first_at, max(at) AS last_at, count(*) AS turns, 0 AS actions, 0 AS memories
             FROM turn WHERE {among} GROUP BY session_id
@@ -312,6 +326,7 @@ _SESSIONS = """
     ) s LEFT JOIN agent_session n ON n.id = s.session_id
     WHERE {whose} GROUP BY s.session_id ORDER BY max(s.last_at) DESC, s.session_id LIMIT ? OFFSET ?
 """
+_NO_SUBAGENT = "n.parent IS NULL"
 _AMONG_ASKED = "session_id IN (SELECT id FROM asked)"
 # The first condition on memories is that of the index.
 _ACTIVE_SINCE = """
@@ -323,17 +338,17 @@ _ACTIVE_SINCE = """
 
 
 def list_sessions(db: Connection, limit: int, skipped: int, person: str | None = None) -> list[SessionSummary]:
-    """List a person's sessions, the last active first, after skipping some."""
-    whose = named_by_condition("s.session_id", person)
+    """List a person's sessions without those of subagents, the last active first, after skipping some."""
+    whose = f"{_NO_SUBAGENT} AND {named_by_condition('s.session_id', person)}"
     return list_rows(db, SessionSummary, _SESSIONS.format(among="true", whose=whose), ("[]", limit, skipped))
 
 
 def list_sessions_since(db: Connection, since: str, limit: int, person: str | None = None) -> list[SessionSummary]:
-    """List a person's sessions that were active since a time, the last active first."""
+    """List a person's sessions that were active since a time, without those of subagents, the last active first."""
     active = [session_id for (session_id,) in db.execute(_ACTIVE_SINCE, (since,))]
     if not active:
         return []
-    whose = named_by_condition("s.session_id", person)
+    whose = f"{_NO_SUBAGENT} AND {named_by_condition('s.session_id', person)}"
     return list_rows(
         db, SessionSummary, _SESSIONS.format(among=_AMONG_ASKED, whose=whose), (json.dumps(active), limit, 0)
     )

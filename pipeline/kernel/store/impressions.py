@@ -3,7 +3,7 @@
 import json
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from sqlite3 import Connection
 
 from ulid import ULID
@@ -13,6 +13,21 @@ from pipeline.kernel.store.memories import select, select_newest
 from pipeline.kernel.store.rows import DELETE, Relation, Rows, Table, find_row, list_rows
 from pipeline.kernel.store.visibility import condition
 from pipeline.kernel.times import utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAct:
+    """An act that kept or broke a rule after it was shown, with its tool and its target, a command or a file.
+
+    `call_id` is the host's id of the call, by which its line in the transcript is found.
+    """
+
+    at: str
+    tool: str
+    target: str
+    is_kept: bool
+    call_id: str = ""
+    transcript: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +56,8 @@ class Tally:
 
 
 _IMPRESSIONS = Rows(Impression, "impression")
+# Acts that are recorded for each impression.
+MOST_ACTS = 8
 
 
 def add(db: Connection, impressions: Sequence[Impression]) -> None:
@@ -60,6 +77,32 @@ def get(db: Connection, impression_id: str) -> Impression | None:
 def list_unanswered(db: Connection, session_id: str) -> list[Impression]:
     """List the impressions of a session without a report."""
     return _IMPRESSIONS.fetch(db, "WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
+
+
+def list_of_agent(db: Connection, session_id: str, agent_id: str | None, limit: int) -> list[Impression]:
+    """List the latest impressions of an agent in a session, in order."""
+    newest = _IMPRESSIONS.fetch(
+        db,
+        "WHERE session_id = ? AND coalesce(agent_id, '') = ? AND withheld = 0 ORDER BY seq DESC LIMIT ?",
+        (session_id, agent_id or "", limit),
+    )
+    return newest[::-1]
+
+
+def add_act(db: Connection, impression_id: str, act: JudgedAct) -> None:
+    """Record an act that kept or broke a shown rule, once if its host names the call; of many, the last ones."""
+    known = list_acts(db, [impression_id]).get(impression_id, [])
+    acts = [*(other for other in known if not act.call_id or other.call_id != act.call_id), act][-MOST_ACTS:]
+    db.execute("UPDATE impression SET acts = ? WHERE id = ?", (json.dumps(list(map(asdict, acts))), impression_id))
+
+
+def list_acts(db: Connection, impression_ids: Sequence[str]) -> dict[str, list[JudgedAct]]:
+    """Return the acts that kept or broke shown rules, by impression."""
+    rows = db.execute(
+        "SELECT id, acts FROM impression WHERE acts IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(impression_ids)),),
+    )
+    return {impression_id: [JudgedAct(**act) for act in json.loads(acts)] for impression_id, acts in rows}
 
 
 def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | None:
@@ -168,7 +211,8 @@ def make_impressions(
 TABLES = (
     Table(
         "impression",
-        text=("note",),
+        text=("note", "acts"),
+        quoting={"acts": "acts = NULL"},
         memory=("memory_seq",),
         erasure=DELETE,
         replicated=Relation(

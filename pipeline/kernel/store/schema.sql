@@ -270,7 +270,8 @@ CREATE TABLE admission (
 
 CREATE INDEX admission_turned_away ON admission (content_hash) WHERE content_hash IS NOT NULL;
 
--- Memories shown to agents, and whether a lesson was followed. A withheld lesson was not shown.
+-- Memories shown to agents, and whether a lesson was followed. A withheld lesson was not shown. acts is a JSON list of the
+-- acts that kept or broke it.
 CREATE TABLE impression (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -281,12 +282,13 @@ CREATE TABLE impression (
     note TEXT,
     answered_at TEXT,
     agent_id TEXT,
-    withheld INTEGER NOT NULL DEFAULT 0
+    withheld INTEGER NOT NULL DEFAULT 0,
+    acts TEXT
 );
 
 CREATE INDEX impression_memory ON impression (memory_seq);
 
-CREATE INDEX impression_session ON impression (session_id) WHERE followed IS NULL;
+CREATE INDEX impression_session ON impression (session_id);
 
 -- The version of a memory that an agent has seen in a session: it is shown again only if it changed.
 CREATE TABLE seen (
@@ -324,7 +326,7 @@ CREATE INDEX action_error ON action (error_signature) WHERE error_signature IS N
 -- Copies of an action in forked sessions have its time.
 CREATE INDEX action_time ON action (at);
 
--- A session of an agent, and the start of its current turn.
+-- A session of an agent, and the start of its current turn. parent is the session that started it as a subagent.
 CREATE TABLE agent_session (
     id TEXT PRIMARY KEY,
     cwd TEXT NOT NULL,
@@ -333,8 +335,11 @@ CREATE TABLE agent_session (
     name TEXT,
     agent TEXT,
     branch TEXT,
-    ended_at TEXT
+    ended_at TEXT,
+    parent TEXT
 ) WITHOUT ROWID;
+
+CREATE INDEX agent_session_parent ON agent_session (parent) WHERE parent IS NOT NULL;
 
 -- Turns of sessions, without secrets; a person's turn is read once for lasting statements. text_hash is of role and
 -- text, by which copies in forked and resumed sessions are recognized.

@@ -206,9 +206,15 @@ def find_first_of_person(db: Connection, session_id: str, since: str, until: str
     )
 
 
-def list_since(db: Connection, session_id: str, seq: int) -> list[Turn]:
-    """List the messages of a session from a row number on."""
-    return TURNS.fetch(db, "WHERE session_id = ? AND seq >= ? ORDER BY seq", (session_id, seq))
+def list_since(db: Connection, session_id: str, last: LastTurn) -> list[Turn]:
+    """List the messages of a session's last turn, and those of the subagents that it started."""
+    # A host reports the end of a subagent before the prompt is stored.
+    return TURNS.fetch(
+        db,
+        "WHERE (session_id = ? AND seq >= ?) OR "
+        "(at > ? AND session_id IN (SELECT id FROM agent_session WHERE parent = ?)) ORDER BY seq",
+        (session_id, last.seq, last.after, session_id),
+    )
 
 
 def list_unstored(db: Connection, session_id: str, since: str, until: str, limit: int) -> list[Turn]:

@@ -197,7 +197,7 @@ def archive_last_turn(stores: Sequence[Workspace], session_id: str) -> list[str]
         if store.exists and not store.access.is_read_only and (turn := _find_last_turn(store, session_id)) is not None:
             with store.database.write() as db:
                 # Its statements that were not read yet would become memories later.
-                work.drop_captures(db, [message.seq for message in turns.list_since(db, session_id, turn.seq)])
+                work.drop_captures(db, [message.seq for message in turns.list_since(db, session_id, turn)])
             for owner in store.list_changeable():
                 archived += _archive_memories(owner, session_id, turn)
     return archived
@@ -228,7 +228,7 @@ def _find_last_turn(workspace: Workspace, session_id: str) -> LastTurn | None:
 def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str, last_turn: LastTurn) -> int:
     feedback.drop_questions()
     with workspace.database.read() as db:
-        messages = turns.list_since(db, session_id, last_turn.seq)
+        messages = turns.list_since(db, session_id, last_turn)
     count = 0
     for store in workspace.list_changeable():
         with store.database.read() as db:

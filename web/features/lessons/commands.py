@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from web.cli import options
-from web.cli.command import Group, pass_state
+from web.cli.command import Group, add_declared, pass_state
 from web.cli.render import Record, fill, one_line
 from web.cli.state import State
 from web.features.sessions.commands import find_session_path
@@ -75,3 +75,6 @@ def distill(state: State, session: str) -> None:
     )
     count = sum(proposal["outcome"] == "candidate" for proposal in answer["proposed"])
     state.show(answer, f"{count} proposed; list them with `reverie review candidates`")
+
+
+add_declared(lessons)

@@ -114,6 +114,7 @@ def _print_session(record: dict[str, Any]) -> None:
             f"{item['kind']} {item['content']}{replaced[item['is_current']]}" for item in reversed(record["concluded"])
         ],
         "memories": [f"{memory['kind']} {memory['content']}" for memory in record["learnt"]],
+        "subagents": record["subagents"],
     }
     for title, rows in parts.items():
         click.echo(f"\n{title}:" if rows else f"\n{title}: none")

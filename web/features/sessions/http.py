@@ -75,9 +75,13 @@ class QueuedAnswer(Answer):
 
 
 class SessionAnswer(Answer, of=SessionSummary):
-    """A session: its name, agent and branch, its start, its last activity, and its numbers of records."""
+    """A session: its name, agent and branch, its start, its last activity, and its numbers of records.
+
+    `parent` is the session that started it as a subagent.
+    """
 
     id: Name
+    parent: Name | None
 
 
 class SessionPage(PageAnswer[SessionAnswer]):
@@ -117,6 +121,7 @@ class SessionRecordAnswer(Answer, of=agent_history.SessionRecord):
 
     told: list[RunAnswer]
     next_cursor: Cursor
+    subagents: list[Name]
 
 
 class DistilledAnswer(Answer):

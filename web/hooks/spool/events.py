@@ -16,7 +16,7 @@ from web.http.json_text import read_object
 # The events that record something, by the names of all hosts.
 RECORDING = frozenset(
     (
-        *("UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd", "PreCompact"),
+        *("UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SubagentStop", "SessionEnd", "PreCompact"),
         *("BeforeAgent", "AfterTool", "AfterAgent", "PreCompress", "BeforeSubmitPrompt"),
     )
 )

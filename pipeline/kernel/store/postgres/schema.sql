@@ -297,6 +297,7 @@ CREATE TABLE impression (
     answered_at TEXT COLLATE "C",
     agent_id TEXT COLLATE "C",
     withheld BIGINT NOT NULL DEFAULT 0,
+    acts TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, seq),
     UNIQUE (workspace, id)
@@ -304,7 +305,7 @@ CREATE TABLE impression (
 
 CREATE INDEX impression_memory ON impression (workspace, memory_seq);
 
-CREATE INDEX impression_session ON impression (workspace, session_id) WHERE followed IS NULL;
+CREATE INDEX impression_session ON impression (workspace, session_id);
 
 CREATE TABLE seen (
     session_id TEXT COLLATE "C",
@@ -349,9 +350,12 @@ CREATE TABLE agent_session (
     agent TEXT COLLATE "C",
     branch TEXT COLLATE "C",
     ended_at TEXT COLLATE "C",
+    parent TEXT COLLATE "C",
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
     PRIMARY KEY (workspace, id)
 );
+
+CREATE INDEX agent_session_parent ON agent_session (workspace, parent) WHERE parent IS NOT NULL;
 
 CREATE TABLE incognito (
     session_id TEXT COLLATE "C",

@@ -1,0 +1,275 @@
+"""Decide whether an act kept or broke a rule that names a command, a file, an option or a word."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import PurePath
+
+from pipeline.features.lessons.advice import ORDINARY
+from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
+from pipeline.features.lessons.prohibitions import FLAG, words_of
+from pipeline.features.obedience.acts import MOST_CALLS, Act
+from pipeline.features.obedience.code_words import judge_language, judge_words
+from pipeline.features.obedience.rules import (
+    ASSIGNMENT,
+    Clause,
+    Order,
+    ReadRule,
+    find_act,
+    find_concept,
+    is_below,
+    is_path,
+    list_content,
+    load_programs,
+    read_rule,
+    words_in,
+)
+from pipeline.text.command_lines import Invocation, has_option, rehearses
+
+# Maximum number of earlier acts that are compared.
+MOST_BEFORE = 200
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+|[\w]+(?:-\w+)+|/\S+")
+_SHORT_FLAG = re.compile(r"-[A-Za-z]")
+
+
+def judge_act(text: str, act: Act, before: Sequence[Act] = ()) -> bool | None:
+    """Return whether an act kept a rule (True) or broke it (False); None if the rule does not concern it."""
+    rule = read_rule(text)
+    found = [*_judge_order(rule, act, before[-MOST_BEFORE:]), *_judge_files(rule, act), *_judge_place(rule, act)]
+    places = rule.places
+    for change in act.changes:
+        if not places or any(is_below(change.path, place) for place in places):
+            found += [*judge_words(rule, change), *judge_language(rule, change)]
+    if rule.order is None and act.made_calls:
+        guarded = judge(text, act.line) if rule.forbidding and len(act.calls) <= MOST_CALLS else None
+        found += chain(*(_judge_call(rule, act, call, guarded) for call in act.made_calls))
+    return None if not found else False not in found
+
+
+# Order
+
+
+def _judge_order(rule: ReadRule, act: Act, before: Sequence[Act]) -> Iterator[bool]:
+    order = rule.order
+    if order is None:
+        return
+    if order.is_after:
+        yield from _judge_following(order, act, before)
+    elif act.is_edit:
+        if words_in("edits").intersection(order.act) and "read" in rule.words:
+            yield any(other.path == act.path for other in before)
+    else:
+        yield from _judge_preceding(order, act, before)
+
+
+def _judge_following(order: Order, act: Act, before: Sequence[Act]) -> Iterator[bool]:
+    edits = [number for number, other in enumerate(before) if _edits_named(order.act, other)]
+    since = [call for other in before[edits[-1] + 1 :] for call in other.calls] if edits else []
+    if edits and not _are_done(order, since):
+        if _are_done(order, act.calls):
+            yield True
+        elif any(_does(("commit",), call) for call in act.calls):
+            yield False
+
+
+def _judge_preceding(order: Order, act: Act, before: Sequence[Act]) -> Iterator[bool]:
+    is_meant = any(map(find_act, order.act))
+    programs = frozenset() if is_meant else load_programs().intersection(chain(*order.needed))
+    # What was checked before the last edit says nothing about a commit.
+    checks = ("git", "commit") in map(find_act, order.act)
+    edits = [number for number, other in enumerate(before) if checks and other.is_edit]
+    valid = [call for other in before[edits[-1] + 1 if edits else 0 :] for call in other.calls]
+    for number, call in enumerate(act.calls):
+        if _does(order.act, call) and (not programs or call.words[0] in programs) and not rehearses(call):
+            yield _are_done(order, [*valid, *act.calls[:number]])
+
+
+def _are_done(order: Order, calls: Sequence[Invocation]) -> bool:
+    return all(any(_does(group, call) for call in calls) for group in order.needed)
+
+
+def _does(words: Sequence[str], call: Invocation) -> bool:
+    """Return whether a command does what some words say: it contains all of them, or the command that they mean."""
+    said = [part for word in call.words for part in (word.casefold(), *re.split(r"\W+", word.casefold())) if part]
+    acts = [act for word in words if (act := find_act(word)) is not None]
+    if acts and not load_programs().intersection(words):
+        return any(call.words[0] == act[0] and act[1] in said for act in acts)
+    return all(any(is_form(part, word.removeprefix("./")) for part in said) for word in words)
+
+
+def is_form(said: str, word: str) -> bool:
+    """Return whether a word is another form of the same word."""
+    stem = re.sub(r"(?:ing|en|es|s|e)$", "", word.casefold())
+    return said == word.casefold() or (len(stem) > 3 and said.startswith(stem) and len(said) <= len(word) + 3)
+
+
+def _edits_named(words: Sequence[str], act: Act) -> bool:
+    parts = [part.casefold() for part in re.split(r"[/\\.]", act.path)]
+    names = [word.lstrip("*.") for word in words if not word.casefold().startswith(("chang", "edit", "touch", "änder"))]
+    return act.is_edit and bool(names) and all(any(is_form(part, name) for part in parts) for name in names)
+
+
+# Files
+
+
+def _judge_files(rule: ReadRule, act: Act) -> Iterator[bool]:
+    forbidding = rule.forbidding
+    if any(words_in("nothing").intersection(clause.folded) for clause in forbidding):
+        literals = [word for clause in rule.clauses for word in clause.words if _HOST.fullmatch(word)]
+        named = (word for call in act.calls for word in (*call.words, *call.files))
+        yield from (False for word in named if not set(literals).isdisjoint(re.split(r"[@=:\s]", word)))
+    patterns = _list_unchanged(rule)
+    bare = [clause for clause in forbidding if not rule.paths and words_in("edits").intersection(clause.folded)]
+    names = {term for clause in bare for term in clause.list_terms()}
+    for path in act.changed_files:
+        if any(is_below(path, pattern) for pattern in patterns) or names.intersection(PurePath(path).parts[:-1]):
+            # A rule about existing files asks for a new one.
+            yield act.tool == "Write" and "new" in rule.words
+    if words_in("removals").intersection(chain(*(clause.folded for clause in forbidding))):
+        yield from (False for file in act.removed_files if any(is_below(file, path) for path in rule.paths))
+    if act.tool == "Write":
+        parts = [part.casefold() for part in re.split(r"[/\\._]", act.path)]
+        terms = (clause.list_terms() for clause in forbidding)
+        yield from (
+            False
+            for each in terms
+            if len(each) > 1 and all(any(is_form(part, term) for part in parts) for term in each)
+        )
+
+
+def _list_unchanged(rule: ReadRule) -> list[str]:
+    """Return the paths of files that must not be edited."""
+    patterns = list(rule.paths if rule.forbidding and rule.words & words_in("edits") else ())
+    for clause in rule.forbidding:
+        if words_in("writes").intersection(clause.folded):
+            patterns += [word for word in clause.words if is_path(word)]
+    for clause in rule.clauses:
+        state = next((at for at, word in enumerate(clause.folded) if word in words_in("generated")), 0)
+        # After it are the files that it is generated from.
+        sources = [word for word in clause.words[state:] if state and is_path(word)]
+        patterns = [path for path in patterns if path not in sources]
+        patterns += [word for word in clause.words[:state] if is_path(word)]
+    return patterns
+
+
+def _judge_place(rule: ReadRule, act: Act) -> Iterator[bool]:
+    """Yield whether a file is edited to which a rule limits something, or another one gets it."""
+    for clause in rule.asking if act.is_edit else ():
+        place = next((at for at, word in enumerate(clause.folded) if word in words_in("only")), None)
+        paths = [word for word in clause.words[place or 0 :] if is_path(word)]
+        if place is None or not paths:
+            continue
+        terms = [word.casefold() for word in list_content(clause.words[:place])]
+        concept = find_concept(clause.words[:place])
+        lines = [line.casefold() for change in act.changes for line in change.list_added_lines(with_comments=False)]
+        if any(is_below(act.path, path) for path in paths):
+            yield True
+        elif concept is not None:
+            yield from [False] * any(concept.search(line) for line in lines)
+        elif len(terms) == 1 and any(re.search(rf"(?<![a-z]){re.escape(terms[0])}(?!\w)", line) for line in lines):
+            yield False
+
+
+# Commands
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The words of a clause that a command has, and the options that it names."""
+
+    clause: Clause
+    words: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+def _judge_call(rule: ReadRule, act: Act, call: Invocation, guarded: Verdict | None) -> Iterator[bool]:
+    forbidden = list(filter(None, (_name(clause, call) for clause in rule.forbidding)))
+    yield from _judge_commit(rule, call)
+    asked = list(_judge_asked(rule, call, forbidden))
+    yield from asked or _judge_forbidden(rule, act, call, forbidden, guarded)
+
+
+def _judge_asked(rule: ReadRule, call: Invocation, forbidden: Sequence[_Named]) -> Iterator[bool]:
+    for clause in rule.asking:
+        named = _name(clause, call)
+        if named is None or any(len(other.words) > len(named.words) for other in forbidden):
+            continue
+        settings = [word for word in clause.words if ASSIGNMENT.fullmatch(word)]
+        if named.flags or settings:
+            yield all(has_option(call, flag) for flag in named.flags) and set(settings) <= set(call.settings)
+            return
+        if _replaces(rule, call):
+            yield True
+            return
+
+
+def _judge_forbidden(
+    rule: ReadRule, act: Act, call: Invocation, forbidden: Sequence[_Named], guarded: Verdict | None
+) -> Iterator[bool]:
+    for clause in rule.forbidding:
+        content = [word for word in list_content(clause.words) if not list_environments(word)]
+        if clause.has_only_way and content and _does(content, call) and not _is_elsewhere(clause, act):
+            yield False
+    for named in forbidden:
+        if not all(has_option(call, flag) for flag in named.flags):
+            yield from [True] * (len(named.words) > 1)
+        elif guarded is not Verdict.PERMITTED and not _is_elsewhere(named.clause, act):
+            yield False
+    # A short option means something else for another program.
+    is_named = PurePath(call.words[0]).name in rule.words or not any(map(_SHORT_FLAG.fullmatch, rule.words))
+    if not forbidden and is_named and guarded is Verdict.FORBIDDEN:
+        yield False
+
+
+def _is_elsewhere(clause: Clause, act: Act) -> bool:
+    """Return whether a clause is about another environment than a command."""
+    meant, reached = list_environments(" ".join(clause.words)), list_environments(act.line)
+    return bool(meant and reached) and meant.isdisjoint(reached)
+
+
+def _name(clause: Clause, call: Invocation) -> _Named | None:
+    """Return what a clause names of a command; None if it names another one."""
+    program = PurePath(call.words[0].casefold()).name
+    places = [at for at, word in enumerate(clause.folded) if PurePath(word.strip("`")).name == program]
+    flags = tuple(word for word in clause.words[places[0] if places else 0 :] if FLAG.fullmatch(word))
+    if not places and flags and not load_programs().intersection(clause.folded):
+        # "Commits only with -s".
+        acts = [act for word in clause.words if (act := find_act(word)) and act[0] == program and act[1] in call.words]
+        return _Named(clause, acts[0], flags) if acts else None
+    arguments = [argument.casefold() for argument in call.words[1:]]
+    for place in places:
+        words = [program, *_list_subcommands(clause.folded[place + 1 :])]
+        if all(word in arguments for word in words[1:]) and (len(words) > 1 or program not in ORDINARY):
+            return _Named(clause, tuple(words), flags)
+    return None
+
+
+def _list_subcommands(words: Sequence[str]) -> Iterator[str]:
+    for word in words:
+        if word in words_of("stops") or word in words_in("fillers") | words_in("only"):
+            return
+        if not (FLAG.fullmatch(word) or word in words_of("fillers") or word.isdigit()):
+            yield word
+
+
+def _replaces(rule: ReadRule, call: Invocation) -> bool:
+    """Return whether a command does what a rule forbids of another program: installing, if it forbids to install."""
+    forbidden = set(chain(*(clause.folded for clause in rule.forbidding)))
+    installs = words_in("installs")
+    return not forbidden & installs or not installs.isdisjoint(call.words[1:3])
+
+
+def _judge_commit(rule: ReadRule, call: Invocation) -> Iterator[bool]:
+    """Yield whether a command commits a file that must not be committed, or a message with emojis."""
+    if call.words[0] != "git" or len(call.words) < 2 or call.words[1] not in ("add", "commit"):
+        return
+    for clause in rule.forbidding:
+        is_commit = call.words[1] == "commit"
+        files = [word for word in clause.words if is_path(word)]
+        if is_commit and any(word.startswith("emoji") for word in clause.folded):
+            yield not any(unicodedata.category(sign) == "So" for word in call.words for sign in word)
+        if files and any(find_act(word) in (("git", "commit"), ("git", "push")) for word in clause.words):
+            yield from (False for word in call.words[2:] if any(is_below(word, file) for file in files))
+            yield from [True] * is_commit

@@ -1,0 +1,1 @@
+"""Briefs for subagents, and the sessions of subagents."""

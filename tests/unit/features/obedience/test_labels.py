@@ -1,0 +1,48 @@
+"""Measure the judge of acts against labels of another hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.features.obedience.acts import Act
+from pipeline.features.obedience.judge import judge_act
+from pipeline.features.obedience.rules import is_decidable
+
+ACTS = Path(__file__).parents[3] / "data" / "acts"
+# A little below what was measured: 0.989 and 0.862 on `dev`, on which the rules were chosen; 0.842 and 0.522 on `test`.
+FLOORS = {"dev": (0.97, 0.84), "test": (0.82, 0.5)}
+
+
+def find_root(calls):
+    """Return the folder of the project, which hooks send as `cwd`."""
+    path = next((path for call in calls if (path := call["input"].get("file_path"))), "")
+    return "/".join(path.split("/")[:4])
+
+
+def decide(rule, calls):
+    """Return the verdict of the report and the number of the call that decides it."""
+    root = find_root(calls)
+    acts = [Act.of_call(call["tool"], call["input"], root) for call in calls]
+    verdicts = [judge_act(rule, act, acts[:number]) for number, act in enumerate(acts)]
+    for name, is_kept in (("broken", False), ("kept", True)):
+        if is_kept in verdicts:
+            return name, verdicts.index(is_kept)
+    return None, None
+
+
+@pytest.mark.parametrize("part", FLOORS)
+def test_verdicts_about_labelled_acts_are_mostly_right(part):
+    labelled = [json.loads(line) for line in (ACTS / f"obedience_{part}.jsonl").read_text("utf-8").splitlines()]
+    decided = [(decide(label["rule"], label["calls"]), (label["verdict"], label["at"])) for label in labelled]
+    right = sum(verdict == label for verdict, label in decided)
+    claimed = sum(verdict is not None for (verdict, _), _ in decided)
+    wanted = sum(verdict in ("kept", "broken") for _, (verdict, _) in decided)
+    precision, recall = FLOORS[part]
+    assert right / claimed >= precision, (right, claimed)
+    assert right / wanted >= recall, (right, wanted)
+
+
+@pytest.mark.parametrize("rule", ["keep it simple", "antworte kurz", "think before you act", "sei vorsichtig"])
+def test_a_vague_rule_is_not_decidable(rule):
+    assert not is_decidable(rule)
