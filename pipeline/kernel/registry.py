@@ -13,6 +13,7 @@ FEATURES = (
     "facts",
     "goals",
     "lessons",
+    "acts",
     "personal",
     "review",
     "today",

@@ -8,7 +8,7 @@ from pipeline.features.lessons.prohibitions import CLAUSE, CONDITION, EDITS, FOR
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Memory
 from pipeline.kernel.store.agent_sessions import Action, ActionType
-from pipeline.prompt.tool_calls.command_rules import Verdict, judge, list_environments
+from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.text.quoting import quote
 from pipeline.write.tool_actions import ToolTarget, find_commit_subject, repeats_action, shorten_command
 

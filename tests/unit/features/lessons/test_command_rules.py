@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from pipeline.features.lessons.prohibitions import forbids_command, mentions_command
-from pipeline.prompt.tool_calls.command_rules import Verdict, judge
+from pipeline.features.lessons.command_rules import Verdict, judge
 
 PROD = "never run manage.py flush or loaddata against production"
 FORBIDDEN, DOUBTFUL, PERMITTED = Verdict.FORBIDDEN, Verdict.DOUBTFUL, Verdict.PERMITTED

@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.kernel.records import Draft, Kind
-from pipeline.prompt.tool_calls.command_rules import list_environments
+from pipeline.features.lessons.command_rules import list_environments
 from pipeline.prompt.tool_calls.turn import forbids, is_about_other_environment
 from pipeline.write.prepare import prepare
 from pipeline.write.tool_actions import find_target_for_guard

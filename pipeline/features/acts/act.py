@@ -1,0 +1,117 @@
+"""Read a tool call that is about to run: the files that it changes, the code that it writes, and its commands."""
+
+import os.path
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from pipeline.features.lessons.advice import Touched, read_touched
+from pipeline.kernel.store.agent_sessions import ActionType
+from pipeline.text.command_lines import Invocation, has_option, list_invocations
+from pipeline.text.lexicon import load_lexicon
+from pipeline.write.tool_actions import PATCH_NAMES, cut_middle, does_more_than_read, list_guarded_calls
+
+# Longer texts are read at both ends.
+MOST_TEXT = 24_000
+MOST_FILES = 24
+LONGEST_PATH = 400
+MOST_PARTS = 40
+_NEW_NAMES = ("new_string", "newText", "content", "new_source", "text", "newString", "file_text")
+_OLD_NAMES = ("old_string", "oldText", "old_source", "oldString")
+_PATCHED = re.compile(r"^([+-])(?![+-]{2} )(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ProposedAct:
+    """An edit with its text before and after, or a command line; paths are relative to the session's folder."""
+
+    files: tuple[str, ...] = ()
+    added: str = ""
+    removed: str = ""
+    line: str = ""
+
+    @cached_property
+    def invocations(self) -> tuple[Invocation, ...]:
+        """Return the commands of the line that do more than read."""
+        return tuple(found for found in list_invocations(self.line) if does_more_than_read(found)) if self.line else ()
+
+    @cached_property
+    def touched(self) -> Touched:
+        """Return the targets in the form in which lessons name them."""
+        return read_touched(ActionType.COMMAND, self.line)
+
+    @property
+    def key(self) -> str:
+        """Return what the act is about: a memory is shown once for it in a session."""
+        if not self.line:
+            return "\n".join(self.files)
+        return "\n".join(dict.fromkeys(" ".join(invocation.words[:2]) for invocation in self.invocations))
+
+
+def read_act(tool: str, arguments: Mapping[str, Any], cwd: str) -> ProposedAct | None:
+    """Return the act of a tool call, None if it only reads or names no target."""
+    targets = [call.target for call in list_guarded_calls(tool, arguments, is_whole=True)]
+    files = [target.target for target in targets if target.type is ActionType.EDIT]
+    if files:
+        added, removed = _read_texts(arguments)
+        return ProposedAct(_shorten_paths(files, cwd), cut_middle(added, MOST_TEXT), cut_middle(removed, MOST_TEXT))
+    line = next((target.target for target in targets if target.target), "")
+    if not line:
+        return None
+    invocations = [found for found in list_invocations(line) if does_more_than_read(found)]
+    written = [invocation.script for invocation in invocations if invocation.writes and invocation.script]
+    changed = [file for invocation in invocations for file in _list_changed(invocation, cwd)]
+    return ProposedAct(_shorten_paths(changed, cwd), cut_middle("\n".join(written), MOST_TEXT), "", line)
+
+
+def _read_texts(arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the texts that an edit writes, and those that it replaces."""
+    parts = [item for value in arguments.values() if isinstance(value, list) for item in value[:MOST_PARTS]]
+    objects = [arguments, *(part for part in parts if isinstance(part, Mapping))]
+    added = [text for part in objects for text in _list_texts(part, _NEW_NAMES)]
+    removed = [text for part in objects for text in _list_texts(part, _OLD_NAMES)]
+    for patch in _list_texts(arguments, PATCH_NAMES):
+        for match in _PATCHED.finditer(cut_middle(patch, MOST_TEXT)):
+            (added if match[1] == "+" else removed).append(match[2])
+    return "\n".join(added), "\n".join(removed)
+
+
+def _list_texts(part: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        value = part.get(name)
+        if isinstance(value, str) and value:
+            yield cut_middle(value, MOST_TEXT)
+
+
+def _list_changed(invocation: Invocation, cwd: str) -> Iterator[str]:
+    """Yield the files that a command changes."""
+    folder = cwd
+    for change in invocation.folders:
+        folder = os.path.join(folder, change)  # noqa: PTH118 - never raises
+    if invocation.writes:
+        yield from (os.path.join(folder, file) for file in invocation.files)  # noqa: PTH118 - as above
+    words = invocation.words
+    for command in load_lexicon("acts").table("words").words("editing"):
+        program, *needed = command.split()
+        if words[0] == program and all(
+            has_option(invocation, need) if need.startswith("-") else need in words for need in needed
+        ):
+            named = (word for word in words[1:] if not word.startswith("-") and word not in needed)
+            yield from (os.path.join(folder, word) for word in named)  # noqa: PTH118 - as above
+            return
+
+
+def _shorten_paths(files: Sequence[str], cwd: str) -> tuple[str, ...]:
+    """Return paths with slashes, relative to a folder that contains them."""
+    root = cwd.replace("\\", "/").rstrip("/") + "/"
+    found = []
+    for file in files[:MOST_FILES]:
+        path = os.path.normpath(file.replace("\0", "").replace("\\", "/")[:LONGEST_PATH])
+        if root != "/" and path.startswith(root):
+            path = path[len(root) :]
+        if path not in (".", "/") and PurePosixPath(path).name:
+            found.append(path)
+    return tuple(dict.fromkeys(found))

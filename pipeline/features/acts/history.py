@@ -1,0 +1,175 @@
+"""What happened here before: commands that failed, with the remedy that worked, and files whose edits were taken back."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from sqlite3 import Connection
+
+from pipeline.features.acts import store
+from pipeline.features.acts.act import ProposedAct
+from pipeline.kernel.store.agent_sessions import Action, ActionType, JournalRow
+from pipeline.sessions.failed_commands import name_command, name_step
+from pipeline.sessions.remedies import MAX_STEP_CHARS, Remedy, find_known_remedy
+from pipeline.text.command_lines import list_invocations
+from pipeline.text.lexicon import load_lexicon
+from pipeline.text.normalize import shorten
+from pipeline.text.quoting import quote
+from pipeline.kernel.times import local_date
+from pipeline.write.tool_actions import list_effective_commands
+
+# Failures of one command that are looked at, the newest first, and different errors of a command.
+MOST_FAILURES = 12
+MOST_ERRORS = 3
+# Failures and edits that are kept of each command and file.
+KEPT_EACH = 40
+# A file whose edits were taken back so often is worth a word.
+LEAST_REVERTS = 2
+ERROR_CHARS = 90
+COMMAND_CHARS = 110
+
+
+@dataclass(frozen=True, slots=True)
+class PastEvent:
+    """A line about the past, and what it is about: the same event is shown once in a session."""
+
+    key: str
+    text: str
+
+
+class History:
+    """The failures and the reverted files of a workspace, by what an act names; read from the journal as it grows."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._failures: dict[str, list[int]] = defaultdict(list)
+        self._reverts: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        # The files that each session edited since its last commit, and those of its last commit.
+        self._edited: dict[str, dict[str, int]] = defaultdict(dict)
+        self._committed: dict[str, dict[str, int]] = {}
+
+    def refresh(self, db: Connection) -> None:
+        """Read the actions since the last call."""
+        last = store.last_action(db)
+        if last == self._last:
+            return
+        for action in store.list_new_actions(db, self._last if last > self._last else 0):
+            self._add(action)
+        self._last = last
+
+    def _add(self, action: JournalRow) -> None:
+        edited = self._edited[action.session_id]
+        if not action.ok:
+            if action.type is not ActionType.EDIT and action.error:
+                for part in list_effective_commands(action.target):
+                    self._failures[name_command(part)].append(action.seq)
+                    del self._failures[name_command(part)][:-KEPT_EACH]
+            return
+        if action.type is ActionType.EDIT:
+            edited[action.target] = action.seq
+            return
+        for file in self._list_reverted(action):
+            self._reverts[PurePosixPath(file).name].append((action.seq, file))
+            del self._reverts[PurePosixPath(file).name][:-KEPT_EACH]
+            edited.pop(file, None)
+        if action.type is ActionType.COMMIT:
+            self._committed[action.session_id], self._edited[action.session_id] = edited, {}
+
+    def _list_reverted(self, action: JournalRow) -> Iterator[str]:
+        """Yield the files whose edits a command takes back."""
+        edited = self._edited[action.session_id]
+        for invocation in list_invocations(action.target):
+            verb = " ".join(invocation.words[:2])
+            if verb not in load_lexicon("acts").table("words").words("reverting"):
+                continue
+            words = [word for word in invocation.words[2:] if not word.startswith("-")]
+            if verb == "git revert":
+                yield from self._committed.get(action.session_id, edited) or edited
+            elif verb == "git reset" and "--hard" not in invocation.words:
+                continue
+            elif verb in ("git reset", "git stash") or "." in words:
+                yield from list(edited)
+            else:
+                yield from (word for word in words if "." in PurePosixPath(word).name or "/" in word)
+
+    def list_past(
+        self, db: Connection, act: ProposedAct, did: Sequence[Action], person: str | None
+    ) -> Iterator[PastEvent]:
+        """Yield what happened before when this was done."""
+        if act.line:
+            yield from self._list_failures(db, act, did, person)
+        yield from self._list_reverts(db, act, person)
+
+    def _list_failures(
+        self, db: Connection, act: ProposedAct, did: Sequence[Action], person: str | None
+    ) -> Iterator[PastEvent]:
+        parts = list_effective_commands(act.line)
+        seqs = {seq for part in parts for seq in self._failures.get(name_command(part), [])[-MOST_FAILURES:]}
+        if not seqs:
+            return
+        signatures: set[str] = set()
+        for failure in store.list_visible(db, seqs, person):
+            if failure.error_signature is None or failure.error_signature in signatures:
+                continue
+            if len(signatures) >= MOST_ERRORS:
+                return
+            if not any(_repeats(part, failure) for part in parts):
+                continue
+            signatures.add(failure.error_signature)
+            remedy = find_known_remedy(db, failure.error_signature, person)
+            if remedy is None:
+                if failure.type is not ActionType.TEST and not store.has_succeeded_since(db, failure, person):
+                    yield PastEvent(f"failure {failure.error_signature}", _describe_failure(failure, ""))
+            elif _would_help(remedy, act, did):
+                steps = [step for step in remedy.steps if step.type is not ActionType.EDIT]
+                helped = ", then ".join(quote(shorten(step.target, MAX_STEP_CHARS)) for step in steps[-2:])
+                yield PastEvent(f"failure {failure.error_signature}", _describe_failure(failure, f" It worked with {helped}."))
+
+    def _list_reverts(self, db: Connection, act: ProposedAct, person: str | None) -> Iterator[PastEvent]:
+        for file in act.files:
+            near = [(seq, name) for seq, name in self._reverts.get(PurePosixPath(file).name, []) if _is_same(name, file)]
+            rows = store.list_visible(db, {seq for seq, _ in near}, person) if len(near) >= LEAST_REVERTS else []
+            if len(rows) >= LEAST_REVERTS:
+                times = "twice" if len(rows) == 2 else f"{len(rows)} times"
+                last = f"last on {local_date(rows[0].at)} with {quote(shorten(rows[0].target, COMMAND_CHARS))}"
+                yield PastEvent(f"reverts {file}", f"Edits of {quote(file)} were taken back {times} ({last}).")
+
+
+def _describe_failure(failure: JournalRow, helped: str) -> str:
+    error = quote(shorten((failure.error or "").split("\n")[0], ERROR_CHARS))
+    command = quote(shorten(failure.target, COMMAND_CHARS))
+    return f"Failed here before ({local_date(failure.at)}): {command}: {error}.{helped}"
+
+
+def _repeats(part: str, failure: JournalRow) -> bool:
+    """Return whether a command is the one that failed: the same program and verb, with arguments in common."""
+    for failed in list_effective_commands(failure.target):
+        if name_command(failed) != name_command(part):
+            continue
+        before, now = _list_arguments(failed), _list_arguments(part)
+        if not before or not now or before & now:
+            return True
+    return False
+
+
+def _list_arguments(part: str) -> frozenset[str]:
+    words = [word for word in part.split() if not word.startswith("-")]
+    return frozenset(words) - frozenset(name_command(part).split())
+
+
+def _would_help(remedy: Remedy, act: ProposedAct, did: Sequence[Action]) -> bool:
+    """Return whether a remedy is more than an edit, and neither the act nor the session has done it."""
+    done = {name_step(action) for action in did if action.ok} | set(list_effective_commands(act.line))
+    steps = [step for step in remedy.steps if step.type is not ActionType.EDIT]
+    words = set(act.line.split())
+    for step in steps:
+        changed = set(step.target.split()) - set(remedy.failure.target.split())
+        if name_step(step) in done or (changed and changed <= words):
+            return False
+    return bool(steps)
+
+
+def _is_same(one: str, other: str) -> bool:
+    first, second = f"/{re.sub(r'^[./]+', '', one)}", f"/{re.sub(r'^[./]+', '', other)}"
+    return first.endswith(second) or second.endswith(first)

@@ -1,0 +1,156 @@
+"""Advise before an act: at most two lines about what concerns it, from indexes in memory; silence otherwise."""
+
+import logging
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+from sqlite3 import Connection
+from typing import Any
+
+from pipeline.features.acts.act import ProposedAct, read_act
+from pipeline.features.acts.act_index import ActIndex, may_concern
+from pipeline.features.acts.judgement import BREAKS, Circumstances, Evidence, find_evidence, is_directive
+from pipeline.kernel.errors import ReverieError
+from pipeline.kernel.git.repository import branch_of_folder
+from pipeline.kernel.kinds import render_text
+from pipeline.kernel.lru import LruCache
+from pipeline.kernel.records import SHORT_ID, Filter, Kind, Memory, Trust
+from pipeline.kernel.records.hooks import ActWarning, AgentSession
+from pipeline.kernel.store import agent_sessions, memories
+from pipeline.kernel.store.database import Database
+from pipeline.kernel.workspace import Workspace
+from pipeline.recall.annotations import drop_superseded
+from pipeline.text.excerpts import find_excerpt
+from pipeline.text.quoting import find_speaker
+from pipeline.text.tokens import search_tokens
+
+log = logging.getLogger(__name__)
+
+# Workspaces whose indexes are kept.
+MOST_INDEXES = 8
+# The part of a memory that is shown.
+EXCERPT_CHARS = 150
+# Words of a long text that are looked up.
+MOST_WORDS = 1500
+# Actions of the session in which a requirement is sought.
+RECENT_ACTIONS = 40
+_CODE_WORD = re.compile(r"[^\W\d]\w{1,80}")
+
+
+class ActAdvisor:
+    """Find what concerns an act, with an index for each workspace that is built in the background."""
+
+    def __init__(self) -> None:
+        self._indexes: LruCache[str, tuple[Database, ActIndex]] = LruCache(MOST_INDEXES)
+        self._building: set[str] = set()
+        self._lock = threading.Lock()
+
+    def prepare(self, workspace: Workspace) -> None:
+        """Build the index of a workspace in the background, unless it is ready."""
+        index = self._get(workspace)
+        with self._lock:
+            if index.is_ready or workspace.id in self._building:
+                return
+            self._building.add(workspace.id)
+        threading.Thread(target=self._build, args=(workspace, index), name="acts", daemon=True).start()
+
+    def advise(
+        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], *, rules_only: bool
+    ) -> Iterator[ActWarning]:
+        """Yield what concerns a tool call, the most important first; nothing while the index is not ready."""
+        act = read_act(tool, arguments, session.cwd)
+        if act is None or not workspace.exists:
+            return
+        index = self._get(workspace)
+        if not index.is_ready:
+            self.prepare(workspace)
+            return
+        with workspace.database.read() as db:
+            index.refresh(db)
+            did = _list_recent(db, session)
+            around = Circumstances(partial(_find_branch, session), did)
+            found = _judge(db, session, act, index.find(list_keys(act)), around)
+            breaking = [item for item in found if item[0] in BREAKS]
+            yield from (_warn(act, *item) for item in breaking)
+            if rules_only:
+                return
+            yield from (
+                ActWarning(f"{event.key}", event.text)
+                for event in index.history.list_past(db, act, did, workspace.person_id)
+            )
+            yield from (_warn(act, *item) for item in found if item[0] not in BREAKS)
+
+    def _get(self, workspace: Workspace) -> ActIndex:
+        database = workspace.database
+        return self._indexes.get(
+            workspace.id, lambda known: known[0] is database, lambda: (database, ActIndex())
+        )[1]
+
+    def _build(self, workspace: Workspace, index: ActIndex) -> None:
+        try:
+            with workspace.database.read() as db:
+                index.refresh(db)
+        except ReverieError:
+            # The next call tries again, and a prompt reports the state of the store.
+            log.exception("the index of acts cannot be built")
+        finally:
+            with self._lock:
+                self._building.discard(workspace.id)
+
+
+def list_keys(act: ProposedAct) -> Iterator[str]:
+    """Yield the keys of what an act names."""
+    for file in act.files:
+        path = PurePosixPath(file.lower())
+        yield f"f:{path.name}"
+        yield from (f"d:{part}" for part in path.parts[:-1])
+        yield f"x:{path.suffix.lstrip('.')}"
+        yield "g:"
+    for word in list(dict.fromkeys(_CODE_WORD.findall(f"{act.removed}\n{act.added}")))[:MOST_WORDS]:
+        yield f"s:{word}"
+        yield f"p:{word}"
+    for invocation in act.invocations:
+        yield from (f"w:{word.casefold()}" for word in invocation.words[:3] if not word.startswith("-"))
+        yield from (f"w:{word.partition('=')[0].lstrip('-')}" for word in invocation.words[1:] if word.startswith("-"))
+    yield from (f"w:{word}" for word in act.touched.words if act.line)
+
+
+def _judge(
+    db: Connection, session: AgentSession, act: ProposedAct, seqs: Sequence[int], around: Circumstances
+) -> list[tuple[Evidence, Memory]]:
+    """Return the visible memories that concern an act, the strongest evidence first."""
+    shown = memories.filter_showable(db, seqs, Filter(viewer=session.viewer, current=True)) if seqs else {}
+    candidates = [memory for memory in shown.values() if may_concern(memory)]
+    found = [(evidence, memory) for memory in candidates if (evidence := find_evidence(memory, act, around)) is not None]
+    kept = {memory.seq for memory in drop_superseded(db, [memory for _, memory in found])}
+    found = [item for item in found if item[1].seq in kept]
+    return sorted(found, key=lambda item: (-item[0], -is_directive(item[1]), -item[1].importance, -item[1].seq))
+
+
+def _list_recent(db: Connection, session: AgentSession) -> list[agent_sessions.Action]:
+    """Return what the session did since its last edit."""
+    did = [] if session.id is None else agent_sessions.list_actions(db, session.id, "", RECENT_ACTIONS)
+    last = max((n for n, action in enumerate(did) if action.type is agent_sessions.ActionType.EDIT), default=-1)
+    return did[last + 1 :]
+
+
+def _find_branch(session: AgentSession) -> str | None:
+    try:
+        return branch_of_folder(Path(session.cwd)) if session.cwd else None
+    except ReverieError:
+        return None
+
+
+def _warn(act: ProposedAct, evidence: Evidence, memory: Memory) -> ActWarning:
+    return ActWarning(f"{memory.id} {act.key}", _render(act, memory), memory, breaks=evidence in BREAKS)
+
+
+def _render(act: ProposedAct, memory: Memory) -> str:
+    kind = "rule" if memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED else memory.kind
+    speaker = find_speaker(memory.source, memory.trust, instructs=memory.instructs, said_by=memory.said_by)
+    asked = frozenset(search_tokens(f"{act.line} {' '.join(act.files)}"))
+    text = find_excerpt(" ".join(render_text(memory).split()), asked, EXCERPT_CHARS)
+    return f"[{memory.id[-SHORT_ID:]} · {kind}] {speaker.say(text)}"
+
