@@ -104,9 +104,15 @@ def test_context_before_a_tool_arrives_where_it_is_documented(machine, name):
     assert (machine.project / "made").exists()
     body = machine.model.requests[-1].body
     messages = body.get("messages") or body["input"]
-    places = [number for number, message in enumerate(messages) if CONTEXT in json.dumps(message)]
-    found = "not at all" if not places else "with the result of the call" if places == [len(messages) - 1] else places
-    assert found == BEHAVIOR[name]["act_context"], json.dumps(messages[-3:])[:4000]
+    texts = [json.dumps(message) for message in messages]
+    (result,) = [
+        number
+        for number, text in enumerate(texts)
+        if '"tool_result"' in text or '_output"' in text or '"role": "tool"' in text
+    ]
+    places = [number for number, text in enumerate(texts) if CONTEXT in text]
+    found = "not at all" if not places else f"{'before' if places[0] < result else 'after'} the result of the call"
+    assert found == BEHAVIOR[name]["act_context"]
 
 
 def test_claude_code_reports_a_failed_turn_by_its_own_event(machine):

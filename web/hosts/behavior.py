@@ -18,4 +18,4 @@ def load_behavior() -> Mapping[str, Mapping[str, Any]]:
 
 def reads_context_of_acts(host: str) -> bool:
     """Return whether the agent of a host was seen to read what a hook before a tool adds."""
-    return load_behavior().get(host, {}).get("act_context", NOT_AT_ALL) != NOT_AT_ALL
+    return str(load_behavior().get(host, {}).get("act_context", NOT_AT_ALL)) != NOT_AT_ALL

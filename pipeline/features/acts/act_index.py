@@ -32,7 +32,7 @@ class ActIndex:
         self._keys: dict[int, tuple[str, ...]] = {}
         self._ids: dict[str, int] = {}
         self.history = History()
-        self.is_ready = False
+        self.ready = threading.Event()
 
     def refresh(self, db: Connection) -> None:
         """Read what changed since the last call."""
@@ -42,7 +42,7 @@ class ActIndex:
                 self._read_changes(db)
                 self._generation = generation
             self.history.refresh(db)
-            self.is_ready = True
+            self.ready.set()
 
     def _read_changes(self, db: Connection) -> None:
         changed = changes.after(db, self._generation, PAGE + 1) if self._generation >= 0 else []

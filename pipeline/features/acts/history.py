@@ -1,4 +1,4 @@
-"""What happened here before: commands that failed, with the remedy that worked, and files whose edits were taken back."""
+"""What happened here before: commands that failed, with the remedy that worked, and edits that were taken back."""
 
 import re
 from collections import defaultdict
@@ -10,13 +10,13 @@ from sqlite3 import Connection
 from pipeline.features.acts import store
 from pipeline.features.acts.act import ProposedAct
 from pipeline.kernel.store.agent_sessions import Action, ActionType, JournalRow
+from pipeline.kernel.times import local_date
 from pipeline.sessions.failed_commands import name_command, name_step
 from pipeline.sessions.remedies import MAX_STEP_CHARS, Remedy, find_known_remedy
 from pipeline.text.command_lines import list_invocations
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.normalize import shorten
 from pipeline.text.quoting import quote
-from pipeline.kernel.times import local_date
 from pipeline.write.tool_actions import list_effective_commands
 
 # Failures of one command that are looked at, the newest first, and different errors of a command.
@@ -34,8 +34,14 @@ COMMAND_CHARS = 110
 class PastEvent:
     """A line about the past, and what it is about: the same event is shown once in a session."""
 
-    key: str
+    source: str
+    about: str
     text: str
+
+    @property
+    def key(self) -> str:
+        """Return what the line is about."""
+        return f"{self.source} {self.about}"
 
 
 class History:
@@ -120,20 +126,24 @@ class History:
             remedy = find_known_remedy(db, failure.error_signature, person)
             if remedy is None:
                 if failure.type is not ActionType.TEST and not store.has_succeeded_since(db, failure, person):
-                    yield PastEvent(f"failure {failure.error_signature}", _describe_failure(failure, ""))
+                    yield PastEvent("failure", failure.error_signature, _describe_failure(failure, ""))
             elif _would_help(remedy, act, did):
                 steps = [step for step in remedy.steps if step.type is not ActionType.EDIT]
                 helped = ", then ".join(quote(shorten(step.target, MAX_STEP_CHARS)) for step in steps[-2:])
-                yield PastEvent(f"failure {failure.error_signature}", _describe_failure(failure, f" It worked with {helped}."))
+                yield PastEvent(
+                    "failure", failure.error_signature, _describe_failure(failure, f" It worked with {helped}.")
+                )
 
     def _list_reverts(self, db: Connection, act: ProposedAct, person: str | None) -> Iterator[PastEvent]:
         for file in act.files:
-            near = [(seq, name) for seq, name in self._reverts.get(PurePosixPath(file).name, []) if _is_same(name, file)]
+            near = [
+                (seq, name) for seq, name in self._reverts.get(PurePosixPath(file).name, []) if _is_same(name, file)
+            ]
             rows = store.list_visible(db, {seq for seq, _ in near}, person) if len(near) >= LEAST_REVERTS else []
             if len(rows) >= LEAST_REVERTS:
                 times = "twice" if len(rows) == 2 else f"{len(rows)} times"
                 last = f"last on {local_date(rows[0].at)} with {quote(shorten(rows[0].target, COMMAND_CHARS))}"
-                yield PastEvent(f"reverts {file}", f"Edits of {quote(file)} were taken back {times} ({last}).")
+                yield PastEvent("reverts", file, f"Edits of {quote(file)} were taken back {times} ({last}).")
 
 
 def _describe_failure(failure: JournalRow, helped: str) -> str:

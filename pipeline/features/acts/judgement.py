@@ -1,7 +1,7 @@
-"""Decide whether a memory concerns an act, by what it names: a command, a file, code. Without such evidence, it does not."""
+"""Decide whether a memory concerns an act, by what it names: a command, a file or code."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -82,7 +82,9 @@ def _judge_edit(memory: Memory, text: str, act: ProposedAct) -> Evidence | None:
     if names_file:
         return Evidence.FILE
     changed = f"{act.removed}\n{act.added}"
-    if any(symbol in changed and re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", changed) for symbol in mentions.symbols):
+    if any(
+        symbol in changed and re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", changed) for symbol in mentions.symbols
+    ):
         return Evidence.SYMBOL
     return None
 
@@ -149,7 +151,11 @@ def _cut_clause(text: str) -> str:
 def _is_satisfied(text: str, act: ProposedAct, around: Circumstances) -> bool:
     """Return whether the session, or the same line, did what a text requires before the act."""
     required = read_message(CONDITION.split(text)[0]) if FORBIDS.search(text) is None else read_message(text)
-    done = [read_touched(action.type, action.target) for action in around.did if action.ok and action.type is not ActionType.EDIT]
+    done = [
+        read_touched(action.type, action.target)
+        for action in around.did
+        if action.ok and action.type is not ActionType.EDIT
+    ]
     if len(act.touched.commands) > 1:
         done.append(Touched((), act.touched.commands[:-1]))
     asks_tests = re.search(r"\btests?\b", text, re.IGNORECASE) is not None

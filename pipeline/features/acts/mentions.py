@@ -30,7 +30,10 @@ _ENDING = re.compile(r"(?<![\w*)\]/])\*?\.(\w{1,10})(?![\w.(/*-])")
 _SYMBOL = re.compile(r"(?<![\w/.-])(?:[A-Za-z_]\w*(?:\.|::|->))*([A-Za-z_]\w*)(\(\))?(?![\w/])")
 _CODE = re.compile(r"`([^`\n]{1,120})`")
 _QUOTED = re.compile(r"[\"“„«']([^\s\"“”„«»'][^\"“”„«»'\n]{0,60})[\"“”»']")
-_NOT_FILES = re.compile(r"(?:node|next|vue|nuxt|express|three|d3|chart|react|backbone|ember|moment|i18n|asp|e\.g|z\.b|i\.e|u\.a|d\.h)\.?\w*", re.IGNORECASE)
+_NOT_FILES = re.compile(
+    r"(?:node|next|vue|nuxt|express|three|d3|chart|react|backbone|ember|moment|i18n|asp|e\.g|z\.b|i\.e|u\.a|d\.h)\.?\w*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +133,9 @@ def _list_symbols(text: str) -> Iterator[str]:
 
 def _is_code_name(name: str) -> bool:
     stem = name.strip("_")
-    return len(stem) > SHORTEST_NAME and (
-        "_" in stem or re.search("[a-z][A-Z]", stem) is not None
-    ) and not stem.isdigit()
+    return (
+        len(stem) > SHORTEST_NAME and ("_" in stem or re.search("[a-z][A-Z]", stem) is not None) and not stem.isdigit()
+    )
 
 
 def _list_patterns(text: str) -> Iterator[Pattern]:
@@ -142,11 +145,14 @@ def _list_patterns(text: str) -> Iterator[Pattern]:
         if forbids is None:
             continue
         rest = clause[forbids.end() :]
-        marked = [*(code[1].strip() for code in _CODE.finditer(rest)), *(quoted[1] for quoted in _QUOTED.finditer(rest))]
+        marked = [
+            *(code[1].strip() for code in _CODE.finditer(rest)),
+            *(quoted[1] for quoted in _QUOTED.finditer(rest)),
+        ]
         for code in dict.fromkeys(marked):
-            word = re.search(r"\w+", code)
-            if word is not None and len(code) > 1 and not is_file_name(code):
-                yield Pattern(_match_marked(code), word[0])
+            first = re.search(r"\w+", code)
+            if first is not None and len(code) > 1 and not is_file_name(code):
+                yield Pattern(_match_marked(code), first[0])
         for word in _list_code_words(rest):
             yield Pattern(_match_word(word), word)
 
@@ -174,7 +180,11 @@ def _match_word(word: str) -> re.Pattern[str]:
     found = re.escape(word)
     if not word.islower() or not word.isalpha():
         return re.compile(rf"(?<![\w.]){found}(?!\w)")
-    return re.compile(rf"(?<![\w.\"'-]){found}(?=\(|!\()|(?<=[:<|])\s*{found}(?![\w'\" ])|\bas\s+{found}\b|^\s*{found}\b(?=\s+\w+\s*[=;(])", re.MULTILINE)
+    return re.compile(
+        rf"(?<![\w.\"'-]){found}(?=\(|!\()|(?<=[:<|])\s*{found}(?![\w'\" ])|\bas\s+{found}\b"
+        rf"|^\s*{found}\b(?=\s+\w+\s*[=;(])",
+        re.MULTILINE,
+    )
 
 
 def _is_prose(word: str) -> bool:

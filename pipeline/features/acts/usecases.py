@@ -28,6 +28,8 @@ from pipeline.text.tokens import search_tokens
 
 log = logging.getLogger(__name__)
 
+# Seconds that a call waits for an index that is being built.
+PATIENCE_S = 0.1
 # Workspaces whose indexes are kept.
 MOST_INDEXES = 8
 # The part of a memory that is shown.
@@ -51,7 +53,7 @@ class ActAdvisor:
         """Build the index of a workspace in the background, unless it is ready."""
         index = self._get(workspace)
         with self._lock:
-            if index.is_ready or workspace.id in self._building:
+            if index.ready.is_set() or workspace.id in self._building:
                 return
             self._building.add(workspace.id)
         threading.Thread(target=self._build, args=(workspace, index), name="acts", daemon=True).start()
@@ -64,9 +66,10 @@ class ActAdvisor:
         if act is None or not workspace.exists:
             return
         index = self._get(workspace)
-        if not index.is_ready:
+        if not index.ready.is_set():
             self.prepare(workspace)
-            return
+            if not index.ready.wait(PATIENCE_S):
+                return
         with workspace.database.read() as db:
             index.refresh(db)
             did = _list_recent(db, session)
@@ -77,16 +80,14 @@ class ActAdvisor:
             if rules_only:
                 return
             yield from (
-                ActWarning(f"{event.key}", event.text)
+                ActWarning(event.key, event.text, event.source)
                 for event in index.history.list_past(db, act, did, workspace.person_id)
             )
             yield from (_warn(act, *item) for item in found if item[0] not in BREAKS)
 
     def _get(self, workspace: Workspace) -> ActIndex:
         database = workspace.database
-        return self._indexes.get(
-            workspace.id, lambda known: known[0] is database, lambda: (database, ActIndex())
-        )[1]
+        return self._indexes.get(workspace.id, lambda known: known[0] is database, lambda: (database, ActIndex()))[1]
 
     def _build(self, workspace: Workspace, index: ActIndex) -> None:
         try:
@@ -123,7 +124,9 @@ def _judge(
     """Return the visible memories that concern an act, the strongest evidence first."""
     shown = memories.filter_showable(db, seqs, Filter(viewer=session.viewer, current=True)) if seqs else {}
     candidates = [memory for memory in shown.values() if may_concern(memory)]
-    found = [(evidence, memory) for memory in candidates if (evidence := find_evidence(memory, act, around)) is not None]
+    found = [
+        (evidence, memory) for memory in candidates if (evidence := find_evidence(memory, act, around)) is not None
+    ]
     kept = {memory.seq for memory in drop_superseded(db, [memory for _, memory in found])}
     found = [item for item in found if item[1].seq in kept]
     return sorted(found, key=lambda item: (-item[0], -is_directive(item[1]), -item[1].importance, -item[1].seq))
@@ -144,7 +147,9 @@ def _find_branch(session: AgentSession) -> str | None:
 
 
 def _warn(act: ProposedAct, evidence: Evidence, memory: Memory) -> ActWarning:
-    return ActWarning(f"{memory.id} {act.key}", _render(act, memory), memory, breaks=evidence in BREAKS)
+    return ActWarning(
+        f"{memory.id} {act.key}", _render(act, memory), evidence.name.lower(), memory, breaks=evidence in BREAKS
+    )
 
 
 def _render(act: ProposedAct, memory: Memory) -> str:
@@ -153,4 +158,3 @@ def _render(act: ProposedAct, memory: Memory) -> str:
     asked = frozenset(search_tokens(f"{act.line} {' '.join(act.files)}"))
     text = find_excerpt(" ".join(render_text(memory).split()), asked, EXCERPT_CHARS)
     return f"[{memory.id[-SHORT_ID:]} · {kind}] {speaker.say(text)}"
-

@@ -40,7 +40,9 @@ class ActLines:
         return [
             warning
             for advisor in self._advisors
-            for warning in islice(advisor.advise(workspace, session, tool, arguments, rules_only=rules_only), CONSIDERED)
+            for warning in islice(
+                advisor.advise(workspace, session, tool, arguments, rules_only=rules_only), CONSIDERED
+            )
         ]
 
 

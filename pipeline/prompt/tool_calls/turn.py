@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.features.lessons.advice import names, read_touched, text_names
+from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import CLAUSE, CONDITION, EDITS, FORBIDS, forbids_command
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Memory
 from pipeline.kernel.store.agent_sessions import Action, ActionType
-from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.text.quoting import quote
 from pipeline.write.tool_actions import ToolTarget, find_commit_subject, repeats_action, shorten_command
 
