@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,10 +16,13 @@ from pipeline.text.lexicon import load_lexicon
 from pipeline.write.tool_actions import PATCH_NAMES, cut_middle, does_more_than_read, list_guarded_calls
 
 # Longer texts are read at both ends.
-MOST_TEXT = 24_000
+MOST_TEXT = 16_000
 MOST_FILES = 24
 LONGEST_PATH = 400
 MOST_PARTS = 40
+# Words of a long text that are looked up.
+MOST_WORDS = 1500
+_CODE_WORD = re.compile(r"[^\W\d]\w{1,80}")
 _NEW_NAMES = ("new_string", "newText", "content", "new_source", "text", "newString", "file_text")
 _OLD_NAMES = ("old_string", "oldText", "old_source", "oldString")
 _PATCHED = re.compile(r"^([+-])(?![+-]{2} )(.*)$", re.MULTILINE)
@@ -42,6 +46,21 @@ class ProposedAct:
     def touched(self) -> Touched:
         """Return the targets in the form in which lessons name them."""
         return read_touched(ActionType.COMMAND, self.line)
+
+    @cached_property
+    def _introduced(self) -> dict[re.Pattern[str], bool]:
+        return {}
+
+    def introduces(self, code: re.Pattern[str]) -> bool:
+        """Return whether the act writes some code more often than it removes it."""
+        if code not in self._introduced:
+            self._introduced[code] = len(code.findall(self.added)) > len(code.findall(self.removed))
+        return self._introduced[code]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Return the words of the text before and after."""
+        return frozenset(islice(dict.fromkeys(_CODE_WORD.findall(f"{self.added}\n{self.removed}")), MOST_WORDS))
 
     @property
     def key(self) -> str:

@@ -7,9 +7,8 @@ from sqlite3 import Connection
 
 from pipeline.features.acts import store
 from pipeline.features.acts.history import History
-from pipeline.features.acts.judgement import is_directive
+from pipeline.features.acts.judgement import Statement
 from pipeline.features.acts.mentions import list_text_keys
-from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Kind, Memory, Source
 from pipeline.kernel.store import changes, memories
 
@@ -30,6 +29,7 @@ class ActIndex:
         self._generation = -1
         self._seqs: dict[str, set[int]] = defaultdict(set)
         self._keys: dict[int, tuple[str, ...]] = {}
+        self.statements: dict[int, Statement] = {}
         self._ids: dict[str, int] = {}
         self.history = History()
         self.ready = threading.Event()
@@ -49,6 +49,7 @@ class ActIndex:
         if self._generation < 0 or len(changed) > PAGE:
             self._seqs.clear()
             self._keys.clear()
+            self.statements.clear()
             self._ids.clear()
             self._add_all(db)
             return
@@ -69,13 +70,18 @@ class ActIndex:
     def _add(self, memory: Memory) -> None:
         if not may_concern(memory):
             return
-        keys = list_text_keys(render_text(memory), is_rule=is_directive(memory))
+        statement = Statement.of(memory)
+        keys = list_text_keys(statement.text, is_rule=statement.is_directive)
+        if not keys:
+            return
+        self.statements[memory.seq] = statement
         self._ids[memory.id] = memory.seq
         self._keys[memory.seq] = tuple(keys)
         for key in keys:
             self._seqs[key].add(memory.seq)
 
     def _drop(self, seq: int) -> None:
+        self.statements.pop(seq, None)
         for key in self._keys.pop(seq, ()):
             self._seqs[key].discard(seq)
 

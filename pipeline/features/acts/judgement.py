@@ -44,19 +44,26 @@ class Circumstances:
     did: Sequence[Action] = ()
 
 
-def find_evidence(memory: Memory, act: ProposedAct, around: Circumstances) -> Evidence | None:
-    """Return the strongest evidence that a memory concerns an act."""
-    text = render_text(memory)
-    if act.line and (found := _judge_command(text, act, around)) is not None:
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A memory as it is compared with acts: its text, the file of its anchor, and whether it says what to do."""
+
+    text: str
+    anchor: str | None
+    is_directive: bool
+
+    @classmethod
+    def of(cls, memory: Memory) -> "Statement":
+        """Return the statement of a memory: a lesson, a decision, or a fact with the words of a rule says what to do."""
+        is_directive = memory.kind in (Kind.LESSON, Kind.DECISION) or _states_rule(memory.content)
+        return cls(render_text(memory), memory.anchor.path if memory.anchor else None, is_directive)
+
+
+def find_evidence(statement: Statement, act: ProposedAct, around: Circumstances) -> Evidence | None:
+    """Return the strongest evidence that a statement concerns an act."""
+    if act.line and (found := _judge_command(statement.text, act, around)) is not None:
         return found
-    if not act.files or not is_directive(memory):
-        return None
-    return _judge_edit(memory, text, act)
-
-
-def is_directive(memory: Memory) -> bool:
-    """Return whether a memory says what to do: a lesson, a decision, or a statement with the words of a rule."""
-    return memory.kind in (Kind.LESSON, Kind.DECISION) or _states_rule(memory.content)
+    return _judge_edit(statement, act) if act.files and statement.is_directive else None
 
 
 @lru_cache(KEPT)
@@ -70,23 +77,18 @@ def _states_rule(text: str) -> bool:
     )
 
 
-def _judge_edit(memory: Memory, text: str, act: ProposedAct) -> Evidence | None:
-    mentions = read_mentions(text)
+def _judge_edit(statement: Statement, act: ProposedAct) -> Evidence | None:
+    mentions = read_mentions(statement.text)
     names_file = any(matches_file(mentions, file) for file in act.files)
-    if memory.anchor is not None:
-        names_file = names_file or any(_is_same_file(memory.anchor.path, file) for file in act.files)
+    if statement.anchor is not None:
+        names_file = names_file or any(_is_same_file(statement.anchor, file) for file in act.files)
     if act.added and any(_applies_to(mentions, file) for file in act.files):
         for pattern in mentions.patterns:
-            if len(pattern.expression.findall(act.added)) > len(pattern.expression.findall(act.removed)):
+            if act.introduces(pattern.expression):
                 return Evidence.PATTERN
     if names_file:
         return Evidence.FILE
-    changed = f"{act.removed}\n{act.added}"
-    if any(
-        symbol in changed and re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", changed) for symbol in mentions.symbols
-    ):
-        return Evidence.SYMBOL
-    return None
+    return None if mentions.symbols.isdisjoint(act.words) else Evidence.SYMBOL
 
 
 def _applies_to(mentions: Mentions, file: str) -> bool:

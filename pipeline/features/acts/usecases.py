@@ -1,9 +1,8 @@
 """Advise before an act: at most two lines about what concerns it, from indexes in memory; silence otherwise."""
 
 import logging
-import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection
@@ -11,7 +10,7 @@ from typing import Any
 
 from pipeline.features.acts.act import ProposedAct, read_act
 from pipeline.features.acts.act_index import ActIndex, may_concern
-from pipeline.features.acts.judgement import BREAKS, Circumstances, Evidence, find_evidence, is_directive
+from pipeline.features.acts.judgement import BREAKS, Circumstances, Evidence, find_evidence
 from pipeline.kernel.errors import ReverieError
 from pipeline.kernel.git.repository import branch_of_folder
 from pipeline.kernel.kinds import render_text
@@ -34,11 +33,8 @@ PATIENCE_S = 0.1
 MOST_INDEXES = 8
 # The part of a memory that is shown.
 EXCERPT_CHARS = 150
-# Words of a long text that are looked up.
-MOST_WORDS = 1500
 # Actions of the session in which a requirement is sought.
 RECENT_ACTIONS = 40
-_CODE_WORD = re.compile(r"[^\W\d]\w{1,80}")
 
 
 class ActAdvisor:
@@ -74,7 +70,7 @@ class ActAdvisor:
             index.refresh(db)
             did = _list_recent(db, session)
             around = Circumstances(partial(_find_branch, session), did)
-            found = _judge(db, session, act, index.find(list_keys(act)), around)
+            found = _judge(db, session, act, index, around)
             breaking = [item for item in found if item[0] in BREAKS]
             yield from (_warn(act, *item) for item in breaking)
             if rules_only:
@@ -109,7 +105,7 @@ def list_keys(act: ProposedAct) -> Iterator[str]:
         yield from (f"d:{part}" for part in path.parts[:-1])
         yield f"x:{path.suffix.lstrip('.')}"
         yield "g:"
-    for word in list(dict.fromkeys(_CODE_WORD.findall(f"{act.removed}\n{act.added}")))[:MOST_WORDS]:
+    for word in act.words:
         yield f"s:{word}"
         yield f"p:{word}"
     for invocation in act.invocations:
@@ -119,17 +115,24 @@ def list_keys(act: ProposedAct) -> Iterator[str]:
 
 
 def _judge(
-    db: Connection, session: AgentSession, act: ProposedAct, seqs: Sequence[int], around: Circumstances
+    db: Connection, session: AgentSession, act: ProposedAct, index: ActIndex, around: Circumstances
 ) -> list[tuple[Evidence, Memory]]:
     """Return the visible memories that concern an act, the strongest evidence first."""
-    shown = memories.filter_showable(db, seqs, Filter(viewer=session.viewer, current=True)) if seqs else {}
-    candidates = [memory for memory in shown.values() if may_concern(memory)]
-    found = [
-        (evidence, memory) for memory in candidates if (evidence := find_evidence(memory, act, around)) is not None
-    ]
-    kept = {memory.seq for memory in drop_superseded(db, [memory for _, memory in found])}
-    found = [item for item in found if item[1].seq in kept]
-    return sorted(found, key=lambda item: (-item[0], -is_directive(item[1]), -item[1].importance, -item[1].seq))
+    evidence = {
+        seq: found
+        for seq in index.find(list_keys(act))
+        if (statement := index.statements.get(seq)) is not None
+        and (found := find_evidence(statement, act, around)) is not None
+    }
+    # The index may be behind the store.
+    shown = (
+        memories.filter_showable(db, list(evidence), Filter(viewer=session.viewer, current=True)) if evidence else {}
+    )
+    current = drop_superseded(db, [memory for memory in shown.values() if may_concern(memory)])
+    found = [(evidence[memory.seq], memory) for memory in current]
+    return sorted(
+        found, key=lambda item: (-item[0], item[1].kind is not Kind.LESSON, -item[1].importance, -item[1].seq)
+    )
 
 
 def _list_recent(db: Connection, session: AgentSession) -> list[agent_sessions.Action]:
