@@ -8,6 +8,7 @@ out.
 
 import argparse
 import json
+import os.path
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from pipeline.kernel.records.hooks import ActWarning
 from web.http.app import create_app
 
 LABELS = Path(__file__).parents[1] / "tests" / "data" / "acts"
-SOURCES = ("forbidden", "required", "pattern", "command", "file", "symbol", "failure", "reverts")
+SOURCES = ("forbidden", "file", "code", "required", "command", "failure", "reverts")
 # The kinds of memories in the labels, as they are stored.
 KINDS = {"rule": "lesson", "prohibition": "lesson", "lesson": "lesson", "decision": "decision", "event": "milestone"}
 FAILURE = "past_failure"
@@ -126,14 +127,20 @@ def _judge_project(container: WebContainer, post: Post, records: Sequence[Mappin
             kinds[record["id"]] = record["kind"]
             short[post("/v1/memories", _make_memory(record))["id"][-8:]] = record["id"]
     history = [record["call"] for record in records if record["type"] == "history"]
+    named = [
+        call["input"].get("file_path", "") for call in (*history, *(record for record in records if "input" in record))
+    ]
+    cwd = os.path.commonpath(
+        [file for file in named if file.startswith("/") and not file.startswith("/tmp")] or ["/srv"]
+    )
     for number, call in enumerate(history):
-        post("/hooks/claude-code", _make_event(call, f"past-{number}", "past"))
+        post("/hooks/claude-code", _make_event(call, f"past-{number}", "past", cwd))
     container.feedback.submit(lambda: None).result()
     _make_ready(post)
     for number, record in enumerate(record for record in records if record["type"] == "call"):
         text = ""
         for turn in range(ROUNDS):
-            event = _make_event(record, f"call-{number}-{turn}", f"session-{number}-{turn}", name="PreToolUse")
+            event = _make_event(record, f"call-{number}-{turn}", f"session-{number}-{turn}", cwd, "PreToolUse")
             began = time.perf_counter()
             output = post("/hooks/claude-code", event).get("hookSpecificOutput", {})
             score.took.append((time.perf_counter() - began) * 1000)
@@ -147,7 +154,7 @@ def _make_ready(post: Post) -> None:
     post("/v1/memories", {"content": "Never run frobnicate-all.", "kind": "lesson"})
     call = {"tool": "Bash", "input": {"command": "frobnicate-all"}}
     for number in range(1000):
-        if post("/hooks/claude-code", _make_event(call, f"w-{number}", f"w-{number}", "PreToolUse")):
+        if post("/hooks/claude-code", _make_event(call, f"w-{number}", f"w-{number}", "/srv", "PreToolUse")):
             return
         time.sleep(0.02)
     raise TimeoutError("the index of acts is not ready")
@@ -159,11 +166,11 @@ def _make_memory(record: Mapping[str, Any]) -> dict[str, Any]:
     return {"content": record["text"], "kind": kind} | (details if kind == "lesson" else {})
 
 
-def _make_event(call: Mapping[str, Any], call_id: str, session: str, name: str = "") -> dict[str, Any]:
+def _make_event(call: Mapping[str, Any], call_id: str, session: str, cwd: str, name: str = "") -> dict[str, Any]:
     event = {
         "session_id": session,
         "tool_use_id": call_id,
-        "cwd": "/srv/project",
+        "cwd": cwd,
         "tool_name": call["tool"],
         "tool_input": call["input"],
     }

@@ -9,11 +9,16 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from pipeline.features.lessons.advice import Touched, read_touched
 from pipeline.kernel.store.agent_sessions import ActionType
-from pipeline.text.command_lines import Invocation, has_option, list_invocations
-from pipeline.text.lexicon import load_lexicon
-from pipeline.write.tool_actions import PATCH_NAMES, cut_middle, does_more_than_read, list_guarded_calls
+from pipeline.text.command_lines import Invocation, has_option, list_invocations, rehearses
+from pipeline.text.lexicon import load_lexicon, word_set
+from pipeline.write.tool_actions import (
+    COMMAND_NAMES,
+    PATCH_NAMES,
+    cut_middle,
+    does_more_than_read,
+    list_guarded_calls,
+)
 
 # Longer texts are read at both ends.
 MOST_TEXT = 16_000
@@ -25,17 +30,23 @@ MOST_WORDS = 1500
 _CODE_WORD = re.compile(r"[^\W\d]\w{1,80}")
 _NEW_NAMES = ("new_string", "newText", "content", "new_source", "text", "newString", "file_text")
 _OLD_NAMES = ("old_string", "oldText", "old_source", "oldString")
+_SUBSTITUTION = re.compile(r"s([/|#,@])((?:[^\\]|\\.){1,200}?)\1((?:[^\\]|\\.){0,200}?)\1")
 _PATCHED = re.compile(r"^([+-])(?![+-]{2} )(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class ProposedAct:
-    """An edit with its text before and after, or a command line; paths are relative to the session's folder."""
+    """An edit with its text before and after, or a command line; paths are relative to the session's folder.
+
+    `raw` is the command line with its here-documents. `is_new`: the act writes a whole file.
+    """
 
     files: tuple[str, ...] = ()
     added: str = ""
     removed: str = ""
     line: str = ""
+    raw: str = ""
+    is_new: bool = False
 
     @cached_property
     def invocations(self) -> tuple[Invocation, ...]:
@@ -43,9 +54,21 @@ class ProposedAct:
         return tuple(found for found in list_invocations(self.line) if does_more_than_read(found)) if self.line else ()
 
     @cached_property
-    def touched(self) -> Touched:
-        """Return the targets in the form in which lessons name them."""
-        return read_touched(ActionType.COMMAND, self.line)
+    def doing(self) -> tuple[Invocation, ...]:
+        """Return the commands that do something: not those that run another one, show their help or only rehearse."""
+        return tuple(call for call in self.invocations if not (call.is_wrapper or _only_shows(call)))
+
+    @cached_property
+    def is_scratch(self) -> bool:
+        """Return whether the commands run outside of any project."""
+        places = word_set("acts.words", "scratch")
+        folders = [folder for call in self.invocations for folder in (*call.folders, *call.words[1:])]
+        return any(folder.startswith(tuple(places)) for folder in folders)
+
+    @cached_property
+    def removes_files(self) -> bool:
+        """Return whether a command removes or renames its files."""
+        return any(_runs_one_of(call, "removing") for call in self.invocations)
 
     @cached_property
     def _introduced(self) -> dict[re.Pattern[str], bool]:
@@ -76,14 +99,49 @@ def read_act(tool: str, arguments: Mapping[str, Any], cwd: str) -> ProposedAct |
     files = [target.target for target in targets if target.type is ActionType.EDIT]
     if files:
         added, removed = _read_texts(arguments)
-        return ProposedAct(_shorten_paths(files, cwd), cut_middle(added, MOST_TEXT), cut_middle(removed, MOST_TEXT))
+        is_new = tool == "Write"
+        return ProposedAct(
+            _shorten_paths(files, cwd), cut_middle(added, MOST_TEXT), cut_middle(removed, MOST_TEXT), is_new=is_new
+        )
     line = next((target.target for target in targets if target.target), "")
     if not line:
         return None
-    invocations = [found for found in list_invocations(line) if does_more_than_read(found)]
-    written = [invocation.script for invocation in invocations if invocation.writes and invocation.script]
-    changed = [file for invocation in invocations for file in _list_changed(invocation, cwd)]
-    return ProposedAct(_shorten_paths(changed, cwd), cut_middle("\n".join(written), MOST_TEXT), "", line)
+    given = next((arguments[name] for name in COMMAND_NAMES if isinstance(arguments.get(name), str)), line)
+    raw = cut_middle(given, MOST_TEXT)
+    calls = [found for found in list_invocations(raw) if does_more_than_read(found)]
+    written = [call.script for call in calls if call.writes and call.script]
+    replaced = [match for call in calls if call.words[0] in ("sed", "perl") for match in _list_replaced(call)]
+    changed = [file for call in calls for file in _list_changed(call, cwd)]
+    return ProposedAct(
+        _shorten_paths(changed, cwd),
+        "\n".join([*written, *(new for _, new in replaced)]),
+        "\n".join(old for old, _ in replaced),
+        line,
+        raw,
+        is_new=any(not call.words[0].startswith("tee") for call in calls if call.writes and call.script),
+    )
+
+
+def _list_replaced(call: Invocation) -> Iterator[tuple[str, str]]:
+    """Yield the texts before and after of the substitutions of a stream editor."""
+    for word in call.words[1:]:
+        for match in _SUBSTITUTION.finditer(word):
+            yield match[2], match[3]
+
+
+def _only_shows(call: Invocation) -> bool:
+    options = load_lexicon("acts").table("words").words("asking_options")
+    return rehearses(call) or any(option in call.words for option in options)
+
+
+def _runs_one_of(call: Invocation, name: str) -> bool:
+    for command in load_lexicon("acts").table("words").words(name):
+        program, *needed = command.split()
+        if call.words[0] == program and all(
+            has_option(call, need) if need.startswith("-") else need in call.words for need in needed
+        ):
+            return True
+    return False
 
 
 def _read_texts(arguments: Mapping[str, Any]) -> tuple[str, str]:
@@ -112,15 +170,9 @@ def _list_changed(invocation: Invocation, cwd: str) -> Iterator[str]:
         folder = os.path.join(folder, change)  # noqa: PTH118 - never raises
     if invocation.writes:
         yield from (os.path.join(folder, file) for file in invocation.files)  # noqa: PTH118 - as above
-    words = invocation.words
-    for command in load_lexicon("acts").table("words").words("editing"):
-        program, *needed = command.split()
-        if words[0] == program and all(
-            has_option(invocation, need) if need.startswith("-") else need in words for need in needed
-        ):
-            named = (word for word in words[1:] if not word.startswith("-") and word not in needed)
-            yield from (os.path.join(folder, word) for word in named)  # noqa: PTH118 - as above
-            return
+    if _runs_one_of(invocation, "editing"):
+        words = [word for word in invocation.words[1:] if not word.startswith("-")]
+        yield from (os.path.join(folder, word) for word in words)  # noqa: PTH118 - as above
 
 
 def _shorten_paths(files: Sequence[str], cwd: str) -> tuple[str, ...]:

@@ -7,8 +7,7 @@ from sqlite3 import Connection
 
 from pipeline.features.acts import store
 from pipeline.features.acts.history import History
-from pipeline.features.acts.judgement import Statement
-from pipeline.features.acts.mentions import list_text_keys
+from pipeline.features.acts.judgement import Statement, list_statement_keys
 from pipeline.kernel.records import Kind, Memory, Source
 from pipeline.kernel.store import changes, memories
 
@@ -71,7 +70,7 @@ class ActIndex:
         if not may_concern(memory):
             return
         statement = Statement.of(memory)
-        keys = list_text_keys(statement.text, is_rule=statement.is_directive)
+        keys = list_statement_keys(statement)
         if not keys:
             return
         self.statements[memory.seq] = statement

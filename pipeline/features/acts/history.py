@@ -1,5 +1,6 @@
 """What happened here before: commands that failed, with the remedy that worked, and edits that were taken back."""
 
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,15 +10,16 @@ from sqlite3 import Connection
 
 from pipeline.features.acts import store
 from pipeline.features.acts.act import ProposedAct
+from pipeline.features.lessons.command_rules import list_environments
 from pipeline.kernel.store.agent_sessions import Action, ActionType, JournalRow
 from pipeline.kernel.times import local_date
-from pipeline.sessions.failed_commands import name_command, name_step
-from pipeline.sessions.remedies import MAX_STEP_CHARS, Remedy, find_known_remedy
-from pipeline.text.command_lines import list_invocations
+from pipeline.sessions.failed_commands import name_step
+from pipeline.sessions.remedies import Remedy, find_known_remedy
+from pipeline.text.command_lines import Invocation, list_arguments, list_invocations
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.normalize import shorten
 from pipeline.text.quoting import quote
-from pipeline.write.tool_actions import list_effective_commands
+from pipeline.write.tool_actions import does_more_than_read, list_effective_commands
 
 # Failures of one command that are looked at, the newest first, and different errors of a command.
 MOST_FAILURES = 12
@@ -27,7 +29,8 @@ KEPT_EACH = 40
 # A file whose edits were taken back so often is worth a word.
 LEAST_REVERTS = 2
 ERROR_CHARS = 90
-COMMAND_CHARS = 110
+COMMAND_CHARS = 90
+STEP_CHARS = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,10 @@ class History:
     def __init__(self) -> None:
         self._last = 0
         self._failures: dict[str, list[int]] = defaultdict(list)
-        self._reverts: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._reverts: dict[str, list[tuple[int, str, tuple[str, ...]]]] = defaultdict(list)
         # The files that each session edited since its last commit, and those of its last commit.
-        self._edited: dict[str, dict[str, int]] = defaultdict(dict)
-        self._committed: dict[str, dict[str, int]] = {}
+        self._edited: dict[str, dict[str, list[str]]] = defaultdict(dict)
+        self._committed: dict[str, dict[str, list[str]]] = {}
 
     def refresh(self, db: Connection) -> None:
         """Read the actions since the last call."""
@@ -68,17 +71,24 @@ class History:
         edited = self._edited[action.session_id]
         if not action.ok:
             if action.type is not ActionType.EDIT and action.error:
-                for part in list_effective_commands(action.target):
-                    self._failures[name_command(part)].append(action.seq)
-                    del self._failures[name_command(part)][:-KEPT_EACH]
+                for call in _list_calls(action.target):
+                    self._failures[_name(call)].append(action.seq)
+                    del self._failures[_name(call)][:-KEPT_EACH]
             return
         if action.type is ActionType.EDIT:
-            edited[action.target] = action.seq
+            edited[action.target] = [*edited.get(action.target, ()), action.replaced_hash or ""][-KEPT_EACH:]
             return
         for file in self._list_reverted(action):
-            self._reverts[PurePosixPath(file).name].append((action.seq, file))
-            del self._reverts[PurePosixPath(file).name][:-KEPT_EACH]
-            edited.pop(file, None)
+            name = PurePosixPath(file).name
+            replaced = [mark for one in list(edited) if _is_same(one, file) for mark in edited.pop(one)]
+            replaced += [
+                mark
+                for one, marks in self._committed.get(action.session_id, {}).items()
+                if _is_same(one, file)
+                for mark in marks
+            ]
+            self._reverts[name].append((action.seq, file, tuple(replaced)))
+            del self._reverts[name][:-KEPT_EACH]
         if action.type is ActionType.COMMIT:
             self._committed[action.session_id], self._edited[action.session_id] = edited, {}
 
@@ -91,7 +101,7 @@ class History:
                 continue
             words = [word for word in invocation.words[2:] if not word.startswith("-")]
             if verb == "git revert":
-                yield from self._committed.get(action.session_id, edited) or edited
+                yield from list(self._committed.get(action.session_id) or edited)
             elif verb == "git reset" and "--hard" not in invocation.words:
                 continue
             elif verb in ("git reset", "git stash") or "." in words:
@@ -110,8 +120,8 @@ class History:
     def _list_failures(
         self, db: Connection, act: ProposedAct, did: Sequence[Action], person: str | None
     ) -> Iterator[PastEvent]:
-        parts = list_effective_commands(act.line)
-        seqs = {seq for part in parts for seq in self._failures.get(name_command(part), [])[-MOST_FAILURES:]}
+        calls = act.doing
+        seqs = {seq for call in calls for seq in self._failures.get(_name(call), [])[-MOST_FAILURES:]}
         if not seqs:
             return
         signatures: set[str] = set()
@@ -120,28 +130,26 @@ class History:
                 continue
             if len(signatures) >= MOST_ERRORS:
                 return
-            if not any(_repeats(part, failure) for part in parts):
+            if not any(_repeats(call, failure) for call in calls):
                 continue
             signatures.add(failure.error_signature)
             remedy = find_known_remedy(db, failure.error_signature, person)
-            if remedy is None:
-                if failure.type is not ActionType.TEST and not store.has_succeeded_since(db, failure, person):
-                    yield PastEvent("failure", failure.error_signature, _describe_failure(failure, ""))
-            elif _would_help(remedy, act, did):
+            if remedy is not None and _would_help(remedy, act, did):
                 steps = [step for step in remedy.steps if step.type is not ActionType.EDIT]
-                helped = ", then ".join(quote(shorten(step.target, MAX_STEP_CHARS)) for step in steps[-2:])
+                helped = ", then ".join(quote(shorten(step.target, STEP_CHARS)) for step in steps[-2:])
                 yield PastEvent(
                     "failure", failure.error_signature, _describe_failure(failure, f" It worked with {helped}.")
                 )
 
     def _list_reverts(self, db: Connection, act: ProposedAct, person: str | None) -> Iterator[PastEvent]:
+        replaced = _hash(act.removed) if act.removed else ""
         for file in act.files:
-            near = [
-                (seq, name) for seq, name in self._reverts.get(PurePosixPath(file).name, []) if _is_same(name, file)
-            ]
-            rows = store.list_visible(db, {seq for seq, _ in near}, person) if len(near) >= LEAST_REVERTS else []
+            near = [entry for entry in self._reverts.get(PurePosixPath(file).name, []) if _is_same(entry[1], file)]
+            if len(near) < LEAST_REVERTS or not any(replaced in marks for _, _, marks in near):
+                continue
+            rows = store.list_visible(db, {seq for seq, _, _ in near}, person)
             if len(rows) >= LEAST_REVERTS:
-                times = "twice" if len(rows) == 2 else f"{len(rows)} times"
+                times = "twice" if len(rows) == LEAST_REVERTS else f"{len(rows)} times"
                 last = f"last on {local_date(rows[0].at)} with {quote(shorten(rows[0].target, COMMAND_CHARS))}"
                 yield PastEvent("reverts", file, f"Edits of {quote(file)} were taken back {times} ({last}).")
 
@@ -152,20 +160,42 @@ def _describe_failure(failure: JournalRow, helped: str) -> str:
     return f"Failed here before ({local_date(failure.at)}): {command}: {error}.{helped}"
 
 
-def _repeats(part: str, failure: JournalRow) -> bool:
-    """Return whether a command is the one that failed: the same program and verb, with arguments in common."""
-    for failed in list_effective_commands(failure.target):
-        if name_command(failed) != name_command(part):
+def _list_calls(line: str) -> list[Invocation]:
+    return [call for call in list_invocations(line) if not call.is_wrapper and does_more_than_read(call)]
+
+
+def _name(call: Invocation) -> str:
+    """Return the program and the subcommand of a command."""
+    arguments = [word for word, may_be_value in list_arguments(call) if not may_be_value]
+    verb = next((word for word in arguments[:1] if re.fullmatch(r"[a-z][\w:-]*", word)), "")
+    return f"{call.words[0]} {verb}"
+
+
+def _repeats(call: Invocation, failure: JournalRow) -> bool:
+    """Return whether a command is the one that failed: the same program and verb, and no other file or environment."""
+    failed = [other for other in _list_calls(failure.target) if _name(other) == _name(call)]
+    named = frozenset(re.findall(r"[\w-]+\.[a-z]{1,4}\b", failure.error or ""))
+    for other in failed:
+        before, now = _list_values(other), _list_values(call)
+        files = {PurePosixPath(word).name for word in now if "." in PurePosixPath(word).name}
+        if (
+            named & {PurePosixPath(file).name for file in named if file.startswith("test_")}
+            and files
+            and not files & named
+        ):
             continue
-        before, now = _list_arguments(failed), _list_arguments(part)
-        if not before or not now or before & now:
+        alike = not before or not now or any(a.startswith(b) or b.startswith(a) for a in before for b in now)
+        if alike or _name(call).endswith(" "):
             return True
     return False
 
 
-def _list_arguments(part: str) -> frozenset[str]:
-    words = [word for word in part.split() if not word.startswith("-")]
-    return frozenset(words) - frozenset(name_command(part).split())
+def _list_values(call: Invocation) -> frozenset[str]:
+    return frozenset(word for word in call.words[1:] if not word.startswith("-")) - frozenset(_name(call).split())
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _would_help(remedy: Remedy, act: ProposedAct, did: Sequence[Action]) -> bool:
@@ -173,6 +203,9 @@ def _would_help(remedy: Remedy, act: ProposedAct, did: Sequence[Action]) -> bool
     done = {name_step(action) for action in did if action.ok} | set(list_effective_commands(act.line))
     steps = [step for step in remedy.steps if step.type is not ActionType.EDIT]
     words = set(act.line.split())
+    named = list_environments("\n".join(step.target for step in steps))
+    if named and (now := list_environments(act.line)) and named.isdisjoint(now):
+        return False
     for step in steps:
         changed = set(step.target.split()) - set(remedy.failure.target.split())
         if name_step(step) in done or (changed and changed <= words):

@@ -1,39 +1,44 @@
-"""Decide whether a memory concerns an act, by what it names: a command, a file or code."""
+"""Decide whether an act breaks what a statement asks, or needs it: by what the statement names, never by likeness."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
 
 from pipeline.features.acts.act import ProposedAct
-from pipeline.features.acts.mentions import KEPT, Mentions, matches_file, read_mentions
-from pipeline.features.lessons.advice import Touched, read_message, read_touched, text_names
+from pipeline.features.acts.places import KEPT, is_in, list_places
+from pipeline.features.acts.rules import Rule, expression, read_rule
+from pipeline.features.lessons.advice import MANIFOLD, ORDINARY, Touched, read_touched, text_names
 from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
-from pipeline.features.lessons.prohibitions import CLAUSE, CONDITION, FLAG, FORBIDS, forbids_command, spell_out
+from pipeline.features.lessons.prohibitions import FORBIDS, list_acts, list_clauses, spell_out, words_of
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Kind, Memory
 from pipeline.kernel.store.agent_sessions import Action, ActionType
 from pipeline.text.command_lines import Invocation, has_option
-from pipeline.text.lexicon import word_set
-from pipeline.text.sentences import count_rule_words, split_sentences
-from pipeline.text.similarity.choices import read_choices
+from pipeline.text.lexicon import load_lexicon, word_set
+from pipeline.text.sentences import split_sentences
+from pipeline.text.similarity.choices import NAMES, read_choices
+
+# Words of a command that a lesson about a problem must share with it.
+LEAST_SHARED = 2
+SHORTEST_TELLING = 4
+MOST_EXTRA = 160
 
 
 class Evidence(IntEnum):
-    """Why a memory concerns an act, the weakest first."""
+    """Why a statement concerns an act, the weakest first."""
 
-    SYMBOL = 1
-    FILE = 2
-    COMMAND = 3
-    REQUIRED = 4
-    PATTERN = 5
-    FORBIDDEN = 6
+    COMMAND = 1
+    REQUIRED = 2
+    CODE = 3
+    FILE = 4
+    FORBIDDEN = 5
 
 
 # The act does what a rule forbids, or leaves out what it requires.
-BREAKS = frozenset({Evidence.REQUIRED, Evidence.PATTERN, Evidence.FORBIDDEN})
+BREAKS = frozenset({Evidence.REQUIRED, Evidence.CODE, Evidence.FILE, Evidence.FORBIDDEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,81 +51,146 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A memory as it is compared with acts: its text, the file of its anchor, and whether it says what to do."""
+    """A memory as it is compared with acts."""
 
     text: str
-    anchor: str | None
-    is_directive: bool
+    is_lesson: bool
+    anchor: str | None = None
 
     @classmethod
     def of(cls, memory: Memory) -> "Statement":
-        """Return the statement of a memory: a lesson, a decision, or a fact with the words of a rule says what to do."""
-        is_directive = memory.kind in (Kind.LESSON, Kind.DECISION) or _states_rule(memory.content)
-        return cls(render_text(memory), memory.anchor.path if memory.anchor else None, is_directive)
+        """Return the statement of a memory."""
+        return cls(render_text(memory), memory.kind is Kind.LESSON, memory.anchor.path if memory.anchor else None)
 
 
 def find_evidence(statement: Statement, act: ProposedAct, around: Circumstances) -> Evidence | None:
     """Return the strongest evidence that a statement concerns an act."""
-    if act.line and (found := _judge_command(statement.text, act, around)) is not None:
-        return found
-    return _judge_edit(statement, act) if act.files and statement.is_directive else None
-
-
-@lru_cache(KEPT)
-def _states_rule(text: str) -> bool:
-    plain = re.sub(r"\d", " ", text)
-    words = set(re.findall(r"[\w-]+", plain.casefold()))
-    return (
-        FORBIDS.search(plain) is not None
-        or count_rule_words(plain) > 0
-        or not words.isdisjoint(word_set("acts.words", "generated"))
-    )
+    found = [_judge_command(statement, act, around)] if act.line else []
+    if act.files:
+        found.append(_judge_edit(statement, act))
+    return max((one for one in found if one is not None), default=None)
 
 
 def _judge_edit(statement: Statement, act: ProposedAct) -> Evidence | None:
-    mentions = read_mentions(statement.text)
-    names_file = any(matches_file(mentions, file) for file in act.files)
-    if statement.anchor is not None:
-        names_file = names_file or any(_is_same_file(statement.anchor, file) for file in act.files)
-    if act.added and any(_applies_to(mentions, file) for file in act.files):
-        for pattern in mentions.patterns:
-            if act.introduces(pattern.expression):
-                return Evidence.PATTERN
-    if names_file:
-        return Evidence.FILE
-    return None if mentions.symbols.isdisjoint(act.words) else Evidence.SYMBOL
+    rule = read_rule(statement.text)
+    for file in act.files:
+        if not rule.applies_to(file.lower()):
+            continue
+        if _breaks_place(rule, act, file.lower()):
+            return Evidence.FILE
+        if any(_is_banned_in(file, ban.endings) and act.introduces(ban.code) for ban in rule.bans):
+            return Evidence.CODE
+        if rule.required and _leaves_out(rule, act):
+            return Evidence.REQUIRED
+    return None
 
 
-def _applies_to(mentions: Mentions, file: str) -> bool:
-    """Return whether a text that may name places is about a file."""
-    suffix = PurePosixPath(file.lower()).suffix.lstrip(".")
-    if mentions.endings and suffix not in mentions.endings:
+def _is_banned_in(file: str, endings: frozenset[str]) -> bool:
+    return not endings or file.lower().rpartition(".")[2] in endings
+
+
+def _breaks_place(rule: Rule, act: ProposedAct, file: str) -> bool:
+    """Return whether an act changes or removes what must stay."""
+    if not rule.scope or not is_in(rule.scope, file):
         return False
-    return not (mentions.files or mentions.folders or mentions.globs) or matches_file(mentions, file)
+    if rule.removed_noun is not None:
+        return act.removes_files or (bool(rule.removed_noun) and _loses_name(rule.removed_noun, act))
+    return rule.forbids_edit and not (rule.allows_new and act.is_new)
 
 
-def _is_same_file(one: str, other: str) -> bool:
-    first, second = f"/{one.lstrip('./')}", f"/{other.lstrip('./')}"
-    return first.endswith(second) or second.endswith(first)
+def _loses_name(noun: str, act: ProposedAct) -> bool:
+    """Return whether a line with a noun loses its name."""
+    lines = [line for line in act.removed.splitlines() if noun in line.casefold()]
+    names = {name for line in lines for name in re.findall(r"[\w-]{3,}", line) if noun not in name.casefold()}
+    return any(name not in act.added for name in names)
 
 
-def _judge_command(text: str, act: ProposedAct, around: Circumstances) -> Evidence | None:
+def _leaves_out(rule: Rule, act: ProposedAct) -> bool:
+    """Return whether an act adds a thing without what each such thing must have."""
+    if any(token.rstrip("()") in act.added for token in rule.required):
+        return False
+    if rule.noun and re.search(rf"\b{re.escape(rule.noun.rstrip('s'))}", act.added, re.IGNORECASE):
+        pattern = re.compile(rf"\b{re.escape(rule.noun.rstrip('s'))}", re.IGNORECASE)
+        return act.introduces(pattern)
+    return act.is_new and bool(rule.endings or rule.scope)
+
+
+def _judge_command(statement: Statement, act: ProposedAct, around: Circumstances) -> Evidence | None:
+    text, calls = statement.text, act.doing
+    if not calls:
+        return None
     verdict = judge(text, act.line, around.find_branch() if "git" in act.line else None)
     if verdict is Verdict.PERMITTED:
         return None
-    if verdict is not None:
-        return None if _is_satisfied(text, act, around) else Evidence.FORBIDDEN
-    if _chooses_otherwise(text, act.invocations):
-        return Evidence.FORBIDDEN
-    for clause in split_sentences(text):
-        if _is_due(clause, act):
-            return None if _is_satisfied(text, act, around) else Evidence.REQUIRED
-    if forbids_command(text) or not text_names(text, act.touched) or _is_elsewhere(text, act.line):
-        return None
-    flags = [word for word in re.findall(r"(?<![\w-])-{1,2}[A-Za-z][\w-]*(?:=\S+)?", text) if FLAG.fullmatch(word)]
-    if flags and all(any(has_option(invocation, flag) for invocation in act.invocations) for flag in flags):
-        return None
-    return Evidence.REQUIRED if flags else Evidence.COMMAND
+    if verdict is not None or (not act.is_scratch and _chooses_otherwise(text, calls)) or _runs_banned(text, act):
+        return None if _is_done(text, act, around) else Evidence.FORBIDDEN
+    if _is_due(text, act):
+        return None if _is_done(text, act, around) else Evidence.REQUIRED
+    return _judge_lesson(text, act) if statement.is_lesson and not _is_elsewhere(text, act.line) else None
+
+
+def _judge_lesson(text: str, act: ProposedAct) -> Evidence | None:
+    """Return the evidence that a lesson about a command is needed: an option is missing, or it names this use."""
+    told = _read_told(text)
+    for call in act.doing:
+        words = {word.casefold().strip("-") for part in call.words for word in re.findall(r"[\w-]{2,}", part)}
+        if told.options and text_names(text, Touched((), (_plain(call),))):
+            symbols = [symbol for symbol in told.symbols if symbol in act.line]
+            is_missing = not any(has_option(call, option) or option in act.line for option in told.options)
+            if is_missing and (symbols or not told.symbols) and told.named <= words:
+                return Evidence.REQUIRED
+        shared = {word for word in words if word.rstrip("s") in told.words}
+        telling = {
+            word
+            for word in shared
+            if len(word) >= SHORTEST_TELLING
+            and word != call.words[0]
+            and word not in MANIFOLD | ORDINARY
+            and word not in words_of("subcommands")
+            and not any(word in place for place in told.places)
+        }
+        if told.is_problem and not told.options and len(shared) >= LEAST_SHARED and telling:
+            return Evidence.COMMAND
+        if told.is_problem and len(shared) > LEAST_SHARED and telling:
+            return Evidence.COMMAND
+    return None
+
+
+def _plain(call: Invocation) -> tuple[str, ...]:
+    return tuple(word.casefold() for word in call.words if not word.startswith("-"))[:3]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a lesson about a command names: its options, its symbols, all its words, and whether something failed."""
+
+    options: tuple[str, ...]
+    symbols: tuple[str, ...]
+    named: frozenset[str]
+    words: frozenset[str]
+    places: tuple[str, ...]
+    is_problem: bool
+
+
+@lru_cache(KEPT)
+def _read_told(text: str) -> _Told:
+    options = re.findall(r"(?<![\w-])(--[a-z][\w-]+|[A-Z][A-Z_]+=)", text)
+    symbols = re.findall(r"(?<![\w./-])[a-z]+(?:_[a-z0-9]+){2,}", text)
+    named = re.findall(r"(?<![\w./-])[a-z]+-[a-z]+(?:-[a-z]+)*(?![\w./-])", text.replace("--", "  "))
+    words = frozenset(_stem(word) for word in re.findall(r"[\w-]{2,}", text.casefold().replace("--", " ")))
+    return _Told(
+        tuple(dict.fromkeys(options)),
+        tuple(symbols),
+        frozenset(named),
+        words,
+        tuple(place.path for place in list_places(text)),
+        expression("problems").search(text) is not None,
+    )
+
+
+def _stem(word: str) -> str:
+    word = word.strip("-").rstrip("s")
+    return word[:-3] if word.endswith("ing") and len(word) > 6 else word
 
 
 def _is_elsewhere(text: str, line: str) -> bool:
@@ -129,38 +199,123 @@ def _is_elsewhere(text: str, line: str) -> bool:
     return bool(named and said) and named.isdisjoint(said)
 
 
-def _chooses_otherwise(text: str, invocations: Sequence[Invocation]) -> bool:
-    """Return whether a text chooses another tool than a command runs: pnpm instead of npm."""
-    programs = {re.sub(r"[\d.]+$", "", invocation.words[0]) for invocation in invocations}
-    for sentence in split_sentences(text):
-        for choice in read_choices(sentence).values():
-            if not programs.isdisjoint(choice.rejected):
+def _chooses_otherwise(text: str, calls: Sequence[Invocation]) -> bool:
+    """Return whether a text chooses another tool than a command uses: pnpm instead of npm."""
+    programs = {re.sub(r"[\d.]+$", "", call.words[0]) for call in calls if not _only_asks(call)}
+    rejected = {name for sentence in _split_choices(text) for name in sentence}
+    return not programs.isdisjoint(rejected)
+
+
+@lru_cache(KEPT)
+def _split_choices(text: str) -> tuple[frozenset[str], ...]:
+    found = [choice.rejected for sentence in split_sentences(text) for choice in read_choices(sentence).values()]
+    for group in NAMES.values():
+        rejected = re.finditer(group.pattern, text, re.IGNORECASE)
+        found += [frozenset({match["name"].casefold()}) for match in rejected if match["rejected"]]
+    return tuple(found)
+
+
+def _only_asks(call: Invocation) -> bool:
+    words = [word for word in call.words[1:3] if not word.startswith("-")]
+    return bool(words) and words[0].casefold() in word_set("acts.words", "asking")
+
+
+def _runs_banned(text: str, act: ProposedAct) -> bool:
+    """Return whether a command names what a prohibition names: a host, a device, a file that must not be committed."""
+    rule = read_rule(text)
+    if rule.forbids_commit and any(call.words[:2] in (("git", "add"), ("git", "commit")) for call in act.doing):
+        words = [word.lower() for call in act.doing if call.words[0] == "git" for word in call.words[2:]]
+        return is_in(rule.scope, "") or any(is_in(rule.scope, word) for word in words)
+    if rule.scope and not any(rule.applies_to(file.lower()) for file in act.files):
+        return False
+    return any(ban.in_commands and ban.code.search(act.raw) for ban in rule.bans)
+
+
+def _is_due(text: str, act: ProposedAct) -> bool:
+    """Return whether a statement requires something before the act: "run make lint before you commit"."""
+    befores = word_set("acts.words", "before")
+    known = load_lexicon("acts").entries["acts"]
+    for match in re.finditer(r"[^\W\d_]+", text):
+        if match[0].casefold() not in befores:
+            continue
+        for word in re.findall(r"[\w-]+", text[match.end() :])[:3]:
+            command = known.get(word.casefold(), "").split()
+            if command and any(list(call.words[: len(command)]) == command for call in act.doing):
                 return True
     return False
 
 
-def _is_due(clause: str, act: ProposedAct) -> bool:
-    """Return whether a sentence requires something before the act: "run make lint before you commit"."""
-    words = word_set("acts.words", "before")
-    match = next((m for m in re.finditer(r"[^\W\d_]+", clause) if m[0].casefold() in words), None)
-    return match is not None and text_names(spell_out(_cut_clause(clause[match.end() :])), act.touched)
-
-
-def _cut_clause(text: str) -> str:
-    return CLAUSE.split(text, maxsplit=1)[0]
-
-
-def _is_satisfied(text: str, act: ProposedAct, around: Circumstances) -> bool:
+def _is_done(text: str, act: ProposedAct, around: Circumstances) -> bool:
     """Return whether the session, or the same line, did what a text requires before the act."""
-    required = read_message(CONDITION.split(text)[0]) if FORBIDS.search(text) is None else read_message(text)
     done = [
         read_touched(action.type, action.target)
         for action in around.did
         if action.ok and action.type is not ActionType.EDIT
     ]
-    if len(act.touched.commands) > 1:
-        done.append(Touched((), act.touched.commands[:-1]))
-    asks_tests = re.search(r"\btests?\b", text, re.IGNORECASE) is not None
-    if asks_tests and any(action.ok and action.type is ActionType.TEST for action in around.did):
-        return True
-    return bool(required.commands) and any(text_names(text, touched) for touched in done)
+    done += [Touched((), (_plain(call),)) for call in act.invocations[:-1]]
+    return any(_names_code(text, touched) for touched in done)
+
+
+def _names_code(text: str, touched: Touched) -> bool:
+    # The last word of the act itself is no requirement.
+    return any(
+        command[0] not in ("git", "gh", "cd") and text_names(text, Touched((), (command,)))
+        for command in touched.commands
+        if command
+    )
+
+
+def list_statement_keys(statement: Statement) -> frozenset[str]:
+    """Return the keys under which an act may find a statement."""
+    return frozenset(_list_keys(statement))
+
+
+def _list_keys(statement: Statement) -> Iterator[str]:
+    text = statement.text[:1500]
+    rule = read_rule(text)
+    for ban in rule.bans:
+        yield f"p:{ban.word.casefold()}" if ban.word else "g:"
+    for place in (*rule.scope,) if rule.forbids_edit or rule.removed_noun is not None or rule.required else ():
+        yield f"d:{place.name}" if place.is_folder else f"f:{place.name}"
+        if "*" in place.path:
+            yield "g:"
+    if rule.required and not rule.scope:
+        yield f"p:{rule.noun.rstrip('s')}" if rule.noun else ""
+        yield from (f"x:{ending}" for ending in rule.endings)
+    if statement.is_lesson or FORBIDS.search(text) is not None or rule.bans:
+        yield from (f"w:{word}" for word in _list_words(text))
+        for clause, _ in list_clauses(text):
+            yield from (f"w:{word}" for word in _list_words(spell_out(clause)))
+            for act in list_acts(clause):
+                yield from (f"w:{command[0]}" for command in act.commands)
+                yield from (f"w:{client}" for client in words_of("clients") if act.statements is not None)
+        for match in re.finditer(r"[^\W\d_]+", text.casefold()):
+            command = load_lexicon("acts").entries["acts"].get(match[0])
+            if command is not None:
+                yield f"w:{command.split()[0]}"
+
+
+def _list_words(text: str) -> Iterator[str]:
+    for word in re.findall(r"[\w][\w.+-]*", text.casefold()):
+        if len(word) > 1 and word not in words_of("stops"):
+            yield word.rstrip(".-")
+            yield _stem(word.rstrip(".-"))
+
+
+def list_act_keys(act: ProposedAct) -> Iterator[str]:
+    """Yield the keys of what an act names."""
+    yield "g:"
+    for file in act.files:
+        path = PurePosixPath(file.lower())
+        yield f"f:{path.name}"
+        yield from (f"d:{part}" for part in path.parts[:-1])
+        yield f"x:{path.suffix.lstrip('.')}"
+        yield from (f"p:{word.rstrip('s')}" for part in path.parts for word in re.findall(r"[^\W\d_]+", part))
+    for word in act.words:
+        yield f"p:{word.casefold()}"
+        yield f"p:{word.casefold().rstrip('s')}"
+    for call in act.doing:
+        for word in {piece.casefold() for part in call.words for piece in re.findall(r"\w[\w.+-]*|\w+", part)}:
+            yield f"w:{word}"
+            yield f"p:{word}"
+    yield from (f"p:{word}" for word in re.findall(r"\w+", act.line.casefold()))

@@ -4,13 +4,13 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
 from pipeline.features.acts.act import ProposedAct, read_act
 from pipeline.features.acts.act_index import ActIndex, may_concern
-from pipeline.features.acts.judgement import BREAKS, Circumstances, Evidence, find_evidence
+from pipeline.features.acts.judgement import BREAKS, Circumstances, Evidence, find_evidence, list_act_keys
 from pipeline.kernel.errors import ReverieError
 from pipeline.kernel.git.repository import branch_of_folder
 from pipeline.kernel.kinds import render_text
@@ -97,30 +97,13 @@ class ActAdvisor:
                 self._building.discard(workspace.id)
 
 
-def list_keys(act: ProposedAct) -> Iterator[str]:
-    """Yield the keys of what an act names."""
-    for file in act.files:
-        path = PurePosixPath(file.lower())
-        yield f"f:{path.name}"
-        yield from (f"d:{part}" for part in path.parts[:-1])
-        yield f"x:{path.suffix.lstrip('.')}"
-        yield "g:"
-    for word in act.words:
-        yield f"s:{word}"
-        yield f"p:{word}"
-    for invocation in act.invocations:
-        yield from (f"w:{word.casefold()}" for word in invocation.words[:3] if not word.startswith("-"))
-        yield from (f"w:{word.partition('=')[0].lstrip('-')}" for word in invocation.words[1:] if word.startswith("-"))
-    yield from (f"w:{word}" for word in act.touched.words if act.line)
-
-
 def _judge(
     db: Connection, session: AgentSession, act: ProposedAct, index: ActIndex, around: Circumstances
 ) -> list[tuple[Evidence, Memory]]:
     """Return the visible memories that concern an act, the strongest evidence first."""
     evidence = {
         seq: found
-        for seq in index.find(list_keys(act))
+        for seq in index.find(list_act_keys(act))
         if (statement := index.statements.get(seq)) is not None
         and (found := find_evidence(statement, act, around)) is not None
     }

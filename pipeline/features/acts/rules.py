@@ -1,0 +1,322 @@
+"""Read what a statement asks of edits: where it applies, which code it forbids or requires, and what must stay.
+
+A statement is read by its parts, each with its polarity: "no print() in src/, we have a logger. scripts/ is fine".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from pipeline.features.acts.places import KEPT, Place, is_in, list_endings, list_places
+from pipeline.features.lessons.prohibitions import CONDITION, FORBIDS, words_of
+from pipeline.text.lexicon import load_lexicon, word_set
+
+# Longer texts are documents, which are no rules.
+READ_CHARS = 1500
+MOST_WORDS_OF_BAN = 6
+_PART = re.compile(
+    r"[.;!?:]+(?=\s|$)|,\s+|\s+[-–—]+>?\s+|\n+|\b(?:but|aber|sondern|sino|mais|instead|stattdessen|rather)\b",
+    re.IGNORECASE,
+)
+_BRACKETS = re.compile(r"\(([^()\n]{2,160})\)")
+_CODE = re.compile(r"`([^`\n]{1,120})`")
+_TOKEN = re.compile(r"`[^`\n]{1,120}`|\"[^\"\n]{1,40}\"|[^\s,;`\"“”„«»()\[\]{}]+(?:\(\))?")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_IF = re.compile(r"\b(?:if|when|wenn|falls|si|as|weil|because|since|denn|porque|parce)\b", re.IGNORECASE)
+_NEAR = r"(?:\w{0,2}\W{1,3}|\W{0,2})"
+
+
+@cache
+def expression(name: str) -> re.Pattern[str]:
+    """Return an expression of the lexicon."""
+    return re.compile(load_lexicon("acts").entries["expressions"][name], re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ban:
+    """Code that must not be written: an expression, and a word that the code contains; the word may be empty.
+
+    `in_commands`: the code is also sought in command lines. `endings` limit it to files with these.
+    """
+
+    code: re.Pattern[str]
+    word: str
+    in_commands: bool = False
+    endings: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a statement asks of edits. Places of `scope` limit it; files of `allowed` are exempt."""
+
+    scope: tuple[Place, ...] = ()
+    allowed: tuple[Place, ...] = ()
+    allowed_words: frozenset[str] = frozenset()
+    endings: frozenset[str] = frozenset()
+    bans: tuple[Ban, ...] = ()
+    forbids_edit: bool = False
+    allows_new: bool = False
+    removed_noun: str | None = None
+    forbids_commit: bool = False
+    required: tuple[str, ...] = ()
+    noun: str = ""
+
+    def applies_to(self, file: str) -> bool:
+        """Return whether the rule is about a file, in lower case."""
+        suffix = file.rpartition(".")[2]
+        if is_in(self.allowed, file) or any(word in part for word in self.allowed_words for part in file.split("/")):
+            return False
+        if self.scope:
+            return is_in(self.scope, file)
+        return suffix in self.endings if self.endings else suffix not in word_set("acts.words", "prose")
+
+
+@dataclass(slots=True)
+class _Part:
+    text: str
+    extra: str
+    forbids: re.Match[str] | None
+    is_rejected: bool
+    is_permitted: bool
+
+
+@lru_cache(KEPT)
+def read_rule(text: str) -> Rule:
+    """Return what a statement asks of edits."""
+    text = text[:READ_CHARS]
+    parts = list(_split(text))
+    ruling = [part for part in parts if part.forbids or part.is_rejected]
+    permitted = [place for part in parts if part.is_permitted for place in list_places(part.text)]
+    own = [place for part in ruling for place in _list_scope(part)]
+    others = [place for part in parts if part not in ruling and not part.is_permitted for place in _list_scope(part)]
+    targets = [place for part in parts for place in _list_targets(part)]
+    bans = [ban for part in ruling for ban in _list_bans(part)] + list(_list_classes(text, is_ruled=bool(ruling)))
+    bans += _list_problems(parts) if not ruling else []
+    rules_text = " ".join(part.text for part in ruling)
+    generated = expression("generated").search(text) is not None
+    required, noun, where = _find_required(parts)
+    edits = expression("edits").search(rules_text) is not None
+    scope = own or others or where
+    return Rule(
+        tuple(scope),
+        tuple([*permitted, *targets]),
+        frozenset(_list_exceptions(text)),
+        list_endings(text),
+        tuple(bans),
+        bool(scope) and (generated or edits),
+        re.search(r"\bnew\b|\bneue?s?\b|\bnuev", text, re.IGNORECASE) is not None and not generated,
+        _find_removed(ruling),
+        bool(own) and re.search(r"\b(?:commit|check in|add)", rules_text, re.IGNORECASE) is not None,
+        tuple(required),
+        noun,
+    )
+
+
+def _split(text: str) -> Iterator[_Part]:
+    """Yield the parts of a text, each with what it has in brackets."""
+    start = 0
+    spans = [match.span() for match in _BRACKETS.finditer(text)]
+    ends = [match for match in _PART.finditer(text) if not any(a <= match.start() < b for a, b in spans)]
+    for stop, following in [*((match.start(), match.end()) for match in ends), (len(text), len(text))]:
+        raw = text[start:stop]
+        start = following
+        if not raw.strip():
+            continue
+        extra = " ".join(match[1] for match in _BRACKETS.finditer(raw))
+        plain = _BRACKETS.sub(" ", raw)
+        rejected = expression("rejects_before").search(plain) or expression("rejects_after").search(plain)
+        permits = expression("permits").search(plain) is not None
+        forbids = FORBIDS.search(plain)
+        yield _Part(plain, extra, None if permits else forbids, rejected is not None and not permits, permits)
+
+
+def _list_scope(part: _Part) -> Iterator[Place]:
+    """Yield the places in which a part applies: not those that something comes from or goes into."""
+    imports = re.search(r"\bimport\w*|\bdepend\w*", part.text, re.IGNORECASE)
+    for place in list_places(part.text):
+        before = part.text[: place.start]
+        is_object = imports is not None and part.forbids is not None and place.start > imports.start()
+        if not (is_object or expression("origin").search(before) or expression("destination").search(before)):
+            yield place
+    if part.forbids or part.is_rejected or not part.text.strip():
+        yield from list_places(part.extra)
+    else:
+        yield from (place for place in list_places(part.extra) if not expression("destination").search(part.text + " "))
+
+
+def _list_targets(part: _Part) -> Iterator[Place]:
+    """Yield the places to which a rule sends its reader, which it does not forbid."""
+    if part.forbids is None:
+        for place in list_places(part.text):
+            if expression("destination").search(part.text[: place.start]):
+                yield place
+
+
+def _list_exceptions(text: str) -> Iterator[str]:
+    for match in re.finditer(r"\b(?:except|außer|ausser|salvo|sauf)\b([^.;)]*)", text, re.IGNORECASE):
+        yield from (word.casefold().rstrip("s") for word in _WORD.findall(match[1]) if len(word) > 4)
+
+
+def _list_bans(part: _Part) -> Iterator[Ban]:
+    """Yield the code that a part forbids."""
+    if part.forbids is None:
+        rejected = expression("rejects_before").search(part.text)
+        if rejected is not None:
+            words = _WORD.findall(part.text[: rejected.start()])
+            yield from ([_ban_word(words[-1], is_sole=True)] if words else [])
+        else:
+            after = expression("rejects_after").search(part.text)
+            tokens = _list_tokens(part.text[after.end() :]) if after else []
+            yield from (_ban_token(token) for token in tokens if _is_code(token))
+        return
+    rest = part.text[part.forbids.end() :]
+    imports = re.search(r"\bimport\w*|\bdepend\w*", rest, re.IGNORECASE)
+    if imports is not None:
+        for place in list_places(rest[imports.end() :]):
+            name = re.escape(place.name)
+            code = re.compile(
+                rf"^.*\b(?:import|from|require|include|use)\b.*[/\"'@<]{name}(?:[/\"'>].*)?$", re.MULTILINE
+            )
+            yield Ban(code, place.name)
+    stop = CONDITION.search(rest) or _IF.search(rest)
+    tokens = _list_tokens(rest[: stop.start()] if stop and stop.start() > 1 else rest)
+    symbols = [token for token in _list_tokens(part.text[: part.forbids.start()]) if _is_symbol(token)]
+    operators = [token for token in tokens if re.fullmatch(r"[<>=!+*/%&|-]{1,3}", token)]
+    for symbol in symbols:
+        for operator in operators:
+            yield Ban(re.compile(rf"\b{re.escape(symbol)}(?:\(\))?\s*{re.escape(operator)}"), symbol)
+    yield from (_ban_token(token) for token in tokens if _is_code(token))
+    yield from _list_phrases(tokens)
+    for token in _list_tokens(part.extra):
+        if "-" in token.strip("-") and _is_code(token) and not list_places(token):
+            yield _ban_token(token)
+
+
+def _list_tokens(text: str) -> list[str]:
+    for place in reversed(list_places(text)):
+        text = text[: place.start] + " / " + text[place.end :]
+    return [match[0].rstrip(".:!?'") for match in _TOKEN.finditer(text) if match[0].rstrip(".:!?'")]
+
+
+def _list_phrases(tokens: Sequence[str]) -> Iterator[Ban]:
+    """Yield the bans of plain words: the noun, or the two words, at the start of what is forbidden."""
+    skipped = word_set("acts.words", "verbs")
+    words: list[str] = []
+    for token in tokens[:MOST_WORDS_OF_BAN]:
+        word = token.casefold()
+        if not words and word in skipped:
+            continue
+        if _WORD.fullmatch(token) is None or word in words_of("stops") or word in words_of("conjunctions"):
+            break
+        if word in word_set("acts.words", "generic"):
+            break
+        words.append(token)
+    if len(words) == 1:
+        yield _ban_word(words[0], is_sole=True)
+    elif len(words) >= 2:
+        one, other = (re.escape(word.casefold().rstrip("s")) for word in words[:2])
+        code = re.compile(rf"(?i)\b{one}\w{{0,2}}[\W_]{{1,3}}{other}|\b{other}\w{{0,2}}[\W_]{{1,3}}{one}(?!\w{{3}})")
+        yield Ban(code, words[0].casefold().rstrip("s"))
+
+
+def _is_symbol(token: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_][\w.]*(?:\(\))?", token) is not None and (
+        "_" in token or re.search(r"[a-z][A-Z]", token) is not None or token.endswith("()")
+    )
+
+
+def _is_code(token: str) -> bool:
+    """Return whether a word is written like code."""
+    if token[0] in '`"':
+        return len(token.strip('`"')) > 1 or token[0] == "`"
+    if re.fullmatch(r"-{1,2}\w", token) or not re.search(r"\w", token) or token.replace(".", "").isdigit():
+        return False
+    return re.search(r"[a-z][A-Z]|[_()@$#*]|\w\.\w|^-|^:|[A-Za-z]-?\d|[a-z]\w+-\w+-\w+", token) is not None or (
+        token.isupper() and len(token) > 3
+    )
+
+
+def _ban_token(token: str) -> Ban:
+    """Return the ban of a word of code; `log_*` stands for all words with this start."""
+    plain = token.strip('`"').strip()
+    is_call = plain.endswith("()")
+    core = plain.removesuffix("()")
+    first = re.search(r"\w+", core)
+    start = r"(?<![\w.])" if re.match(r"\w", core) else ""
+    if core[:1].isupper() and re.search(r"\d$", core):
+        start = ""
+    body = re.escape(core).replace(r"\*", r"\w*") if len(core) > 1 else re.escape(core)
+    end = r"\s*\(" if is_call else r"(?![\w*])" if re.search(r"\w\Z", core) else ""
+    if plain.isalpha() and not is_call and plain.casefold() == plain:
+        return _ban_word(plain)
+    flags = 0 if re.search(r"[a-z]", core) and re.search(r"[A-Z]", core) else re.IGNORECASE
+    return Ban(re.compile(f"{start}{body}{end}", flags), first[0] if first else "", in_commands=not is_call)
+
+
+def _ban_word(word: str, *, is_sole: bool = False) -> Ban:
+    """Return the ban of a word where it is code: a call, a type, an import or a member."""
+    found = re.escape(word.casefold())
+    code = (
+        rf"(?<![\w.\"'/-]){found}!?\(|[:<|,]\s*{found}(?=\s*[>|,;)=\[{{]|\s*$)|\bas\s+{found}\b"
+        rf"|^\s*(?:(?:static|const|volatile|unsigned|private|public|final)\s+)*{found}\s+\**\w+\s*[=;,(\[]"
+        rf"|->\s*{found}\b|\b(?:import|from|require|include|use)\b[\s(\"'<{{]*{found}\b|(?<![\w.\"'/]){found}\.\w"
+        rf"|\({found}\)|//{found}\b"
+    )
+    return Ban(re.compile(code, re.MULTILINE | (0 if is_sole else 0)), word.casefold())
+
+
+def _list_classes(text: str, *, is_ruled: bool) -> Iterator[Ban]:
+    """Yield the kinds of code that a rule names in prose."""
+    entries: list[dict[str, Any]] = load_lexicon("acts").entries["classes"]
+    for number, entry in enumerate(entries if is_ruled else ()):
+        if _class_rule(number).search(text):
+            yield Ban(_class_code(number), "", endings=frozenset(entry.get("endings", "").split()))
+
+
+@cache
+def _class_rule(number: int) -> re.Pattern[str]:
+    return re.compile(load_lexicon("acts").entries["classes"][number]["rule"], re.IGNORECASE)
+
+
+@cache
+def _class_code(number: int) -> re.Pattern[str]:
+    return re.compile(load_lexicon("acts").entries["classes"][number]["code"], re.MULTILINE)
+
+
+def _list_problems(parts: Sequence[_Part]) -> list[Ban]:
+    """Return the options that a lesson about a problem names before the problem."""
+    found = []
+    for part in parts:
+        problem = expression("problems").search(part.text)
+        if problem is not None:
+            tokens = _list_tokens(part.text[: problem.start()])
+            found += [_ban_token(token) for token in tokens if re.fullmatch(r"-{1,2}\w[\w=-]+", token)]
+    return found
+
+
+def _find_removed(ruling: Sequence[_Part]) -> str | None:
+    """Return the noun of what must not be removed or renamed; empty for the file itself, None without such a rule."""
+    for part in ruling:
+        removes = expression("removes").search(part.text)
+        if part.forbids is None or removes is None or expression("edits").search(part.text):
+            continue
+        words = [word for word in _WORD.findall(part.text[removes.end() :]) if word.casefold() not in words_of("stops")]
+        words = [word for word in words if not expression("removes").fullmatch(word)]
+        return words[0].casefold().rstrip("s") if words else ""
+    return None
+
+
+def _find_required(parts: Sequence[_Part]) -> tuple[list[str], str, list[Place]]:
+    """Return the code that each new thing must have, the noun of the thing, and its places."""
+    for part in parts:
+        needs = expression("requires").search(part.text) if part.forbids is None and not part.is_permitted else None
+        if needs is None:
+            continue
+        tokens = [token.strip('`"') for token in _list_tokens(part.text) if _is_code(token)]
+        tokens = [token for token in tokens if not re.fullmatch(r"[A-Z]{2,}\d*", token)]
+        if tokens:
+            each = expression("each").search(part.text)
+            return tokens, each["noun"].casefold() if each else "", list(_list_scope(part))
+    return [], "", []
