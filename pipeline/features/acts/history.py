@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from sqlite3 import Connection
 
@@ -15,7 +15,7 @@ from pipeline.kernel.store.agent_sessions import Action, ActionType, JournalRow
 from pipeline.kernel.times import local_date
 from pipeline.sessions.failed_commands import name_step
 from pipeline.sessions.remedies import Remedy, find_known_remedy
-from pipeline.text.command_lines import Invocation, list_arguments, list_invocations
+from pipeline.text.command_lines import Invocation, asks_help, list_arguments, list_invocations
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.normalize import shorten
 from pipeline.text.quoting import quote
@@ -29,6 +29,8 @@ KEPT_EACH = 40
 # A file whose edits were taken back so often is worth a word.
 LEAST_REVERTS = 2
 ERROR_CHARS = 90
+# Package managers, whose scripts have the names of programs.
+RUNS = ("npm", "pnpm", "yarn", "bun")
 COMMAND_CHARS = 90
 STEP_CHARS = 90
 
@@ -71,7 +73,7 @@ class History:
         edited = self._edited[action.session_id]
         if not action.ok:
             if action.type is not ActionType.EDIT and action.error:
-                for call in _list_calls(action.target):
+                for call in list_runs(action.target):
                     self._failures[_name(call)].append(action.seq)
                     del self._failures[_name(call)][:-KEPT_EACH]
             return
@@ -120,7 +122,7 @@ class History:
     def _list_failures(
         self, db: Connection, act: ProposedAct, did: Sequence[Action], person: str | None
     ) -> Iterator[PastEvent]:
-        calls = act.doing
+        calls = list_runs(act.line)
         seqs = {seq for call in calls for seq in self._failures.get(_name(call), [])[-MOST_FAILURES:]}
         if not seqs:
             return
@@ -160,8 +162,17 @@ def _describe_failure(failure: JournalRow, helped: str) -> str:
     return f"Failed here before ({local_date(failure.at)}): {command}: {error}.{helped}"
 
 
-def _list_calls(line: str) -> list[Invocation]:
-    return [call for call in list_invocations(line) if not call.is_wrapper and does_more_than_read(call)]
+def list_runs(line: str) -> list[Invocation]:
+    """Return the commands of a line; a script of a package manager keeps the words before it."""
+    runs: list[Invocation] = []
+    before: tuple[str, ...] = ()
+    for call in list_invocations(line):
+        if call.is_wrapper:
+            before = call.words if call.words[0] in RUNS else ()
+        elif does_more_than_read(call) and not asks_help(call):
+            runs.append(replace(call, words=before) if before else call)
+            before = ()
+    return runs
 
 
 def _name(call: Invocation) -> str:
@@ -173,7 +184,7 @@ def _name(call: Invocation) -> str:
 
 def _repeats(call: Invocation, failure: JournalRow) -> bool:
     """Return whether a command is the one that failed: the same program and verb, and no other file or environment."""
-    failed = [other for other in _list_calls(failure.target) if _name(other) == _name(call)]
+    failed = [other for other in list_runs(failure.target) if _name(other) == _name(call)]
     named = frozenset(re.findall(r"[\w-]+\.[a-z]{1,4}\b", failure.error or ""))
     for other in failed:
         before, now = _list_values(other), _list_values(call)
@@ -203,7 +214,7 @@ def _would_help(remedy: Remedy, act: ProposedAct, did: Sequence[Action]) -> bool
     done = {name_step(action) for action in did if action.ok} | set(list_effective_commands(act.line))
     steps = [step for step in remedy.steps if step.type is not ActionType.EDIT]
     words = set(act.line.split())
-    named = list_environments("\n".join(step.target for step in steps))
+    named = list_environments(remedy.failure.error or "")
     if named and (now := list_environments(act.line)) and named.isdisjoint(now):
         return False
     for step in steps:

@@ -1,7 +1,7 @@
 """Decide whether an act breaks what a statement asks, or needs it: by what the statement names, never by likeness."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -9,14 +9,14 @@ from pathlib import PurePosixPath
 
 from pipeline.features.acts.act import ProposedAct
 from pipeline.features.acts.places import KEPT, is_in, list_places
-from pipeline.features.acts.rules import Rule, expression, read_rule
+from pipeline.features.acts.rules import Ban, Rule, expression, read_rule
 from pipeline.features.lessons.advice import MANIFOLD, ORDINARY, Touched, read_touched, text_names
 from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import FORBIDS, list_acts, list_clauses, spell_out, words_of
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Kind, Memory
 from pipeline.kernel.store.agent_sessions import Action, ActionType
-from pipeline.text.command_lines import Invocation, has_option
+from pipeline.text.command_lines import Invocation, has_option, list_arguments
 from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.text.sentences import split_sentences
 from pipeline.text.similarity.choices import NAMES, read_choices
@@ -78,15 +78,19 @@ def _judge_edit(statement: Statement, act: ProposedAct) -> Evidence | None:
             continue
         if _breaks_place(rule, act, file.lower()):
             return Evidence.FILE
-        if any(_is_banned_in(file, ban.endings) and act.introduces(ban.code) for ban in rule.bans):
+        if any(_writes_banned(ban, act, file.lower()) for ban in rule.bans):
             return Evidence.CODE
         if rule.required and _leaves_out(rule, act):
             return Evidence.REQUIRED
     return None
 
 
-def _is_banned_in(file: str, endings: frozenset[str]) -> bool:
-    return not endings or file.lower().rpartition(".")[2] in endings
+def _writes_banned(ban: Ban, act: ProposedAct, file: str) -> bool:
+    if ban.endings and file.rpartition(".")[2] not in ban.endings:
+        return False
+    if act.is_new and ban.path_words and all(word in file for word in ban.path_words):
+        return True
+    return act.introduces(ban.code)
 
 
 def _breaks_place(rule: Rule, act: ProposedAct, file: str) -> bool:
@@ -117,12 +121,12 @@ def _leaves_out(rule: Rule, act: ProposedAct) -> bool:
 
 def _judge_command(statement: Statement, act: ProposedAct, around: Circumstances) -> Evidence | None:
     text, calls = statement.text, act.doing
-    if not calls:
+    if not calls or act.is_scratch:
         return None
     verdict = judge(text, act.line, around.find_branch() if "git" in act.line else None)
     if verdict is Verdict.PERMITTED:
         return None
-    if verdict is not None or (not act.is_scratch and _chooses_otherwise(text, calls)) or _runs_banned(text, act):
+    if verdict is not None or _chooses_otherwise(text, act.invocations) or _runs_banned(text, act):
         return None if _is_done(text, act, around) else Evidence.FORBIDDEN
     if _is_due(text, act):
         return None if _is_done(text, act, around) else Evidence.REQUIRED
@@ -132,28 +136,40 @@ def _judge_command(statement: Statement, act: ProposedAct, around: Circumstances
 def _judge_lesson(text: str, act: ProposedAct) -> Evidence | None:
     """Return the evidence that a lesson about a command is needed: an option is missing, or it names this use."""
     told = _read_told(text)
-    for call in act.doing:
+    uses = [call for call in act.doing if not _only_asks(call)]
+    for call in uses:
         words = {word.casefold().strip("-") for part in call.words for word in re.findall(r"[\w-]{2,}", part)}
         if told.options and text_names(text, Touched((), (_plain(call),))):
             symbols = [symbol for symbol in told.symbols if symbol in act.line]
             is_missing = not any(has_option(call, option) or option in act.line for option in told.options)
             if is_missing and (symbols or not told.symbols) and told.named <= words:
                 return Evidence.REQUIRED
-        shared = {word for word in words if word.rstrip("s") in told.words}
-        telling = {
-            word
-            for word in shared
-            if len(word) >= SHORTEST_TELLING
-            and word != call.words[0]
-            and word not in MANIFOLD | ORDINARY
-            and word not in words_of("subcommands")
-            and not any(word in place for place in told.places)
-        }
-        if told.is_problem and not told.options and len(shared) >= LEAST_SHARED and telling:
-            return Evidence.COMMAND
-        if told.is_problem and len(shared) > LEAST_SHARED and telling:
-            return Evidence.COMMAND
+        if told.is_problem and not told.comes_before and _shares_use(told, call, words):
+            others = [other for other in uses if other is not call]
+            if not any(len(told.words & _list_stems(other)) >= LEAST_SHARED for other in others):
+                return Evidence.COMMAND
     return None
+
+
+def _shares_use(told: "_Told", call: Invocation, words: AbstractSet[str]) -> bool:
+    """Return whether a lesson names a use of a command: its program or its subcommand, and a telling word."""
+    if call.words[0] not in told.words and _stem(_find_verb(call)) not in told.words:
+        return False
+    shared = {word for word in words if _stem(word) in told.words}
+    common = MANIFOLD | ORDINARY | words_of("subcommands") | {call.words[0]}
+    return len(shared) >= LEAST_SHARED + bool(told.options) and any(
+        len(word) >= SHORTEST_TELLING and word not in common and not any(word in place for place in told.places)
+        for word in shared
+    )
+
+
+def _list_stems(call: Invocation) -> frozenset[str]:
+    return frozenset(_stem(word.casefold()) for part in call.words for word in re.findall(r"[\w-]{3,}", part))
+
+
+def _find_verb(call: Invocation) -> str:
+    arguments = [word for word, may_be_value in list_arguments(call) if not may_be_value]
+    return arguments[0].casefold() if arguments else ""
 
 
 def _plain(call: Invocation) -> tuple[str, ...]:
@@ -170,6 +186,7 @@ class _Told:
     words: frozenset[str]
     places: tuple[str, ...]
     is_problem: bool
+    comes_before: bool
 
 
 @lru_cache(KEPT)
@@ -185,6 +202,7 @@ def _read_told(text: str) -> _Told:
         words,
         tuple(place.path for place in list_places(text)),
         expression("problems").search(text) is not None,
+        _find_due(text) is not None,
     )
 
 
@@ -216,8 +234,7 @@ def _split_choices(text: str) -> tuple[frozenset[str], ...]:
 
 
 def _only_asks(call: Invocation) -> bool:
-    words = [word for word in call.words[1:3] if not word.startswith("-")]
-    return bool(words) and words[0].casefold() in word_set("acts.words", "asking")
+    return _find_verb(call) in word_set("acts.words", "asking")
 
 
 def _runs_banned(text: str, act: ProposedAct) -> bool:
@@ -228,21 +245,28 @@ def _runs_banned(text: str, act: ProposedAct) -> bool:
         return is_in(rule.scope, "") or any(is_in(rule.scope, word) for word in words)
     if rule.scope and not any(rule.applies_to(file.lower()) for file in act.files):
         return False
+    if any(word.startswith(tuple(word_set("acts.words", "scratch"))) for call in act.doing for word in call.words):
+        return False
     return any(ban.in_commands and ban.code.search(act.raw) for ban in rule.bans)
 
 
 def _is_due(text: str, act: ProposedAct) -> bool:
     """Return whether a statement requires something before the act: "run make lint before you commit"."""
+    command = _find_due(text)
+    return command is not None and any(call.words[: len(command)] == command for call in act.doing)
+
+
+@lru_cache(KEPT)
+def _find_due(text: str) -> tuple[str, ...] | None:
+    """Return the command before which a statement requires something."""
     befores = word_set("acts.words", "before")
     known = load_lexicon("acts").entries["acts"]
     for match in re.finditer(r"[^\W\d_]+", text):
-        if match[0].casefold() not in befores:
-            continue
-        for word in re.findall(r"[\w-]+", text[match.end() :])[:3]:
-            command = known.get(word.casefold(), "").split()
-            if command and any(list(call.words[: len(command)]) == command for call in act.doing):
-                return True
-    return False
+        if match[0].casefold() in befores:
+            for word in re.findall(r"[\w-]+", text[match.end() :])[:3]:
+                if word.casefold() in known:
+                    return tuple(known[word.casefold()].split())
+    return None
 
 
 def _is_done(text: str, act: ProposedAct, around: Circumstances) -> bool:

@@ -58,7 +58,7 @@ def list_places(text: str) -> list[Place]:
         if _NOT_FILES.fullmatch(path) or path.startswith("/") or path.count("/") == len(path):
             continue
         is_file = is_file_name(path) or name.startswith(".") or name.endswith("file")
-        is_pattern = "*" in name or "{" in name
+        is_pattern = ("*" in name or "{" in name) and re.search(r"[./]", path) is not None
         if path.endswith("/") or ("/" in path and not is_file and not is_pattern):
             is_word = re.fullmatch(r"[a-z]+/[a-z]+", path) is not None and not path.endswith("/")
             # "and/or" is no folder, but "src/hal" is.

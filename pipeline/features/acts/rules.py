@@ -25,7 +25,7 @@ _CODE = re.compile(r"`([^`\n]{1,120})`")
 _TOKEN = re.compile(r"`[^`\n]{1,120}`|\"[^\"\n]{1,40}\"|[^\s,;`\"“”„«»()\[\]{}]+(?:\(\))?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _IF = re.compile(r"\b(?:if|when|wenn|falls|si|as|weil|because|since|denn|porque|parce)\b", re.IGNORECASE)
-_NEAR = r"(?:\w{0,2}\W{1,3}|\W{0,2})"
+_IMPORTS = re.compile(r"\bimport\w*|\bdepend\w*", re.IGNORECASE)
 
 
 @cache
@@ -38,13 +38,15 @@ def expression(name: str) -> re.Pattern[str]:
 class Ban:
     """Code that must not be written: an expression, and a word that the code contains; the word may be empty.
 
-    `in_commands`: the code is also sought in command lines. `endings` limit it to files with these.
+    `in_commands`: the code is also sought in command lines. `endings` limit it to files with these. A new file whose
+    path has all of `path_words` breaks the rule, too.
     """
 
     code: re.Pattern[str]
     word: str
     in_commands: bool = False
     endings: frozenset[str] = frozenset()
+    path_words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,10 @@ def read_rule(text: str) -> Rule:
     own = [place for part in ruling for place in _list_scope(part)]
     others = [place for part in parts if part not in ruling and not part.is_permitted for place in _list_scope(part)]
     targets = [place for part in parts for place in _list_targets(part)]
-    bans = [ban for part in ruling for ban in _list_bans(part)] + list(_list_classes(text, is_ruled=bool(ruling)))
+    classes = list(_list_classes(text, is_ruled=bool(ruling)))
+    bans = classes + [ban for part in ruling for ban in _list_bans(part)]
+    if classes:
+        bans = [ban for ban in bans if ban.word not in ("TODO", "FIXME")]
     bans += _list_problems(parts) if not ruling else []
     rules_text = " ".join(part.text for part in ruling)
     generated = expression("generated").search(text) is not None
@@ -116,7 +121,7 @@ def read_rule(text: str) -> Rule:
 
 def _split(text: str) -> Iterator[_Part]:
     """Yield the parts of a text, each with what it has in brackets."""
-    start = 0
+    start, before = 0, None
     spans = [match.span() for match in _BRACKETS.finditer(text)]
     ends = [match for match in _PART.finditer(text) if not any(a <= match.start() < b for a, b in spans)]
     for stop, following in [*((match.start(), match.end()) for match in ends), (len(text), len(text))]:
@@ -126,32 +131,39 @@ def _split(text: str) -> Iterator[_Part]:
             continue
         extra = " ".join(match[1] for match in _BRACKETS.finditer(raw))
         plain = _BRACKETS.sub(" ", raw)
+        if not plain.strip() and before is not None:
+            before.extra = f"{before.extra} {extra}"
+            continue
         rejected = expression("rejects_before").search(plain) or expression("rejects_after").search(plain)
         permits = expression("permits").search(plain) is not None
         forbids = FORBIDS.search(plain)
-        yield _Part(plain, extra, None if permits else forbids, rejected is not None and not permits, permits)
+        before = _Part(plain, extra, None if permits else forbids, rejected is not None and not permits, permits)
+        yield before
 
 
 def _list_scope(part: _Part) -> Iterator[Place]:
     """Yield the places in which a part applies: not those that something comes from or goes into."""
-    imports = re.search(r"\bimport\w*|\bdepend\w*", part.text, re.IGNORECASE)
+    imports = _IMPORTS.search(part.text)
+    targets = {place.start for place in _list_targets(part)}
     for place in list_places(part.text):
-        before = part.text[: place.start]
         is_object = imports is not None and part.forbids is not None and place.start > imports.start()
-        if not (is_object or expression("origin").search(before) or expression("destination").search(before)):
+        if not (is_object or place.start in targets or expression("origin").search(part.text[: place.start])):
             yield place
-    if part.forbids or part.is_rejected or not part.text.strip():
+    if part.forbids or part.is_rejected or not expression("sends").search(part.text):
         yield from list_places(part.extra)
-    else:
-        yield from (place for place in list_places(part.extra) if not expression("destination").search(part.text + " "))
 
 
 def _list_targets(part: _Part) -> Iterator[Place]:
-    """Yield the places to which a rule sends its reader, which it does not forbid."""
-    if part.forbids is None:
-        for place in list_places(part.text):
-            if expression("destination").search(part.text[: place.start]):
-                yield place
+    """Yield the places to which a part sends its reader."""
+    if part.forbids is not None:
+        return
+    is_target = False
+    for place in list_places(part.text):
+        is_target = is_target or expression("destination").search(part.text[: place.start]) is not None
+        if is_target:
+            yield place
+    if expression("sends").search(part.text):
+        yield from list_places(part.extra)
 
 
 def _list_exceptions(text: str) -> Iterator[str]:
@@ -165,21 +177,21 @@ def _list_bans(part: _Part) -> Iterator[Ban]:
         rejected = expression("rejects_before").search(part.text)
         if rejected is not None:
             words = _WORD.findall(part.text[: rejected.start()])
-            yield from ([_ban_word(words[-1], is_sole=True)] if words else [])
+            yield from ([_ban_word(words[-1])] if words else [])
         else:
             after = expression("rejects_after").search(part.text)
             tokens = _list_tokens(part.text[after.end() :]) if after else []
             yield from (_ban_token(token) for token in tokens if _is_code(token))
         return
     rest = part.text[part.forbids.end() :]
-    imports = re.search(r"\bimport\w*|\bdepend\w*", rest, re.IGNORECASE)
+    imports = _IMPORTS.search(rest)
     if imports is not None:
         for place in list_places(rest[imports.end() :]):
             name = re.escape(place.name)
             code = re.compile(
                 rf"^.*\b(?:import|from|require|include|use)\b.*[/\"'@<]{name}(?:[/\"'>].*)?$", re.MULTILINE
             )
-            yield Ban(code, place.name)
+            yield Ban(code, re.findall(r"\w+", place.name)[0])
     stop = CONDITION.search(rest) or _IF.search(rest)
     tokens = _list_tokens(rest[: stop.start()] if stop and stop.start() > 1 else rest)
     symbols = [token for token in _list_tokens(part.text[: part.forbids.start()]) if _is_symbol(token)]
@@ -214,11 +226,12 @@ def _list_phrases(tokens: Sequence[str]) -> Iterator[Ban]:
             break
         words.append(token)
     if len(words) == 1:
-        yield _ban_word(words[0], is_sole=True)
+        yield _ban_word(words[0])
     elif len(words) >= 2:
         one, other = (re.escape(word.casefold().rstrip("s")) for word in words[:2])
         code = re.compile(rf"(?i)\b{one}\w{{0,2}}[\W_]{{1,3}}{other}|\b{other}\w{{0,2}}[\W_]{{1,3}}{one}(?!\w{{3}})")
-        yield Ban(code, words[0].casefold().rstrip("s"))
+        stems = tuple(word.casefold().rstrip("s") for word in words[:2])
+        yield Ban(code, stems[0], path_words=stems)
 
 
 def _is_symbol(token: str) -> bool:
@@ -244,7 +257,7 @@ def _ban_token(token: str) -> Ban:
     is_call = plain.endswith("()")
     core = plain.removesuffix("()")
     first = re.search(r"\w+", core)
-    start = r"(?<![\w.])" if re.match(r"\w", core) else ""
+    start = r"(?<![\w.])" if re.match(r"\w", core) else r"(?<!\S)" if core.startswith("-") else ""
     if core[:1].isupper() and re.search(r"\d$", core):
         start = ""
     body = re.escape(core).replace(r"\*", r"\w*") if len(core) > 1 else re.escape(core)
@@ -252,10 +265,12 @@ def _ban_token(token: str) -> Ban:
     if plain.isalpha() and not is_call and plain.casefold() == plain:
         return _ban_word(plain)
     flags = 0 if re.search(r"[a-z]", core) and re.search(r"[A-Z]", core) else re.IGNORECASE
-    return Ban(re.compile(f"{start}{body}{end}", flags), first[0] if first else "", in_commands=not is_call)
+    is_named = re.search(r"\w-\w|\w\.\w|\d|^--\w|=", core) is not None
+    word = first[0] if first and start else ""
+    return Ban(re.compile(f"{start}{body}{end}", flags), word, in_commands=is_named and not is_call)
 
 
-def _ban_word(word: str, *, is_sole: bool = False) -> Ban:
+def _ban_word(word: str) -> Ban:
     """Return the ban of a word where it is code: a call, a type, an import or a member."""
     found = re.escape(word.casefold())
     code = (
@@ -264,7 +279,7 @@ def _ban_word(word: str, *, is_sole: bool = False) -> Ban:
         rf"|->\s*{found}\b|\b(?:import|from|require|include|use)\b[\s(\"'<{{]*{found}\b|(?<![\w.\"'/]){found}\.\w"
         rf"|\({found}\)|//{found}\b"
     )
-    return Ban(re.compile(code, re.MULTILINE | (0 if is_sole else 0)), word.casefold())
+    return Ban(re.compile(code, re.MULTILINE), word.casefold())
 
 
 def _list_classes(text: str, *, is_ruled: bool) -> Iterator[Ban]:
@@ -272,7 +287,8 @@ def _list_classes(text: str, *, is_ruled: bool) -> Iterator[Ban]:
     entries: list[dict[str, Any]] = load_lexicon("acts").entries["classes"]
     for number, entry in enumerate(entries if is_ruled else ()):
         if _class_rule(number).search(text):
-            yield Ban(_class_code(number), "", endings=frozenset(entry.get("endings", "").split()))
+            endings = frozenset(entry.get("endings", "").split())
+            yield Ban(_class_code(number), "", entry.get("in_commands", False), endings)
 
 
 @cache
