@@ -56,7 +56,7 @@ class ProposedAct:
     @cached_property
     def doing(self) -> tuple[Invocation, ...]:
         """Return the commands that do something: not those that run another one, show their help or only rehearse."""
-        return tuple(call for call in self.invocations if not (call.is_wrapper or _only_shows(call)))
+        return tuple(call for call in self.invocations if not (call.is_wrapper or only_shows(call)))
 
     @cached_property
     def is_scratch(self) -> bool:
@@ -129,7 +129,8 @@ def _list_replaced(call: Invocation) -> Iterator[tuple[str, str]]:
             yield match[2], match[3]
 
 
-def _only_shows(call: Invocation) -> bool:
+def only_shows(call: Invocation) -> bool:
+    """Return whether a command only shows its help, a list, or what it would do."""
     options = load_lexicon("acts").table("words").words("asking_options")
     return rehearses(call) or any(option in call.words for option in options)
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from sqlite3 import Connection
 
 from pipeline.features.acts import store
-from pipeline.features.acts.act import ProposedAct
+from pipeline.features.acts.act import ProposedAct, only_shows
 from pipeline.features.lessons.command_rules import list_environments
 from pipeline.kernel.store.agent_sessions import Action, ActionType, JournalRow
 from pipeline.kernel.times import local_date
@@ -31,6 +31,7 @@ LEAST_REVERTS = 2
 ERROR_CHARS = 90
 # Package managers, whose scripts have the names of programs.
 RUNS = ("npm", "pnpm", "yarn", "bun")
+_EXECUTES = frozenset(("exec", "dlx", "x"))
 COMMAND_CHARS = 90
 STEP_CHARS = 90
 
@@ -122,7 +123,7 @@ class History:
     def _list_failures(
         self, db: Connection, act: ProposedAct, did: Sequence[Action], person: str | None
     ) -> Iterator[PastEvent]:
-        calls = list_runs(act.line)
+        calls = [call for call in list_runs(act.line) if not only_shows(call)]
         seqs = {seq for call in calls for seq in self._failures.get(_name(call), [])[-MOST_FAILURES:]}
         if not seqs:
             return
@@ -168,7 +169,7 @@ def list_runs(line: str) -> list[Invocation]:
     before: tuple[str, ...] = ()
     for call in list_invocations(line):
         if call.is_wrapper:
-            before = call.words if call.words[0] in RUNS else ()
+            before = call.words if call.words[0] in RUNS and not _EXECUTES & set(call.words) else ()
         elif does_more_than_read(call) and not asks_help(call):
             runs.append(replace(call, words=before) if before else call)
             before = ()
@@ -214,7 +215,7 @@ def _would_help(remedy: Remedy, act: ProposedAct, did: Sequence[Action]) -> bool
     done = {name_step(action) for action in did if action.ok} | set(list_effective_commands(act.line))
     steps = [step for step in remedy.steps if step.type is not ActionType.EDIT]
     words = set(act.line.split())
-    named = list_environments(remedy.failure.error or "")
+    named = list_environments(remedy.failure.target)
     if named and (now := list_environments(act.line)) and named.isdisjoint(now):
         return False
     for step in steps:
