@@ -17,6 +17,7 @@ from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Kind, Memory
 from pipeline.kernel.store.agent_sessions import Action, ActionType
 from pipeline.text.command_lines import Invocation, has_option, list_arguments
+from pipeline.text.languages import is_foreign, may_be_foreign
 from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.text.sentences import split_sentences
 from pipeline.text.similarity.choices import NAMES, read_choices
@@ -80,6 +81,8 @@ def _judge_edit(statement: Statement, act: ProposedAct) -> Evidence | None:
             return Evidence.FILE
         if any(_writes_banned(ban, act, file.lower()) for ban in rule.bans):
             return Evidence.CODE
+        if rule.comments is not None and _comments_otherwise(rule.comments, act):
+            return Evidence.CODE
         if rule.required and _leaves_out(rule, act):
             return Evidence.REQUIRED
     return None
@@ -91,6 +94,22 @@ def _writes_banned(ban: Ban, act: ProposedAct, file: str) -> bool:
     if act.is_new and ban.path_words and all(word in file for word in ban.path_words):
         return True
     return act.introduces(ban.code)
+
+
+_COMMENT = re.compile(r"(?://|/\*+|^\s*\*|#|--)\s*([^\n*]{6,200})", re.MULTILINE)
+
+
+def _comments_otherwise(language: str, act: ProposedAct) -> bool:
+    """Return whether an act adds a comment in another language."""
+    known = set(_COMMENT.findall(act.removed))
+    for comment in _COMMENT.findall(act.added):
+        words = set(re.findall(r"[a-z]+", comment.casefold()))
+        if comment in known or len(words) < SHORTEST_TELLING:
+            continue
+        is_english = not may_be_foreign(comment) and len(words & word_set("acts.words", "english")) >= LEAST_SHARED
+        if (is_foreign(comment) and language == "e") or (is_english and language == "d"):
+            return True
+    return False
 
 
 def _breaks_place(rule: Rule, act: ProposedAct, file: str) -> bool:
@@ -303,6 +322,8 @@ def _list_keys(statement: Statement) -> Iterator[str]:
         yield f"d:{place.name}" if place.is_folder else f"f:{place.name}"
         if "*" in place.path:
             yield "g:"
+    if rule.comments is not None:
+        yield "g:"
     if rule.required and not rule.scope:
         yield f"p:{rule.noun.rstrip('s')}" if rule.noun else ""
         yield from (f"x:{ending}" for ending in rule.endings)

@@ -25,6 +25,7 @@ _CODE = re.compile(r"`([^`\n]{1,120})`")
 _TOKEN = re.compile(r"`[^`\n]{1,120}`|\"[^\"\n]{1,40}\"|[^\s,;`\"“”„«»()\[\]{}]+(?:\(\))?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _IF = re.compile(r"\b(?:if|when|wenn|falls|si|as|weil|because|since|denn|porque|parce)\b", re.IGNORECASE)
+_COMMITS = re.compile(r"\b(?:commit\w*|check(?:ed)? in|einchecken|git add)\b", re.IGNORECASE)
 _IMPORTS = re.compile(r"\bimport\w*|\bdepend\w*", re.IGNORECASE)
 
 
@@ -64,6 +65,7 @@ class Rule:
     forbids_commit: bool = False
     required: tuple[str, ...] = ()
     noun: str = ""
+    comments: str | None = None
 
     def applies_to(self, file: str) -> bool:
         """Return whether the rule is about a file, in lower case."""
@@ -108,15 +110,24 @@ def read_rule(text: str) -> Rule:
         tuple(scope),
         tuple([*permitted, *targets]),
         frozenset(_list_exceptions(text)),
-        list_endings(text),
+        list_endings(_drop_places(text)),
         tuple(bans),
         bool(scope) and (generated or edits),
         re.search(r"\bnew\b|\bneue?s?\b|\bnuev", text, re.IGNORECASE) is not None and not generated,
         _find_removed(ruling),
-        bool(own) and re.search(r"\b(?:commit|check in|add)", rules_text, re.IGNORECASE) is not None,
+        bool(own) and _COMMITS.search(rules_text) is not None,
         tuple(required),
         noun,
+        _find_language(text),
     )
+
+
+def _find_language(text: str) -> str | None:
+    """Return the language in which comments have to be: `e` for English, `d` for German."""
+    match = expression("comments").search(text)
+    if match is None:
+        return None
+    return "e" if match["language"].casefold()[:3] in ("eng", "ing", "ang") else "d"
 
 
 def _split(text: str) -> Iterator[_Part]:
@@ -147,7 +158,8 @@ def _list_scope(part: _Part) -> Iterator[Place]:
     targets = {place.start for place in _list_targets(part)}
     for place in list_places(part.text):
         is_object = imports is not None and part.forbids is not None and place.start > imports.start()
-        if not (is_object or place.start in targets or expression("origin").search(part.text[: place.start])):
+        is_origin = expression("origin").search(part.text[: place.start]) and not _COMMITS.search(part.text)
+        if not (is_object or place.start in targets or is_origin):
             yield place
     if part.forbids or part.is_rejected or not expression("sends").search(part.text):
         yield from list_places(part.extra)
@@ -162,8 +174,6 @@ def _list_targets(part: _Part) -> Iterator[Place]:
         is_target = is_target or expression("destination").search(part.text[: place.start]) is not None
         if is_target:
             yield place
-    if expression("sends").search(part.text):
-        yield from list_places(part.extra)
 
 
 def _list_exceptions(text: str) -> Iterator[str]:
@@ -206,9 +216,14 @@ def _list_bans(part: _Part) -> Iterator[Ban]:
             yield _ban_token(token)
 
 
-def _list_tokens(text: str) -> list[str]:
+def _drop_places(text: str) -> str:
     for place in reversed(list_places(text)):
         text = text[: place.start] + " / " + text[place.end :]
+    return text
+
+
+def _list_tokens(text: str) -> list[str]:
+    text = _drop_places(text)
     return [match[0].rstrip(".:!?'") for match in _TOKEN.finditer(text) if match[0].rstrip(".:!?'")]
 
 
@@ -223,7 +238,9 @@ def _list_phrases(tokens: Sequence[str]) -> Iterator[Ban]:
         if _WORD.fullmatch(token) is None or word in words_of("stops") or word in words_of("conjunctions"):
             break
         if word in word_set("acts.words", "generic"):
-            break
+            if words:
+                break
+            continue
         words.append(token)
     if len(words) == 1:
         yield _ban_word(words[0])
@@ -266,7 +283,7 @@ def _ban_token(token: str) -> Ban:
         return _ban_word(plain)
     flags = 0 if re.search(r"[a-z]", core) and re.search(r"[A-Z]", core) else re.IGNORECASE
     is_named = re.search(r"\w-\w|\w\.\w|\d|^--\w|=", core) is not None
-    word = first[0] if first and start else ""
+    word = first[0] if first and start and "*" not in core else ""
     return Ban(re.compile(f"{start}{body}{end}", flags), word, in_commands=is_named and not is_call)
 
 
