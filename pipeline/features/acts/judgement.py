@@ -114,7 +114,7 @@ def _comments_otherwise(language: str, act: ProposedAct) -> bool:
 
 def _breaks_place(rule: Rule, act: ProposedAct, file: str) -> bool:
     """Return whether an act changes or removes what must stay."""
-    if not rule.scope or not is_in(rule.scope, file):
+    if not rule.scope or not rule.is_in_scope(file):
         return False
     if rule.removed_noun is not None:
         return act.removes_files or (bool(rule.removed_noun) and _loses_name(rule.removed_noun, act))
@@ -161,7 +161,9 @@ def _judge_lesson(text: str, act: ProposedAct) -> Evidence | None:
         if told.options and text_names(text, Touched((), (_plain(call),))):
             symbols = [symbol for symbol in told.symbols if symbol in act.line]
             is_missing = not any(has_option(call, option) or option in act.line for option in told.options)
-            if is_missing and (symbols or not told.symbols) and told.named <= words:
+            files = [place for place in told.places if "." in place.rpartition("/")[2]]
+            is_meant = (symbols or not told.symbols) and (not files or any(file in act.line for file in files))
+            if is_missing and is_meant and told.named <= words:
                 return Evidence.REQUIRED
         if told.is_problem and not told.comes_before and _shares_use(told, call, words):
             others = [other for other in uses if other is not call]
@@ -210,7 +212,8 @@ class _Told:
 
 @lru_cache(KEPT)
 def _read_told(text: str) -> _Told:
-    options = re.findall(r"(?<![\w-])(--[a-z][\w-]+|[A-Z][A-Z_]+=)", text)
+    options = re.findall(r"(?<![\w-])(-{1,2}[a-z][\w-]+|[A-Z][A-Z_]+=)", text)
+    options += re.findall(r"\b([A-Z]+_[A-Z_]+)\b(?= (?:set|gesetzt|definid))", text)
     symbols = re.findall(r"(?<![\w./-])[a-z]+(?:_[a-z0-9]+){2,}", text)
     named = re.findall(r"(?<![\w./-])[a-z]+-[a-z]+(?:-[a-z]+)*(?![\w./-])", text.replace("--", "  "))
     words = frozenset(_stem(word) for word in re.findall(r"[\w-]{2,}", text.casefold().replace("--", " ")))

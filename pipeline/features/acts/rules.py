@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from pipeline.features.acts.places import KEPT, Place, is_in, list_endings, list_places
+from pipeline.features.lessons.command_rules import ONLY_WORD
 from pipeline.features.lessons.prohibitions import CONDITION, FORBIDS, words_of
 from pipeline.text.lexicon import load_lexicon, word_set
 
@@ -22,8 +23,9 @@ _PART = re.compile(
 )
 _BRACKETS = re.compile(r"\(([^()\n]{2,160})\)")
 _CODE = re.compile(r"`([^`\n]{1,120})`")
-_TOKEN = re.compile(r"`[^`\n]{1,120}`|\"[^\"\n]{1,40}\"|[^\s,;`\"“”„«»()\[\]{}]+(?:\(\))?")
+_TOKEN = re.compile(r"`[^`\n]{1,120}`|\"[^\"\n]{1,40}\"|(?<!\w)'[^'\n]{2,40}'(?!\w)|[^\s,;`\"“”„«»()\[\]{}]+(?:\(\))?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_NOUN = re.compile(r"[^\W\d_][\w-]+")
 _IF = re.compile(r"\b(?:if|when|wenn|falls|si|as|weil|because|since|denn|porque|parce)\b", re.IGNORECASE)
 _COMMITS = re.compile(r"\b(?:commit\w*|check(?:ed)? in|einchecken|git add)\b", re.IGNORECASE)
 _IMPORTS = re.compile(r"\bimport\w*|\bdepend\w*", re.IGNORECASE)
@@ -66,15 +68,36 @@ class Rule:
     required: tuple[str, ...] = ()
     noun: str = ""
     comments: str | None = None
+    in_tests: bool | None = None
+    is_about_prose: bool = False
 
     def applies_to(self, file: str) -> bool:
         """Return whether the rule is about a file, in lower case."""
         suffix = file.rpartition(".")[2]
         if is_in(self.allowed, file) or any(word in part for word in self.allowed_words for part in file.split("/")):
             return False
+        if self.in_tests is not None and _is_test(file) is not self.in_tests:
+            return False
         if self.scope:
-            return is_in(self.scope, file)
-        return suffix in self.endings if self.endings else suffix not in word_set("acts.words", "prose")
+            return self.is_in_scope(file)
+        if self.endings:
+            return suffix in self.endings
+        return self.is_about_prose or suffix not in word_set("acts.words", "prose")
+
+    def is_in_scope(self, file: str) -> bool:
+        """Return whether a file is in the places of the rule: a file of a folder, if it names both."""
+        files = [place for place in self.scope if not place.is_folder and "/" not in place.path]
+        folders = [place for place in self.scope if place.is_folder]
+        if files and folders and not any("*" in place.path for place in files):
+            return is_in(files, file) and is_in(folders, file)
+        return is_in(self.scope, file)
+
+
+def _is_test(file: str) -> bool:
+    return (
+        re.search(r"(?:^|/)(?:tests?|spec|__tests__|androidtest)/|(?:^|/)test_|[._-](?:test|spec)s?\.|test\.\w+$", file)
+        is not None
+    )
 
 
 @dataclass(slots=True)
@@ -96,7 +119,7 @@ def read_rule(text: str) -> Rule:
     own = [place for part in ruling for place in _list_scope(part)]
     others = [place for part in parts if part not in ruling and not part.is_permitted for place in _list_scope(part)]
     targets = [place for part in parts for place in _list_targets(part)]
-    classes = list(_list_classes(text, is_ruled=bool(ruling)))
+    classes = list(_list_classes(text, is_ruled=bool(ruling) or ONLY_WORD.search(text) is not None))
     bans = classes + [ban for part in ruling for ban in _list_bans(part)]
     if classes:
         bans = [ban for ban in bans if ban.word not in ("TODO", "FIXME")]
@@ -119,6 +142,10 @@ def read_rule(text: str) -> Rule:
         tuple(required),
         noun,
         _find_language(text),
+        False
+        if expression("but_tests").search(text)
+        else expression("in_tests").search(rules_text) is not None or None,
+        expression("prose").search(text) is not None,
     )
 
 
@@ -182,18 +209,34 @@ def _list_exceptions(text: str) -> Iterator[str]:
 
 
 def _list_bans(part: _Part) -> Iterator[Ban]:
-    """Yield the code that a part forbids."""
-    if part.forbids is None:
-        rejected = expression("rejects_before").search(part.text)
-        if rejected is not None:
-            words = _WORD.findall(part.text[: rejected.start()])
-            yield from ([_ban_word(words[-1])] if words else [])
-        else:
-            after = expression("rejects_after").search(part.text)
-            tokens = _list_tokens(part.text[after.end() :]) if after else []
-            yield from (_ban_token(token) for token in tokens if _is_code(token))
-        return
-    rest = part.text[part.forbids.end() :]
+    """Yield the code that a part forbids: after the word that forbids it, or before that word."""
+    found = list(_list_bans_after(part)) if part.forbids else []
+    if not found:
+        rejected = (
+            part.forbids
+            or expression("rejects_before").search(part.text)
+            or expression("rejects_after").search(part.text)
+        )
+        tokens = _list_tokens(part.text[: rejected.start()]) if rejected else []
+        found = [_ban_token(token) for token in tokens if _is_code(token)]
+        is_named = part.forbids is None or expression("trailing").fullmatch(part.forbids[0]) is not None
+        if (
+            not found
+            and is_named
+            and tokens
+            and _WORD.fullmatch(tokens[0])
+            and tokens[0].casefold() not in words_of("stops")
+        ):
+            found = [_ban_word(tokens[0])]
+        after = expression("rejects_after").search(part.text) if part.forbids is None else None
+        tokens = _list_tokens(part.text[after.end() :]) if after else []
+        found += [_ban_token(token) for token in tokens if _is_code(token)]
+    yield from found
+
+
+def _list_bans_after(part: _Part) -> Iterator[Ban]:
+    """Yield the code after the word of a part that forbids it."""
+    rest = part.text[part.forbids.end() :] if part.forbids else ""
     imports = _IMPORTS.search(rest)
     if imports is not None:
         for place in list_places(rest[imports.end() :]):
@@ -204,7 +247,8 @@ def _list_bans(part: _Part) -> Iterator[Ban]:
             yield Ban(code, re.findall(r"\w+", place.name)[0])
     stop = CONDITION.search(rest) or _IF.search(rest)
     tokens = _list_tokens(rest[: stop.start()] if stop and stop.start() > 1 else rest)
-    symbols = [token for token in _list_tokens(part.text[: part.forbids.start()]) if _is_symbol(token)]
+    before = part.text[: part.forbids.start()] if part.forbids else ""
+    symbols = [token for token in _list_tokens(before) if _is_symbol(token)]
     operators = [token for token in tokens if re.fullmatch(r"[<>=!+*/%&|-]{1,3}", token)]
     for symbol in symbols:
         for operator in operators:
@@ -235,7 +279,12 @@ def _list_phrases(tokens: Sequence[str]) -> Iterator[Ban]:
         word = token.casefold()
         if not words and word in skipped:
             continue
-        if _WORD.fullmatch(token) is None or word in words_of("stops") or word in words_of("conjunctions"):
+        if (
+            _NOUN.fullmatch(token) is None
+            or word in words_of("fillers")
+            or word in words_of("stops")
+            or word in words_of("conjunctions")
+        ):
             break
         if word in word_set("acts.words", "generic"):
             if words:
