@@ -158,9 +158,10 @@ def _judge_lesson(text: str, act: ProposedAct) -> Evidence | None:
     uses = [call for call in act.doing if not _only_asks(call)]
     for call in uses:
         words = {word.casefold().strip("-") for part in call.words for word in re.findall(r"[\w-]{2,}", part)}
-        if told.options and text_names(text, Touched((), (_plain(call),))):
+        options = [option for option in told.options if option[1:2] == "-" or option[:1] != "-" or _spells(text, call)]
+        if options and text_names(text, Touched((), (_plain(call),))):
             symbols = [symbol for symbol in told.symbols if symbol in act.line]
-            is_missing = not any(has_option(call, option) or option in act.line for option in told.options)
+            is_missing = not any(has_option(call, option) or option in act.line for option in options)
             files = [place for place in told.places if "." in place.rpartition("/")[2]]
             is_meant = (symbols or not told.symbols) and (not files or any(file in act.line for file in files))
             if is_missing and is_meant and told.named <= words:
@@ -170,6 +171,12 @@ def _judge_lesson(text: str, act: ProposedAct) -> Evidence | None:
             if not any(len(told.words & _list_stems(other)) >= LEAST_SHARED for other in others):
                 return Evidence.COMMAND
     return None
+
+
+def _spells(text: str, call: Invocation) -> bool:
+    """Return whether a text spells a program with its subcommand."""
+    verb = _find_verb(call)
+    return bool(verb) and f"{call.words[0]} {verb}" in text.casefold()
 
 
 def _shares_use(told: "_Told", call: Invocation, words: AbstractSet[str]) -> bool:

@@ -17,6 +17,7 @@ from pipeline.text.lexicon import load_lexicon, word_set
 # Longer texts are documents, which are no rules.
 READ_CHARS = 1500
 MOST_WORDS_OF_BAN = 6
+QUOTES = "`\"'"
 _PART = re.compile(
     r"[.;!?:]+(?=\s|$)|,\s+|\s+[-–—]+>?\s+|\n+|\b(?:but|aber|sondern|sino|mais|instead|stattdessen|rather)\b",
     re.IGNORECASE,
@@ -297,7 +298,7 @@ def _list_phrases(tokens: Sequence[str]) -> Iterator[Ban]:
         one, other = (re.escape(word.casefold().rstrip("s")) for word in words[:2])
         code = re.compile(rf"(?i)\b{one}\w{{0,2}}[\W_]{{1,3}}{other}|\b{other}\w{{0,2}}[\W_]{{1,3}}{one}(?!\w{{3}})")
         stems = tuple(word.casefold().rstrip("s") for word in words[:2])
-        yield Ban(code, stems[0], path_words=stems)
+        yield Ban(code, re.findall(r"\w+", stems[0])[0], path_words=stems)
 
 
 def _is_symbol(token: str) -> bool:
@@ -308,22 +309,24 @@ def _is_symbol(token: str) -> bool:
 
 def _is_code(token: str) -> bool:
     """Return whether a word is written like code."""
-    if token[0] in '`"':
-        return len(token.strip('`"')) > 1 or token[0] == "`"
+    if token[0] in QUOTES:
+        return len(token.strip(QUOTES)) > 1 or token[0] == "`"
     if re.fullmatch(r"-{1,2}\w", token) or not re.search(r"\w", token) or token.replace(".", "").isdigit():
         return False
-    return re.search(r"[a-z][A-Z]|[_()@$#*]|\w\.\w|^-|^:|[A-Za-z]-?\d|[a-z]\w+-\w+-\w+", token) is not None or (
+    return re.search(r"[a-z][A-Z]|[_()@$#*]|\w[.=]\w|%\w|^-|^:|[A-Za-z]-?\d|[a-z]\w+-\w+-\w+", token) is not None or (
         token.isupper() and len(token) > 3
     )
 
 
 def _ban_token(token: str) -> Ban:
     """Return the ban of a word of code; `log_*` stands for all words with this start."""
-    plain = token.strip('`"').strip()
+    plain = token.strip(QUOTES).strip()
+    if token[0] in QUOTES[1:] and plain.isalpha():
+        return Ban(re.compile(rf"(?i)\b{plain}\b"), plain.casefold())
     is_call = plain.endswith("()")
     core = plain.removesuffix("()")
     first = re.search(r"\w+", core)
-    start = r"(?<![\w.])" if re.match(r"\w", core) else r"(?<!\S)" if core.startswith("-") else ""
+    start = r"(?<!\w)" if is_call else r"(?<![\w.])" if re.match(r"\w", core) else r"(?<!\S)" if core.startswith("-") else ""
     if core[:1].isupper() and re.search(r"\d$", core):
         start = ""
     body = re.escape(core).replace(r"\*", r"\w*") if len(core) > 1 else re.escape(core)
@@ -396,7 +399,7 @@ def _find_required(parts: Sequence[_Part]) -> tuple[list[str], str, list[Place]]
         needs = expression("requires").search(part.text) if part.forbids is None and not part.is_permitted else None
         if needs is None:
             continue
-        tokens = [token.strip('`"') for token in _list_tokens(part.text) if _is_code(token)]
+        tokens = [token.strip(QUOTES) for token in _list_tokens(part.text) if _is_code(token)]
         tokens = [token for token in tokens if not re.fullmatch(r"[A-Z]{2,}\d*", token)]
         if tokens:
             each = expression("each").search(part.text)
