@@ -142,6 +142,9 @@ def _judge_command(statement: Statement, act: ProposedAct, around: Circumstances
     text, calls = statement.text, act.doing
     if not calls or act.is_scratch:
         return None
+    so = _is_done_otherwise(text, act)
+    if so is not None:
+        return Evidence.FORBIDDEN if so else None
     verdict = judge(text, act.line, around.find_branch() if "git" in act.line else None)
     if verdict is Verdict.PERMITTED:
         return None
@@ -219,7 +222,8 @@ class _Told:
 
 @lru_cache(KEPT)
 def _read_told(text: str) -> _Told:
-    options = re.findall(r"(?<![\w-])(-{1,2}[a-z][\w-]+|[A-Z][A-Z_]+=)", text)
+    asked = " ".join(sentence for sentence in split_sentences(text) if FORBIDS.search(sentence) is None)
+    options = re.findall(r"(?<![\w-])(-{1,2}[a-z][\w-]+|[A-Z][A-Z_]+=)", asked)
     options += re.findall(r"\b([A-Z]+_[A-Z_]+)\b(?= (?:set|gesetzt|definid))", text)
     symbols = re.findall(r"(?<![\w./-])[a-z]+(?:_[a-z0-9]+){2,}", text)
     named = re.findall(r"(?<![\w./-])[a-z]+-[a-z]+(?:-[a-z]+)*(?![\w./-])", text.replace("--", "  "))
@@ -281,21 +285,51 @@ def _runs_banned(text: str, act: ProposedAct) -> bool:
 
 def _is_due(text: str, act: ProposedAct) -> bool:
     """Return whether a statement requires something before the act: "run make lint before you commit"."""
-    command = _find_due(text)
-    return command is not None and any(call.words[: len(command)] == command for call in act.doing)
+    due = _find_due(text)
+    if due is None:
+        return False
+    commands, verbs = due
+    return any(
+        any(call.words[: len(command)] == command for command in commands) or _stem(_find_verb(call)) in verbs
+        for call in act.doing
+    )
 
 
 @lru_cache(KEPT)
-def _find_due(text: str) -> tuple[str, ...] | None:
-    """Return the command before which a statement requires something."""
+def _find_due(text: str) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]] | None:
+    """Return the commands, and the verbs of commands, before which a statement requires something."""
     befores = word_set("acts.words", "before")
-    known = load_lexicon("acts").entries["acts"]
+    known = load_lexicon("acts").table("acts")
     for match in re.finditer(r"[^\W\d_]+", text):
         if match[0].casefold() in befores:
-            for word in re.findall(r"[\w-]+", text[match.end() :])[:3]:
-                if word.casefold() in known:
-                    return tuple(known[word.casefold()].split())
+            words = [word.casefold() for word in re.findall(r"[\w-]+", text[match.end() :])[:3]]
+            words = [word for word in words if word not in words_of("stops")]
+            commands = [command for word in words if word in known.entries for command in _list_commands(word)]
+            return tuple(tuple(command.split()) for command in commands), frozenset(map(_stem, words[:1]))
     return None
+
+
+def _list_commands(word: str) -> list[str]:
+    found = load_lexicon("acts").entries["acts"][word]
+    return [found] if isinstance(found, str) else list(found)
+
+
+def _is_done_otherwise(text: str, act: ProposedAct) -> bool | None:
+    """Return whether a command does otherwise what a statement lets be done in one way; None for other commands."""
+    match = expression("only_so").search(text)
+    if match is None:
+        return None
+    what, how = (match["what"], match["how"]) if match["what"] else (match["done"], match["so"])
+    verbs = {_stem(word) for word in re.findall(r"[^\W\d_]{4,}", what.casefold())}
+    verbs |= {word[:-2] for word in verbs if word.endswith("en")}
+    is_meant = text_names(what, read_touched(ActionType.COMMAND, act.line)) or any(
+        verb in call.words[0] for verb in verbs for call in act.doing if len(verb) > SHORTEST_TELLING
+    )
+    if how.split()[0].casefold() in act.raw.casefold() and len(how) > SHORTEST_TELLING:
+        return False
+    if not is_meant or _is_elsewhere(what, act.line):
+        return None
+    return True
 
 
 def _is_done(text: str, act: ProposedAct, around: Circumstances) -> bool:
@@ -345,9 +379,11 @@ def _list_keys(statement: Statement) -> Iterator[str]:
                 yield from (f"w:{command[0]}" for command in act.commands)
                 yield from (f"w:{client}" for client in words_of("clients") if act.statements is not None)
         for match in re.finditer(r"[^\W\d_]+", text.casefold()):
-            command = load_lexicon("acts").entries["acts"].get(match[0])
-            if command is not None:
-                yield f"w:{command.split()[0]}"
+            if match[0] in load_lexicon("acts").entries["acts"]:
+                yield from (f"w:{command.split()[0]}" for command in _list_commands(match[0]))
+        so = expression("only_so").search(text)
+        if so is not None:
+            yield "g:"
 
 
 def _list_words(text: str) -> Iterator[str]:

@@ -12,6 +12,8 @@ from pipeline.text.lexicon import word_set, word_sets
 
 SHORTEST_NAME = 3
 KEPT = 2048
+# Without them, a short name that begins with a dot is the ending of files.
+SECRET_FILES = (".env", ".ssh", ".aws")
 _PATH = re.compile(
     r"(?<![\w@./\\:-])(?:"
     r"(?:~|\.{1,2})?/?(?:[\w.@+*{},-]+/)+[\w.@+*{},-]*"
@@ -64,7 +66,7 @@ def list_places(text: str) -> list[Place]:
             # "and/or" is no folder, but "src/hal" is.
             if not (is_word and path in ("and/or", "und/oder", "he/she", "his/her", "true/false", "yes/no")):
                 places.append(Place(path.strip("/").lower(), *match.span(), is_folder=True))
-        elif (is_file or is_pattern) and not re.fullmatch(r"\*?\.[a-z]{1,4}", path):
+        elif path.lower() in SECRET_FILES or (is_file or is_pattern) and not re.fullmatch(r"\*?\.[a-z]{1,4}", path):
             places.append(Place(path.lower(), *match.span()))
         elif re.fullmatch(r"\*\.[a-z]{1,6}", path):
             places.append(Place(path.lower(), *match.span()))

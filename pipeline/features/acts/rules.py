@@ -5,7 +5,7 @@ A statement is read by its parts, each with its polarity: "no print() in src/, w
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ READ_CHARS = 1500
 MOST_WORDS_OF_BAN = 6
 QUOTES = "`\"'"
 _PART = re.compile(
-    r"[.;!?:]+(?=\s|$)|,\s+|\s+[-–—]+>?\s+|\n+|\b(?:but|aber|sondern|sino|mais|instead|stattdessen|rather)\b",
+    r"[.;!?:]+(?=\s|$)|,\s+|\s+[-–—]+>?\s+|\n+|\b(?:but|aber|sondern|sino|mais|instead(?! of)|stattdessen|rather(?! than))\b",
     re.IGNORECASE,
 )
 _BRACKETS = re.compile(r"\(([^()\n]{2,160})\)")
@@ -129,7 +129,11 @@ def read_rule(text: str) -> Rule:
     generated = expression("generated").search(text) is not None
     required, noun, where = _find_required(parts)
     edits = expression("edits").search(rules_text) is not None
-    scope = own or others or where
+    made = [place for part in parts if expression("generated").search(part.text) for place in _list_scope(part)]
+    scope = made or own or others or where
+    if edits and not scope:
+        scope = [Place(noun, 0, 0, is_folder=True) for noun in _list_nouns(ruling)]
+    bans += [*_list_rejected(text), *_list_single_places(text)]
     return Rule(
         tuple(scope),
         tuple([*permitted, *targets]),
@@ -233,6 +237,34 @@ def _list_bans(part: _Part) -> Iterator[Ban]:
         tokens = _list_tokens(part.text[after.end() :]) if after else []
         found += [_ban_token(token) for token in tokens if _is_code(token)]
     yield from found
+    for token in _list_tokens(part.extra):
+        if re.search(r"\w[-.]\w", token) and (_is_code(token) or "." in token) and not list_places(token):
+            yield replace(_ban_token(token), in_commands=True)
+
+
+def _list_nouns(ruling: Sequence[_Part]) -> Iterator[str]:
+    """Yield the nouns after verbs of edits: "don't touch migrations"."""
+    for part in ruling:
+        verb = expression("edits").search(part.text)
+        if verb is not None:
+            words = _WORD.findall(part.text[verb.end() :])
+            words = [word.casefold() for word in words if word.casefold() not in words_of("stops")]
+            yield from words[:1]
+
+
+def _list_rejected(text: str) -> Iterator[Ban]:
+    """Yield the bans of what something else replaces: "httpx instead of requests"."""
+    for match in expression("rather_than").finditer(text):
+        word = match["bad"].rstrip(".")
+        yield _ban_token(word) if _is_code(word) else _ban_word(word)
+
+
+def _list_single_places(text: str) -> Iterator[Ban]:
+    """Yield the bans of what is written in one place only: "the version only in version.h"."""
+    match = expression("only_in").search(text)
+    if match is not None and list_places(text[match.end() - 1 :]):
+        noun = re.escape(match["noun"].casefold().rstrip("s"))
+        yield Ban(re.compile(rf"(?i)\b\w*{noun}\w*[\"']?[\s:=(]+[\"']?v?\d+\.\d"), "")
 
 
 def _list_bans_after(part: _Part) -> Iterator[Ban]:
@@ -256,9 +288,6 @@ def _list_bans_after(part: _Part) -> Iterator[Ban]:
             yield Ban(re.compile(rf"\b{re.escape(symbol)}(?:\(\))?\s*{re.escape(operator)}"), symbol)
     yield from (_ban_token(token) for token in tokens if _is_code(token))
     yield from _list_phrases(tokens)
-    for token in _list_tokens(part.extra):
-        if "-" in token.strip("-") and _is_code(token) and not list_places(token):
-            yield _ban_token(token)
 
 
 def _drop_places(text: str) -> str:
@@ -326,7 +355,15 @@ def _ban_token(token: str) -> Ban:
     is_call = plain.endswith("()")
     core = plain.removesuffix("()")
     first = re.search(r"\w+", core)
-    start = r"(?<!\w)" if is_call else r"(?<![\w.])" if re.match(r"\w", core) else r"(?<!\S)" if core.startswith("-") else ""
+    start = (
+        r"(?<!\w)"
+        if is_call
+        else r"(?<![\w.])"
+        if re.match(r"\w", core)
+        else r"(?<!\S)"
+        if core.startswith("-")
+        else ""
+    )
     if core[:1].isupper() and re.search(r"\d$", core):
         start = ""
     body = re.escape(core).replace(r"\*", r"\w*") if len(core) > 1 else re.escape(core)
@@ -342,12 +379,15 @@ def _ban_token(token: str) -> Ban:
 def _ban_word(word: str) -> Ban:
     """Return the ban of a word where it is code: a call, a type, an import or a member."""
     found = re.escape(word.casefold())
+    if word.endswith("s") and len(word) > len("class"):
+        found = f"(?:{found}|{found[:-1]})"
     code = (
         rf"(?<![\w.\"'/-]){found}!?\(|[:<|,]\s*{found}(?=\s*[>|,;)=\[{{]|\s*$)|\bas\s+{found}\b"
         rf"|^\s*(?:(?:static|const|volatile|unsigned|private|public|final)\s+)*{found}\s+\**\w+\s*[=;,(\[]"
         rf"|->\s*{found}\b|\b(?:import|from|require|include|use)\b[\s(\"'<{{]*{found}\b|(?<![\w.\"'/]){found}\.\w"
         rf"|\({found}\)|//{found}\b"
     )
+    code += rf"|(?:^|[;&|]|\bRUN)\s*{found}\s+(?=[\w./-]+(?:[ \t]+[\w./-]+)*\s*$)" if word.casefold() == "sudo" else ""
     return Ban(re.compile(code, re.MULTILINE), word.casefold())
 
 
