@@ -62,7 +62,7 @@ class ProposedAct:
     def is_scratch(self) -> bool:
         """Return whether the commands run outside of any project."""
         places = word_set("acts.words", "scratch")
-        folders = [folder for call in self.invocations for folder in (*call.folders, *call.words[1:])]
+        folders = [folder for call in self.invocations for folder in call.folders]
         return any(folder.startswith(tuple(places)) for folder in folders)
 
     @cached_property

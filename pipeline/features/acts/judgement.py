@@ -16,7 +16,7 @@ from pipeline.features.lessons.prohibitions import FORBIDS, list_acts, list_clau
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Kind, Memory
 from pipeline.kernel.store.agent_sessions import Action, ActionType
-from pipeline.text.command_lines import Invocation, has_option, list_arguments
+from pipeline.text.command_lines import Invocation, has_option, list_arguments, list_invocations
 from pipeline.text.languages import is_foreign, may_be_foreign
 from pipeline.text.lexicon import load_lexicon, word_set
 from pipeline.text.sentences import split_sentences
@@ -24,6 +24,7 @@ from pipeline.text.similarity.choices import NAMES, read_choices
 
 # Words of a command that a lesson about a problem must share with it.
 LEAST_SHARED = 2
+EACH = ("each", "every", "any", "jedem", "jeden", "jeder", "jedes", "chaque", "cada")
 SHORTEST_TELLING = 4
 MOST_EXTRA = 160
 
@@ -107,7 +108,10 @@ def _comments_otherwise(language: str, act: ProposedAct) -> bool:
         if comment in known or len(words) < SHORTEST_TELLING:
             continue
         is_english = not may_be_foreign(comment) and len(words & word_set("acts.words", "english")) >= LEAST_SHARED
-        if (is_foreign(comment) and language == "e") or (is_english and language == "d"):
+        is_other = is_foreign(comment) or (
+            may_be_foreign(comment) and words.isdisjoint(word_set("acts.words", "english"))
+        )
+        if (is_other and language == "e") or (is_english and language == "d"):
             return True
     return False
 
@@ -252,6 +256,11 @@ def _is_elsewhere(text: str, line: str) -> bool:
 
 def _chooses_otherwise(text: str, calls: Sequence[Invocation]) -> bool:
     """Return whether a text chooses another tool than a command uses: pnpm instead of npm."""
+    for call in calls:
+        # `docker-compose` is not `docker compose`.
+        rejects = rf"(?:not|nicht|no|kein|never|nie|statt|instead of)\s+`?{re.escape(call.words[0])}(?![\w-])"
+        if "-" in call.words[0] and re.search(rejects, text, re.IGNORECASE):
+            return True
     programs = {re.sub(r"[\d.]+$", "", call.words[0]) for call in calls if not _only_asks(call)}
     rejected = {name for sentence in _split_choices(text) for name in sentence}
     return not programs.isdisjoint(rejected)
@@ -278,9 +287,9 @@ def _runs_banned(text: str, act: ProposedAct) -> bool:
         return is_in(rule.scope, "") or any(is_in(rule.scope, word) for word in words)
     if rule.scope and not any(rule.applies_to(file.lower()) for file in act.files):
         return False
-    if any(word.startswith(tuple(word_set("acts.words", "scratch"))) for call in act.doing for word in call.words):
-        return False
-    return any(ban.in_commands and ban.code.search(act.raw) for ban in rule.bans)
+    scratch = tuple(word_set("acts.words", "scratch"))
+    is_scratch = any(word.startswith(scratch) for call in act.doing for word in call.words)
+    return any(ban.in_commands and ban.code.search(act.raw) and not (ban.is_option and is_scratch) for ban in rule.bans)
 
 
 def _is_due(text: str, act: ProposedAct) -> bool:
@@ -289,8 +298,10 @@ def _is_due(text: str, act: ProposedAct) -> bool:
     if due is None:
         return False
     commands, verbs = due
+    told = _read_told(text).words
     return any(
-        any(call.words[: len(command)] == command for command in commands) or _stem(_find_verb(call)) in verbs
+        any(call.words[: len(command)] == command for command in commands)
+        or (_stem(_find_verb(call)) in verbs and len(_list_stems(call) & told) >= LEAST_SHARED)
         for call in act.doing
     )
 
@@ -298,14 +309,17 @@ def _is_due(text: str, act: ProposedAct) -> bool:
 @lru_cache(KEPT)
 def _find_due(text: str) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]] | None:
     """Return the commands, and the verbs of commands, before which a statement requires something."""
+    if expression("asks").search(text):
+        return None
     befores = word_set("acts.words", "before")
     known = load_lexicon("acts").table("acts")
     for match in re.finditer(r"[^\W\d_]+", text):
         if match[0].casefold() in befores:
             words = [word.casefold() for word in re.findall(r"[\w-]+", text[match.end() :])[:3]]
-            words = [word for word in words if word not in words_of("stops")]
+            words = [word for word in words if word not in words_of("stops") and word not in EACH]
             commands = [command for word in words if word in known.entries for command in _list_commands(word)]
-            return tuple(tuple(command.split()) for command in commands), frozenset(map(_stem, words[:1]))
+            verbs = frozenset(map(_stem, words[:1])) if not commands else frozenset[str]()
+            return tuple(tuple(command.split()) for command in commands), verbs
     return None
 
 
@@ -323,7 +337,10 @@ def _is_done_otherwise(text: str, act: ProposedAct) -> bool | None:
     verbs = {_stem(word) for word in re.findall(r"[^\W\d_]{4,}", what.casefold())}
     verbs |= {word[:-2] for word in verbs if word.endswith("en")}
     is_meant = text_names(what, read_touched(ActionType.COMMAND, act.line)) or any(
-        verb in call.words[0] for verb in verbs for call in act.doing if len(verb) > SHORTEST_TELLING
+        verb in call.words[0] and verb != call.words[0]
+        for verb in verbs
+        for call in act.doing
+        if len(verb) > SHORTEST_TELLING
     )
     if how.split()[0].casefold() in act.raw.casefold() and len(how) > SHORTEST_TELLING:
         return False
@@ -334,13 +351,19 @@ def _is_done_otherwise(text: str, act: ProposedAct) -> bool | None:
 
 def _is_done(text: str, act: ProposedAct, around: Circumstances) -> bool:
     """Return whether the session, or the same line, did what a text requires before the act."""
-    done = [
-        read_touched(action.type, action.target)
-        for action in around.did
-        if action.ok and action.type is not ActionType.EDIT
-    ]
-    done += [Touched((), (_plain(call),)) for call in act.invocations[:-1]]
-    return any(_names_code(text, touched) for touched in done)
+    edits = [number for number, action in enumerate(around.did) if action.type is ActionType.EDIT]
+    # Checks before a commit are needed again after an edit.
+    commits = any(call.words[:2] in (("git", "commit"), ("git", "push")) for call in act.doing)
+    first = max(edits, default=-1) + 1 if commits else 0
+    done = [action.target for action in around.did[first:] if action.ok and action.type is not ActionType.EDIT]
+    earlier = [call for line in done for call in list_invocations(line)] + list(act.invocations[:-1])
+    told = _read_told(text).words
+    return any(
+        _names_code(text, Touched((), (_plain(call),)))
+        or len(_list_stems(call) & told - {call.words[0]}) >= LEAST_SHARED
+        for call in earlier
+        if not call.is_wrapper
+    )
 
 
 def _names_code(text: str, touched: Touched) -> bool:
@@ -362,6 +385,7 @@ def _list_keys(statement: Statement) -> Iterator[str]:
     rule = read_rule(text)
     for ban in rule.bans:
         yield f"p:{ban.word.casefold()}" if ban.word else "g:"
+        yield f"p:{ban.word.casefold().rstrip('s')}"
     for place in (*rule.scope,) if rule.forbids_edit or rule.removed_noun is not None or rule.required else ():
         yield f"d:{place.name}" if place.is_folder else f"f:{place.name}"
         if "*" in place.path:

@@ -17,6 +17,8 @@ from pipeline.text.lexicon import load_lexicon, word_set
 # Longer texts are documents, which are no rules.
 READ_CHARS = 1500
 MOST_WORDS_OF_BAN = 6
+# The start of the expression of an option.
+OPTION = r"(?<!\S)"
 QUOTES = "`\"'"
 _PART = re.compile(
     r"[.;!?:]+(?=\s|$)|,\s+|\s+[-–—]+>?\s+|\n+|\b(?:but|aber|sondern|sino|mais|instead(?! of)|stattdessen|rather(?! than))\b",
@@ -51,6 +53,11 @@ class Ban:
     in_commands: bool = False
     endings: frozenset[str] = frozenset()
     path_words: tuple[str, ...] = ()
+
+    @property
+    def is_option(self) -> bool:
+        """Return whether the code is an option of a program."""
+        return self.code.pattern.startswith(OPTION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,10 +119,8 @@ def _judge(
 
 
 def _list_recent(db: Connection, session: AgentSession) -> list[agent_sessions.Action]:
-    """Return what the session did since its last edit."""
-    did = [] if session.id is None else agent_sessions.list_actions(db, session.id, "", RECENT_ACTIONS)
-    last = max((n for n, action in enumerate(did) if action.type is agent_sessions.ActionType.EDIT), default=-1)
-    return did[last + 1 :]
+    """Return what the session did, in order."""
+    return [] if session.id is None else agent_sessions.list_actions(db, session.id, "", RECENT_ACTIONS)
 
 
 def _find_branch(session: AgentSession) -> str | None:
