@@ -11,7 +11,7 @@ from pipeline.features.acts.act import ProposedAct
 from pipeline.features.acts.places import KEPT, is_in, list_places
 from pipeline.features.acts.rules import Ban, Rule, expression, read_rule
 from pipeline.features.lessons.advice import MANIFOLD, ORDINARY, Touched, read_touched, text_names
-from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
+from pipeline.features.lessons.command_rules import ONLY_WORD, Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import FORBIDS, list_acts, list_clauses, spell_out, words_of
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Kind, Memory
@@ -24,6 +24,8 @@ from pipeline.text.similarity.choices import NAMES, read_choices
 
 # Words of a command that a lesson about a problem must share with it.
 LEAST_SHARED = 2
+PRODUCTION = "production"
+NOBODY = re.compile(r"\b(?:nobody|no one|niemand|keiner|nadie|personne)\b", re.IGNORECASE)
 EACH = ("each", "every", "any", "jedem", "jeden", "jeder", "jedes", "chaque", "cada")
 SHORTEST_TELLING = 4
 MOST_EXTRA = 160
@@ -94,7 +96,7 @@ def _writes_banned(ban: Ban, act: ProposedAct, file: str) -> bool:
         return False
     if act.is_new and ban.path_words and all(word in file for word in ban.path_words):
         return True
-    return act.introduces(ban.code)
+    return act.introduces(ban.code) and not (ban.unless and ban.unless in act.added.casefold())
 
 
 _COMMENT = re.compile(r"(?://|/\*+|^\s*\*|#|--)\s*([^\n*]{6,200})", re.MULTILINE)
@@ -152,7 +154,12 @@ def _judge_command(statement: Statement, act: ProposedAct, around: Circumstances
     verdict = judge(text, act.line, around.find_branch() if "git" in act.line else None)
     if verdict is Verdict.PERMITTED:
         return None
-    if verdict is not None or _chooses_otherwise(text, act.invocations) or _runs_banned(text, act):
+    if (
+        verdict is not None
+        or _changes_production(text, act)
+        or _chooses_otherwise(text, act.invocations)
+        or _runs_banned(text, act)
+    ):
         return None if _is_done(text, act, around) else Evidence.FORBIDDEN
     if _is_due(text, act):
         return None if _is_done(text, act, around) else Evidence.REQUIRED
@@ -292,6 +299,25 @@ def _runs_banned(text: str, act: ProposedAct) -> bool:
     return any(ban.in_commands and ban.code.search(act.raw) and not (ban.is_option and is_scratch) for ban in rule.bans)
 
 
+def _changes_production(text: str, act: ProposedAct) -> bool:
+    """Return whether a command changes production, which a statement lets nobody do by hand."""
+    parts = [part for part in re.split(r"[.;,!?]\s+", text) if expression("production").search(part)]
+    if not any(FORBIDS.search(part) or ONLY_WORD.search(part) or NOBODY.search(part) for part in parts):
+        return False
+    changing = word_set("acts.words", "changing")
+    return any(
+        call.words[0] not in ("gh", "git", "echo")
+        and _list_verbs(call) & changing
+        and PRODUCTION in list_environments("\n".join((*call.words, *call.settings, *call.folders)))
+        for call in act.doing
+    )
+
+
+def _list_verbs(call: Invocation) -> frozenset[str]:
+    verbs = [word.casefold() for word, may_be_value in list_arguments(call) if not may_be_value][:2]
+    return frozenset() if _only_asks(call) else frozenset(verbs)
+
+
 def _is_due(text: str, act: ProposedAct) -> bool:
     """Return whether a statement requires something before the act: "run make lint before you commit"."""
     due = _find_due(text)
@@ -383,6 +409,8 @@ def list_statement_keys(statement: Statement) -> frozenset[str]:
 def _list_keys(statement: Statement) -> Iterator[str]:
     text = statement.text[:1500]
     rule = read_rule(text)
+    if expression("only_so").search(text) or expression("production").search(text):
+        yield "g:"
     for ban in rule.bans:
         yield f"p:{ban.word.casefold()}" if ban.word else "g:"
         yield f"p:{ban.word.casefold().rstrip('s')}"
@@ -405,9 +433,6 @@ def _list_keys(statement: Statement) -> Iterator[str]:
         for match in re.finditer(r"[^\W\d_]+", text.casefold()):
             if match[0] in load_lexicon("acts").entries["acts"]:
                 yield from (f"w:{command.split()[0]}" for command in _list_commands(match[0]))
-        so = expression("only_so").search(text)
-        if so is not None:
-            yield "g:"
 
 
 def _list_words(text: str) -> Iterator[str]:

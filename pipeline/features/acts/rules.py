@@ -45,7 +45,7 @@ class Ban:
     """Code that must not be written: an expression, and a word that the code contains; the word may be empty.
 
     `in_commands`: the code is also sought in command lines. `endings` limit it to files with these. A new file whose
-    path has all of `path_words` breaks the rule, too.
+    path has all of `path_words` breaks the rule, too. With `unless` in the text, the code is permitted.
     """
 
     code: re.Pattern[str]
@@ -53,6 +53,7 @@ class Ban:
     in_commands: bool = False
     endings: frozenset[str] = frozenset()
     path_words: tuple[str, ...] = ()
+    unless: str = ""
 
     @property
     def is_option(self) -> bool:
@@ -132,6 +133,16 @@ def read_rule(text: str) -> Rule:
     if classes:
         bans = [ban for ban in bans if ban.word not in ("TODO", "FIXME")]
     bans += _list_problems(parts) if not ruling else []
+    without = expression("without").search(text)
+    if without is not None:
+        bans = [replace(ban, unless=without["needed"].rstrip(".").casefold()) for ban in bans]
+        start = text[: without.start()]
+        symbols = [
+            token for token in _list_tokens(start) if _is_symbol(token) or re.fullmatch(r"\w+\.\w+(?:\(\))?", token)
+        ]
+        known = {ban.code.pattern for ban in bans}
+        made = [replace(_ban_token(token), unless=without["needed"].rstrip(".").casefold()) for token in symbols]
+        bans += [ban for ban in made if ban.code.pattern not in known]
     rules_text = " ".join(part.text for part in ruling)
     generated = expression("generated").search(text) is not None
     required, noun, where = _find_required(parts)
@@ -261,9 +272,11 @@ def _list_nouns(ruling: Sequence[_Part]) -> Iterator[str]:
 
 def _list_rejected(text: str) -> Iterator[Ban]:
     """Yield the bans of what something else replaces: "httpx instead of requests"."""
-    for match in expression("rather_than").finditer(text):
-        word = match["bad"].rstrip(".")
-        yield _ban_token(word) if _is_code(word) else _ban_word(word)
+    for name in ("rather_than", "replaced", "replaced_by"):
+        for match in expression(name).finditer(text):
+            word = match["bad"].rstrip(".")
+            if word.casefold() not in words_of("stops"):
+                yield _ban_token(word) if _is_code(word) else _ban_word(word)
 
 
 def _list_single_places(text: str) -> Iterator[Ban]:
@@ -424,7 +437,7 @@ def _list_problems(parts: Sequence[_Part]) -> list[Ban]:
         problem = expression("problems").search(part.text)
         if problem is not None:
             tokens = _list_tokens(part.text[: problem.start()])
-            found += [_ban_token(token) for token in tokens if re.fullmatch(r"-{1,2}\w[\w=-]+", token)]
+            found += [_ban_token(token) for token in tokens if re.fullmatch(r"-{1,2}\w[\w=-]+|[\w.]+\(\)", token)]
     return found
 
 
