@@ -29,6 +29,8 @@ SOURCES = ("forbidden", "file", "code", "required", "command", "failure", "rever
 # The kinds of memories in the labels, as they are stored.
 KINDS = {"rule": "lesson", "prohibition": "lesson", "lesson": "lesson", "decision": "decision", "event": "milestone"}
 FAILURE = "past_failure"
+# The command of a rule that shows when the index answers.
+MARKER = "frobnicate-all"
 # The start of a command or an error by which a line about the past is recognized.
 TELLING_CHARS = 24
 HOST = "127.0.0.1:7077"
@@ -151,8 +153,8 @@ def _judge_project(container: WebContainer, post: Post, records: Sequence[Mappin
 
 def _make_ready(post: Post) -> None:
     """Post calls that a rule forbids until the index answers."""
-    post("/v1/memories", {"content": "Never run frobnicate-all.", "kind": "lesson"})
-    call = {"tool": "Bash", "input": {"command": "frobnicate-all"}}
+    post("/v1/memories", {"content": f"Never run {MARKER}.", "kind": "lesson"})
+    call = {"tool": "Bash", "input": {"command": MARKER}}
     for number in range(1000):
         if post("/hooks/claude-code", _make_event(call, f"w-{number}", f"w-{number}", "/srv", "PreToolUse")):
             return
@@ -231,7 +233,8 @@ class LeftOut:
         advise, sources = self._advise, self._sources
 
         def filtered(*values: Any, **named: Any) -> Iterator[ActWarning]:
-            return (warning for warning in advise(*values, **named) if warning.source not in sources)
+            found = advise(*values, **named)
+            return (warning for warning in found if warning.source not in sources or MARKER in warning.text)
 
         ActAdvisor.advise = filtered  # type: ignore[method-assign]
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from pipeline.features.acts.act import ProposedAct
 from pipeline.features.acts.places import KEPT, is_in, list_places
-from pipeline.features.acts.rules import Ban, Rule, expression, read_rule
+from pipeline.features.acts.rules import READ_CHARS, Ban, Rule, expression, read_rule
 from pipeline.features.lessons.advice import MANIFOLD, ORDINARY, Touched, read_touched, text_names
 from pipeline.features.lessons.command_rules import ONLY_WORD, Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import FORBIDS, list_acts, list_clauses, spell_out, words_of
@@ -24,11 +24,12 @@ from pipeline.text.similarity.choices import NAMES, read_choices
 
 # Words of a command that a lesson about a problem must share with it.
 LEAST_SHARED = 2
+# The key of statements that every act is compared with.
+ANY_ACT = "any"
 PRODUCTION = "production"
 NOBODY = re.compile(r"\b(?:nobody|no one|niemand|keiner|nadie|personne)\b", re.IGNORECASE)
 EACH = ("each", "every", "any", "jedem", "jeden", "jeder", "jedes", "chaque", "cada")
 SHORTEST_TELLING = 4
-MOST_EXTRA = 160
 
 
 class Evidence(IntEnum):
@@ -59,12 +60,11 @@ class Statement:
 
     text: str
     is_lesson: bool
-    anchor: str | None = None
 
     @classmethod
     def of(cls, memory: Memory) -> "Statement":
         """Return the statement of a memory."""
-        return cls(render_text(memory), memory.kind is Kind.LESSON, memory.anchor.path if memory.anchor else None)
+        return cls(render_text(memory), memory.kind is Kind.LESSON)
 
 
 def find_evidence(statement: Statement, act: ProposedAct, around: Circumstances) -> Evidence | None:
@@ -82,9 +82,7 @@ def _judge_edit(statement: Statement, act: ProposedAct) -> Evidence | None:
             continue
         if _breaks_place(rule, act, file.lower()):
             return Evidence.FILE
-        if any(_writes_banned(ban, act, file.lower()) for ban in rule.bans):
-            return Evidence.CODE
-        if rule.comments is not None and _comments_otherwise(rule.comments, act):
+        if any(_writes_banned(ban, act, file.lower()) for ban in rule.bans) or _comments_otherwise(rule.comments, act):
             return Evidence.CODE
         if rule.required and _leaves_out(rule, act):
             return Evidence.REQUIRED
@@ -102,10 +100,10 @@ def _writes_banned(ban: Ban, act: ProposedAct, file: str) -> bool:
 _COMMENT = re.compile(r"(?://|/\*+|^\s*\*|#|--)\s*([^\n*]{6,200})", re.MULTILINE)
 
 
-def _comments_otherwise(language: str, act: ProposedAct) -> bool:
-    """Return whether an act adds a comment in another language."""
+def _comments_otherwise(language: str | None, act: ProposedAct) -> bool:
+    """Return whether an act adds a comment in another language than the one that is asked for."""
     known = set(_COMMENT.findall(act.removed))
-    for comment in _COMMENT.findall(act.added):
+    for comment in _COMMENT.findall(act.added) if language is not None else ():
         words = set(re.findall(r"[a-z]+", comment.casefold()))
         if comment in known or len(words) < SHORTEST_TELLING:
             continue
@@ -138,9 +136,9 @@ def _leaves_out(rule: Rule, act: ProposedAct) -> bool:
     """Return whether an act adds a thing without what each such thing must have."""
     if any(token.rstrip("()") in act.added for token in rule.required):
         return False
-    if rule.noun and re.search(rf"\b{re.escape(rule.noun.rstrip('s'))}", act.added, re.IGNORECASE):
-        pattern = re.compile(rf"\b{re.escape(rule.noun.rstrip('s'))}", re.IGNORECASE)
-        return act.introduces(pattern)
+    noun = re.compile(rf"\b{re.escape(rule.noun.rstrip('s'))}", re.IGNORECASE)
+    if rule.noun and noun.search(act.added):
+        return act.introduces(noun)
     return act.is_new and bool(rule.endings or rule.scope)
 
 
@@ -403,36 +401,37 @@ def _names_code(text: str, touched: Touched) -> bool:
 
 def list_statement_keys(statement: Statement) -> frozenset[str]:
     """Return the keys under which an act may find a statement."""
-    return frozenset(_list_keys(statement))
-
-
-def _list_keys(statement: Statement) -> Iterator[str]:
-    text = statement.text[:1500]
+    text = statement.text[:READ_CHARS]
     rule = read_rule(text)
+    keys = set(_list_edit_keys(rule))
     if expression("only_so").search(text) or expression("production").search(text):
-        yield "g:"
-    for ban in rule.bans:
-        yield f"p:{ban.word.casefold()}" if ban.word else "g:"
-        yield f"p:{ban.word.casefold().rstrip('s')}"
-    for place in (*rule.scope,) if rule.forbids_edit or rule.removed_noun is not None or rule.required else ():
-        yield f"d:{place.name}" if place.is_folder else f"f:{place.name}"
-        if "*" in place.path:
-            yield "g:"
-    if rule.comments is not None:
-        yield "g:"
-    if rule.required and not rule.scope:
-        yield f"p:{rule.noun.rstrip('s')}" if rule.noun else ""
-        yield from (f"x:{ending}" for ending in rule.endings)
+        keys.add(ANY_ACT)
     if statement.is_lesson or FORBIDS.search(text) is not None or rule.bans:
-        yield from (f"w:{word}" for word in _list_words(text))
-        for clause, _ in list_clauses(text):
-            yield from (f"w:{word}" for word in _list_words(spell_out(clause)))
-            for act in list_acts(clause):
-                yield from (f"w:{command[0]}" for command in act.commands)
-                yield from (f"w:{client}" for client in words_of("clients") if act.statements is not None)
-        for match in re.finditer(r"[^\W\d_]+", text.casefold()):
-            if match[0] in load_lexicon("acts").entries["acts"]:
-                yield from (f"w:{command.split()[0]}" for command in _list_commands(match[0]))
+        keys.update(f"w:{word}" for word in _list_command_words(text))
+    return frozenset(keys)
+
+
+def _list_edit_keys(rule: Rule) -> Iterator[str]:
+    for ban in rule.bans:
+        yield from (f"p:{ban.word.casefold()}", f"p:{ban.word.casefold().rstrip('s')}") if ban.word else (ANY_ACT,)
+    if rule.comments is not None or any("*" in place.path for place in rule.scope):
+        yield ANY_ACT
+    if rule.forbids_edit or rule.removed_noun is not None or rule.required:
+        yield from (f"d:{place.name}" if place.is_folder else f"f:{place.name}" for place in rule.scope)
+        yield from (f"x:{ending}" for ending in rule.endings)
+        yield f"p:{rule.noun.rstrip('s')}"
+
+
+def _list_command_words(text: str) -> Iterator[str]:
+    yield from _list_words(text)
+    for clause, _ in list_clauses(text):
+        yield from _list_words(spell_out(clause))
+        for act in list_acts(clause):
+            yield from (command[0] for command in act.commands)
+            yield from words_of("clients") if act.statements is not None else ()
+    for word in re.findall(r"[^\W\d_]+", text.casefold()):
+        if word in load_lexicon("acts").entries["acts"]:
+            yield from (command.split()[0] for command in _list_commands(word))
 
 
 def _list_words(text: str) -> Iterator[str]:
@@ -444,7 +443,7 @@ def _list_words(text: str) -> Iterator[str]:
 
 def list_act_keys(act: ProposedAct) -> Iterator[str]:
     """Yield the keys of what an act names."""
-    yield "g:"
+    yield ANY_ACT
     for file in act.files:
         path = PurePosixPath(file.lower())
         yield f"f:{path.name}"

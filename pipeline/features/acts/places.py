@@ -12,7 +12,9 @@ from pipeline.text.lexicon import word_set, word_sets
 
 SHORTEST_NAME = 3
 KEPT = 2048
-# Without them, a short name that begins with a dot is the ending of files.
+# Pairs of words, which are no folders.
+PAIRS = ("and/or", "und/oder", "he/she", "his/her", "true/false", "yes/no", "n/a", "i/o")
+# Other short names that begin with a dot are endings of files.
 SECRET_FILES = (".env", ".ssh", ".aws")
 _PATH = re.compile(
     r"(?<![\w@./\\:-])(?:"
@@ -61,15 +63,10 @@ def list_places(text: str) -> list[Place]:
             continue
         is_file = is_file_name(path) or name.startswith(".") or name.endswith("file")
         is_pattern = ("*" in name or "{" in name) and re.search(r"[./]", path) is not None
-        if path.endswith("/") or ("/" in path and not is_file and not is_pattern):
-            is_word = re.fullmatch(r"[a-z]+/[a-z]+", path) is not None and not path.endswith("/")
-            # "and/or" is no folder, but "src/hal" is.
-            if not (is_word and path in ("and/or", "und/oder", "he/she", "his/her", "true/false", "yes/no")):
-                places.append(Place(path.strip("/").lower(), *match.span(), is_folder=True))
-        elif path.lower() in SECRET_FILES or (is_file or is_pattern) and not re.fullmatch(r"\*?\.[a-z]{1,4}", path):
-            places.append(Place(path.lower(), *match.span()))
-        elif re.fullmatch(r"\*\.[a-z]{1,6}", path):
-            places.append(Place(path.lower(), *match.span()))
+        is_ending = re.fullmatch(r"\.[a-z]{1,4}", path) is not None and path.lower() not in SECRET_FILES
+        is_folder = path.endswith("/") or ("/" in path and not is_file and not is_pattern)
+        if (is_folder and path.lower() not in PAIRS) or (not is_folder and (is_file or is_pattern) and not is_ending):
+            places.append(Place(path.strip("/").lower(), *match.span(), is_folder))
     return places + _list_named_folders(text)
 
 

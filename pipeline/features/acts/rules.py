@@ -21,7 +21,8 @@ MOST_WORDS_OF_BAN = 6
 OPTION = r"(?<!\S)"
 QUOTES = "`\"'"
 _PART = re.compile(
-    r"[.;!?:]+(?=\s|$)|,\s+|\s+[-–—]+>?\s+|\n+|\b(?:but|aber|sondern|sino|mais|instead(?! of)|stattdessen|rather(?! than))\b",
+    r"[.;!?:]+(?=\s|$)|,\s+|\s+[-–—]+>?\s+|\n+"
+    r"|\b(?:but|aber|sondern|sino|mais|instead(?! of)|stattdessen|rather(?! than))\b",
     re.IGNORECASE,
 )
 _BRACKETS = re.compile(r"\(([^()\n]{2,160})\)")
@@ -30,6 +31,7 @@ _TOKEN = re.compile(r"`[^`\n]{1,120}`|\"[^\"\n]{1,40}\"|(?<!\w)'[^'\n]{2,40}'(?!
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NOUN = re.compile(r"[^\W\d_][\w-]+")
 _IF = re.compile(r"\b(?:if|when|wenn|falls|si|as|weil|because|since|denn|porque|parce)\b", re.IGNORECASE)
+_NEW = re.compile(r"\bnew\b|\bneue?s?\b|\bnuev", re.IGNORECASE)
 _COMMITS = re.compile(r"\b(?:commit\w*|check(?:ed)? in|einchecken|git add)\b", re.IGNORECASE)
 _IMPORTS = re.compile(r"\bimport\w*|\bdepend\w*", re.IGNORECASE)
 
@@ -124,52 +126,49 @@ def read_rule(text: str) -> Rule:
     text = text[:READ_CHARS]
     parts = list(_split(text))
     ruling = [part for part in parts if part.forbids or part.is_rejected]
-    permitted = [place for part in parts if part.is_permitted for place in list_places(part.text)]
+    stated = " ".join(part.text for part in ruling)
+    made = [place for part in parts if expression("generated").search(part.text) for place in _list_scope(part)]
     own = [place for part in ruling for place in _list_scope(part)]
     others = [place for part in parts if part not in ruling and not part.is_permitted for place in _list_scope(part)]
+    permitted = [place for part in parts if part.is_permitted for place in list_places(part.text)]
     targets = [place for part in parts for place in _list_targets(part)]
+    scope = made or own or others
+    is_generated = expression("generated").search(text) is not None
+    required, noun = _find_required(parts)
+    only_tests = expression("in_tests").search(stated) is not None
+    return Rule(
+        tuple(scope),
+        (*permitted, *targets),
+        frozenset(_list_exceptions(text)),
+        list_endings(_drop_places(text)),
+        tuple(_list_all_bans(text, parts, ruling)),
+        bool(scope) and (is_generated or expression("edits").search(stated) is not None),
+        _NEW.search(text) is not None and not is_generated,
+        _find_removed(ruling),
+        bool(own) and _COMMITS.search(stated) is not None,
+        tuple(required),
+        noun,
+        _find_language(text),
+        False if expression("but_tests").search(text) else only_tests or None,
+        expression("prose").search(text) is not None,
+    )
+
+
+def _list_all_bans(text: str, parts: "Sequence[_Part]", ruling: "Sequence[_Part]") -> list[Ban]:
+    """Return the code that a statement forbids."""
     classes = list(_list_classes(text, is_ruled=bool(ruling) or ONLY_WORD.search(text) is not None))
-    bans = classes + [ban for part in ruling for ban in _list_bans(part)]
+    bans = [*classes, *(ban for part in ruling for ban in _list_bans(part))]
     if classes:
+        # The kind of code is more precise.
         bans = [ban for ban in bans if ban.word not in ("TODO", "FIXME")]
     bans += _list_problems(parts) if not ruling else []
     without = expression("without").search(text)
     if without is not None:
-        bans = [replace(ban, unless=without["needed"].rstrip(".").casefold()) for ban in bans]
-        start = text[: without.start()]
-        symbols = [
-            token for token in _list_tokens(start) if _is_symbol(token) or re.fullmatch(r"\w+\.\w+(?:\(\))?", token)
-        ]
-        known = {ban.code.pattern for ban in bans}
-        made = [replace(_ban_token(token), unless=without["needed"].rstrip(".").casefold()) for token in symbols]
-        bans += [ban for ban in made if ban.code.pattern not in known]
-    rules_text = " ".join(part.text for part in ruling)
-    generated = expression("generated").search(text) is not None
-    required, noun, where = _find_required(parts)
-    edits = expression("edits").search(rules_text) is not None
-    made = [place for part in parts if expression("generated").search(part.text) for place in _list_scope(part)]
-    scope = made or own or others or where
-    if edits and not scope:
-        scope = [Place(noun, 0, 0, is_folder=True) for noun in _list_nouns(ruling)]
-    bans += [*_list_rejected(text), *_list_single_places(text)]
-    return Rule(
-        tuple(scope),
-        tuple([*permitted, *targets]),
-        frozenset(_list_exceptions(text)),
-        list_endings(_drop_places(text)),
-        tuple(bans),
-        bool(scope) and (generated or edits),
-        re.search(r"\bnew\b|\bneue?s?\b|\bnuev", text, re.IGNORECASE) is not None and not generated,
-        _find_removed(ruling),
-        bool(own) and _COMMITS.search(rules_text) is not None,
-        tuple(required),
-        noun,
-        _find_language(text),
-        False
-        if expression("but_tests").search(text)
-        else expression("in_tests").search(rules_text) is not None or None,
-        expression("prose").search(text) is not None,
-    )
+        tokens = _list_tokens(text[: without.start()])
+        symbols = [token for token in tokens if _is_symbol(token) or re.fullmatch(r"\w+\.\w+(?:\(\))?", token)]
+        by_code = {ban.code: ban for ban in (*map(_ban_token, symbols), *bans)}
+        bans = [replace(ban, unless=without["needed"].rstrip(".").casefold()) for ban in by_code.values()]
+    return [*bans, *_list_rejected(text), *_list_single_places(text)]
 
 
 def _find_language(text: str) -> str | None:
@@ -258,16 +257,6 @@ def _list_bans(part: _Part) -> Iterator[Ban]:
     for token in _list_tokens(part.extra):
         if re.search(r"\w[-.]\w", token) and (_is_code(token) or "." in token) and not list_places(token):
             yield replace(_ban_token(token), in_commands=True)
-
-
-def _list_nouns(ruling: Sequence[_Part]) -> Iterator[str]:
-    """Yield the nouns after verbs of edits: "don't touch migrations"."""
-    for part in ruling:
-        verb = expression("edits").search(part.text)
-        if verb is not None:
-            words = _WORD.findall(part.text[verb.end() :])
-            words = [word.casefold() for word in words if word.casefold() not in words_of("stops")]
-            yield from words[:1]
 
 
 def _list_rejected(text: str) -> Iterator[Ban]:
@@ -437,7 +426,7 @@ def _list_problems(parts: Sequence[_Part]) -> list[Ban]:
         problem = expression("problems").search(part.text)
         if problem is not None:
             tokens = _list_tokens(part.text[: problem.start()])
-            found += [_ban_token(token) for token in tokens if re.fullmatch(r"-{1,2}\w[\w=-]+|[\w.]+\(\)", token)]
+            found += [_ban_token(token) for token in tokens if re.fullmatch(r"-{1,2}\w[\w=-]+", token)]
     return found
 
 
@@ -453,8 +442,8 @@ def _find_removed(ruling: Sequence[_Part]) -> str | None:
     return None
 
 
-def _find_required(parts: Sequence[_Part]) -> tuple[list[str], str, list[Place]]:
-    """Return the code that each new thing must have, the noun of the thing, and its places."""
+def _find_required(parts: Sequence[_Part]) -> tuple[list[str], str]:
+    """Return the code that each new thing must have, and the noun of the thing."""
     for part in parts:
         needs = expression("requires").search(part.text) if part.forbids is None and not part.is_permitted else None
         if needs is None:
@@ -463,5 +452,5 @@ def _find_required(parts: Sequence[_Part]) -> tuple[list[str], str, list[Place]]
         tokens = [token for token in tokens if not re.fullmatch(r"[A-Z]{2,}\d*", token)]
         if tokens:
             each = expression("each").search(part.text)
-            return tokens, each["noun"].casefold() if each else "", list(_list_scope(part))
-    return [], "", []
+            return tokens, each["noun"].casefold() if each else ""
+    return [], ""

@@ -39,15 +39,6 @@ def list_visible(db: Connection, seqs: Collection[int], person: str | None) -> l
     )
 
 
-def has_succeeded_since(db: Connection, failure: JournalRow, person: str | None) -> bool:
-    """Return whether the same command succeeded after a failure, in any session."""
-    statement = (
-        "SELECT seq FROM action WHERE seq > ? AND ok = 1 AND target = ? "  # noqa: S608 - constant text
-        f"AND {visible_sessions_condition(person)} LIMIT 1"
-    )
-    return find_row(db, int, statement, (failure.seq, failure.target)) is not None
-
-
 def list_searchable(db: Connection, kinds: Collection[Kind], after: int, limit: int) -> list[Memory]:
     """List the memories of some kinds that are neither archived nor candidates, above a row number and in row order."""
     return memories.select(
