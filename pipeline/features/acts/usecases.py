@@ -104,8 +104,8 @@ def _judge(
     evidence = {
         seq: found
         for seq in index.find(list_act_keys(act))
-        if (statement := index.statements.get(seq)) is not None
-        and (found := find_evidence(statement, act, around)) is not None
+        if seq in index.statements
+        if (found := find_evidence(index.statements[seq], act, around)) is not None
     }
     # The index may be behind the store.
     shown = (
