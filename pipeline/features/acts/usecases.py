@@ -112,9 +112,9 @@ def _judge(
         memories.filter_showable(db, list(evidence), Filter(viewer=session.viewer, current=True)) if evidence else {}
     )
     current = drop_superseded(db, [memory for memory in shown.values() if may_concern(memory)])
-    found = [(evidence[memory.seq], memory) for memory in current]
+    concerning = [(evidence[memory.seq], memory) for memory in current]
     return sorted(
-        found, key=lambda item: (-item[0], item[1].kind is not Kind.LESSON, -item[1].importance, -item[1].seq)
+        concerning, key=lambda item: (-item[0], item[1].kind is not Kind.LESSON, -item[1].importance, -item[1].seq)
     )
 
 

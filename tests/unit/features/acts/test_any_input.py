@@ -18,7 +18,9 @@ NAMES = st.sampled_from(
 )
 TEXTS = st.one_of(
     st.text(max_size=200),
-    st.sampled_from(["../../etc/passwd", "/", "\0", "a\nb", "~root/x", "C:\\x\\y.py", "sed -i s/a/b/ x.py", "'", "$(", "x" * 500]),
+    st.sampled_from(
+        ["../../etc/passwd", "/", "\0", "a\nb", "~root/x", "C:\\x\\y.py", "sed -i s/a/b/ x.py", "'", "$(", "x" * 500]
+    ),
 )
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXTS),

@@ -115,6 +115,9 @@ def test_a_thing_without_its_required_part_is_reported():
     assert judge(rule, "Write", given | {"content": given["content"] + "cost_center = 1"}) is None
 
 
+NO_PROD = "never run anything against the prod db (shop-prod-db, port 6543)"
+
+
 @pytest.mark.parametrize(
     ("text", "command", "concerns"),
     [
@@ -122,8 +125,16 @@ def test_a_thing_without_its_required_part_is_reported():
         ("pnpm only, no npm / no yarn", "pnpm add zod", False),
         ("pnpm only, no npm / no yarn", "npm view zod versions", False),
         ("docker compose, nicht docker-compose", "docker-compose up -d", True),
-        ("never run anything against the prod db (shop-prod-db, port 6543)", "psql -h shop-prod-db -c 'delete from a'", True),
-        ("never run anything against the prod db (shop-prod-db, port 6543)", "psql -h localhost -c 'delete from a'", False),
+        (
+            "never run anything against the prod db (shop-prod-db, port 6543)",
+            "psql -h shop-prod-db -c 'delete from a'",
+            True,
+        ),
+        (
+            "never run anything against the prod db (shop-prod-db, port 6543)",
+            "psql -h localhost -c 'delete from a'",
+            False,
+        ),
         ("terraform apply only through Atlantis, never from the shell", "terraform apply", True),
         ("terraform apply only through Atlantis, never from the shell", "terraform validate", False),
         ("prod only via the github action, nobody deploys prod by hand", "kubectl --context prod set image a b", True),
