@@ -33,6 +33,13 @@ class ActIndex:
         self.history = History()
         self.ready = threading.Event()
 
+    def is_far_behind(self, db: Connection) -> bool:
+        """Return whether so much changed since the last call that a call cannot wait; the index is then not ready."""
+        if changes.last_written(db) - self._generation <= PAGE:
+            return False
+        self.ready.clear()
+        return True
+
     def refresh(self, db: Connection) -> None:
         """Read what changed since the last call."""
         with self._lock:

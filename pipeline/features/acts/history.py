@@ -31,6 +31,7 @@ LEAST_REVERTS = 2
 ERROR_CHARS = 90
 # Package managers, whose scripts have the names of programs.
 RUNS = ("npm", "pnpm", "yarn", "bun")
+_TEST_FILE = re.compile(r"\btest_\w+\.[a-z]{1,4}\b")
 _EXECUTES = frozenset(("exec", "dlx", "x"))
 COMMAND_CHARS = 90
 STEP_CHARS = 90
@@ -184,22 +185,21 @@ def _name(call: Invocation) -> str:
 
 
 def _repeats(call: Invocation, failure: JournalRow) -> bool:
-    """Return whether a command is the one that failed: the same program and verb, and no other file or environment."""
-    failed = [other for other in list_runs(failure.target) if _name(other) == _name(call)]
-    named = frozenset(re.findall(r"[\w-]+\.[a-z]{1,4}\b", failure.error or ""))
-    for other in failed:
-        before, now = _list_values(other), _list_values(call)
-        files = {PurePosixPath(word).name for word in now if "." in PurePosixPath(word).name}
-        if (
-            named & {PurePosixPath(file).name for file in named if file.startswith("test_")}
-            and files
-            and not files & named
-        ):
-            continue
-        alike = not before or not now or any(a.startswith(b) or b.startswith(a) for a in before for b in now)
-        if alike or _name(call).endswith(" "):
-            return True
-    return False
+    """Return whether a command is the one that failed: the same program and verb, and no other test file."""
+    tests = frozenset(_TEST_FILE.findall(failure.error or ""))
+    now = _list_values(call)
+    files = {PurePosixPath(word).name for word in now if "." in PurePosixPath(word).name}
+    if tests and files and tests.isdisjoint(files):
+        return False
+    name = _name(call)
+    earlier = [_list_values(other) for other in list_runs(failure.target) if _name(other) == name]
+    return any(
+        not before
+        or not now
+        or name.endswith(" ")
+        or any(a.startswith(b) or b.startswith(a) for a in before for b in now)
+        for before in earlier
+    )
 
 
 def _list_values(call: Invocation) -> frozenset[str]:

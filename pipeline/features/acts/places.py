@@ -8,9 +8,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from pipeline.features.citations.parser import is_file_name
-from pipeline.text.lexicon import word_set, word_sets
+from pipeline.text.lexicon import word_sets
 
-SHORTEST_NAME = 3
 KEPT = 2048
 # Pairs of words, which are no folders.
 PAIRS = ("and/or", "und/oder", "he/she", "his/her", "true/false", "yes/no", "n/a", "i/o")
@@ -67,23 +66,7 @@ def list_places(text: str) -> list[Place]:
         is_folder = path.endswith("/") or ("/" in path and not is_file and not is_pattern)
         if (is_folder and path.lower() not in PAIRS) or (not is_folder and (is_file or is_pattern) and not is_ending):
             places.append(Place(path.strip("/").lower(), *match.span(), is_folder))
-    return places + _list_named_folders(text)
-
-
-def _list_named_folders(text: str) -> list[Place]:
-    """List the folders that a noun marks: "the vendor folder", "im Ordner gen"."""
-    words = [(match[0].strip("`'\".,:;()"), match.start()) for match in re.finditer(r"\S+", text)]
-    nouns = word_set("acts.words", "folders")
-    found = []
-    for number, (word, start) in enumerate(words):
-        if word.casefold() not in nouns:
-            continue
-        for near in (number - 1, number + 1):
-            name = words[near][0].strip("/").casefold() if 0 <= near < len(words) else ""
-            is_name = len(name) >= SHORTEST_NAME and re.fullmatch(r"[\w./-]+", name) is not None
-            if is_name and name not in word_set("prohibitions", "stops"):
-                found.append(Place(name, start, start, is_folder=True))
-    return found
+    return places
 
 
 def list_endings(text: str) -> frozenset[str]:

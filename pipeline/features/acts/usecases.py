@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # Seconds that a call waits for an index that is being built.
 PATIENCE_S = 0.1
+# Seconds after which the building of an index that failed is tried again.
+RETRY_S = 60.0
 # Workspaces whose indexes are kept.
 MOST_INDEXES = 8
 # The part of a memory that is shown.
@@ -42,16 +45,16 @@ class ActAdvisor:
 
     def __init__(self) -> None:
         self._indexes: LruCache[str, tuple[Database, ActIndex]] = LruCache(MOST_INDEXES)
-        self._building: set[str] = set()
+        self._next_build: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def prepare(self, workspace: Workspace) -> None:
         """Build the index of a workspace in the background, unless it is ready."""
         index = self._get(workspace)
         with self._lock:
-            if index.ready.is_set() or workspace.id in self._building:
+            if index.ready.is_set() or time.monotonic() < self._next_build.get(workspace.id, 0.0):
                 return
-            self._building.add(workspace.id)
+            self._next_build[workspace.id] = time.monotonic() + RETRY_S
         threading.Thread(target=self._build, args=(workspace, index), name="acts", daemon=True).start()
 
     def advise(
@@ -67,6 +70,10 @@ class ActAdvisor:
             if not index.ready.wait(PATIENCE_S):
                 return
         with workspace.database.read() as db:
+            if index.is_far_behind(db):
+                # Reading it takes longer than a call may wait.
+                self.prepare(workspace)
+                return
             index.refresh(db)
             did = _list_recent(db, session)
             around = Circumstances(partial(_find_branch, session), did)
@@ -89,12 +96,10 @@ class ActAdvisor:
         try:
             with workspace.database.read() as db:
                 index.refresh(db)
-        except ReverieError:
-            # The next call tries again, and a prompt reports the state of the store.
+            self._next_build.pop(workspace.id, None)
+        except Exception:
+            # No call waits for it. A later call tries again.
             log.exception("the index of acts cannot be built")
-        finally:
-            with self._lock:
-                self._building.discard(workspace.id)
 
 
 def _judge(
