@@ -125,7 +125,6 @@ class AgentSessionService:
         if not (workspace.exists or workspace.personal_store or asked.waiting):
             return HookAnswer("\n".join(result.says for result in done) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session)
-        self._acts.prepare(workspace)
         briefing = Briefing()
         if settings.hook_recall:
             briefing = self._prompts.compose(workspace, session, message, limits, asked, for_hook=True)
@@ -144,6 +143,7 @@ class AgentSessionService:
         return HookAnswer(reason=HOST_NOTICE) if is_host_notice(message) else None
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession) -> None:
+        self._acts.prepare(workspace)
         if session.id is not None:
             # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
             self._feedback.flush()

@@ -21,7 +21,7 @@ from pipeline.write.tool_actions import (
 )
 
 # Longer texts are read at both ends.
-MOST_TEXT = 16_000
+MOST_TEXT = 12_000
 MOST_FILES = 24
 LONGEST_PATH = 400
 MOST_PARTS = 40
@@ -79,6 +79,11 @@ class ProposedAct:
         if code not in self._introduced:
             self._introduced[code] = len(code.findall(self.added)) > len(code.findall(self.removed))
         return self._introduced[code]
+
+    @cached_property
+    def lowered(self) -> str:
+        """Return the text that the act writes in lower case."""
+        return self.added.lower()
 
     @cached_property
     def words(self) -> frozenset[str]:

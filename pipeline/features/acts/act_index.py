@@ -7,7 +7,8 @@ from sqlite3 import Connection
 
 from pipeline.features.acts import store
 from pipeline.features.acts.history import History
-from pipeline.features.acts.judgement import Statement, list_statement_keys
+from pipeline.features.acts.judgement import Statement
+from pipeline.features.acts.keys import list_statement_keys
 from pipeline.kernel.records import Kind, Memory, Source
 from pipeline.kernel.store import changes, memories
 

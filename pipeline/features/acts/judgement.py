@@ -1,18 +1,17 @@
 """Decide whether an act breaks what a statement asks, or needs it: by what the statement names, never by likeness."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
+from collections.abc import Callable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from pathlib import PurePosixPath
 
 from pipeline.features.acts.act import ProposedAct
 from pipeline.features.acts.places import KEPT, is_in, list_places
-from pipeline.features.acts.rules import READ_CHARS, Ban, Rule, expression, read_rule
+from pipeline.features.acts.rules import Ban, Rule, expression, read_rule
 from pipeline.features.lessons.advice import MANIFOLD, ORDINARY, Touched, read_touched, text_names
 from pipeline.features.lessons.command_rules import ONLY_WORD, Verdict, judge, list_environments
-from pipeline.features.lessons.prohibitions import FORBIDS, list_acts, list_clauses, spell_out, words_of
+from pipeline.features.lessons.prohibitions import FORBIDS, words_of
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Kind, Memory
 from pipeline.kernel.store.agent_sessions import Action, ActionType
@@ -24,8 +23,6 @@ from pipeline.text.similarity.choices import NAMES, read_choices
 
 # Words of a command that a lesson about a problem must share with it.
 LEAST_SHARED = 2
-# The key of statements that every act is compared with.
-ANY_ACT = "any"
 PRODUCTION = "production"
 NOBODY = re.compile(r"\b(?:nobody|no one|niemand|keiner|nadie|personne)\b", re.IGNORECASE)
 EACH = ("each", "every", "any", "jedem", "jeden", "jeder", "jedes", "chaque", "cada")
@@ -94,6 +91,8 @@ def _writes_banned(ban: Ban, act: ProposedAct, file: str) -> bool:
         return False
     if act.is_new and ban.path_words and all(word in file for word in ban.path_words):
         return True
+    if ban.word and ban.word.casefold().rstrip("s") not in act.lowered:
+        return False
     return act.introduces(ban.code) and not (ban.unless and ban.unless in act.added.casefold())
 
 
@@ -193,9 +192,9 @@ def _spells(text: str, call: Invocation) -> bool:
 
 def _shares_use(told: "_Told", call: Invocation, words: AbstractSet[str]) -> bool:
     """Return whether a lesson names a use of a command: its program or its subcommand, and a telling word."""
-    if call.words[0] not in told.words and _stem(_find_verb(call)) not in told.words:
+    if call.words[0] not in told.words and find_stem(_find_verb(call)) not in told.words:
         return False
-    shared = {word for word in words if _stem(word) in told.words}
+    shared = {word for word in words if find_stem(word) in told.words}
     common = MANIFOLD | ORDINARY | words_of("subcommands") | {call.words[0]}
     return len(shared) >= LEAST_SHARED + bool(told.options) and any(
         len(word) >= SHORTEST_TELLING and word not in common and not any(word in place for place in told.places)
@@ -204,7 +203,7 @@ def _shares_use(told: "_Told", call: Invocation, words: AbstractSet[str]) -> boo
 
 
 def _list_stems(call: Invocation) -> frozenset[str]:
-    return frozenset(_stem(word.casefold()) for part in call.words for word in re.findall(r"[\w-]{3,}", part))
+    return frozenset(find_stem(word.casefold()) for part in call.words for word in re.findall(r"[\w-]{3,}", part))
 
 
 def _find_verb(call: Invocation) -> str:
@@ -236,7 +235,7 @@ def _read_told(text: str) -> _Told:
     options += re.findall(r"\b([A-Z]+_[A-Z_]+)\b(?= (?:set|gesetzt|definid))", text)
     symbols = re.findall(r"(?<![\w./-])[a-z]+(?:_[a-z0-9]+){2,}", text)
     named = re.findall(r"(?<![\w./-])[a-z]+-[a-z]+(?:-[a-z]+)*(?![\w./-])", text.replace("--", "  "))
-    words = frozenset(_stem(word) for word in re.findall(r"[\w-]{2,}", text.casefold().replace("--", " ")))
+    words = frozenset(find_stem(word) for word in re.findall(r"[\w-]{2,}", text.casefold().replace("--", " ")))
     return _Told(
         tuple(dict.fromkeys(options)),
         tuple(symbols),
@@ -248,7 +247,8 @@ def _read_told(text: str) -> _Told:
     )
 
 
-def _stem(word: str) -> str:
+def find_stem(word: str) -> str:
+    """Return a word of a command without the endings of plural and progressive."""
     word = word.strip("-").rstrip("s")
     return word[:-3] if word.endswith("ing") and len(word) > 6 else word
 
@@ -325,7 +325,7 @@ def _is_due(text: str, act: ProposedAct) -> bool:
     told = _read_told(text).words
     return any(
         any(call.words[: len(command)] == command for command in commands)
-        or (_stem(_find_verb(call)) in verbs and len(_list_stems(call) & told) >= LEAST_SHARED)
+        or (find_stem(_find_verb(call)) in verbs and len(_list_stems(call) & told) >= LEAST_SHARED)
         for call in act.doing
     )
 
@@ -341,13 +341,14 @@ def _find_due(text: str) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]] |
         if match[0].casefold() in befores:
             words = [word.casefold() for word in re.findall(r"[\w-]+", text[match.end() :])[:3]]
             words = [word for word in words if word not in words_of("stops") and word not in EACH]
-            commands = [command for word in words if word in known.entries for command in _list_commands(word)]
-            verbs = frozenset(map(_stem, words[:1])) if not commands else frozenset[str]()
+            commands = [command for word in words if word in known.entries for command in list_commands_of(word)]
+            verbs = frozenset(map(find_stem, words[:1])) if not commands else frozenset[str]()
             return tuple(tuple(command.split()) for command in commands), verbs
     return None
 
 
-def _list_commands(word: str) -> list[str]:
+def list_commands_of(word: str) -> list[str]:
+    """Return the commands of an act that a rule names in prose, such as a release."""
     found = load_lexicon("acts").entries["acts"][word]
     return [found] if isinstance(found, str) else list(found)
 
@@ -358,7 +359,7 @@ def _is_done_otherwise(text: str, act: ProposedAct) -> bool | None:
     if match is None:
         return None
     what, how = (match["what"], match["how"]) if match["what"] else (match["done"], match["so"])
-    verbs = {_stem(word) for word in re.findall(r"[^\W\d_]{4,}", what.casefold())}
+    verbs = {find_stem(word) for word in re.findall(r"[^\W\d_]{4,}", what.casefold())}
     verbs |= {word[:-2] for word in verbs if word.endswith("en")}
     is_meant = text_names(what, read_touched(ActionType.COMMAND, act.line)) or any(
         verb in call.words[0] and verb != call.words[0]
@@ -397,64 +398,3 @@ def _names_code(text: str, touched: Touched) -> bool:
         for command in touched.commands
         if command
     )
-
-
-def list_statement_keys(statement: Statement) -> frozenset[str]:
-    """Return the keys under which an act may find a statement."""
-    text = statement.text[:READ_CHARS]
-    rule = read_rule(text)
-    keys = set(_list_edit_keys(rule))
-    if expression("only_so").search(text) or expression("production").search(text):
-        keys.add(ANY_ACT)
-    if statement.is_lesson or FORBIDS.search(text) is not None or rule.bans:
-        keys.update(f"w:{word}" for word in _list_command_words(text))
-    return frozenset(keys)
-
-
-def _list_edit_keys(rule: Rule) -> Iterator[str]:
-    for ban in rule.bans:
-        yield from (f"p:{ban.word.casefold()}", f"p:{ban.word.casefold().rstrip('s')}") if ban.word else (ANY_ACT,)
-    if rule.comments is not None or any("*" in place.path for place in rule.scope):
-        yield ANY_ACT
-    if rule.forbids_edit or rule.removed_noun is not None or rule.required:
-        yield from (f"d:{place.name}" if place.is_folder else f"f:{place.name}" for place in rule.scope)
-        yield from (f"x:{ending}" for ending in rule.endings)
-        yield f"p:{rule.noun.rstrip('s')}"
-
-
-def _list_command_words(text: str) -> Iterator[str]:
-    yield from _list_words(text)
-    for clause, _ in list_clauses(text):
-        yield from _list_words(spell_out(clause))
-        for act in list_acts(clause):
-            yield from (command[0] for command in act.commands)
-            yield from words_of("clients") if act.statements is not None else ()
-    for word in re.findall(r"[^\W\d_]+", text.casefold()):
-        if word in load_lexicon("acts").entries["acts"]:
-            yield from (command.split()[0] for command in _list_commands(word))
-
-
-def _list_words(text: str) -> Iterator[str]:
-    for word in re.findall(r"[\w][\w.+-]*", text.casefold()):
-        if len(word) > 1 and word not in words_of("stops"):
-            yield word.rstrip(".-")
-            yield _stem(word.rstrip(".-"))
-
-
-def list_act_keys(act: ProposedAct) -> Iterator[str]:
-    """Yield the keys of what an act names."""
-    yield ANY_ACT
-    for file in act.files:
-        path = PurePosixPath(file.lower())
-        yield f"f:{path.name}"
-        yield from (f"d:{part}" for part in path.parts[:-1])
-        yield f"x:{path.suffix.lstrip('.')}"
-        yield from (f"p:{word.rstrip('s')}" for part in path.parts for word in re.findall(r"[^\W\d_]+", part))
-    for word in act.words:
-        yield f"p:{word.casefold()}"
-        yield f"p:{word.casefold().rstrip('s')}"
-    for call in act.doing:
-        for word in {piece.casefold() for part in call.words for piece in re.findall(r"\w[\w.+-]*|\w+", part)}:
-            yield f"w:{word}"
-            yield f"p:{word}"
-    yield from (f"p:{word}" for word in re.findall(r"\w+", act.line.casefold()))

@@ -11,7 +11,8 @@ from typing import Any
 
 from pipeline.features.acts.act import ProposedAct, read_act
 from pipeline.features.acts.act_index import ActIndex, may_concern
-from pipeline.features.acts.judgement import BREAKS, Circumstances, Evidence, find_evidence, list_act_keys
+from pipeline.features.acts.judgement import BREAKS, Circumstances, Evidence, find_evidence
+from pipeline.features.acts.keys import list_act_keys
 from pipeline.kernel.errors import ReverieError
 from pipeline.kernel.git.repository import branch_of_folder
 from pipeline.kernel.kinds import render_text

@@ -8,9 +8,8 @@ from pipeline.features.acts.judgement import (
     Circumstances,
     Statement,
     find_evidence,
-    list_act_keys,
-    list_statement_keys,
 )
+from pipeline.features.acts.keys import list_act_keys, list_statement_keys
 
 TOOLS = st.sampled_from(["Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "shell", "apply_patch", "Read", "x", ""])
 NAMES = st.sampled_from(

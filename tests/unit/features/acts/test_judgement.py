@@ -8,9 +8,8 @@ from pipeline.features.acts.judgement import (
     Evidence,
     Statement,
     find_evidence,
-    list_act_keys,
-    list_statement_keys,
 )
+from pipeline.features.acts.keys import list_act_keys, list_statement_keys
 from pipeline.kernel.store.agent_sessions import Action, ActionType
 
 
