@@ -206,6 +206,10 @@ bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body,
 bench-hooks: $(STAMP) ## Measure what a host waits for at each event of its hooks (ARGS="--size 2000")
 	$(BIN)/python -m benchmarks.hooks $(ARGS)
 
+.PHONY: bench-acts
+bench-acts: $(STAMP) ## Judge the lines before edits and commands by labels (ARGS="--mistakes", "--ablation")
+	$(BIN)/python -m benchmarks.acts $(ARGS)
+
 .PHONY: bench-mcp
 bench-mcp: $(STAMP) ## Measure what a host waits for when it starts the MCP server (ARGS="--runs 5")
 	$(BIN)/python -m benchmarks.mcp $(ARGS)

@@ -35,7 +35,9 @@ from web.stack.processes import stop_all
 
 SIZE = 10_000
 PROMPTS, TOOLS, STARTS, STACKS = 300, 1000, 40, 8
-LESSONS = 200
+LESSONS = 500
+# Milliseconds that a call may wait for the lines before it.
+ACT_MS = 10.0
 # Events of one session.
 SESSION = 100
 QUESTION_SEED = 17
@@ -117,6 +119,10 @@ def _events(container: WebContainer, client: FlaskClient, asked: list[str], prom
         client.post("/v1/memories", json=lesson, headers=headers)
     call = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "cd api && make none-of-these 2>&1"}}
     yield f"PreToolUse beside {LESSONS} lessons", _time_calls(PROMPTS, lambda: post("PreToolUse", **call), rest), {}
+    for name, acts in _list_acts().items():
+        numbered = itertools.cycle(acts)
+        ask = _time_calls(PROMPTS, lambda numbered=numbered: post("PreToolUse", **next(numbered)), rest)
+        yield f"PreToolUse, {name}", ask, {"p95": ACT_MS}
     done = call | {"tool_response": {"stdout": "x" * 2000, "stderr": "", "interrupted": False}}
     yield "PostToolUse, an action", _time_calls(TOOLS, lambda: post("PostToolUse", **done)), {"p50": 2}
     looked = call | {"tool_name": "Read", "tool_response": {"file": {"content": "x" * 20_000}}}
@@ -125,6 +131,22 @@ def _events(container: WebContainer, client: FlaskClient, asked: list[str], prom
     _rest(container)
     print(f"the journal was behind by {(time.perf_counter() - began) * 1000:.0f} ms after {2 * TOOLS} calls in a row")
     yield "SessionStart, a brief", _time_calls(50, lambda: post("SessionStart", source="startup")), {}
+
+
+def _list_acts() -> dict[str, list[dict[str, Any]]]:
+    """Return edits and commands: those that concern nothing, and those that break a rule."""
+    code = "".join(f"def step_{number}(value):\n    return value + {number}\n" for number in range(200))
+    edits = [
+        {
+            "tool_name": "Edit",
+            "tool_input": {"file_path": f"{Path.cwd()}/src/m{n}.py", "old_string": code[:n], "new_string": code},
+        }
+        for n in range(20)
+    ]
+    runs = [
+        {"tool_name": "Bash", "tool_input": {"command": f"make release-{number} && git push"}} for number in range(20)
+    ]
+    return {"edits": edits, "commands": runs}
 
 
 def _poster(client: FlaskClient, token: str) -> Callable[..., Any]:

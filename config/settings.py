@@ -156,6 +156,12 @@ class Settings:
         "or block it (`deny`).",
         choices=("off", "ask", "deny"),
     )
+    act_recall: Literal["off", "rules", "on"] = declare(
+        "on",
+        "Lines before an edit or a command: none (`off`), only rules that it breaks (`rules`), or also decisions, past "
+        "failures and reverted edits (`on`).",
+        choices=("off", "rules", "on"),
+    )
     enabled: bool = declare(default=True, help="Answer and record hook events, and list MCP tools.")
     hook_recall: bool = declare(default=True, help="Add relevant memories to agents' prompts.")
     no_brief_roles: str = declare("", "Roles of subagents that get no brief, separated by spaces; `*` means all.")
@@ -209,7 +215,7 @@ SETTINGS = list_declared(Settings)
 # The settings that can differ between workspaces. The others belong to a process that serves all workspaces.
 WORKSPACE_SETTINGS = frozenset(
     {
-        *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "review"),
+        *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "act_recall", "review"),
         *("incognito", "enabled", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
         *("read_only", "sessions_mb", "imports_in_prompts", "no_brief_roles"),
     }

@@ -39,6 +39,7 @@ BEHAVIOR_TABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "events of a turn with one tool call": ("turn", "failed_call_turn"),
         "a hook may": ("may",),
         "context arrives": ("context",),
+        "context before a tool": ("act_context",),
         "limits": ("context_limit", "timeout"),
     },
     "Failures and sessions": {

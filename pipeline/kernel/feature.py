@@ -139,6 +139,9 @@ Extension = Literal[
     "read_broken",
     # The models of the details of memories, by kind.
     "DETAILS",
+    # The class of the adviser before acts: `prepare(workspace)`, and `advise(workspace, session, tool, arguments,
+    # rules_only=…)` -> warnings, the most important first.
+    "ActAdvisor",
     # An SQL condition on `memory m`: these memories are not archived because of their age.
     "IS_KEPT",
     # The declarations of tables in the file of a workspace. Purges, checks, exchanges and moves use them.
@@ -149,7 +152,13 @@ Extension = Literal[
 
 
 # What prompts ask for.
-PROMPT_EXTENSIONS: tuple[Extension, ...] = ("read_broken", "list_unfinished", "list_threads", "list_threads_of")
+PROMPT_EXTENSIONS: tuple[Extension, ...] = (
+    "read_broken",
+    "list_unfinished",
+    "list_threads",
+    "list_threads_of",
+    "ActAdvisor",
+)
 
 
 class Command(NamedTuple):

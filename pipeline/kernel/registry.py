@@ -14,6 +14,7 @@ FEATURES = (
     "goals",
     "lessons",
     "obedience",
+    "acts",
     "personal",
     "review",
     "today",

@@ -23,14 +23,16 @@ from pipeline.kernel.records.hooks import AgentSession, HookAnswer
 from pipeline.kernel.records.people import qualified_name, qualified_viewer
 from pipeline.kernel.store import agent_sessions, meta
 from pipeline.kernel.store.history import written_by
+from pipeline.kernel.store.impressions import make_impressions
 from pipeline.kernel.times import utc_now
 from pipeline.kernel.workspace import Workspace, is_any_incognito, is_turn_silent
 from pipeline.prompt.briefing import Briefing, BriefingLimits, hook_recall_budget_ms, read_shown
 from pipeline.prompt.ended_turns import begin_turn, close_turn
 from pipeline.prompt.line import LineSource
-from pipeline.prompt.render import version_of
+from pipeline.prompt.render import is_rule, version_of
 from pipeline.prompt.sources.sessions import make_remedy_line
 from pipeline.prompt.start.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
+from pipeline.prompt.tool_calls.act_lines import ActLines, choose_new, fit, list_keys
 from pipeline.prompt.tool_calls.guards import FindProject, ToolGuard, ToolGuards
 from pipeline.prompt.usecases import PromptService
 from pipeline.recall.contexts import SearchContexts
@@ -47,6 +49,7 @@ IS_OFF, RECALL_OFF = "Reverie is off here (setting enabled)", "recall in hooks i
 INCOGNITO, NOTHING_WRITTEN = "the session or the workspace is incognito", "nothing was written here yet"
 HOST_NOTICE = "the host wrote all of the prompt"
 NOTED = "noted"
+ACTS_OFF, NOTHING_CONCERNS = "lines before acts are off (setting act_recall)", "nothing new concerns this act"
 NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing to tell at the beginning"
 
 # Budget of the first prompts after a start, and of the first in a workspace whose indexes are not loaded yet.
@@ -90,6 +93,7 @@ class AgentSessionService:
         self._contexts = contexts
         self._feedback = feedback
         self._guards = ToolGuards(feedback, self.is_off_the_record)
+        self._acts = ActLines()
         self.no_save = NoSaveService(usual, feedback)
 
     def answer_prompt(
@@ -139,6 +143,7 @@ class AgentSessionService:
         return HookAnswer(reason=HOST_NOTICE) if is_host_notice(message) else None
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession) -> None:
+        self._acts.prepare(workspace)
         if session.id is not None:
             # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
             self._feedback.flush()
@@ -182,6 +187,7 @@ class AgentSessionService:
         notes_sessions = workspace.exists and access.notes_sessions
         if source in FORGETFUL and session.id is not None and notes_sessions:
             self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
+        self._acts.prepare(workspace)
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         notes = list_session_notes(workspace)
@@ -214,6 +220,30 @@ class AgentSessionService:
         return self._guards.guard(
             workspace, session, tool, arguments, is_whole=is_whole, can_ask=can_ask, find_project=find_project
         )
+
+    def advise_tool_use(
+        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any]
+    ) -> HookAnswer:
+        """Return what concerns a tool call that is about to run, in at most two lines; nothing for most calls."""
+        access = workspace.access
+        if workspace.settings.act_recall == "off" or not access.recalls:
+            return HookAnswer(reason=ACTS_OFF if access.recalls else RECALL_OFF)
+        if not workspace.exists:
+            return HookAnswer(reason=NOTHING_WRITTEN)
+        if self.is_off_the_record(workspace, session.id):
+            return HookAnswer(reason=INCOGNITO, is_kept=False)
+        warnings = self._acts.list_warnings(workspace, session, tool, arguments)
+        if not warnings:
+            return HookAnswer(reason=NOTHING_CONCERNS)
+        # A line may have just been shown.
+        self._feedback.flush()
+        with workspace.database.read() as db:
+            text, chosen = fit(choose_new(db, session, warnings))
+        shown = [warning.memory for warning in chosen if warning.memory is not None]
+        rules = [memory for memory in shown if is_rule(memory)]
+        self._feedback.record_impressions(workspace, make_impressions(rules, session.id, session.agent_id))
+        self._note_seen(workspace, session, [key for warning in chosen for key in list_keys(warning)])
+        return HookAnswer(text or None, tuple(shown), None if text else NOTHING_CONCERNS)
 
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome

@@ -50,7 +50,7 @@ Key = tuple[int, str]
 _TEXT_KEYS: Final = -(1 << 57)
 
 
-def make_text_key(source: LineSource, text: str) -> Key:
+def make_text_key(source: str, text: str) -> Key:
     """Return the key of a line that is no row of this workspace, such as a memory of a team."""
     number = int.from_bytes(hashlib.sha256(f"{source}\0{text}".encode()).digest()[:7])
     return _TEXT_KEYS + number, source

@@ -108,9 +108,16 @@ def has_option(invocation: Invocation, option: str) -> bool:
 
 
 def rehearses(invocation: Invocation) -> bool:
-    """Return whether a command only shows what it would do."""
+    """Return whether a command only shows what it would do, its help or its version."""
+    if asks_help(invocation):
+        return True
     is_off = any(word.casefold().endswith(("=none", "=false")) for word in invocation.words if "dry" in word)
     return not is_off and any(has_option(invocation, option) for option in word_set("command_lines", "rehearsals"))
+
+
+def asks_help(invocation: Invocation) -> bool:
+    """Return whether a command only shows its help or its version."""
+    return "--help" in invocation.words or invocation.words[1:] in (("--version",), ("-V",), ("-h",), ("version",))
 
 
 def _cut_value(letters: str, valued: AbstractSet[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.kernel.store import agent_sessions
 from pipeline.kernel.store.agent_sessions import Action, ActionType
 from pipeline.kernel.workspace import Workspace
-from pipeline.text.command_lines import MOST_FILES, Invocation, list_invocations, list_patch_files
+from pipeline.text.command_lines import MOST_FILES, Invocation, asks_help, list_invocations, list_patch_files
 from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.redaction import redact
@@ -139,6 +139,8 @@ def _list_changing(line: str) -> list[Invocation]:
 
 def does_more_than_read(invocation: Invocation) -> bool:
     """Return whether a command may change something."""
+    if asks_help(invocation):
+        return invocation.writes
     words = " ".join(word for word in invocation.words if " " not in word)
     return invocation.writes or bool(list_effective_commands(words))
 

@@ -28,8 +28,8 @@ import json, sys
 event = json.load(sys.stdin)
 with open(sys.argv[1], "a") as file:
     file.write(json.dumps({"event": event["hook_event_name"], "prompt": event.get("prompt")}) + "\\n")
-if event.get("prompt"):
-    output = {"hookEventName": "UserPromptSubmit", "additionalContext": sys.argv[2]}
+if event["hook_event_name"] == sys.argv[3] and event.get("prompt") != "":
+    output = {"hookEventName": sys.argv[3], "additionalContext": sys.argv[2]}
     print(json.dumps({"hookSpecificOutput": output}))
 """
 SERVER = """
@@ -50,13 +50,13 @@ for line in sys.stdin:
 """
 
 
-def record_events(machine, name):
-    """Set up a host, and a hook for every observed event that records it and answers a prompt with a context."""
+def record_events(machine, name, answered="UserPromptSubmit"):
+    """Set up a host, and a hook for every observed event that records it and answers one with a context."""
     machine.install(name)
     machine.write("record.py", RECORD)
     file, events = machine.home / HOOKS[name], BEHAVIOR[name]
     settings = json.loads(file.read_text())
-    command = f"{sys.executable} {machine.home}/record.py {machine.home}/events '{CONTEXT}'"
+    command = f"{sys.executable} {machine.home}/record.py {machine.home}/events '{CONTEXT}' {answered}"
     named = {*events.get("turn", []), *events.get("failed_call_turn", []), events.get("failed_turn", "Stop")}
     for event in named:
         handler = {"hooks": [{"type": "command", "command": command}]}
@@ -94,6 +94,25 @@ def test_context_of_a_hook_arrives_in_the_documented_place(machine, name):
     whole = "".join(texts)
     is_after = whole.index(PROMPT) < whole.index(CONTEXT)
     assert ("after" if is_after else "before") == BEHAVIOR[name]["context_place"]
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_context_before_a_tool_arrives_where_it_is_documented(machine, name):
+    record_events(machine, name, "PreToolUse")
+    machine.model.expect(SHELL[name]("touch made"), Say())
+    machine.ask(PROMPT)
+    assert (machine.project / "made").exists()
+    body = machine.model.requests[-1].body
+    messages = body.get("messages") or body["input"]
+    texts = [json.dumps(message) for message in messages]
+    (result,) = [
+        number
+        for number, text in enumerate(texts)
+        if '"tool_result"' in text or '_output"' in text or '"role": "tool"' in text
+    ]
+    places = [number for number, text in enumerate(texts) if CONTEXT in text]
+    found = "not at all" if not places else f"{'before' if places[0] < result else 'after'} the result of the call"
+    assert found == BEHAVIOR[name]["act_context"]
 
 
 def test_claude_code_reports_a_failed_turn_by_its_own_event(machine):

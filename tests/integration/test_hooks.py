@@ -354,7 +354,7 @@ def test_a_host_that_cannot_ask_refuses_once(client, container, route, name, too
 @pytest.mark.parametrize(("setting", "decided"), [("off", None), ("ask", "ask"), ("deny", "deny")])
 def test_lesson_guard_setting_chooses_ask_deny_or_off(client, container, setting, decided):
     client.write("Never run make migrate here", **CRITICAL)
-    container.settings.paths.workspace("default").config.write_text(f'lesson_guard = "{setting}"\n')
+    container.settings.paths.workspace("default").config.write_text(f'lesson_guard = "{setting}"\nact_recall = "off"\n')
     found = guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
     assert (found and found[0]) == decided
 

@@ -28,6 +28,7 @@ from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.held_events import hold_event, release, wait_for_reading
 from web.hooks.session_files import find_reader, read_session
 from web.hooks.version_skew import compare_builds
+from web.hosts.behavior import reads_context_of_acts
 from web.http.access_log import note_memories, note_workspace
 from web.http.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
 from web.http.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER
@@ -155,7 +156,9 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
         if name in REPEATABLE and not event.said:
             return None, replace(handle()[1], is_kept=False)
         # A host applies the strictest of several decisions, and asks its user once if they are equal.
-        output = first[0] if first is not None and name == BEFORE_TOOL else None
+        # Context would be shown twice.
+        is_decision = first is not None and first[0] is not None and "permissionDecision" in first[0]
+        output = first[0] if first is not None and name == BEFORE_TOOL and is_decision else None
         return output, HookAnswer(reason="the event was delivered twice", is_kept=False)
 
     answered: Handled = call.container.hook_deliveries.answer(
@@ -264,7 +267,13 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
         find_project=partial(_enter_project, call, event) if call.caller.person is None else None,
     )
     if guard is None:
-        return None, HookAnswer(reason="no critical lesson names it")
+        if not (is_whole and event.spooled is None and reads_context_of_acts(event.host)):
+            return None, HookAnswer(reason="no critical lesson names it")
+        return _context(
+            call.container.agents.sessions.advise_tool_use(
+                workspace, _session(call, event), event.tool_name, event.tool_input
+            )
+        )
     output = {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
     return output, HookAnswer(guard.reason, guard.shown, guard.decision)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import PurePath
 from sqlite3 import Connection
@@ -21,6 +22,8 @@ LOOKED_AT = 500
 MOST_COMMANDS = 12
 MOST_FILES = 24
 MOST_CODES = 100
+# Number of targets that are kept as they were read: each lesson is compared with the same one.
+KEPT = 64
 SHORTEST_NAME = 4
 SHORTEST_PROGRAM = 3
 _WORD = re.compile(r"[\w./:@+-]+")
@@ -47,6 +50,7 @@ class Touched:
         return list(dict.fromkeys([*self.files, *(word for word in map(_find_telling_word, self.commands) if word)]))
 
 
+@lru_cache(KEPT)
 def read_touched(action_type: ActionType, target: str) -> Touched:
     """Parse an action's target, a file or a command line."""
     if action_type is ActionType.EDIT:

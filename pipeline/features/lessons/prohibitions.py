@@ -29,7 +29,7 @@ CLAUSE = re.compile(
 # Closed classes, in the languages that the gate knows: how a lesson forbids, sets a condition, and speaks of editing.
 FORBIDS = re.compile(
     r"(?<![\w-])(?:never|not|don['’]?t|do not|avoid|stop(?=\s+\w+ing\b)|nie|niemals|nicht|kein\w*|vermeide\w*|"
-    r"nunca|no|evita\w*|jam[aá]s|jamais|pas|évite\w*|não|evite|не|никогда|ніколи|уникай\w*|избегай\w*)(?![\w-])|不要|别|勿|ない|するな",
+    r"forbidden|prohibited|verboten|untersagt|prohibid[oa]|interdite?|nunca|no|evita\w*|jam[aá]s|jamais|pas|évite\w*|não|evite|не|никогда|ніколи|уникай\w*|избегай\w*)(?![\w-])|不要|别|勿|ない|するな",
     re.IGNORECASE,
 )
 CONDITION = re.compile(

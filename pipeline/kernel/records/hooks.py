@@ -17,6 +17,20 @@ class AgentSession:
 
 
 @dataclass(frozen=True, slots=True)
+class ActWarning:
+    """A line before an act, and what it is about: the same line is shown once for it in a session.
+
+    `source` names the kind of evidence. It may show a memory. `breaks`: the act breaks this rule.
+    """
+
+    key: str
+    text: str
+    source: str
+    memory: Memory | None = None
+    breaks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LeftOut:
     """A line that a prompt was not shown: its key, its source, the start of its text, its score, and the reason."""
 
