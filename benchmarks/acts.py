@@ -25,7 +25,7 @@ from pipeline.kernel.records.hooks import ActWarning
 from web.http.app import create_app
 
 LABELS = Path(__file__).parents[1] / "tests" / "data" / "acts"
-SOURCES = ("forbidden", "file", "code", "required", "command", "failure", "reverts")
+SOURCES = ("rule", "failure", "reverts")
 # The kinds of memories in the labels, as they are stored.
 KINDS = {"rule": "lesson", "prohibition": "lesson", "lesson": "lesson", "decision": "decision", "event": "milestone"}
 FAILURE = "past_failure"
@@ -102,25 +102,43 @@ def judge_file(records: Sequence[Mapping[str, Any]], without: Iterable[str] = ()
             container.close()
 
 
-def judge_records(container: WebContainer, records: Sequence[Mapping[str, Any]], without: Iterable[str] = ()) -> Score:
+def judge_records(
+    container: WebContainer, records: Sequence[Mapping[str, Any]], without: Iterable[str] = (), act_recall: str = "on"
+) -> Score:
     """Return the score of the labels through the routes of a server."""
     client, score = create_app(container).test_client(), Score()
     with LeftOut(frozenset(without)):
-        for number, project in enumerate(dict.fromkeys(record["project"] for record in records)):
+        for number, name in enumerate(dict.fromkeys(record["project"] for record in records)):
             headers = {"Authorization": f"Bearer {container.token}", "Host": HOST}
             headers["X-Reverie-Workspace"] = f"project-{number}"
+            config = container.settings.paths.workspace(f"project-{number}").config
+            config.parent.mkdir(parents=True, exist_ok=True)
+            config.write_text('act_recall = "on"\n', encoding="utf-8")
 
             def post(path: str, body: Mapping[str, Any], headers: Mapping[str, str] = headers) -> Mapping[str, Any]:
                 response = client.post(path, json=body, headers=dict(headers))
                 assert response.status_code in (200, 201), response.get_data(as_text=True)
                 return response.get_json(silent=True) or {}
 
-            own = [record for record in records if record["project"] == project]
-            _judge_project(container, post, own, score)
+            own = [record for record in records if record["project"] == name]
+            project = _prepare_project(container, post, own)
+            config.write_text(f'act_recall = "{act_recall}"\n', encoding="utf-8")
+            calls = [record for record in own if record["type"] == "call"]
+            _judge_project(container, post, project, calls, score)
     return score
 
 
-def _judge_project(container: WebContainer, post: Post, records: Sequence[Mapping[str, Any]], score: Score) -> None:
+@dataclass(frozen=True)
+class Project:
+    """A project in a workspace: the kinds of its memories by label, their labels by short ID, and its earlier calls."""
+
+    kinds: Mapping[str, str]
+    labels: Mapping[str, str]
+    history: Sequence[Mapping[str, Any]]
+    cwd: str
+
+
+def _prepare_project(container: WebContainer, post: Post, records: Sequence[Mapping[str, Any]]) -> Project:
     kinds, short = dict[str, str](), dict[str, str]()
     for record in records:
         if record["type"] == "memory":
@@ -137,14 +155,20 @@ def _judge_project(container: WebContainer, post: Post, records: Sequence[Mappin
         post("/hooks/claude-code", _make_event(call, f"past-{number}", "past", cwd))
     container.feedback.submit(lambda: None).result()
     _make_ready(post)
-    for number, record in enumerate(record for record in records if record["type"] == "call"):
-        event = _make_event(record, f"call-{number}", f"session-{number}", cwd, "PreToolUse")
+    return Project(kinds, short, history, cwd)
+
+
+def _judge_project(
+    container: WebContainer, post: Post, project: Project, calls: Sequence[Mapping[str, Any]], score: Score
+) -> None:
+    for number, record in enumerate(calls):
+        event = _make_event(record, f"call-{number}", f"session-{number}", project.cwd, "PreToolUse")
         began = time.perf_counter()
         output = post("/hooks/claude-code", event).get("hookSpecificOutput", {})
         score.took.append((time.perf_counter() - began) * 1000)
         container.feedback.submit(lambda: None).result()
         text = output.get("additionalContext") or output.get("permissionDecisionReason") or ""
-        _compare(score, record, text, kinds, short, history)
+        _compare(score, record, text, project)
 
 
 def _make_ready(post: Post) -> None:
@@ -179,19 +203,12 @@ def _make_event(call: Mapping[str, Any], call_id: str, session: str, cwd: str, n
     return event | {"hook_event_name": "PostToolUseFailure", "error": call.get("output", "")}
 
 
-def _compare(
-    score: Score,
-    record: Mapping[str, Any],
-    text: str,
-    kinds: Mapping[str, str],
-    short: Mapping[str, str],
-    history: Sequence[Mapping[str, Any]],
-) -> None:
-    shown = {short[word] for word in _list_short_ids(text) if word in short}
+def _compare(score: Score, record: Mapping[str, Any], text: str, project: Project) -> None:
+    shown = {project.labels[word] for word in _list_short_ids(text) if word in project.labels}
     wanted = list(record.get("concerns", []))
-    hits = [concern for concern in wanted if _is_shown(concern, shown, text, history)]
+    hits = [concern for concern in wanted if _is_shown(concern, shown, text, project.history)]
     for concern in wanted:
-        kind = kinds.get(concern, FAILURE)
+        kind = project.kinds.get(concern, FAILURE)
         score.wanted[kind] += 1
         score.hit[kind] += concern in hits
     score.calls += 1

@@ -156,11 +156,11 @@ class Settings:
         "or block it (`deny`).",
         choices=("off", "ask", "deny"),
     )
-    act_recall: Literal["off", "rules", "on"] = declare(
-        "on",
-        "Lines before an edit or a command: none (`off`), only rules that it breaks (`rules`), or also decisions, past "
-        "failures and reverted edits (`on`).",
-        choices=("off", "rules", "on"),
+    act_recall: Literal["off", "past", "rules", "on"] = declare(
+        "past",
+        "Lines before an edit or a command: none (`off`), what failed or was reverted here before (`past`), the rules "
+        "that it breaks (`rules`), or both (`on`).",
+        choices=("off", "past", "rules", "on"),
     )
     enabled: bool = declare(default=True, help="Answer and record hook events, and list MCP tools.")
     hook_recall: bool = declare(default=True, help="Add relevant memories to agents' prompts.")

@@ -26,6 +26,18 @@ def _ready(monkeypatch):
     monkeypatch.setattr("pipeline.features.acts.usecases.PATIENCE_S", 30)
 
 
+def set_lines(container, value):
+    config = container.settings.paths.workspace("default").config
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f'act_recall = "{value}"\n')
+
+
+@pytest.fixture(autouse=True)
+def _on(request):
+    if "client" in request.fixturenames:
+        set_lines(request.getfixturevalue("container"), "on")
+
+
 def send(client, name, tool, given, *, host="claude-code", session="s1", **fields):
     event = {"hook_event_name": name, "session_id": session, "cwd": FOLDER, "tool_name": tool, "tool_input": given}
     response = client.post(f"/hooks/{host}", event | fields)
@@ -128,23 +140,25 @@ def test_an_edit_that_was_taken_back_twice_is_shown(client, container):
     assert find_lines(client, "Edit", given | {"old_string": "WAIT = 1"}, session="s2") == ""
 
 
-def test_a_workspace_turns_the_lines_off_or_keeps_rules_only(client, container):
+@pytest.mark.parametrize(
+    ("value", "shows_rule", "shows_failure"),
+    [("off", False, False), ("past", False, True), ("rules", True, False), ("on", True, True)],
+)
+def test_a_workspace_chooses_its_lines(client, container, value, shows_rule, shows_failure):
     client.write(PRINT, kind="lesson")
-    client.write("draining node pool gpu: the pdb of whisper blocks forever", kind="lesson")
-    drain = {"command": "kubectl drain -l pool=gpu"}
-    config = container.settings.paths.workspace("default").config
-    config.write_text('act_recall = "rules"\n')
-    assert find_lines(client, "Bash", drain) == ""
-    assert find_lines(client, "Edit", CODE) != ""
-    config.write_text('act_recall = "off"\n')
-    assert find_lines(client, "Edit", CODE, session="s2") == ""
-    config.write_text('act_recall = "on"\n')
-    assert find_lines(client, "Bash", drain, session="s3") != ""
+    run(client, "docker compose up -d", fails=f"Exit code 1\n{OUTPUT}")
+    run(client, "docker network create shop_default")
+    run(client, "docker compose up -d")
+    flush_notes(container)
+    set_lines(container, value)
+    assert (find_lines(client, "Edit", CODE) != "") is shows_rule
+    assert (find_lines(client, "Bash", {"command": "docker compose up -d"}) != "") is shows_failure
 
 
 def test_an_incognito_session_gets_no_line(client, container):
     client.write(PRINT, kind="lesson")
-    (container.settings.paths.workspace("default").config).write_text("incognito = true\n")
+    with (container.settings.paths.workspace("default").config).open("a") as config:
+        config.write("incognito = true\n")
     assert find_lines(client, "Edit", CODE) == ""
 
 
@@ -205,20 +219,23 @@ def test_an_index_that_is_not_ready_delays_no_call(client, monkeypatch):
     assert find_lines(client, "Edit", CODE) == ""
 
 
-def test_labelled_acts_of_development_get_their_lines(container):
-    score = judge_records(container, read_labels(LABELS / "dev.jsonl"))
-    assert score.recall("rule", "prohibition", "lesson", "past_failure") >= 0.85
-    assert score.needless <= 0.01
+@pytest.mark.parametrize(("file", "recall", "needless"), [("dev", 0.6, 0.02), ("test", 0.25, 0.045)])
+def test_labelled_acts_get_their_lines(container, file, recall, needless):
+    score = judge_records(container, read_labels(LABELS / f"{file}.jsonl"))
+    assert score.recall("rule", "prohibition", "lesson", "past_failure") >= recall
+    assert score.needless <= needless
 
 
-def test_labelled_acts_of_another_hand_get_their_lines(container):
-    score = judge_records(container, read_labels(LABELS / "test.jsonl"))
-    assert score.recall("rule", "prohibition", "lesson", "past_failure") >= 0.25
-    assert score.needless <= 0.06
+@pytest.mark.parametrize("file", ["dev", "test"])
+def test_labelled_acts_get_the_past_by_default(container, file):
+    score = judge_records(container, read_labels(LABELS / f"{file}.jsonl"), act_recall="past")
+    assert score.recall("past_failure") >= 0.65
+    assert score.needless <= 0.022
 
 
 def test_the_line_arrives_through_the_hook_client_of_a_stack(tmp_path, models):
     with Stack(tmp_path / "home", models) as stack:
+        (tmp_path / "home" / "config.toml").write_text('act_recall = "on"\n')
         stack.start("web")
         client = stack.client()
         client.remember(PRINT, kind="lesson")

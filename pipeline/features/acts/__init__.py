@@ -5,5 +5,5 @@ from pipeline.kernel.feature import Feature
 feature = Feature(
     "acts",
     extensions={"pipeline.features.acts.usecases": ("ActAdvisor",)},
-    needs=("citations", "lessons"),
+    needs=("lessons", "obedience"),
 )

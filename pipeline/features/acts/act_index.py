@@ -1,35 +1,38 @@
-"""The memories of a workspace by what they name, in memory: updated from the change log, checked against the store."""
+"""The rules of a workspace by their words, in memory: updated from the change log, checked against the store."""
 
+import re
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from sqlite3 import Connection
 
 from pipeline.features.acts import store
 from pipeline.features.acts.history import History
-from pipeline.features.acts.judgement import Statement
-from pipeline.features.acts.keys import list_statement_keys
+from pipeline.kernel.kinds import render_rule
 from pipeline.kernel.records import Kind, Memory, Source
 from pipeline.kernel.store import changes, memories
 
-KINDS = (Kind.LESSON, Kind.DECISION, Kind.FACT, Kind.KEYED_FACT)
+KINDS = (Kind.LESSON,)
 # Memories that are read at once.
 PAGE = 500
-# The candidates of an act whose texts are compared: those with most of its words.
+# The rules that an act is compared with: those with most of its words, rare ones first.
 MOST_CANDIDATES = 48
-# A word of more memories than this says too little.
-COMMONEST = 400
+_WORD = re.compile(r"[^\W_]+")
+
+
+def list_words(text: str) -> set[str]:
+    """Return the words of a text in lower case; the parts of a compound name are words."""
+    return set(_WORD.findall(text.casefold()))
 
 
 class ActIndex:
-    """Which memories name a file, a piece of code or a command."""
+    """The texts of rules, and which of them contain a word."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._generation = -1
         self._seqs: dict[str, set[int]] = defaultdict(set)
-        self._keys: dict[int, tuple[str, ...]] = {}
-        self.statements: dict[int, Statement] = {}
+        self.rules: dict[int, str] = {}
         self._ids: dict[str, int] = {}
         self.history = History()
         self.ready = threading.Event()
@@ -55,8 +58,7 @@ class ActIndex:
         changed = changes.after(db, self._generation, PAGE + 1) if self._generation >= 0 else []
         if self._generation < 0 or len(changed) > PAGE:
             self._seqs.clear()
-            self._keys.clear()
-            self.statements.clear()
+            self.rules.clear()
             self._ids.clear()
             self._add_all(db)
             return
@@ -77,29 +79,23 @@ class ActIndex:
     def _add(self, memory: Memory) -> None:
         if not may_concern(memory):
             return
-        statement = Statement.of(memory)
-        keys = list_statement_keys(statement)
-        if not keys:
-            return
-        self.statements[memory.seq] = statement
+        self.rules[memory.seq] = render_rule(memory)
         self._ids[memory.id] = memory.seq
-        self._keys[memory.seq] = tuple(keys)
-        for key in keys:
-            self._seqs[key].add(memory.seq)
+        for word in list_words(self.rules[memory.seq]):
+            self._seqs[word].add(memory.seq)
 
     def _drop(self, seq: int) -> None:
-        self.statements.pop(seq, None)
-        for key in self._keys.pop(seq, ()):
-            self._seqs[key].discard(seq)
+        for word in list_words(self.rules.pop(seq, "")):
+            self._seqs[word].discard(seq)
 
-    def find(self, keys: Iterable[str]) -> list[int]:
-        """Return the memories that share most keys with an act."""
-        counts: Counter[int] = Counter()
-        for key in keys:
-            seqs = self._seqs.get(key, ())
-            if len(seqs) <= COMMONEST:
-                counts.update(seqs)
-        return [seq for seq, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:MOST_CANDIDATES]]
+    def find(self, words: Iterable[str]) -> list[int]:
+        """Return the rules that share most words with an act; all of them, if they are few."""
+        shared = dict.fromkeys(self.rules, 0.0)
+        for word in words:
+            seqs = self._seqs.get(word, ())
+            for seq in seqs:
+                shared[seq] += 1 / len(seqs)
+        return sorted(shared, key=lambda seq: (-shared[seq], -seq))[:MOST_CANDIDATES]
 
 
 def may_concern(memory: Memory) -> bool:

@@ -3,23 +3,21 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from sqlite3 import Connection
 from typing import Any
 
 from pipeline.features.acts.act import ProposedAct, read_act
-from pipeline.features.acts.act_index import ActIndex, may_concern
-from pipeline.features.acts.judgement import BREAKS, Circumstances, Evidence, find_evidence
-from pipeline.features.acts.keys import list_act_keys
-from pipeline.kernel.errors import ReverieError
-from pipeline.kernel.git.repository import branch_of_folder
+from pipeline.features.acts.act_index import ActIndex, list_words, may_concern
+from pipeline.features.obedience.acts import Act
+from pipeline.features.obedience.judge import judge_act
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.lru import LruCache
 from pipeline.kernel.records import SHORT_ID, Filter, Kind, Memory, Trust
 from pipeline.kernel.records.hooks import ActWarning, AgentSession
 from pipeline.kernel.store import agent_sessions, memories
+from pipeline.kernel.store.agent_sessions import ActionType
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.workspace import Workspace
 from pipeline.recall.annotations import drop_superseded
@@ -37,6 +35,8 @@ RETRY_S = 60.0
 MOST_INDEXES = 8
 # The part of a memory that is shown.
 EXCERPT_CHARS = 150
+# Words of an act that are looked up.
+MOST_WORDS = 1500
 # Actions of the session in which a requirement is sought.
 RECENT_ACTIONS = 40
 
@@ -59,10 +59,17 @@ class ActAdvisor:
         threading.Thread(target=self._build, args=(workspace, index), name="acts", daemon=True).start()
 
     def advise(
-        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], *, rules_only: bool
+        self,
+        workspace: Workspace,
+        session: AgentSession,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        shows_rules: bool,
+        shows_past: bool,
     ) -> Iterator[ActWarning]:
-        """Yield what concerns a tool call, the most important first; nothing while the index is not ready."""
-        act = read_act(tool, arguments, session.cwd)
+        """Yield the rules that a tool call breaks, and what happened before; nothing while the index is not ready."""
+        act, call = read_act(tool, arguments, session.cwd), Act.of_call(tool, arguments, session.cwd)
         if act is None or not workspace.exists:
             return
         index = self._get(workspace)
@@ -76,18 +83,15 @@ class ActAdvisor:
                 self.prepare(workspace)
                 return
             index.refresh(db)
-            did = _list_recent(db, session)
-            around = Circumstances(partial(_find_branch, session), did)
-            found = _judge(db, session, act, index, around)
-            breaking = [item for item in found if item[0] in BREAKS]
-            yield from (_warn(act, *item) for item in breaking)
-            if rules_only:
-                return
-            yield from (
-                ActWarning(event.key, event.text, event.source)
-                for event in index.history.list_past(db, act, did, workspace.person_id)
-            )
-            yield from (_warn(act, *item) for item in found if item[0] not in BREAKS)
+            before = _list_before(db, session)
+            if shows_rules:
+                yield from (_warn(act, rule) for rule in _list_broken(db, session, call, index, before))
+            if shows_past:
+                did = _list_since_edit(before)
+                yield from (
+                    ActWarning(event.key, event.text, event.source)
+                    for event in index.history.list_past(db, act, did, workspace.person_id)
+                )
 
     def _get(self, workspace: Workspace) -> ActIndex:
         database = workspace.database
@@ -103,43 +107,35 @@ class ActAdvisor:
             log.exception("the index of acts cannot be built")
 
 
-def _judge(
-    db: Connection, session: AgentSession, act: ProposedAct, index: ActIndex, around: Circumstances
-) -> list[tuple[Evidence, Memory]]:
-    """Return the visible memories that concern an act, the strongest evidence first."""
-    evidence = {
-        seq: found
-        for seq in index.find(list_act_keys(act))
-        if seq in index.statements
-        if (found := find_evidence(index.statements[seq], act, around)) is not None
-    }
+def _list_broken(
+    db: Connection, session: AgentSession, act: Act, index: ActIndex, before: Sequence[agent_sessions.Action]
+) -> list[Memory]:
+    """Return the visible rules that an act breaks, the most important first."""
+    earlier = [Act.of_action(action) for action in before if action.ok or action.type is ActionType.TEST]
+    broken = [seq for seq in index.find(_list_words(act)) if judge_act(index.rules[seq], act, earlier) is False]
     # The index may be behind the store.
-    shown = (
-        memories.filter_showable(db, list(evidence), Filter(viewer=session.viewer, current=True)) if evidence else {}
-    )
+    shown = memories.filter_showable(db, broken, Filter(viewer=session.viewer, current=True)) if broken else {}
     current = drop_superseded(db, [memory for memory in shown.values() if may_concern(memory)])
-    concerning = [(evidence[memory.seq], memory) for memory in current]
-    return sorted(
-        concerning, key=lambda item: (-item[0], item[1].kind is not Kind.LESSON, -item[1].importance, -item[1].seq)
-    )
+    return sorted(current, key=lambda memory: (-memory.importance, -memory.seq))
 
 
-def _list_recent(db: Connection, session: AgentSession) -> list[agent_sessions.Action]:
-    """Return what the session did, in order."""
+def _list_words(act: Act) -> Iterator[str]:
+    texts = (act.line, act.path, *(change.added for change in act.changes))
+    return islice((word for text in texts for word in list_words(text)), MOST_WORDS)
+
+
+def _list_before(db: Connection, session: AgentSession) -> list[agent_sessions.Action]:
+    """Return the latest actions of the session, in order."""
     return [] if session.id is None else agent_sessions.list_actions(db, session.id, "", RECENT_ACTIONS)
 
 
-def _find_branch(session: AgentSession) -> str | None:
-    try:
-        return branch_of_folder(Path(session.cwd)) if session.cwd else None
-    except ReverieError:
-        return None
+def _list_since_edit(did: Sequence[agent_sessions.Action]) -> Sequence[agent_sessions.Action]:
+    last = max((n for n, action in enumerate(did) if action.type is ActionType.EDIT), default=-1)
+    return did[last + 1 :]
 
 
-def _warn(act: ProposedAct, evidence: Evidence, memory: Memory) -> ActWarning:
-    return ActWarning(
-        f"{memory.id} {act.key}", _render(act, memory), evidence.name.lower(), memory, breaks=evidence in BREAKS
-    )
+def _warn(act: ProposedAct, memory: Memory) -> ActWarning:
+    return ActWarning(f"{memory.id} {act.key}", _render(act, memory), "rule", memory, breaks=True)
 
 
 def _render(act: ProposedAct, memory: Memory) -> str:

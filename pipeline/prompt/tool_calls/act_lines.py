@@ -36,13 +36,12 @@ class ActLines:
         self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any]
     ) -> list[ActWarning]:
         """Return what concerns a tool call, the most important first."""
-        rules_only = workspace.settings.act_recall == "rules"
+        kinds = workspace.settings.act_recall
+        shown = {"shows_rules": kinds in ("rules", "on"), "shows_past": kinds in ("past", "on")}
         return [
             warning
             for advisor in self._advisors
-            for warning in islice(
-                advisor.advise(workspace, session, tool, arguments, rules_only=rules_only), CONSIDERED
-            )
+            for warning in islice(advisor.advise(workspace, session, tool, arguments, **shown), CONSIDERED)
         ]
 
 

@@ -2,14 +2,8 @@
 
 from hypothesis import given, strategies as st
 
-from pipeline.features.acts.act import MOST_FILES, MOST_TEXT, MOST_WORDS, read_act
+from pipeline.features.acts.act import MOST_FILES, MOST_TEXT, read_act
 from pipeline.features.acts.history import list_runs
-from pipeline.features.acts.judgement import (
-    Circumstances,
-    Statement,
-    find_evidence,
-)
-from pipeline.features.acts.keys import list_act_keys, list_statement_keys
 
 TOOLS = st.sampled_from(["Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "shell", "apply_patch", "Read", "x", ""])
 NAMES = st.sampled_from(
@@ -34,17 +28,7 @@ def test_any_call_is_read_in_a_bounded_form(tool, arguments, cwd):
     if act is None:
         return
     assert len(act.files) <= MOST_FILES
-    assert len(act.words) <= MOST_WORDS
-    assert all(isinstance(key, str) for key in list_act_keys(act))
-
-
-@given(st.text(max_size=400), TOOLS, st.dictionaries(NAMES, VALUES, max_size=4))
-def test_any_text_is_compared_with_any_call(text, tool, arguments):
-    statement = Statement(text, is_lesson=True)
-    list_statement_keys(statement)
-    act = read_act(tool, arguments, "/app")
-    if act is not None:
-        find_evidence(statement, act, Circumstances(lambda: None))
+    assert isinstance(act.key, str)
 
 
 @given(st.text(max_size=300))
@@ -53,11 +37,10 @@ def test_any_line_has_runs(line):
 
 
 def test_a_call_of_megabytes_is_cut():
-    act = read_act("Write", {"file_path": "/app/a.py", "content": "word " * 1_000_000}, "/app")
+    act = read_act("Edit", {"file_path": "/app/a.py", "old_string": "word " * 1_000_000, "new_string": "x"}, "/app")
     assert act is not None
-    assert len(act.added) <= MOST_TEXT + 1
-    line = read_act("Bash", {"command": "echo " + "x" * 3_000_000 + " && make wipe"}, "/app")
-    assert line is None or len(line.raw) <= MOST_TEXT + 1
+    assert len(act.removed) <= MOST_TEXT + 1
+    read_act("Bash", {"command": "echo " + "x" * 3_000_000 + " && make wipe"}, "/app")
 
 
 def test_paths_are_relative_to_the_folder_of_the_session():
