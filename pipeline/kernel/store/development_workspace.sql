@@ -23,4 +23,18 @@ CREATE TABLE bridge (
 
 ALTER TABLE agent_session DROP COLUMN read_to;
 
+ALTER TABLE agent_session ADD COLUMN parent TEXT;
+
+CREATE INDEX agent_session_parent ON agent_session (parent) WHERE parent IS NOT NULL;
+
+ALTER TABLE embedding ADD COLUMN statements TEXT;
+
+CREATE INDEX embedding_outdated ON embedding (memory_seq) WHERE passages = 0;
+
+ALTER TABLE impression ADD COLUMN acts TEXT;
+
+DROP INDEX impression_session;
+
+CREATE INDEX impression_session ON impression (session_id);
+
 DELETE FROM meta WHERE key IN ('session_branches', 'known_branches')

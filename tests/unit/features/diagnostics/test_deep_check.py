@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,8 +75,9 @@ def test_wrong_posting_is_found(check, paths):
 def test_codes_of_other_vectors_are_found(check, worker, paths):
     table = worker.vectors("default")
     rows = table.read_codes(None, 100)
-    rows.codes[1] += 1
-    table._codes.replace(rows)
+    codes = rows.codes.copy()
+    codes[1] += 1
+    table._codes.replace(replace(rows, codes=codes))
     assert check() == {"vectors": "memory 2 has other codes than vectors"}
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from pipeline.kernel.records.write_policy import WritePolicy
 
 from pipeline.features.sync.merge import CONFLICT, list_overruled, merge, repair
 from pipeline.kernel.records import Draft, Filter, Kind, Outcome, Revision, Sensitivity, Source
+from pipeline.kernel.records.access import WritePolicy
 from pipeline.kernel.store import clock, duplicates, history, index_state, memories, meta, oplog
 from pipeline.kernel.store.log_start import start_log
 from pipeline.kernel.store.replicated_records import MEMORY, Key

@@ -19,11 +19,13 @@ pytestmark = pytest.mark.files
 
 HOME_FILES = ["operations.sqlite", "peers.sqlite", "people.sqlite", "transcripts.sqlite"]
 WORKSPACES = [f"workspaces/{name}/events.sqlite" for name in ("default", "me", "project-1afbf223")]
-# What the import drops or changes; every other value stays as it is.
+# What the import drops, changes or adds; every other value stays as it is.
 DROPPED = {"bridge", "useful_term", "transcript", "_sqlite_migrations", "sqlite_sequence"}
 FORGOTTEN = {"session_branches", "known_branches"}
 CHANGED = {
-    "agent_session": {"read_to"},
+    "agent_session": {"read_to", "parent"},
+    "embedding": {"statements"},
+    "impression": {"acts"},
     "meta": {"value"},
     "memory": {"scope_kind", "scope_id", "tags", "archived_at", "row_hash"},
     "person": {"email", "issuer", "subject"},
