@@ -32,10 +32,11 @@ from pipeline.prompt.line import LineSource
 from pipeline.prompt.render import is_rule, version_of
 from pipeline.prompt.sources.sessions import make_remedy_line
 from pipeline.prompt.start.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
-from pipeline.prompt.tool_calls.act_lines import ActLines, choose_new, fit, list_keys
+from pipeline.prompt.tool_calls.act_lines import ActLines, choose_new, fit, make_key
 from pipeline.prompt.tool_calls.guards import FindProject, ToolGuard, ToolGuards
 from pipeline.prompt.usecases import PromptService
 from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.deadline import Deadline
 from pipeline.recall.feedback import FeedbackWriter
 from pipeline.sessions.intake_usecases import SessionIntake, SessionSource
 from pipeline.sessions.orders.usecases import NoSaveService
@@ -131,7 +132,7 @@ class AgentSessionService:
         text = "\n".join(filter(None, [*replies, briefing.text])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
-            return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
+            return HookAnswer(reason=describe_late(settings), is_late=True)
         self._note_briefing(workspace, session, briefing)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in done if act.memory is not None))
@@ -232,17 +233,21 @@ class AgentSessionService:
             return HookAnswer(reason=NOTHING_WRITTEN)
         if self.is_off_the_record(workspace, session.id):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
-        warnings = self._acts.list_warnings(workspace, session, tool, arguments)
+        deadline = Deadline(hook_recall_budget_ms(workspace.settings))
+        warnings = self._acts.list_warnings(workspace, session, tool, arguments, deadline)
         if not warnings:
             return HookAnswer(reason=NOTHING_CONCERNS)
         # A line may have just been shown.
         self._feedback.flush()
         with workspace.database.read() as db:
             text, chosen = fit(choose_new(db, session, warnings))
+        if deadline.elapsed_ms > workspace.settings.hook_budget_ms:
+            # The host has stopped waiting: nothing is recorded as shown.
+            return HookAnswer(reason=describe_late(workspace.settings), is_late=True)
         shown = [warning.memory for warning in chosen if warning.memory is not None]
         rules = [memory for memory in shown if is_rule(memory)]
         self._feedback.record_impressions(workspace, make_impressions(rules, session.id, session.agent_id))
-        self._note_seen(workspace, session, [key for warning in chosen for key in list_keys(warning)])
+        self._note_seen(workspace, session, [make_key(warning) for warning in chosen])
         return HookAnswer(text or None, tuple(shown), None if text else NOTHING_CONCERNS)
 
     def record_tool_use(
@@ -371,3 +376,8 @@ def write_note(workspace: Workspace, note: Callable[[Connection], object]) -> No
     """Write a note in a transaction of its own."""
     with workspace.database.write() as db:
         note(db)
+
+
+def describe_late(settings: Settings) -> str:
+    """Return why an answer that took too long is not given."""
+    return f"it took longer than {settings.hook_budget_ms} ms"

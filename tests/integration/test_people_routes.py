@@ -17,7 +17,7 @@ CALLERS = ("stranger", "reader", "writer", "owner", "admin", "home")
 READER = """
 GET /v1/memories · GET /v1/memories/<memory_id> · POST /v1/recall · POST /v1/recall/why · POST /v1/prepare
 GET /v1/facts · GET /v1/facts/<subject>/<attribute> · GET /v1/facts/<subject>/<attribute>/history
-GET /v1/goals · GET /v1/goals/<goal_id> · GET /v1/lessons
+GET /v1/goals · GET /v1/goals/<goal_id> · GET /v1/lessons · GET /v1/lessons/report
 GET /v1/entities · GET /v1/entities/<entity_id> · GET /v1/graph · GET /v1/arcs
 GET /v1/duplicates · GET /v1/candidates · GET /v1/admissions · GET /v1/unsaved-statements
 GET /v1/sources · GET /v1/sources/<source>/items
@@ -34,7 +34,7 @@ GET /w/<workspace>/memories/<memory_id> · GET /w/<workspace>/memories/<memory_i
 GET /w/<workspace>/recall · GET /w/<workspace>/entities · GET /w/<workspace>/entities/<entity_id>
 GET /w/<workspace>/facts · GET /w/<workspace>/facts/of · GET /w/<workspace>/facts/one
 GET /w/<workspace>/goals · GET /w/<workspace>/goals/<goal_id>
-GET /w/<workspace>/lessons · GET /w/<workspace>/lessons/<lesson_id>
+GET /w/<workspace>/lessons · GET /w/<workspace>/lessons/report · GET /w/<workspace>/lessons/<lesson_id>
 GET /w/<workspace>/sessions · GET /w/<workspace>/sessions/<path:session_id>
 GET /w/<workspace>/hooks · GET /w/<workspace>/hooks/<run_id>
 GET /w/<workspace>/me · POST /w/<workspace>/me · POST /w/<workspace>/me/<memory_id>

@@ -54,6 +54,7 @@ LEFT_OUT = {
     "GET /v1/journal",
     "GET /v1/switches",
     "GET /v1/today",
+    "GET /v1/lessons/report",
     "POST /v1/workspaces/move",
     "GET /v1/hook-runs",
     "GET /v1/hook-runs/{run_id}",

@@ -262,7 +262,7 @@ def test_environment_settings_are_passed_to_every_configured_program(reverie, sc
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in for the host is a shell script")
 @pytest.mark.parametrize(
-    ("version", "events"), [("2.1.10 (Claude Code)", 0), ("2.1.90 (Claude Code)", 8), ("what?", 8)]
+    ("version", "events"), [("2.1.10 (Claude Code)", 0), ("2.1.90 (Claude Code)", 10), ("what?", 10)]
 )
 def test_an_installed_claude_code_is_asked_for_its_version(reverie, scratch, version, events):
     home, _, programs = scratch

@@ -1,4 +1,4 @@
-"""The rules of a workspace by their words, in memory: updated from the change log, checked against the store."""
+"""The rules of a workspace by their words, and its history, in memory: updated from the change log and the journal."""
 
 import re
 import threading
@@ -11,9 +11,9 @@ from pipeline.features.acts.history import History
 from pipeline.kernel.kinds import render_rule
 from pipeline.kernel.records import Kind, Memory, Source
 from pipeline.kernel.store import changes, memories
+from pipeline.kernel.store.database import Database
 
-KINDS = (Kind.LESSON,)
-# Memories that are read at once.
+# Memories that are read at once, and the changes that a call waits for.
 PAGE = 500
 # The rules that an act is compared with: those with most of its words, rare ones first.
 MOST_CANDIDATES = 48
@@ -26,52 +26,73 @@ def list_words(text: str) -> set[str]:
 
 
 class ActIndex:
-    """The texts of rules, and which of them contain a word."""
+    """The texts of rules, which of them contain a word, and what happened before."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._generation = -1
         self._seqs: dict[str, set[int]] = defaultdict(set)
-        self.rules: dict[int, str] = {}
+        self._rules: dict[int, str] = {}
         self._ids: dict[str, int] = {}
         self.history = History()
-        self.ready = threading.Event()
 
-    def is_far_behind(self, db: Connection) -> bool:
-        """Return whether so much changed since the last call that a call cannot wait; the index is then not ready."""
-        if changes.last_written(db) - self._generation <= PAGE:
+    def refresh(self, database: Database, *, with_rules: bool, patience_s: float | None = None) -> bool:
+        """Read what changed since the last call.
+
+        With `patience_s`, this returns False if another call holds the index for longer, or if much has changed.
+        """
+        if not self._lock.acquire(timeout=-1 if patience_s is None else patience_s):
             return False
-        self.ready.clear()
-        return True
+        try:
+            # Read under the lock: an earlier state of the store would look as if rows had been deleted.
+            with database.read() as db:
+                if patience_s is not None and self._count_waiting(db, with_rules=with_rules) > PAGE:
+                    return False
+                self.history.refresh(db)
+                if with_rules:
+                    self._read_rules(db)
+                return True
+        finally:
+            self._lock.release()
 
-    def refresh(self, db: Connection) -> None:
-        """Read what changed since the last call."""
+    def find(self, words: Iterable[str]) -> list[tuple[int, str]]:
+        """Return the rules that share most words with an act, with their texts; all of them, if they are few."""
         with self._lock:
-            generation = changes.last_written(db)
-            if generation != self._generation:
-                self._read_changes(db)
-                self._generation = generation
-            self.history.refresh(db)
-            self.ready.set()
+            shared = dict.fromkeys(self._rules, 0.0)
+            for word in words:
+                seqs = self._seqs.get(word, ())
+                for seq in seqs:
+                    shared[seq] += 1 / len(seqs)
+            best = sorted(shared, key=lambda seq: (-shared[seq], -seq))[:MOST_CANDIDATES]
+            return [(seq, self._rules[seq]) for seq in best]
 
-    def _read_changes(self, db: Connection) -> None:
+    def _count_waiting(self, db: Connection, *, with_rules: bool) -> int:
+        """Return about how many rows a call would read."""
+        rules = changes.last_written(db) - self._generation if with_rules else 0
+        return max(rules if self._generation >= 0 or not rules else PAGE + 1, self.history.count_waiting(db))
+
+    def _read_rules(self, db: Connection) -> None:
+        generation = changes.last_written(db)
+        if generation == self._generation:
+            return
         changed = changes.after(db, self._generation, PAGE + 1) if self._generation >= 0 else []
         if self._generation < 0 or len(changed) > PAGE:
             self._seqs.clear()
-            self.rules.clear()
+            self._rules.clear()
             self._ids.clear()
             self._add_all(db)
-            return
-        ids = {change.memory_id for change in changed}
-        known = memories.by_ids(db, ids)
-        for memory_id in ids:
-            self._drop(self._ids.pop(memory_id, -1))
-            if (memory := known.get(memory_id)) is not None:
-                self._add(memory)
+        else:
+            ids = {change.memory_id for change in changed}
+            known = memories.by_ids(db, ids)
+            for memory_id in ids:
+                self._drop(self._ids.pop(memory_id, -1))
+                if (memory := known.get(memory_id)) is not None:
+                    self._add(memory)
+        self._generation = generation
 
     def _add_all(self, db: Connection) -> None:
         after = 0
-        while page := store.list_searchable(db, KINDS, after, PAGE):
+        while page := store.list_lessons(db, after, PAGE):
             after = page[-1].seq
             for memory in page:
                 self._add(memory)
@@ -79,26 +100,17 @@ class ActIndex:
     def _add(self, memory: Memory) -> None:
         if not may_concern(memory):
             return
-        self.rules[memory.seq] = render_rule(memory)
+        self._rules[memory.seq] = render_rule(memory)
         self._ids[memory.id] = memory.seq
-        for word in list_words(self.rules[memory.seq]):
+        for word in list_words(self._rules[memory.seq]):
             self._seqs[word].add(memory.seq)
 
     def _drop(self, seq: int) -> None:
-        for word in list_words(self.rules.pop(seq, "")):
+        for word in list_words(self._rules.pop(seq, "")):
             self._seqs[word].discard(seq)
-
-    def find(self, words: Iterable[str]) -> list[int]:
-        """Return the rules that share most words with an act; all of them, if they are few."""
-        shared = dict.fromkeys(self.rules, 0.0)
-        for word in words:
-            seqs = self._seqs.get(word, ())
-            for seq in seqs:
-                shared[seq] += 1 / len(seqs)
-        return sorted(shared, key=lambda seq: (-shared[seq], -seq))[:MOST_CANDIDATES]
 
 
 def may_concern(memory: Memory) -> bool:
     """Return whether a memory may be shown before an act: no document, and no text that commands its reader."""
     is_kept = memory.archived_at is None and not memory.candidate and not memory.instructs
-    return is_kept and memory.kind in KINDS and memory.source is not Source.IMPORT and memory.may_be_injected
+    return is_kept and memory.kind is Kind.LESSON and memory.source is not Source.IMPORT and memory.may_be_injected

@@ -55,21 +55,35 @@ class History:
     """The failures and the reverted files of a workspace, by what an act names; read from the journal as it grows."""
 
     def __init__(self) -> None:
-        self._last = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        # The number and the time of the last action that was read.
+        self._last = (0, "")
         self._failures: dict[str, list[int]] = defaultdict(list)
         self._reverts: dict[str, list[tuple[int, str, tuple[str, ...]]]] = defaultdict(list)
         # The files that each session edited since its last commit, and those of its last commit.
         self._edited: dict[str, dict[str, list[str]]] = defaultdict(dict)
         self._committed: dict[str, dict[str, list[str]]] = {}
 
+    def count_waiting(self, db: Connection) -> int:
+        """Return about how many actions the next call of `refresh` reads."""
+        last, _ = store.last_action(db)
+        return last - self._last[0] if self._is_continued(db) else last
+
     def refresh(self, db: Connection) -> None:
-        """Read the actions since the last call."""
+        """Read the actions since the last call; all of them, if the last one that was read is deleted."""
+        if not self._is_continued(db):
+            self._clear()
         last = store.last_action(db)
         if last == self._last:
             return
-        for action in store.list_new_actions(db, self._last if last > self._last else 0):
+        for action in store.list_new_actions(db, self._last[0]):
             self._add(action)
         self._last = last
+
+    def _is_continued(self, db: Connection) -> bool:
+        return self._last == (0, "") or store.is_action(db, *self._last)
 
     def _add(self, action: JournalRow) -> None:
         edited = self._edited[action.session_id]

@@ -7,16 +7,21 @@ from sqlite3 import Connection
 from pipeline.kernel.records import Kind, Memory
 from pipeline.kernel.store import memories
 from pipeline.kernel.store.agent_sessions import JOURNAL, ActionType, JournalRow
-from pipeline.kernel.store.rows import find_row
+from pipeline.kernel.store.rows import has_row
 from pipeline.kernel.store.visibility import visible_sessions_condition
 
 # The newest actions that are read when a workspace is opened.
 MOST_ACTIONS = 20_000
 
 
-def last_action(db: Connection) -> int:
-    """Return the number of the last action."""
-    return find_row(db, int, "SELECT seq FROM action ORDER BY seq DESC LIMIT 1") or 0
+def last_action(db: Connection) -> tuple[int, str]:
+    """Return the number and the time of the last action."""
+    return db.execute("SELECT seq, at FROM action ORDER BY seq DESC LIMIT 1").fetchone() or (0, "")
+
+
+def is_action(db: Connection, seq: int, at: str) -> bool:
+    """Return whether there is an action with a number and a time; numbers of deleted actions are used again."""
+    return has_row(db, "SELECT 1 FROM action WHERE seq = ? AND at = ?", (seq, at))
 
 
 def list_new_actions(db: Connection, after: int) -> list[JournalRow]:
@@ -39,11 +44,10 @@ def list_visible(db: Connection, seqs: Collection[int], person: str | None) -> l
     )
 
 
-def list_searchable(db: Connection, kinds: Collection[Kind], after: int, limit: int) -> list[Memory]:
-    """List the memories of some kinds that are neither archived nor candidates, above a row number and in row order."""
+def list_lessons(db: Connection, after: int, limit: int) -> list[Memory]:
+    """List the lessons that are neither archived nor candidates, above a row number and in row order."""
     return memories.select(
         db,
-        "archived_at IS NULL AND candidate = 0 AND kind IN (SELECT value FROM json_each(?)) AND seq > ? "
-        "ORDER BY seq LIMIT ?",
-        (json.dumps(list(kinds)), after, limit),
+        "archived_at IS NULL AND candidate = 0 AND kind = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (Kind.LESSON, after, limit),
     )

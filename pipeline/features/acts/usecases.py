@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from sqlite3 import Connection
 from typing import Any
 
@@ -14,13 +14,14 @@ from pipeline.features.obedience.acts import Act
 from pipeline.features.obedience.judge import judge_act
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.lru import LruCache
-from pipeline.kernel.records import SHORT_ID, Filter, Kind, Memory, Trust
+from pipeline.kernel.records import SHORT_ID, Filter, Memory, Trust
 from pipeline.kernel.records.hooks import ActWarning, AgentSession
 from pipeline.kernel.store import agent_sessions, memories
 from pipeline.kernel.store.agent_sessions import ActionType
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.workspace import Workspace
 from pipeline.recall.annotations import drop_superseded
+from pipeline.recall.deadline import Deadline
 from pipeline.text.excerpts import find_excerpt
 from pipeline.text.quoting import find_speaker
 from pipeline.text.tokens import search_tokens
@@ -46,17 +47,20 @@ class ActAdvisor:
 
     def __init__(self) -> None:
         self._indexes: LruCache[str, tuple[Database, ActIndex]] = LruCache(MOST_INDEXES)
-        self._next_build: dict[str, float] = {}
+        # By workspace: the building that runs, and when another may start after one that failed.
+        self._buildings: dict[str, tuple[threading.Event, float]] = {}
         self._lock = threading.Lock()
 
-    def prepare(self, workspace: Workspace) -> None:
-        """Build the index of a workspace in the background, unless it is ready."""
-        index = self._get(workspace)
+    def prepare(self, workspace: Workspace, *, with_rules: bool) -> threading.Event:
+        """Bring the index of a workspace up to date in the background; the event is set when it is."""
         with self._lock:
-            if index.ready.is_set() or time.monotonic() < self._next_build.get(workspace.id, 0.0):
-                return
-            self._next_build[workspace.id] = time.monotonic() + RETRY_S
-        threading.Thread(target=self._build, args=(workspace, index), name="acts", daemon=True).start()
+            built, next_at = self._buildings.get(workspace.id, (threading.Event(), 0.0))
+            if time.monotonic() >= next_at:
+                built = threading.Event()
+                self._buildings[workspace.id] = built, time.monotonic() + RETRY_S
+                work = (workspace.id, workspace.database, self._get(workspace), with_rules, built)
+                threading.Thread(target=self._build, args=work, name="acts", daemon=True).start()
+            return built
 
     def advise(
         self,
@@ -64,6 +68,7 @@ class ActAdvisor:
         session: AgentSession,
         tool: str,
         arguments: Mapping[str, Any],
+        deadline: Deadline,
         *,
         shows_rules: bool,
         shows_past: bool,
@@ -72,21 +77,17 @@ class ActAdvisor:
         act, call = read_act(tool, arguments, session.cwd), Act.of_call(tool, arguments, session.cwd)
         if act is None or not workspace.exists:
             return
-        index = self._get(workspace)
-        if not index.ready.is_set():
-            self.prepare(workspace)
-            if not index.ready.wait(PATIENCE_S):
-                return
-        with workspace.database.read() as db:
-            if index.is_far_behind(db):
-                # Reading it takes longer than a call may wait.
-                self.prepare(workspace)
-                return
-            index.refresh(db)
+        index, database = self._get(workspace), workspace.database
+        is_ready = index.refresh(database, with_rules=shows_rules, patience_s=PATIENCE_S)
+        # To read the rest takes longer than a call may wait.
+        if not (is_ready or self.prepare(workspace, with_rules=shows_rules).wait(PATIENCE_S)):
+            return
+        with database.read() as db:
             before = _list_before(db, session)
             if shows_rules:
-                yield from (_warn(act, rule) for rule in _list_broken(db, session, call, index, before))
-            if shows_past:
+                broken = _list_broken(db, session, call, index.find(_list_words(call)), before, deadline)
+                yield from (_warn(act, rule) for rule in broken)
+            if shows_past and deadline.remaining_s:
                 did = _list_since_edit(before)
                 yield from (
                     ActWarning(event.key, event.text, event.source)
@@ -97,22 +98,31 @@ class ActAdvisor:
         database = workspace.database
         return self._indexes.get(workspace.id, lambda known: known[0] is database, lambda: (database, ActIndex()))[1]
 
-    def _build(self, workspace: Workspace, index: ActIndex) -> None:
+    def _build(
+        self, workspace_id: str, database: Database, index: ActIndex, with_rules: bool, built: threading.Event
+    ) -> None:
         try:
-            with workspace.database.read() as db:
-                index.refresh(db)
-            self._next_build.pop(workspace.id, None)
+            index.refresh(database, with_rules=with_rules)
+            with self._lock:
+                self._buildings.pop(workspace_id, None)
+            built.set()
         except Exception:
             # No call waits for it. A later call tries again.
             log.exception("the index of acts cannot be built")
 
 
 def _list_broken(
-    db: Connection, session: AgentSession, act: Act, index: ActIndex, before: Sequence[agent_sessions.Action]
+    db: Connection,
+    session: AgentSession,
+    act: Act,
+    rules: Sequence[tuple[int, str]],
+    before: Sequence[agent_sessions.Action],
+    deadline: Deadline,
 ) -> list[Memory]:
     """Return the visible rules that an act breaks, the most important first."""
     earlier = [Act.of_action(action) for action in before if action.ok or action.type is ActionType.TEST]
-    broken = [seq for seq in index.find(_list_words(act)) if judge_act(index.rules[seq], act, earlier) is False]
+    judged = takewhile(lambda _: deadline.remaining_s, rules)
+    broken = [seq for seq, text in judged if judge_act(text, act, earlier) is False]
     # The index may be behind the store.
     shown = memories.filter_showable(db, broken, Filter(viewer=session.viewer, current=True)) if broken else {}
     current = drop_superseded(db, [memory for memory in shown.values() if may_concern(memory)])
@@ -125,8 +135,9 @@ def _list_words(act: Act) -> Iterator[str]:
 
 
 def _list_before(db: Connection, session: AgentSession) -> list[agent_sessions.Action]:
-    """Return the latest actions of the session, in order."""
-    return [] if session.id is None else agent_sessions.list_actions(db, session.id, "", RECENT_ACTIONS)
+    """Return the latest actions of the agent in the session, in order."""
+    latest = [] if session.id is None else agent_sessions.list_actions(db, session.id, "", RECENT_ACTIONS)
+    return [action for action in latest if action.agent_id == session.agent_id]
 
 
 def _list_since_edit(did: Sequence[agent_sessions.Action]) -> Sequence[agent_sessions.Action]:
@@ -135,11 +146,11 @@ def _list_since_edit(did: Sequence[agent_sessions.Action]) -> Sequence[agent_ses
 
 
 def _warn(act: ProposedAct, memory: Memory) -> ActWarning:
-    return ActWarning(f"{memory.id} {act.key}", _render(act, memory), "rule", memory, breaks=True)
+    return ActWarning(f"{memory.id} {act.key}", _render(act, memory), "rule", memory)
 
 
 def _render(act: ProposedAct, memory: Memory) -> str:
-    kind = "rule" if memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED else memory.kind
+    kind = "rule" if memory.trust is Trust.TRUSTED else memory.kind
     speaker = find_speaker(memory.source, memory.trust, instructs=memory.instructs, said_by=memory.said_by)
     asked = frozenset(search_tokens(f"{act.line} {' '.join(act.files)}"))
     text = find_excerpt(" ".join(render_text(memory).split()), asked, EXCERPT_CHARS)

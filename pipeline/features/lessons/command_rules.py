@@ -39,7 +39,7 @@ _EXCEPTION = re.compile(
 )
 # Number of lines that are kept as they were read: each critical lesson is compared with the same line.
 MOST_LINES = 8
-ONLY_WORD = re.compile(r"\b(?:only|nur|s[oó]lo|solamente|seulement|uniquement)\b", re.IGNORECASE)
+_ONLY_WORD = re.compile(r"\b(?:only|nur|s[oó]lo|solamente|seulement|uniquement)\b", re.IGNORECASE)
 _WITH = re.compile(r"\b(?:with|on|in|against|mit|auf|gegen|con|en|contra|avec|sur|contre)\b", re.IGNORECASE)
 # Closed classes; the first alternative that matches counts, so that "pre-prod" is not production.
 _NAMES = (
@@ -117,19 +117,8 @@ def _parse(clause: str, introduction: str, invocation: Invocation) -> Iterator[P
         token.is_code or token.text.casefold() in MANIFOLD for token in tokens if not token.text.startswith("-")
     ):
         flags = [token.text for token in tokens if FLAG.fullmatch(token.text)]
-        if flags and not CONDITION.search(clause) and any(_has_meant_option(invocation, flag) for flag in flags):
+        if flags and not CONDITION.search(clause) and any(has_option(invocation, flag) for flag in flags):
             yield _make(tokens, -1, ((),), introduction, invocation)
-
-
-def _has_meant_option(invocation: Invocation, flag: str) -> bool:
-    """Return whether a command has an option that a rule names without a program.
-
-    A single letter means something else in many programs: it must be there as it is, and not be a harmless one.
-    """
-    if len(flag) > len("-x"):
-        return has_option(invocation, flag)
-    is_harmless = " ".join((*invocation.words[:2], flag)) in load_lexicon("command_lines").words("harmless_options")
-    return flag in invocation.words and not is_harmless
 
 
 def _make(
@@ -227,12 +216,12 @@ def _find_conditions(tokens: Sequence[Token], at: int) -> list[tuple[int, int, b
     After the command, a condition extends to the end of the clause, and before it, to the command.
     """
     texts = [token.text for token in tokens]
-    starts = [number for number, text in enumerate(texts) if CONDITION.fullmatch(text) or ONLY_WORD.fullmatch(text)]
+    starts = [number for number, text in enumerate(texts) if CONDITION.fullmatch(text) or _ONLY_WORD.fullmatch(text)]
     starts += [number for number, pair in enumerate(pairwise(texts)) if _EXCEPTION.fullmatch(" ".join(pair))]
     conditions = []
     for word in starts:
         start = word
-        if ONLY_WORD.fullmatch(texts[word]):
+        if _ONLY_WORD.fullmatch(texts[word]):
             # "Only with --check": what follows the preposition is permitted.
             after = [number for number in range(max(word, at + 1), len(texts)) if _WITH.fullmatch(texts[number])]
             if not after:

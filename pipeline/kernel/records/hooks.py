@@ -20,14 +20,13 @@ class AgentSession:
 class ActWarning:
     """A line before an act, and what it is about: the same line is shown once for it in a session.
 
-    `source` names the kind of evidence. It may show a memory. `breaks`: the act breaks this rule.
+    `source` names the kind of evidence. It may show a rule that the act breaks.
     """
 
     key: str
     text: str
     source: str
     memory: Memory | None = None
-    breaks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

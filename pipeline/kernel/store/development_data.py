@@ -18,7 +18,7 @@ from pipeline.kernel.store.copying import SqliteTables
 from pipeline.kernel.store.scripts import run_script
 
 # The name under which `Migrations` records that a file has the tables of this version.
-FIRST_SCHEMA: Final = "s001_schema"
+FIRST_SCHEMA: Final = "s001_tables"
 # Tables whose rows are dropped on purpose: no code reads them, or a job finds them again.
 DROPPED: Final = frozenset({"_sqlite_migrations", "audit", "bridge", "transcript", "useful_term"})
 # The files that are `home.sqlite` now.

@@ -93,7 +93,10 @@ def add_act(db: Connection, impression_id: str, act: JudgedAct) -> None:
     """Record an act that kept or broke a shown rule, once if its host names the call; of many, the last ones."""
     known = list_acts(db, [impression_id]).get(impression_id, [])
     acts = [*(other for other in known if not act.call_id or other.call_id != act.call_id), act][-MOST_ACTS:]
-    db.execute("UPDATE impression SET acts = ? WHERE id = ?", (json.dumps(list(map(asdict, acts))), impression_id))
+    db.execute(
+        "UPDATE impression SET acts = ? WHERE id = ?",
+        (json.dumps(list(map(asdict, acts)), ensure_ascii=False), impression_id),
+    )
 
 
 def list_acts(db: Connection, impression_ids: Sequence[str]) -> dict[str, list[JudgedAct]]:

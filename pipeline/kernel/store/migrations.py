@@ -26,7 +26,7 @@ MIGRATIONS = Migrations("reverie")
 
 
 @MIGRATIONS()
-def s001_schema(db: Database) -> None:
+def s001_tables(db: Database) -> None:
     """Create every table, and give this copy of the store a node id."""
     run_script(db.conn, "schema.sql")
     db.execute("INSERT INTO meta VALUES ('node', ?)", [secrets.token_hex(4)])

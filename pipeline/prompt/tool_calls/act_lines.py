@@ -10,7 +10,8 @@ from pipeline.kernel.registry import find_extensions
 from pipeline.kernel.store import agent_sessions
 from pipeline.kernel.workspace import Workspace
 from pipeline.prompt.line import Key, make_text_key
-from pipeline.prompt.render import drop_dead, version_of
+from pipeline.prompt.render import drop_dead
+from pipeline.recall.deadline import Deadline
 from pipeline.text.normalize import shorten
 
 MOST_LINES = 2
@@ -30,18 +31,18 @@ class ActLines:
         """Read in the background what the next acts are compared with."""
         if workspace.exists and workspace.settings.act_recall != "off":
             for advisor in self._advisors:
-                advisor.prepare(workspace)
+                advisor.prepare(workspace, with_rules=workspace.settings.act_recall != "past")
 
     def list_warnings(
-        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any]
+        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], deadline: Deadline
     ) -> list[ActWarning]:
         """Return what concerns a tool call, the most important first."""
         kinds = workspace.settings.act_recall
-        shown = {"shows_rules": kinds in ("rules", "on"), "shows_past": kinds in ("past", "on")}
+        shown = {"shows_rules": kinds != "past", "shows_past": kinds != "rules"}
         return [
             warning
             for advisor in self._advisors
-            for warning in islice(advisor.advise(workspace, session, tool, arguments, **shown), CONSIDERED)
+            for warning in islice(advisor.advise(workspace, session, tool, arguments, deadline, **shown), CONSIDERED)
         ]
 
 
@@ -52,34 +53,20 @@ def choose_new(db: Connection, session: AgentSession, warnings: Sequence[ActWarn
     """
     memories = {warning.memory.seq: warning.memory for warning in warnings if warning.memory is not None}
     alive = {memory.seq for memory in drop_dead(db, list(memories.values()))}
-    keys = [key for warning in warnings for key in list_keys(warning)]
     seen: Mapping[int, str] = {}
     if session.id is not None:
-        seen = agent_sessions.list_seen_versions(db, session.id, session.agent_id or "", [seq for seq, _ in keys])
+        keys = [make_key(warning)[0] for warning in warnings]
+        seen = agent_sessions.list_seen_versions(db, session.id, session.agent_id or "", keys)
     return [
         warning
         for warning in warnings
-        if (warning.memory is None or warning.memory.seq in alive) and not _is_known(warning, seen)
+        if (warning.memory is None or warning.memory.seq in alive) and make_key(warning)[0] not in seen
     ]
 
 
-def _is_known(warning: ActWarning, seen: Mapping[int, str]) -> bool:
-    (act, _), *shown = list_keys(warning)
-    if act in seen:
-        return True
-    if warning.breaks or not shown:
-        return False
-    (memory, version), (before_act, _) = shown
-    # A prompt showed it, not an act.
-    return seen.get(memory) == version and before_act not in seen
-
-
-def list_keys(warning: ActWarning) -> list[Key]:
-    """Return what is recorded as shown: the line at this act, and its memory with the mark that an act showed it."""
-    key = make_text_key(ACT, warning.key)
-    if warning.memory is None:
-        return [key]
-    return [key, (warning.memory.seq, version_of(warning.memory)), make_text_key(ACT, warning.memory.id)]
+def make_key(warning: ActWarning) -> Key:
+    """Return what is recorded as shown: the line at this act. Its memory may be shown in full later."""
+    return make_text_key(ACT, warning.key)
 
 
 def fit(warnings: Iterable[ActWarning]) -> tuple[str, list[ActWarning]]:

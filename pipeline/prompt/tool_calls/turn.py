@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.features.lessons.advice import names, read_touched, text_names
-from pipeline.features.lessons.command_rules import ONLY_WORD, Verdict, judge, list_environments
+from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import CLAUSE, CONDITION, EDITS, FORBIDS, forbids_command
 from pipeline.kernel.kinds import render_text
 from pipeline.kernel.records import Memory
@@ -111,11 +111,7 @@ def concerns(lesson: Memory, target: ToolTarget, branch: str | None = None, *, i
         if forbids_command(text):
             # Another command than the forbidden one may still change a forbidden file.
             touched = replace(touched, commands=())
-    if not names(lesson, touched) or (is_whole and is_about_other_environment(lesson, target)):
-        return False
-    # "Secrets go to sops, never into values files": to run sops is what the lesson asks for.
-    proofs = set(_proofs(lesson, target)) if is_whole else set()
-    return proofs != {True} or FORBIDS.search(text) is None or ONLY_WORD.search(text) is not None
+    return names(lesson, touched) and not (is_whole and is_about_other_environment(lesson, target))
 
 
 def is_about_other_environment(lesson: Memory, target: ToolTarget) -> bool:

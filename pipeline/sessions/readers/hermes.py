@@ -99,9 +99,10 @@ def _find_reason(session: Mapping[str, Any]) -> str:
 class _HermesLog(SessionLog):
     def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
         super().__init__(head, state)
-        self._first: tuple[Any, ...] | None = None
         self._seen: set[tuple[Any, ...]] = set()
         self._is_copying = False
+        # Whether the last message was said before a compaction.
+        self._is_compacted = False
 
     def take_message(self, message: Mapping[str, Any], *, is_new: bool) -> None:
         """Read a message; of one that is not new, only the calls that wait for results."""
@@ -113,12 +114,10 @@ class _HermesLog(SessionLog):
         if role == "tool":
             self._take_result(message, at, key, is_new=is_new)
             return
-        if is_new and role in ("user", "assistant"):
-            text = "\n".join(as_text(block.get("text")) for block in list_blocks(_decode(message["content"])))
-            if role == "user":
-                self.say_prompt(_NOTICE.sub("", text), at, key)
-            else:
-                self.say(Role.ASSISTANT, text, at, key)
+        if is_new and role == "user":
+            self.say_prompt(_NOTICE.sub("", _read_text(message["content"])), at, key)
+        elif is_new and role == "assistant":
+            self.say(Role.ASSISTANT, _read_text(message["content"]), at, key)
         for call in map(as_mapping, as_list(parse_json(message["tool_calls"]))):
             function = as_mapping(call.get("function"))
             self.record_call(as_text(call.get("id")), function.get("name"), function.get("arguments"), at)
@@ -129,17 +128,16 @@ class _HermesLog(SessionLog):
     def _find_reason(self, message: Mapping[str, Any]) -> str | None:
         """Return why a message is left out.
 
-        A compaction stores the first messages, a summary and the last messages once more, behind all others.
+        A compaction marks all messages, and stores the first ones, a summary and the last ones once more behind them.
         """
-        content = as_text(message["content"])
+        content = _read_text(message["content"])
         row = (message["role"], content, message["tool_calls"], message["tool_call_id"])
         is_summary = _SUMMARY.match(content) is not None
-        if self._first is None:
-            self._first = row
-        elif row == self._first or is_summary:
+        if is_summary or (self._is_compacted and not message["compacted"]):
             self._is_copying = True
-        elif row not in self._seen:
+        if row not in self._seen and not is_summary:
             self._is_copying = False
+        self._is_compacted = bool(message["compacted"])
         self._seen.add(row)
         if is_summary:
             return LeftOut.SUMMARY
@@ -164,8 +162,8 @@ class _HermesLog(SessionLog):
             self.say(Role.USER, answer, at, f"{key}#answer")
 
 
-def _decode(content: Any) -> Any:
-    """Return the text or the blocks of a message."""
+def _read_text(content: Any) -> str:
+    """Return the text of a message, which may consist of blocks."""
     if isinstance(content, str) and content.startswith(_JSON_CONTENT):
-        return parse_json(content.removeprefix(_JSON_CONTENT))
-    return content
+        content = parse_json(content.removeprefix(_JSON_CONTENT))
+    return "\n".join(as_text(block.get("text")) for block in list_blocks(content))

@@ -471,3 +471,22 @@ def is_stopped_by(rule, command, tool="Bash"):
 @pytest.mark.parametrize(("rule", "command", "is_stopped"), PAIRS)
 def test_a_spelling_of_a_command(rule, command, is_stopped):
     assert is_stopped_by(rule, command) is is_stopped
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "target"),
+    [
+        ("migrations/0001_init.sql was applied to prod; never change it", "Edit", "migrations/0001_init.sql"),
+        ("config/prod.yml: do not edit", "Edit", "config/prod.yml"),
+        ("terraform apply: forbidden", "Bash", "terraform apply"),
+        ("`terraform destroy` - never", "Bash", "terraform destroy"),
+        ("Ask before you run `make deploy`. Do not assume.", "Bash", "make deploy"),
+        ("terraform apply needs Anna's approval; never skip it", "Bash", "terraform apply"),
+        ("Get approval for npm publish, do not publish alone", "Bash", "npm publish"),
+    ],
+)
+def test_a_rule_whose_prohibition_is_in_another_clause_asks(rule, tool, target):
+    arguments = {"command": target} if tool == "Bash" else {"file_path": target, "old_string": "a", "new_string": "b"}
+    found = find_target_for_guard(tool, arguments, is_whole=True)
+    assert found is not None
+    assert concerns(prepare(Draft(rule, Kind.LESSON)).memory, found)

@@ -36,7 +36,13 @@ _OF_PROJECT: Final = (
 )
 _OF_USER: Final = (
     *(".claude/CLAUDE.md", ".claude/rules/*.md", ".codex/AGENTS.md", ".codex/AGENTS.override.md"),
-    *(".config/opencode/AGENTS.md", ".gemini/GEMINI.md", ".qwen/QWEN.md", ".codeium/windsurf/memories/global_rules.md"),
+    *(
+        ".config/opencode/AGENTS.md",
+        ".config/kilo/AGENTS.md",
+        ".gemini/GEMINI.md",
+        ".qwen/QWEN.md",
+        ".codeium/windsurf/memories/global_rules.md",
+    ),
     *(".copilot/copilot-instructions.md", ".copilot/instructions/*.md", "Documents/Cline/Rules/*.md"),
     *(
         ".cline/rules/*.md",

@@ -9,7 +9,7 @@ from pipeline.kernel.errors import StoreUnavailable
 from pipeline.kernel.store.postgres.connection import PostgresConnection
 
 # A migration's name and its files. Released migrations never change.
-MIGRATIONS: dict[str, tuple[str, ...]] = {"s001_schema": ("functions.sql", "schema.sql")}
+MIGRATIONS: dict[str, tuple[str, ...]] = {"s001_tables": ("functions.sql", "schema.sql")}
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.
 LOCK_SCHEMA = "pg_advisory_xact_lock_shared(7077, 34)"

@@ -230,7 +230,7 @@ def test_snapshot_that_cannot_be_scrubbed_is_deleted_and_reported(database, fold
             one.file.write_bytes(b"\x00" * 100 + b"snollygoster")
         else:
             with contextlib.closing(sqlite3.connect(one.file)) as db, db:
-                db.execute("DELETE FROM _sqlite_migrations WHERE name = 's001_schema'")
+                db.execute("DELETE FROM _sqlite_migrations WHERE name = 's001_tables'")
     problems = []
     scrub_snapshots(database, folder, problems.append)
     assert list_files_with(folder, "snollygoster") == []

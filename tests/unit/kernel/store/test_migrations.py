@@ -74,4 +74,4 @@ def test_a_store_of_the_version_before_keeps_its_memories_and_takes_more(old):
 def test_a_new_store_has_every_migration(file):
     SqliteDatabase(file, PROFILE, create=True).close()
     with contextlib.closing(driver.connect(file)) as db:
-        assert [one.name for one in MIGRATIONS.applied(Schema(db))] == ["s001_schema"]
+        assert [one.name for one in MIGRATIONS.applied(Schema(db))] == ["s001_tables"]
