@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from pipeline.index.codes import PassageCodes, Position, StoredCodes, Vector, quantize_rows, row_lengths
 from pipeline.index.encoder import baseline, nearest
 from pipeline.index.row_arrays import Floats, Seqs, best_positions, mask_scores, values_at
-from pipeline.index.vectors import VectorTable
+from pipeline.index.vectors import MOST_EXACT, VectorTable
 from pipeline.kernel.errors import IndexUnavailable, ReverieError, StorageUnreachable
 
 NEIGHBOUR_SHARE = 0.5
-# Up to this many passages are searched exactly; larger workspaces use LanceDB's approximate index (decision 0107).
-EXACT_ROWS = 2_000_000
+EXACT_ROWS = MOST_EXACT
 PATIENCE_S = 0.02
 
 
@@ -228,6 +227,7 @@ class DenseIndex:
         self._generation = (-1, -1)
         self._held: MemoryVectors | None = None
         self._position: Position | None = None
+        self._is_lost = False
         self._refresher = ThreadPoolExecutor(1, thread_name_prefix="refresh-vectors")
         self._refreshing: Future[None] | None = None
 
@@ -236,7 +236,7 @@ class DenseIndex:
     ) -> DenseScores:
         """Score against the table at a generation: (epoch, stamp); a new epoch means that rows were removed."""
         held = self._current(generation)
-        if held is not None and generation[1] and (self._position is None or not self._table.has_codes()):
+        if generation[1] and (self._is_lost or (held is not None and not self._table.has_codes())):
             self._on_lost(IndexUnavailable("vectors: the file of codes cannot be read"))
         background_similarity = (nearest(self._background, query) - self._baseline) / (1 - self._baseline)
         if held is not None:
@@ -263,13 +263,25 @@ class DenseIndex:
                 return
             # Read from the start if rows were removed or nothing is in memory.
             known = self._position if self._held is not None and generation[0] == self._generation[0] else None
-            rows = self._table.read_codes(known, self._exact_rows)
+            rows = self._read_codes(known)
             if rows is None:
                 self._held = self._position = None
             else:
                 self._held = _take_in(self._held, rows)
                 self._position = rows.position
             self._generation = generation
+
+    def _read_codes(self, known: Position | None) -> PassageCodes | None:
+        """Return the passages since a position, None if LanceDB has to answer, and note whether the file is lost."""
+        try:
+            rows = self._table.read_codes(known, self._exact_rows)
+        except IndexUnavailable as error:
+            if error.part != "codes":
+                raise
+            self._is_lost = True
+            return None
+        self._is_lost = rows is not None and rows.position is None
+        return rows
 
     def _forget(self, cut: MemoryVectors) -> None:
         """Forget codes whose file was cut off, so that the next refresh reads everything again."""

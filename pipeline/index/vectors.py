@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from config.operating_system import POSIX
 from config.process import trim_heap
 from config.steps import reached
 from pipeline.index.codes import PassageCodes, Position, Vector
@@ -27,6 +28,10 @@ KEPT_VERSIONS = timedelta(hours=1)
 ANN_ROWS = 20_000
 # With more allowed passages than this, the index is faster than comparing each of them.
 MOST_COMPARED = 50_000
+# Up to this many passages are searched exactly; larger workspaces use LanceDB's approximate index (decision 0107).
+MOST_EXACT = 2_000_000
+# A process reads no more passages than this into its own memory: their vectors have 300 MB at 384 dimensions.
+MOST_READ = 200_000
 # A write merges the fragments of a table if it has at least this many, and one for so many rows: reads and deletions
 # open every fragment, but a merge rewrites every row.
 MOST_FRAGMENTS = 16
@@ -127,12 +132,21 @@ class VectorTable:
         return set(self._rows(["seq"], None)["seq"].to_pylist()) if self.exists() else set()
 
     def read_codes(self, position: Position | None, most: int) -> PassageCodes | None:
-        """Return the passages since a position in eight bits, None if there are more than `most` in total."""
+        """Return the passages since a position in eight bits, None if there are more than `most` in total.
+
+        Raise IndexUnavailable with the part `codes` if the file is lost and the table is too large to be read instead.
+        """
+        most = limit_exact(most)
         try:
             return None if self._codes.count() > most else self._codes.read(position)
-        except IndexUnavailable:
+        except IndexUnavailable as error:
             # Until a worker has rebuilt it.
-            return None if self.count() > most else self._read_all()
+            rows = self.count()
+            if rows > most:
+                return None
+            if rows > MOST_READ:
+                raise IndexUnavailable(str(error), "codes") from error
+            return self._read_all()
 
     def has_codes(self) -> bool:
         """Return whether the file of codes is there."""
@@ -226,7 +240,9 @@ class VectorTable:
                 rows = self._open().search().select(["seq", "vector"]).limit(2**31).to_batches()
                 self._place.check()
                 table = self._place.connect().create_table(self._name, rows, schema=self._schema(), mode="overwrite")
-                _index_large(table)
+                if table.count_rows() > limit_exact(MOST_EXACT):
+                    # Exact search needs no index, and training one takes long; compaction creates it.
+                    _index_large(table)
                 warnings.filterwarnings("ignore", message="optimize\\(cleanup_older_than=0\\)", category=UserWarning)
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
                 self._check_scrubbed(table)
@@ -293,6 +309,12 @@ class VectorTable:
         import pyarrow as pa
 
         return pa.schema([("seq", pa.int64()), ("vector", pa.list_(pa.float32(), self.dimension))])
+
+
+def limit_exact(most: int) -> int:
+    """Limit a number of passages to search exactly to what this system can map or a process may read."""
+    # Windows reads the whole file of codes again for each embedded batch.
+    return most if POSIX else min(most, MOST_READ)
 
 
 def _index_large(table: Any) -> None:

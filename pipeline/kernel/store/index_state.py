@@ -87,8 +87,8 @@ def note_embedding(db: Connection, memory_seq: int, model: str, passages: int, s
 
 
 def outdate_embedding(db: Connection, memory_seq: int) -> None:
-    """Record that a memory's vectors belong to an earlier text, until it is embedded again."""
-    db.execute("UPDATE embedding SET passages = 0 WHERE memory_seq = ?", (memory_seq,))
+    """Record that a memory's vectors belong to an earlier text until it is embedded again; drop its statements."""
+    db.execute("UPDATE embedding SET passages = 0, statements = NULL WHERE memory_seq = ?", (memory_seq,))
 
 
 def list_outdated(db: Connection, seqs: Sequence[int]) -> list[int]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.index.codes import HEADER
-from pipeline.index.dense import DenseIndex
-from pipeline.index.vectors import VectorRows, VectorTable
+from pipeline.index.dense import EXACT_ROWS, DenseIndex
+from pipeline.index.vectors import MOST_READ, VectorRows, VectorTable, limit_exact
 from pipeline.kernel.errors import IndexUnavailable
 
 NO_BACKGROUND = np.empty((0, 4), np.float32)
@@ -78,8 +78,23 @@ def test_one_vector_of_many_leaves_no_byte(many, monkeypatch, is_indexed):
         table.scrub()
     assert list_files_with(table, rows[5]) == []
     assert table.seqs() == set(range(1000)) - {5}
-    assert bool(table._open().list_indices()) is is_indexed
     assert table.nearest(rows[7][0], 1)[0][0] == 7
+    with table.exclusive():
+        table.compact()
+    assert bool(table._open().list_indices()) is is_indexed
+
+
+@pytest.mark.parametrize("most", [998, 999])
+def test_scrub_trains_an_index_only_beyond_exact_search(many, monkeypatch, most):
+    table, rows = many
+    monkeypatch.setattr("pipeline.index.vectors.ANN_ROWS", 500)
+    monkeypatch.setattr("pipeline.index.vectors.MOST_EXACT", most)
+    with table.exclusive():
+        table.compact()
+        table.remove([5])
+        table.scrub()
+    assert list_files_with(table, rows[5]) == []
+    assert bool(table._open().list_indices()) is (most < 999)
 
 
 def test_file_that_cannot_be_deleted_fails_the_scrub_until_it_can(many, monkeypatch):
@@ -214,6 +229,46 @@ def test_codes_that_are_lost_are_made_again_and_are_the_tables_until_then(table,
         assert not table.repair_codes()
     assert codes_of(table).exists()
     assert found_by(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("damage", ["lost", "empty", "short", "zeros", "bent"])
+def test_a_large_table_is_not_read_instead_of_its_lost_codes(table, monkeypatch, damage):
+    spoil_codes(table, damage)
+    monkeypatch.setattr("pipeline.index.vectors.MOST_READ", 2)
+    lost = []
+    monkeypatch.setattr(VectorTable, "_read_all", lambda _table: pytest.fail("the table was read"))
+    index = DenseIndex(table, 100, NO_BACKGROUND, lost.append)
+    query = np.ones(4, np.float32) / 2
+    for _ in range(2):
+        scores = index.search(query, (0, 1), 9)
+        assert (sorted(scores.top(9).tolist()), scores.held) == ([1, 2, 3], None)
+    # Without a report, no worker would repair the file.
+    assert len(lost) == 2
+    monkeypatch.undo()
+    with table.exclusive():
+        assert table.repair_codes()
+    assert index.search(query, (1, 1), 9).held is not None
+    assert len(lost) == 2
+    index.close()
+
+
+def test_lost_codes_beyond_exact_search_are_not_reported(table, monkeypatch):
+    spoil_codes(table, "lost")
+    monkeypatch.setattr("pipeline.index.vectors.MOST_READ", 1)
+    lost = []
+    index = DenseIndex(table, 2, NO_BACKGROUND, lost.append)
+    assert sorted(index.search(np.ones(4, np.float32) / 2, (0, 1), 9).top(9).tolist()) == [1, 2, 3]
+    assert lost == []
+    index.close()
+
+
+def test_without_mapped_files_fewer_passages_are_searched_exactly(table, monkeypatch):
+    monkeypatch.setattr("pipeline.index.vectors.POSIX", False)
+    assert (limit_exact(EXACT_ROWS), limit_exact(100)) == (MOST_READ, 100)
+    monkeypatch.setattr("pipeline.index.vectors.MOST_READ", 2)
+    assert table.read_codes(None, 100) is None
+    monkeypatch.setattr("pipeline.index.vectors.POSIX", True)
+    assert len(table.read_codes(None, 100).seqs) == 3
 
 
 def test_codes_of_no_passages_are_a_file_too(table):
