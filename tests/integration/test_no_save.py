@@ -71,6 +71,10 @@ class Host:
         answer = self.client.get(f"/v1/sessions/{FILE}")
         return [] if answer.status_code == 404 else [turn["content"] for turn in reversed(answer.get_json()["said"])]
 
+    def broken(self):
+        [rule] = self.client.get("/v1/lessons/report").get_json()["items"]
+        return [act["target"] for use in rule["uses"] for act in use["acts"] if not act["is_kept"]]
+
     def contents(self):
         return [memory["content"] for memory in self.client.get("/v1/memories").get_json()["items"]]
 
@@ -111,6 +115,19 @@ def test_the_last_turn_is_forgotten_with_its_memories(client, host):
     assert host.traces() == []
     assert host.said() == ["rule: always use pnpm", "ok"]
     assert sorted(host.contents()) == ["Billing listens on port 8123", "rule: always use pnpm"]
+
+
+@pytest.mark.files
+def test_the_judged_acts_of_the_last_turn_are_forgotten_with_it(client, host):
+    client.write("Use pnpm in this project, never npm", kind="lesson")
+    host.digest()
+    host.hook("SessionStart", source="startup")
+    host.turn("Install the packages, please", command="npm install left-pad")
+    host.turn("Install the other one, please", command=f"npm install {SECRET}")
+    assert host.broken() == ["npm install left-pad", f"npm install {SECRET}"]
+    assert "deleted the user's last message" in host.turn("forget what I just said")
+    assert host.broken() == ["npm install left-pad"]
+    assert host.traces() == []
 
 
 @pytest.mark.files

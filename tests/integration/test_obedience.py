@@ -1,12 +1,15 @@
 """The report says for each shown rule which acts kept or broke it."""
 
 import json
+import time
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import flush_notes
+from tests.fakes.people import PersonClient, add_person
 
+TEAM = "team"
 RULE = "Use pnpm in this project, never npm"
 
 
@@ -100,7 +103,53 @@ def test_an_incognito_session_is_not_judged(client, container, digested):
     show_rule(client, digested)
     client.post("/v1/incognito", {"session_id": "s1"})
     run(client, container, "npm install")
+    client.post("/v1/incognito", {"session_id": "s1", "on": False})
     assert report(client)[0]["uses"][0]["acts"] == []
+
+
+def test_an_incognito_session_is_not_reported(client, container, digested):
+    show_rule(client, digested)
+    run(client, container, "npm install")
+    send(client, "SessionStart", source="startup", session_id="s2")
+    flush_notes(container)
+    client.post("/v1/incognito", {"session_id": "s1"})
+    [found] = report(client)
+    assert (found["shown"], [use["session_id"] for use in found["uses"]], found["broken"]) == (1, ["s2"], 0)
+
+
+def test_a_person_sees_the_acts_of_their_own_sessions(app, client, container, digested):
+    client.write(RULE, kind="lesson", workspace=TEAM)
+    digested(TEAM)
+    tokens = {name: add_person(container, name, **{TEAM: "writer"}) for name in ("Ada", "Bob")}
+    ada, bob = (PersonClient(app, container, token, TEAM) for token in tokens.values())
+    for _ in range(2):
+        send(ada, "SessionStart", source="startup", session_id="of-ada")
+    flush_notes(container)
+    run(ada, container, "npm install left-pad", session_id="of-ada")
+    [found] = report(ada)
+    assert (found["shown"], found["broken"]) == (1, 1)
+    assert report(bob) == []
+    assert client.get("/v1/lessons/report", workspace=TEAM).get_json()["items"] == []
+    send(bob, "SessionStart", source="startup", session_id="of-bob")
+    flush_notes(container)
+    [found] = report(bob)
+    assert (found["shown"], len(found["uses"]), found["broken"]) == (1, 1, 0)
+
+
+def test_a_spooled_act_is_compared_with_what_came_before_it(client, container, digested):
+    show_rule(client, digested, "Always run make lint before you commit")
+    flush_notes(container)
+    committed_at = time.time_ns()
+    run(client, container, "make lint", 2)
+    send(client, "SessionStart", source="compact")
+    flush_notes(container)
+    headers = {"X-Reverie-Spooled": str(committed_at)}
+    call = {"tool_name": "Bash", "tool_input": {"command": "git commit -m 'One'"}, "tool_use_id": "toolu_1"}
+    client.post("/hooks/claude-code", {"hook_event_name": "PostToolUse", "session_id": "s1", **call}, headers=headers)
+    flush_notes(container)
+    [found] = report(client)
+    acts = {use["at"]: [act["is_kept"] for act in use["acts"]] for use in found["uses"]}
+    assert [acts[at] for at in sorted(acts)] == [[False], []]
 
 
 def test_the_page_lists_rules_with_their_acts_and_proposals(client, container, digested):

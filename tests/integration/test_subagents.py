@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
 from pipeline.prompt.subagents.brief import MOST_BYTES
+from pipeline.prompt.tool_calls.guards import ToolGuard
 from tests.fakes.in_process import flush_notes
 
 TASK = "Release the package with `make publish` and push the tag"
@@ -15,9 +16,9 @@ RULE = "Never run make publish before the changelog is written"
 REPORT = "We decided to keep the tag 1.2.3 because the registry refuses a second upload of sprocket."
 
 
-def send(client, name, **fields):
+def send(client, name, headers=(), **fields):
     event = {"hook_event_name": name, "session_id": "s1", "prompt_id": "p1", **fields}
-    return client.post("/hooks/claude-code", event)
+    return client.post("/hooks/claude-code", event, headers=dict(headers))
 
 
 def context(response):
@@ -92,6 +93,45 @@ def test_a_spawn_that_comes_twice_is_briefed_once(project):
     assert first
     assert second == ""
     assert context(send(project, "SubagentStart", agent_id="another", agent_type="worker")) == ""
+
+
+def call_agent(client, call_id, task, name="PreToolUse", **fields):
+    call = {"subagent_type": "worker", "prompt": task}
+    return send(client, name, tool_name="Agent", tool_input=call, tool_use_id=call_id, **fields)
+
+
+def start(client, agent_id):
+    return context(send(client, "SubagentStart", agent_id=agent_id, agent_type="worker"))
+
+
+def test_a_failed_call_leaves_its_task_to_no_other_subagent(project):
+    call_agent(project, "t1", TASK)
+    call_agent(project, "t2", "Where do we publish?")
+    call_agent(project, "t1", TASK, "PostToolUseFailure", error="The agent could not be started")
+    assert start(project, "w1") == ""
+
+
+def test_a_refused_call_leaves_its_task_to_no_other_subagent(project, container, monkeypatch):
+    guard = ToolGuard("deny", "not now", (), ())
+    with monkeypatch.context() as patch:
+        patch.setattr(container.agents.sessions, "guard_tool_use", lambda *_given, **_named: guard)
+        call_agent(project, "t1", TASK)
+    call_agent(project, "t2", "Where do we publish?")
+    assert start(project, "w1") == ""
+
+
+def test_the_task_of_an_incognito_session_is_not_noted(project):
+    project.post("/v1/incognito", {"session_id": "s1"})
+    call_agent(project, "t1", TASK)
+    project.post("/v1/incognito", {"session_id": "s1", "on": False})
+    assert start(project, "w1") == ""
+
+
+def test_a_spooled_report_has_the_time_of_its_event(project, container):
+    spawn(project)
+    stop(project, container, headers={"X-Reverie-Spooled": str(1_700_000_000 * 10**9)})
+    said = project.get("/v1/sessions/s1.a1").get_json()["said"]
+    assert {one["at"] for one in said} == {"2023-11-14T22:13:20.000Z"}
 
 
 def test_a_report_is_a_session_of_its_parent(project, container):

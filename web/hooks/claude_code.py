@@ -21,7 +21,7 @@ from pipeline.prompt.agent_events import identify_session
 from pipeline.prompt.deliveries import BEFORE_TOOL
 from pipeline.prompt.history import FAILED, describe_run
 from pipeline.prompt.spooled_events import record_spooled_action, record_spooled_prompt
-from pipeline.prompt.subagents.usecases import SPAWNING, Subagent
+from pipeline.prompt.subagents.usecases import SPAWNING, Report, Spawn, Subagent
 from pipeline.sessions.intake_usecases import SessionSource
 from web.hooks.event import HookEvent, read_event, read_outcome, read_said
 from web.hooks.event_fields import Fields, unify_fields
@@ -252,9 +252,6 @@ def _context(answer: HookAnswer) -> Handled:
 
 
 def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    if event.tool_name in SPAWNING:
-        role, task = (str(event.tool_input.get(name) or "") for name in ("subagent_type", "prompt"))
-        call.container.agents.subagents.note_task(_session(call, event), event.turn_id, role, task)
     is_whole = event.dropped.isdisjoint({"tool_name", "tool_input"})
     guard = call.container.agents.sessions.guard_tool_use(
         workspace,
@@ -267,6 +264,8 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
         find_project=partial(_enter_project, call, event) if call.caller.person is None else None,
     )
     if guard is None:
+        if event.tool_name in SPAWNING:
+            call.container.agents.subagents.note_task(workspace, _session(call, event), _read_spawn(event))
         if not (is_whole and event.spooled is None and reads_context_of_acts(event.host)):
             return None, HookAnswer(reason="no critical lesson names it")
         return _context(
@@ -278,6 +277,11 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     return output, HookAnswer(guard.reason, guard.shown, guard.decision)
 
 
+def _read_spawn(event: HookEvent) -> Spawn:
+    role, task = (str(event.tool_input.get(name) or "") for name in ("subagent_type", "prompt"))
+    return Spawn(event.turn_id, event.call_id, role, task)
+
+
 def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace, AgentSession]:
     """Return the workspace of another folder, and the session as it reads there."""
     return workspace_of_folder(call, folder), _session(call, replace(event, cwd=folder))
@@ -286,10 +290,12 @@ def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     services, session = call.container, _session(call, event)
     outcome = read_outcome(event, failed=event.name == "PostToolUseFailure")
+    if event.tool_name in SPAWNING and not outcome.ok:
+        services.agents.subagents.discard_task(session, _read_spawn(event))
     # A person's transcript is on their own machine.
     transcript = event.transcript_path if call.caller.person is None else ""
     made = MadeCall(event.tool_name, event.tool_input, outcome, event.call_id, transcript)
-    services.agents.obedience.record(workspace, session, made, None if event.spooled is None else event.spooled.at)
+    services.agents.obedience.record(workspace, session, made, event.spooled_at)
     if event.spooled is not None:
         action = event.tool_name, event.tool_input, outcome
         record_spooled_action(services.agents.sessions, services.feedback, workspace, session, action, event.spooled)
@@ -305,8 +311,7 @@ def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     said = _said(call, event, held)
     if said is not None:
         _note_sign(call, event.host, Sign.TURN_ENDED)
-    at = None if event.spooled is None else event.spooled.at
-    call.container.agents.sessions.end_turn(workspace, session, said, at)
+    call.container.agents.sessions.end_turn(workspace, session, said, event.spooled_at)
     if said is not None and not held and event.spooled is None:
         wait_for_reading(call)
     return NOTED
@@ -352,7 +357,8 @@ def _subagent_start(call: Call, workspace: Workspace, event: HookEvent) -> Handl
 def _subagent_stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     subagent = Subagent(_session(call, event), event.agent_type)
     create = partial(workspace_of_folder, call, event.cwd, to_write=True)
-    return None, call.container.agents.subagents.stop(workspace, subagent, event.host, event.report, create)
+    report = Report(event.host, event.report, event.spooled_at)
+    return None, call.container.agents.subagents.stop(workspace, subagent, report, create)
 
 
 def _skip(_call: Call, _workspace: Workspace, _event: HookEvent) -> Handled:

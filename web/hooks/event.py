@@ -29,12 +29,10 @@ class HookEvent:
     """The fields of an event that Reverie reads. Hosts may send other fields.
 
     A field that is null or missing is empty. `roots` are the folders that the person opened and added, in this order.
-    `agent_type` is the role of a
-    subagent, `report` the last message of an agent, `turn_id` and
-    `call_id` the host's ids of the prompt and of a tool call. `dropped` are the names of
-    the fields that could not be read. `can_ask` is whether the host can ask its user before
-    a tool runs; `host` decides how a transcript is read. `spooled` marks an event that waited for the server, `held`
-    one that waits until it is read, and `sent` are the host's own fields.
+    `agent_type` is the role of a subagent, `report` the last message of an agent, `turn_id` and `call_id` the host's
+    ids of the prompt and of a tool call. `dropped` are the names of the fields that could not be read. `can_ask` is
+    whether the host can ask its user before a tool runs; `host` decides how a transcript is read. `spooled` marks an
+    event that waited for the server, `held` an event that waits until it is read, and `sent` are the host's own fields.
     """
 
     name: str = ""
@@ -67,6 +65,11 @@ class HookEvent:
         """Return the time of an event that is delivered again after a crash; None if it is not."""
         mark = self.spooled or self.held
         return None if mark is None else mark.at
+
+    @property
+    def spooled_at(self) -> str | None:
+        """Return the time of an event that waited for the server; None if it did not."""
+        return None if self.spooled is None else self.spooled.at
 
     @property
     def is_read_only(self) -> bool:

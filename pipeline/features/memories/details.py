@@ -27,7 +27,7 @@ from pipeline.kernel.store import (
     work,
 )
 from pipeline.kernel.store.impressions import Impression, Tally
-from pipeline.kernel.store.visibility import is_open_to
+from pipeline.kernel.store.visibility import is_open_to, visible_sessions_condition
 from pipeline.kernel.times import utc_text
 from pipeline.kernel.workspace import Workspace
 from pipeline.write.move import SHARED, is_sharer
@@ -135,7 +135,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             acts=audit.of(db, memory.id, ACTS),
             survivor=_survivor(db, memory, who),
             tally=impressions.tally(db, seq),
-            impressions=impressions.latest(db, seq, IMPRESSIONS),
+            impressions=impressions.latest(db, seq, IMPRESSIONS, visible_sessions_condition(who)),
             recalled_at=memory_usage.get_recalled_at(db, seq),
             forecast=_forecast(db, seq, now),
             undigested=work.find_undigested_among(db, [seq]),

@@ -18,8 +18,9 @@ from pipeline.kernel.kinds import render_rule
 from pipeline.kernel.records import Kind, Memory, Viewer
 from pipeline.kernel.records.hooks import AgentSession
 from pipeline.kernel.store import agent_sessions, impressions, memories
-from pipeline.kernel.store.agent_sessions import ActionType
+from pipeline.kernel.store.agent_sessions import Action, ActionType
 from pipeline.kernel.store.impressions import Impression, JudgedAct
+from pipeline.kernel.store.visibility import visible_sessions_condition
 from pipeline.kernel.times import utc_now
 from pipeline.kernel.workspace import Workspace
 from pipeline.recall.feedback import FeedbackWriter
@@ -77,9 +78,11 @@ def record_obedience(workspace: Workspace, session: AgentSession, call: MadeCall
     if session.id is None or not workspace.exists:
         return
     with workspace.database.read() as db:
-        shown = impressions.list_of_agent(db, session.id, session.agent_id, MOST_IMPRESSIONS)
-        rules = memories.by_seqs(db, {impression.memory_seq for impression in shown if impression.at <= at})
-        verdicts = _judge(db, session, call, shown, rules) if _may_judge(call) and rules else []
+        # A call of a spooled event is compared with what came before it, not before its delivery.
+        shown = impressions.list_of_agent(db, session.id, session.agent_id, at, MOST_IMPRESSIONS)
+        rules = memories.by_seqs(db, {impression.memory_seq for impression in shown})
+        before = agent_sessions.list_actions(db, session.id, "", MOST_BEFORE, at)
+    verdicts = _judge(session, call, shown, rules, before) if _may_judge(call) and rules else []
     if not verdicts:
         return
     action = describe_action(session.id, session.agent_id, at, call.tool, call.arguments, call.outcome, session.cwd)
@@ -99,14 +102,17 @@ def _may_judge(call: MadeCall) -> bool:
 
 
 def _judge(
-    db: Connection, session: AgentSession, call: MadeCall, shown: Sequence[Impression], rules: Mapping[int, Memory]
+    session: AgentSession,
+    call: MadeCall,
+    shown: Sequence[Impression],
+    rules: Mapping[int, Memory],
+    actions: Sequence[Action],
 ) -> list[tuple[Impression, bool]]:
     """Return the latest impression of each rule that a call kept or broke."""
-    assert session.id is not None
     act = Act.of_call(call.tool, call.arguments, session.cwd)
     before = [
         Act.of_action(action)
-        for action in agent_sessions.list_actions(db, session.id, "", MOST_BEFORE)
+        for action in actions
         if action.agent_id == session.agent_id and (action.ok or action.type is ActionType.TEST)
     ]
     verdicts: dict[int, tuple[Impression, bool]] = {}
@@ -176,10 +182,14 @@ class RuleReport:
 
 
 def report_rules(workspace: Workspace, viewer: Viewer, limit: int) -> list[RuleReport]:
-    """Report the rules that were shown, those first that acts broke, then the most shown."""
+    """Report the rules that the person's sessions were shown, those first that acts broke, then the most shown."""
+    among = visible_sessions_condition(workspace.person_id)
     with workspace.database.read() as db:
-        counted = dict(impressions.tally_lessons(db, viewer, ()))
-        reports = [_report(db, rule, counted[seq].shown) for seq, rule in memories.by_seqs(db, counted).items()]
+        counted = dict(impressions.tally_lessons(db, viewer, (), among))
+        reports = [
+            _report(rule, counted[seq].shown, _list_uses(db, seq, among))
+            for seq, rule in memories.by_seqs(db, counted).items()
+        ]
     ordered = sorted(reports, key=lambda report: (-report.broken, -report.shown, -report.memory.seq))[:limit]
     lines = _find_lines([made.act for report in ordered for use in report.uses for made in use.acts])
     return [replace(report, uses=[_add_lines(use, lines) for use in report.uses]) for report in ordered]
@@ -190,19 +200,19 @@ def _add_lines(use: RuleUse, lines: Mapping[tuple[str, str], int]) -> RuleUse:
     return replace(use, acts=acts)
 
 
-def _report(db: Connection, rule: Memory, shown: int) -> RuleReport:
-    latest = impressions.latest(db, rule.seq, MOST_USES)
+def _list_uses(db: Connection, seq: int, among: str) -> list[RuleUse]:
+    """List the latest uses of a rule among some impressions."""
+    latest = impressions.latest(db, seq, MOST_USES, among)
     acts = impressions.list_acts(db, [impression.id for impression in latest])
-    uses = [
-        RuleUse(impression, list(map(ReportedAct, acts.get(impression.id, ()))))
-        for impression in latest
-        if impression.memory_seq == rule.seq
-    ]
+    return [RuleUse(impression, list(map(ReportedAct, acts.get(impression.id, ())))) for impression in latest]
+
+
+def _report(rule: Memory, shown: int, uses: Sequence[RuleUse]) -> RuleReport:
     made = [reported.act for use in uses for reported in use.acts]
     kept = sum(act.is_kept for act in made)
     broken = len(made) - kept
     verdict = RuleVerdict.BROKEN if broken else RuleVerdict.KEPT if kept else RuleVerdict.NOT_CONCERNED
-    is_answered = any(impression.followed is not None for impression in latest)
+    is_answered = any(use.impression.followed is not None for use in uses)
     if not made and not is_decidable(render_rule(rule)):
         verdict = RuleVerdict.NOT_DECIDABLE
     proposal = None

@@ -14,6 +14,8 @@ from pipeline.kernel.store.visibility import named_by_condition
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
 _SILENT_TURN = "silent_turn:"
 _OPEN, _ENDED = "open", "ended"
+# After every time.
+LAST = "9999"
 
 
 class ActionType(StrEnum):
@@ -88,9 +90,13 @@ def is_worth_storing(db: Connection, action: Action) -> bool:
     )
 
 
-def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
-    """List a session's newest actions since a time (or all) in order of time."""
-    newest = _ACTIONS.fetch(db, "WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?", (session_id, at, limit))
+def list_actions(db: Connection, session_id: str, at: str, limit: int, before: str = LAST) -> list[Action]:
+    """List a session's newest actions since a time (or all) and before another, in order of time."""
+    newest = _ACTIONS.fetch(
+        db,
+        "WHERE session_id = ? AND at >= ? AND at < ? ORDER BY seq DESC LIMIT ?",
+        (session_id, at, before, limit),
+    )
     return newest[::-1]
 
 

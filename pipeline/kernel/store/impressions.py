@@ -79,12 +79,12 @@ def list_unanswered(db: Connection, session_id: str) -> list[Impression]:
     return _IMPRESSIONS.fetch(db, "WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
 
 
-def list_of_agent(db: Connection, session_id: str, agent_id: str | None, limit: int) -> list[Impression]:
-    """List the latest impressions of an agent in a session, in order."""
+def list_of_agent(db: Connection, session_id: str, agent_id: str | None, until: str, limit: int) -> list[Impression]:
+    """List the latest impressions of an agent in a session until a time, in order."""
     newest = _IMPRESSIONS.fetch(
         db,
-        "WHERE session_id = ? AND coalesce(agent_id, '') = ? AND withheld = 0 ORDER BY seq DESC LIMIT ?",
-        (session_id, agent_id or "", limit),
+        "WHERE session_id = ? AND coalesce(agent_id, '') = ? AND at <= ? AND withheld = 0 ORDER BY seq DESC LIMIT ?",
+        (session_id, agent_id or "", until, limit),
     )
     return newest[::-1]
 
@@ -106,6 +106,15 @@ def list_acts(db: Connection, impression_ids: Sequence[str]) -> dict[str, list[J
         (json.dumps(list(impression_ids)),),
     )
     return {impression_id: [JudgedAct(**act) for act in json.loads(acts)] for impression_id, acts in rows}
+
+
+def forget_acts(db: Connection, session_id: str, since: str) -> None:
+    """Delete the acts of a session and its subagents since a time."""
+    shown = list_rows(db, str, "SELECT id FROM impression WHERE session_id = ? AND acts IS NOT NULL", (session_id,))
+    for impression_id, acts in list_acts(db, shown).items():
+        earlier = [asdict(act) for act in acts if act.at < since]
+        if len(earlier) < len(acts):
+            db.execute("UPDATE impression SET acts = ? WHERE id = ?", (json.dumps(earlier), impression_id))
 
 
 def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | None:
@@ -143,9 +152,9 @@ def tally(db: Connection, memory_seq: int) -> Tally:
     return Tally(*db.execute(f"{_TALLY} memory_seq = ?", (memory_seq,)).fetchone())
 
 
-def latest(db: Connection, memory_seq: int, limit: int) -> list[Impression]:
-    """List a memory's last impressions, the latest first."""
-    return _IMPRESSIONS.fetch(db, "WHERE memory_seq = ? ORDER BY seq DESC LIMIT ?", (memory_seq, limit))
+def latest(db: Connection, memory_seq: int, limit: int, among: str = "true") -> list[Impression]:
+    """List a memory's last impressions that meet a condition, the latest first."""
+    return _IMPRESSIONS.fetch(db, f"WHERE memory_seq = ? AND {among} ORDER BY seq DESC LIMIT ?", (memory_seq, limit))
 
 
 _LESSON_TEXT = (
@@ -165,14 +174,17 @@ def page_lessons(db: Connection, viewer: Viewer, words: Sequence[str], limit: in
     return select_newest(db, Filter(kinds=(Kind.LESSON,), viewer=viewer), limit, before, clause, values)
 
 
-def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[tuple[int, Tally]]:
-    """Return the counts of shown lessons that contain each of the words, by row number."""
+def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str], among: str = "true") -> list[tuple[int, Tally]]:
+    """Return the counts of shown lessons that contain each of the words, by row number.
+
+    `among` is the condition for the impressions that are counted.
+    """
     # Counted in row order: in index order each row would be fetched separately.
     counts = {
         seq: Tally(shown, followed, ignored)
         for seq, shown, followed, ignored in db.execute(
-            "SELECT memory_seq, count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) "
-            "FROM impression NOT INDEXED WHERE withheld = 0 GROUP BY memory_seq"
+            "SELECT memory_seq, count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) "  # noqa: S608
+            f"FROM impression NOT INDEXED WHERE withheld = 0 AND {among} GROUP BY memory_seq"
         )
     }
     clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))

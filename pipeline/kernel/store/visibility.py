@@ -84,7 +84,9 @@ def named_by_condition(column: str, person: str | None) -> str:
 
 def visible_sessions_condition(person: str | None) -> str:
     """Return the condition for rows of a person's sessions that are not incognito."""
-    return f"session_id NOT IN (SELECT session_id FROM incognito) AND {named_by_condition('session_id', person)}"  # noqa: S608
+    # An impression may belong to no session, and NULL is in no list and not outside of it.
+    is_shown = "coalesce(session_id, '') NOT IN (SELECT session_id FROM incognito)"
+    return f"{is_shown} AND {named_by_condition('session_id', person)}"
 
 
 def visible_to_condition(person: str | None) -> str:

@@ -12,7 +12,7 @@ from pipeline.features.snapshots import job as snapshot
 from pipeline.kernel.errors import NotFound
 from pipeline.kernel.records import SHORT_ID
 from pipeline.kernel.records.hooks import AgentSession, HookAnswer
-from pipeline.kernel.store import agent_sessions, hook_runs, turns, work
+from pipeline.kernel.store import agent_sessions, hook_runs, impressions, turns, work
 from pipeline.kernel.store.purges import OWNER, PurgeAuthority
 from pipeline.kernel.store.turns import LastTurn, Message
 from pipeline.kernel.times import parse
@@ -237,6 +237,7 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
     with workspace.database.write() as db:
         turns.forget(db, [turn.seq for turn in messages])
         agent_sessions.forget_actions(db, session_id, last_turn.after)
+        impressions.forget_acts(db, session_id, last_turn.after)
         predictions.forget_all(db)
     named = workspace.operations.redact(session_id)
     with workspace.operations.tables.write() as db:
