@@ -9,6 +9,7 @@ from pipeline.kernel.errors import NotFound
 from pipeline.kernel.records import Filter, Kind, Page, Viewer, page_of
 from pipeline.kernel.store import impressions, memories
 from pipeline.kernel.store.impressions import Impression, Tally, make_impressions
+from pipeline.kernel.store.visibility import visible_sessions_condition
 from pipeline.kernel.workspace import Workspace, is_incognito
 from pipeline.prompt.render import Lesson, wilson_interval, with_records
 from pipeline.recall.contexts import SearchContexts
@@ -83,9 +84,9 @@ def get_lesson(workspace: Workspace, lesson_id: str) -> Lesson:
 
 
 def list_impressions(workspace: Workspace, lesson: Lesson, limit: int) -> list[Impression]:
-    """List the latest impressions of a lesson."""
+    """List the latest impressions of a lesson in sessions that the person may see."""
     with workspace.database.read() as db:
-        return impressions.latest(db, lesson.memory.seq, limit)
+        return impressions.latest(db, lesson.memory.seq, limit, visible_sessions_condition(workspace.person_id))
 
 
 def get_impression(workspace: Workspace, impression_id: str) -> Impression:

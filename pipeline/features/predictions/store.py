@@ -13,7 +13,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.kernel.records import EntityKind, Filter
-from pipeline.kernel.store import meta
+from pipeline.kernel.store import ingested
 from pipeline.kernel.store.rows import DELETE, Table, find_row, list_rows
 from pipeline.kernel.store.visibility import condition
 from pipeline.kernel.times import parse
@@ -144,7 +144,7 @@ def _keep(db: Connection, text: str, at: str) -> None:
 
 
 def _fingerprint(db: Connection, text: str) -> str:
-    key = (meta.get(db, "node") or "").encode()
+    key = ingested.mark_key(db).encode()
     return _FINGERPRINT + hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).hexdigest()
 
 

@@ -3,9 +3,11 @@
 meet → receive (check each operation, merge it, or quarantine it) → send → tidy
 """
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from sqlite3 import Connection
 from typing import Any
 
 from config.paths import is_workspace_id
@@ -15,7 +17,7 @@ from pipeline.features.sync.remotes.objects import MOST_ITEMS, ObjectRemote
 from pipeline.features.sync.remotes.remote import Item, Outgoing, RemoteConnection
 from pipeline.features.sync.segment import Segment
 from pipeline.features.sync.signed import check_signature, read_item, sign_all
-from pipeline.kernel.errors import PeerRefused, RemoteUnreachable, ReverieError
+from pipeline.kernel.errors import PeerRefused, RemoteUnreachable, ReverieError, StoreUnavailable
 from pipeline.kernel.store import meta, oplog
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.store.log_start import start_log
@@ -27,6 +29,8 @@ from pipeline.kernel.times import utc_now
 MOST_IN_SNAPSHOT = 20_000
 # Quarantined operations are stored and tried again. Above this number they are dropped and read from the remote again.
 MOST_PUT_ASIDE = 1000
+# The mark of a store whose file a user replaced with an earlier copy. A restore writes the name of the snapshot.
+PUT_BACK = "put back"
 
 
 @dataclass(frozen=True)
@@ -62,29 +66,28 @@ def open_remote(home: Home, remote: Remote, restored: Collection[str] = ()) -> R
 
 
 def exchange(home: Home, remote: Remote) -> Exchanged:
-    """Exchange with one remote and record the result; raise RemoteUnreachable if it cannot be used."""
+    """Exchange with one remote and record the result.
+
+    Raises RemoteUnreachable or PeerRefused if the remote cannot be used, StoreUnavailable if a store cannot.
+    """
     done = Exchanged()
     circle = Circle(home.peers)
-    restored = list_restored(home)
-    if restored:
-        # A restored store has lost operations that remotes were read for, and gives out their numbers again.
-        for known in home.peers.remotes():
-            home.peers.forget_progress(known.name)
-    for workspace in restored:
-        home.peers.forget_sent("workspace", workspace)
-    for workspace in list_travelling(home, remote):
-        keep_log(workspace, home.database(workspace), circle)
     try:
+        restored = list_restored(home, remote)
+        if restored:
+            # A restored store has lost operations that the remote was read for.
+            home.peers.forget_progress(remote.name)
+        for workspace in list_travelling(home, remote):
+            keep_log(workspace, home.database(workspace), circle)
         connection = open_remote(home, remote, restored)
         connection.meet()
         _adopt_revoked(home)
         _receive(home, remote, connection, done)
         for workspace in restored:
-            with home.database(workspace).write() as db:
-                meta.drop(db, meta.RESTORED)
+            _record_read_again(home.database(workspace), remote)
         _send(home, remote, connection, done)
         behind = len(done.put_aside)
-    except (RemoteUnreachable, PeerRefused) as error:
+    except (RemoteUnreachable, PeerRefused, StoreUnavailable) as error:
         home.peers.put_remote(replace(remote, error=str(error)))
         home.peers.log(utc_now(), remote.name, str(error))
         raise
@@ -122,7 +125,7 @@ def _take(home: Home, remote: Remote, items: Iterable[Item], done: Exchanged) ->
         workspace = item.get("workspace") if isinstance(item, Mapping) else None
         by_workspace.setdefault(workspace if isinstance(workspace, str) else "", []).append(item)
     for workspace, items_of_workspace in by_workspace.items():
-        if remote.workspaces and workspace not in remote.workspaces:
+        if not _carries(remote, workspace):
             continue
         merged = take_in(home, workspace, items_of_workspace, remote.name)
         done.applied += merged.applied
@@ -201,7 +204,9 @@ def mend(home: Home, remote: Remote) -> int:
     damaged = connection.count_damaged()
     if damaged:
         home.peers.log(utc_now(), remote.name, f"{damaged} damaged or missing files of this device")
-        _tidy(home, remote, connection)
+        # The files that are left contain what a restored store lacks: the next exchange reads them and sends it again.
+        if not list_restored(home, remote):
+            _tidy(home, remote, connection)
     return damaged
 
 
@@ -228,7 +233,11 @@ def _gather_held_back(home: Home, remote: Remote) -> Iterator[Outgoing]:
 
 def list_travelling(home: Home, remote: Remote) -> list[str]:
     """List the workspaces that sync through a remote."""
-    return [workspace for workspace in home.workspace_ids() if not remote.workspaces or workspace in remote.workspaces]
+    return [workspace for workspace in home.workspace_ids() if _carries(remote, workspace)]
+
+
+def _carries(remote: Remote, workspace: str) -> bool:
+    return not remote.workspaces or workspace in remote.workspaces
 
 
 def _count_purges(home: Home, remote: Remote) -> int:
@@ -294,18 +303,62 @@ def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
             oplog.take_node(db, circle.identity.node, circle.signers)
 
 
-def list_restored(home: Home) -> list[str]:
-    """List the workspaces whose store was replaced by an earlier state since the last exchange."""
-    sent: dict[str, int] = {}
-    for remote in home.peers.remotes():
-        sent |= {name: max(seq, sent.get(name, 0)) for name, seq in home.peers.sent(remote.name).items()}
+def list_restored(home: Home, remote: Remote) -> list[str]:
+    """List the workspaces of a remote whose store was replaced by an earlier state since it was last read.
+
+    Raises StoreUnavailable for one of these workspaces. Stores that only other remotes carry are skipped.
+    """
+    remotes = home.peers.remotes()
+    sent = {known.name: home.peers.sent(known.name) for known in remotes}
     restored = []
     for workspace in home.workspace_ids():
-        with home.database(workspace).read() as db:
-            # A copy of the file that a user put back has no mark, but a log that ends before what was sent.
-            if meta.get(db, meta.RESTORED) is not None or oplog.last_seq(db) < sent.get(workspace, 0):
+        names = [known.name for known in remotes if _carries(known, workspace)]
+        try:
+            last_sent = max((sent[name].get(workspace, 0) for name in names), default=0)
+            if names and remote.name in _list_due(home, workspace, names, last_sent):
                 restored.append(workspace)
+        except StoreUnavailable as error:
+            if _carries(remote, workspace):
+                raise
+            home.peers.log(utc_now(), "", f"not checked: {workspace}: {error}")
     return restored
+
+
+def _list_due(home: Home, workspace: str, remotes: Sequence[str], last_sent: int) -> list[str]:
+    """List the remotes that must be read again, because the store was replaced by an earlier state."""
+    database = home.database(workspace)
+    with database.read() as db:
+        due = _read_due(db)
+        is_marked = meta.get(db, meta.RESTORED) is not None
+        # A copy of the file that a user put back has no mark, or an old one, but a log that ends before what was sent.
+        is_earlier = oplog.last_seq(db) < last_sent
+    if is_earlier:
+        with database.write() as db:
+            # If the next steps are interrupted, the next exchange does them again.
+            meta.put(db, meta.RESTORED, PUT_BACK)
+    elif due is not None or not is_marked:
+        return due or []
+    # The store gives out the numbers of lost operations again.
+    home.peers.forget_sent("workspace", workspace)
+    with database.write() as db:
+        meta.put(db, meta.RESTORED, json.dumps(remotes))
+    return list(remotes)
+
+
+def _read_due(db: Connection) -> list[str] | None:
+    """Return the remotes that must be read again; None if this is not determined since the store was replaced."""
+    mark = meta.get(db, meta.RESTORED) or ""
+    return [str(name) for name in json.loads(mark)] if mark.startswith("[") else None
+
+
+def _record_read_again(database: Database, remote: Remote) -> None:
+    """Remove a remote from those that must be read again."""
+    with database.write() as db:
+        due = _read_due(db)
+        if due == [remote.name]:
+            meta.drop(db, meta.RESTORED)
+        elif due is not None:
+            meta.put(db, meta.RESTORED, json.dumps([name for name in due if name != remote.name]))
 
 
 def _is_mine(home: Home, segment: Segment, restored: Collection[str]) -> bool:
@@ -331,6 +384,6 @@ def exchange_all(home: Home, names: Sequence[str] = ()) -> dict[str, Exchanged |
         if not names or remote.name in names:
             try:
                 results[remote.name] = exchange(home, remote)
-            except (RemoteUnreachable, PeerRefused) as error:
+            except (RemoteUnreachable, PeerRefused, StoreUnavailable) as error:
                 results[remote.name] = error
     return results

@@ -336,10 +336,14 @@ _UNTOUCHED = """
 """
 
 
+def mark_key(db: Connection) -> str:
+    """Return the key of hashes of texts: the first node id, because sync replaces the node id."""
+    return meta.get(db, meta.MARK_KEY) or str(meta.get(db, meta.NODE))
+
+
 def mark(db: Connection, name: str) -> str:
     """Return a hash that identifies a purged text; it cannot be looked up elsewhere."""
-    key = meta.get(db, meta.MARK_KEY) or meta.get(db, meta.NODE)
-    text = f"{key}:{name.partition(NAME_SEPARATOR)[0]}"
+    text = f"{mark_key(db)}:{name.partition(NAME_SEPARATOR)[0]}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -13,6 +13,7 @@ from pipeline.features.predictions.job import MOST, choose_questions, likelihood
 from pipeline.features.predictions.store import MOST_KEPT, OCCASION, Prediction, PredictionScore, Reason, RepeatedQuery
 from pipeline.kernel.records import EntityKind, Kind, Scope, ScopeKind
 from pipeline.kernel.records.digestion import EntityMention
+from pipeline.kernel.store import meta
 from pipeline.kernel.times import utc_text
 from pipeline.write.revise import archive, purge
 from tests.fakes.in_process import scratch_database
@@ -251,3 +252,14 @@ def test_a_habit_never_grows_by_waiting(times, first, second):
     sooner, later = sorted((first, second))
     habit = RepeatedQuery("-", times, utc_text(moment(0)))
     assert likelihood(habit, moment(later)) <= likelihood(habit, moment(sooner)) <= times
+
+
+def test_question_is_recognized_after_sync_started(database):
+    ask(database, TODAY - 2, "Who is on call?")
+    with database.write() as db:
+        meta.put_node(db, "ab" * 8)
+    ask(database, TODAY - 1, "Who is on call?")
+    with database.read() as db:
+        assert [(query.text, query.times) for query in store.list_repeated_queries(db, text_of(0))] == [
+            ("Who is on call?", 2)
+        ]

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from pipeline.features.snapshots import usecases as snapshots
+from pipeline.kernel.errors import RemoteUnreachable, StoreUnavailable
 from pipeline.kernel.store import meta, refusals
 from pipeline.text.normalize import content_hash
 from pipeline.write import revise
@@ -62,6 +63,81 @@ def test_earlier_store_gets_and_sends_everything(homes, put_back):
     assert len(two.sync.devices()) == 2
     with one.database().read() as db:
         assert meta.get(db, meta.RESTORED) is None
+
+
+def put_back_earlier(home, put_back, *later):
+    """Return a home that was put back to its state before some memories, which it exchanged."""
+    home.database().complete_file()
+    shutil.copyfile(home.settings.paths.workspace("default").events, home.root / "copy.sqlite")
+    snapshots.take_snapshot(home.settings, "default")
+    for text in later:
+        home.say(text)
+    home.sync.now()
+    home.close()
+    put_back(home)
+    return Home(home.root)
+
+
+@pytest.mark.parametrize("put_back", [restore_snapshot, put_copy_back], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("limit", [("default",), ("work",)], ids=lambda limit: limit[0])
+def test_remote_that_was_offline_invents_no_device(homes, tmp_path, put_back, limit):
+    one, two = homes
+    # By name, it comes before the remote `shared`.
+    one.sync.add("earlier", f"dir:{tmp_path / 'earlier'}", workspaces=limit)
+    one.say("Written before the copy")
+    one.say("Written at work", "work")
+    one.sync.now()
+    (tmp_path / "earlier").rename(tmp_path / "away")
+    homes[0] = one = put_back_earlier(one, put_back, "Written after the copy")
+    (tmp_path / "away").rename(tmp_path / "earlier")
+    (tmp_path / "shared").rename(tmp_path / "away")
+    assert isinstance(one.sync.now()["shared"], RemoteUnreachable)
+    one.say("Written after it was put back")
+    one.sync.now(["earlier"])
+    (tmp_path / "away").rename(tmp_path / "shared")
+    exchange_until_still(one, two)
+    one.sync.now()
+    expected = ["Written after it was put back", "Written after the copy", "Written before the copy"]
+    assert one.texts() == two.texts() == expected
+    assert len(one.sync.devices()) == len(two.sync.devices()) == 2
+    with one.database().read() as db:
+        assert meta.get(db, meta.RESTORED) is None
+
+
+def test_repair_keeps_what_a_restored_store_lacks(homes, tmp_path):
+    one, two = homes
+    one.say("Written before the copy")
+    one.sync.now()
+    [first] = (tmp_path / "shared" / "segments").rglob("*.*")
+    homes[0] = one = put_back_earlier(one, restore_snapshot, "Written after the copy")
+    first.write_bytes(b"damaged")
+    one.sync.repair()
+    exchange_until_still(one, two)
+    assert one.texts() == two.texts() == ["Written after the copy", "Written before the copy"]
+    assert len(two.sync.devices()) == 2
+
+
+def test_damaged_store_stops_only_its_remotes(homes, tmp_path):
+    one, two = homes
+    one.sync.remove("shared")
+    one.sync.add("shared", f"dir:{tmp_path / 'shared'}", workspaces=["default"])
+    one.say("Written elsewhere", "elsewhere")
+    one.say("Written at work", "work")
+    one.sync.add("all", f"dir:{tmp_path / 'all'}", workspaces=["work"])
+    one.sync.now()
+    one.close()
+    for workspace in ("work", "elsewhere"):
+        one.settings.paths.workspace(workspace).events.write_bytes(b"damaged" * 1000)
+    homes[0] = one = Home(one.root)
+    one.say("Written next to a damaged store")
+    results = one.sync.now()
+    assert isinstance(results["all"], StoreUnavailable)
+    assert results["shared"].sent == 1
+    two.exchange()
+    assert two.texts() == ["Written next to a damaged store"]
+    says = [event.says for event in one.sync.events(20)]
+    assert any(text.startswith("not checked: work") for text in says)
+    assert not any("elsewhere" in text for text in says)
 
 
 def test_text_purged_before_the_first_sync_stays_refused(tmp_path):
