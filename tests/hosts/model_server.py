@@ -102,6 +102,8 @@ def _tool_names(tool: dict[str, Any]) -> list[str]:
     return [tool.get("name") or tool.get("function", {}).get("name") or tool.get("type", "")]
 
 
+# A part of the names that hosts give to Reverie's tools.
+OURS = "reverie"
 # An answer, or a model that reads the request.
 Step = Turn | Callable[[ModelRequest], Turn]
 
@@ -199,8 +201,11 @@ class ModelServer:
 def _resolve(turn: Say | Call, tools: list[str]) -> Say | Call:
     if isinstance(turn, Say):
         return turn
-    name = next((tool for tool in tools if tool == turn.tool or tool.endswith(turn.tool)), turn.tool)
-    return Call(name, turn.arguments)
+    # Kilo has a tool of its own whose name ends as one of ours.
+    found = sorted(
+        (tool for tool in tools if tool.endswith(turn.tool)), key=lambda tool: (tool != turn.tool, OURS not in tool)
+    )
+    return Call(next(iter(found), turn.tool), turn.arguments)
 
 
 def _encode(event: Event) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.features.workspaces.identify import identify
 from tests.hosts.conftest import BIN, DEADLINE_S, HOSTS, list_complaints
-from tests.hosts.model_server import Call, Say
+from tests.hosts.model_server import OURS, Call, Say
 from tests.support.stack import Client, free_port, wait_until
 
 pytestmark = pytest.mark.timeout(600)
@@ -59,7 +59,7 @@ def test_tools_and_hooks_ask_the_server_and_nothing_runs_here(machine, server, n
     first = machine.model.requests[0]
     if name in WITH_HOOKS:
         assert "port 8443" in first.text
-    [recall] = [tool for tool in first.tools if tool.endswith("recall")]
+    [recall] = [tool for tool in first.tools if tool.endswith("recall") and OURS in tool]
     machine.model.expect(Call(recall, {"query": "gateway of staging"}), Say())
     machine.ask("Look it up")
     assert "port 8443" in machine.model.requests[-1].text
