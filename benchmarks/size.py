@@ -14,6 +14,8 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 PRODUCT: Final = ("config", "pipeline", "reverie", "web", "workers")
 TESTS: Final = "tests"
+# The programs that the tests of hosts install.
+INSTALLED = "node_modules"
 DEPTH: Final = 2
 # The price of a feature is visible.
 DEPTH_OF_FEATURES: Final = 3
@@ -40,6 +42,8 @@ def measure(root: Path = ROOT) -> dict[str, int]:
     for top in (*PRODUCT, TESTS):
         for path in (root / top).rglob("*.py"):
             folders = path.relative_to(root).parent.parts
+            if INSTALLED in folders:
+                continue
             depth = 1 if top == TESTS else DEPTH_OF_FEATURES if "features" in folders else DEPTH
             sizes["/".join(folders[:depth])] += count_statements(path.read_text(encoding="utf-8"))
     return dict(sizes)
