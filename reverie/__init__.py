@@ -8,7 +8,7 @@ import sys
 
 
 def use_own_packages() -> None:
-    """Make this process import Reverie's packages, whatever else is installed by their names."""
+    """Put Reverie's packages first on the import path of this process."""
     # Not pathlib: the client of hooks starts here.
     folder = os.path.dirname(__file__)  # noqa: PTH120
     installed = os.path.isdir(os.path.join(folder, "web"))  # noqa: PTH112, PTH118

@@ -216,6 +216,7 @@ def test_unusual_calls_are_answered(client, given):
 def test_an_index_that_is_not_ready_delays_no_call(client, monkeypatch):
     client.write(PRINT, kind="lesson")
     monkeypatch.setattr("pipeline.features.acts.usecases.PATIENCE_S", 0)
+    monkeypatch.setattr("pipeline.features.acts.act_index.PAGE", 0)
     monkeypatch.setattr(ActAdvisor, "prepare", lambda _self, _workspace, **_named: threading.Event())
     assert find_lines(client, "Edit", CODE) == ""
 

@@ -30,7 +30,7 @@ numbers = st.integers(0, 99)
 
 
 class Machine(RuleBasedStateMachine):
-    """A user with two machines: what was acknowledged is there, and what was purged is gone, whatever happens."""
+    """Compare two data directories with a model, after each step of any sequence of operations."""
 
     # Return the databases of a server for the two stores; without a server, files.
     find_urls: ClassVar[Callable[[], tuple[str, str]]] = staticmethod(lambda: ("", ""))

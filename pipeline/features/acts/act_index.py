@@ -39,7 +39,7 @@ class ActIndex:
     def refresh(self, database: Database, *, with_rules: bool, patience_s: float | None = None) -> bool:
         """Read what changed since the last call.
 
-        With `patience_s`, this returns False if another call holds the index for longer, or if much has changed.
+        With `patience_s`, return False if another call locks the index for longer, or if much has changed.
         """
         if not self._lock.acquire(timeout=-1 if patience_s is None else patience_s):
             return False
@@ -69,7 +69,7 @@ class ActIndex:
     def _count_waiting(self, db: Connection, *, with_rules: bool) -> int:
         """Return about how many rows a call would read."""
         rules = changes.last_written(db) - self._generation if with_rules else 0
-        return max(rules if self._generation >= 0 or not rules else PAGE + 1, self.history.count_waiting(db))
+        return max(rules, self.history.count_waiting(db))
 
     def _read_rules(self, db: Connection) -> None:
         generation = changes.last_written(db)

@@ -74,7 +74,7 @@ class ActAdvisor:
         shows_past: bool,
     ) -> Iterator[ActWarning]:
         """Yield the rules that a tool call breaks, and what happened before; nothing while the index is not ready."""
-        act, call = read_act(tool, arguments, session.cwd), Act.of_call(tool, arguments, session.cwd)
+        act = read_act(tool, arguments, session.cwd)
         if act is None or not workspace.exists:
             return
         index, database = self._get(workspace), workspace.database
@@ -85,6 +85,7 @@ class ActAdvisor:
         with database.read() as db:
             before = _list_before(db, session)
             if shows_rules:
+                call = Act.of_call(tool, arguments, session.cwd)
                 broken = _list_broken(db, session, call, index.find(_list_words(call)), before, deadline)
                 yield from (_warn(act, rule) for rule in broken)
             if shows_past and deadline.remaining_s:

@@ -103,8 +103,7 @@ class Act:
     @cached_property
     def made_calls(self) -> tuple[Invocation, ...]:
         """Return the first commands that do more than show what they would do, or how they are used."""
-        made = (call for call in self.calls if "--help" not in call.words and call.words[1:] != ("--version",))
-        return tuple(call for call in islice(made, MOST_CALLS) if not rehearses(call))
+        return tuple(islice((call for call in self.calls if not rehearses(call)), MOST_CALLS))
 
     @property
     def changed_files(self) -> list[str]:

@@ -238,9 +238,9 @@ def test_a_service_listens_where_the_environment_says(home):
 def test_a_launchd_agent(home):
     found = service_of("darwin", HOME, None, home)
     assert found.file == HOME / "Library/LaunchAgents/dev.reverie.plist"
-    told = plistlib.loads(found.text)
-    assert told["ProgramArguments"] == [sys.executable, "-u", "-I", "-m", "reverie", "up"]
-    assert told["EnvironmentVariables"] == {"REVERIE_HOME": str(home.paths.root)}
+    agent = plistlib.loads(found.text)
+    assert agent["ProgramArguments"] == [sys.executable, "-u", "-I", "-m", "reverie", "up"]
+    assert agent["EnvironmentVariables"] == {"REVERIE_HOME": str(home.paths.root)}
 
 
 def test_another_platform_has_no_service(home):

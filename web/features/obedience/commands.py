@@ -12,7 +12,7 @@ from web.cli.state import State
 
 ACTS_SHOWN = 5
 PROPOSALS = {
-    "guard": "acts broke it twice: the page Inbox of the dashboard lets it block them",
+    "guard": "agents broke it twice: the page Inbox of the dashboard can make it a guard",
     "archive": "it was shown often and never concerned an act: `reverie forget {id}` archives it",
 }
 
