@@ -57,6 +57,14 @@ def run(client, command, *, fails="", session="past"):
     send(client, name, "Bash", {"command": command}, session=session, **fields)
 
 
+def fail_and_mend(client, container):
+    """Record a command that failed, what helped, and that it then worked."""
+    run(client, "docker compose up -d", fails=f"Exit code 1\n{OUTPUT}")
+    run(client, "docker network create shop_default")
+    run(client, "docker compose up -d")
+    flush_notes(container)
+
+
 def test_an_act_that_breaks_a_rule_gets_a_line(client):
     client.write(PRINT, kind="lesson")
     lines = find_lines(client, "Edit", CODE)
@@ -105,10 +113,7 @@ def test_lines_have_at_most_three_hundred_characters(client):
 
 def test_a_failed_command_is_shown_with_its_remedy(client, container):
     client.write("Something")
-    run(client, "docker compose up -d", fails=f"Exit code 1\n{OUTPUT}")
-    run(client, "docker network create shop_default")
-    run(client, "docker compose up -d")
-    flush_notes(container)
+    fail_and_mend(client, container)
     lines = find_lines(client, "Bash", {"command": "docker compose up -d"})
     assert "Failed here before" in lines
     assert "docker network create shop_default" in lines
@@ -121,10 +126,7 @@ def test_a_failed_command_is_shown_with_its_remedy(client, container):
 
 def test_a_failed_call_gets_the_remedy_that_worked(client, container):
     client.write("Something")
-    run(client, "docker compose up -d", fails=f"Exit code 1\n{OUTPUT}")
-    run(client, "docker network create shop_default")
-    run(client, "docker compose up -d")
-    flush_notes(container)
+    fail_and_mend(client, container)
     fields = {"error": f"Exit code 1\n{OUTPUT}", "session": "s2"}
     output = send(client, "PostToolUseFailure", "Bash", {"command": "docker compose up -d"}, **fields)
     assert "docker network create shop_default" in output["hookSpecificOutput"]["additionalContext"]
@@ -147,10 +149,7 @@ def test_an_edit_that_was_taken_back_twice_is_shown(client, container):
 )
 def test_a_workspace_chooses_its_lines(client, container, value, shows_rule, shows_failure):
     client.write(PRINT, kind="lesson")
-    run(client, "docker compose up -d", fails=f"Exit code 1\n{OUTPUT}")
-    run(client, "docker network create shop_default")
-    run(client, "docker compose up -d")
-    flush_notes(container)
+    fail_and_mend(client, container)
     set_lines(container, value)
     assert (find_lines(client, "Edit", CODE) != "") is shows_rule
     assert (find_lines(client, "Bash", {"command": "docker compose up -d"}) != "") is shows_failure
