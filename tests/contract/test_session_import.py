@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.settings_edits import save_workspace_setting
+from config.workspace_configs import save_workspace_setting
 from pipeline.kernel.errors import Conflict, NotFound
 from pipeline.kernel.records import Draft, Stage
 from pipeline.kernel.store import agent_sessions, index_state, memories, session_archive, turns, work

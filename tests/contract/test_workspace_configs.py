@@ -5,8 +5,8 @@ import contextlib
 import pytest
 
 from config.declared import Secret
-from config.settings_edits import save_workspace_setting
 from config.toml_files import SettingsError, UnreadableSettings
+from config.workspace_configs import save_workspace_setting
 from pipeline.kernel.errors import StoreClosed, StoreUnavailable
 from pipeline.kernel.store import home_values
 from pipeline.kernel.store.database import WriterProfile

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from config.settings_edits import save_workspace_setting
+from config.workspace_configs import save_workspace_setting
 from pipeline.kernel.records import EdgeKind, Stage
 from pipeline.kernel.store import duplicates, edges, memories
 from pipeline.text.normalize import normalize_id

@@ -6,8 +6,7 @@ from datetime import date
 import pytest
 
 from config.settings import load_settings
-from config.settings_edits import save_setting, save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_setting, save_workspace_setting
 from pipeline.features.capture import store as near_statements
 from pipeline.kernel.errors import EncoderPending
 from pipeline.kernel.records import Stage

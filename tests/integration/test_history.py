@@ -5,8 +5,7 @@ import subprocess
 
 import pytest
 
-from config.settings_edits import save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 from pipeline.kernel.records.people import OWNED
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.in_process import flush_notes

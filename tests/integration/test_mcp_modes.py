@@ -16,8 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from config.paths import READ_ONLY_HEADER
-from config.settings_edits import save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 from tests.support.served import serve_home
 from tests.support.stack import free_port
 from web.mcp.offered_tools import IS_OFF

@@ -10,8 +10,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from config.settings_edits import save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import add_person
 from tests.support.event_streams import read_fields

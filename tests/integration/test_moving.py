@@ -14,9 +14,8 @@ from config.declared import Secret
 from config.paths import HomePaths
 from config.process import Role
 from config.settings import load_settings
-from config.settings_edits import save_workspace_setting
 from config.toml_files import SettingsError
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 from pipeline.features.encryption.usecases import choose_key, encrypt_home
 from pipeline.features.people import usecases as people
 from pipeline.features.snapshots import job as local_snapshots

@@ -8,8 +8,7 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from config.settings_edits import save_setting, save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_setting, save_workspace_setting
 from pipeline.features.personal.usecases import gather_personal
 from pipeline.features.snapshots.job import take_snapshot
 from tests.fakes.client import CheckedClient

@@ -2,8 +2,7 @@
 
 import pytest
 
-from config.settings_edits import save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 from pipeline.features.personal.usecases import gather_personal
 from pipeline.kernel.store import purges
 from pipeline.kernel.store.sqlite import SqliteFile

@@ -3,7 +3,7 @@
 import pytest
 
 from config.declared import Secret
-from config.settings_edits import save_workspace_setting
+from config.workspace_configs import save_workspace_setting
 from pipeline.kernel.store import agent_sessions
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import dump, fast_settings, fit_intents, flush_notes, open_web

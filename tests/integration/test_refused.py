@@ -2,8 +2,7 @@
 
 import pytest
 
-from config.settings_edits import save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 
 TEXT = "We decided to keep the monolith because nobody can run five services"
 

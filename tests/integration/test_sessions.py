@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from config.settings_edits import save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 from pipeline.features.capture import distill
 from pipeline.features.model.extractor import Failure, JobModel
 from tests.fakes.in_process import flush_notes

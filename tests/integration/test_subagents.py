@@ -5,8 +5,7 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from config.settings_edits import save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 from pipeline.prompt.subagents.brief import MOST_BYTES
 from pipeline.prompt.tool_calls.guards import ToolGuard
 from tests.fakes.in_process import flush_notes

@@ -33,8 +33,7 @@ def mcp(state: State, *, profile: str, server: str | None, read_only: bool, stan
     if standalone and server is not None:
         raise click.UsageError("--standalone excludes --server: the memory of a team is on its server.")
     # The host waits for the answer to its handshake: nothing heavy is imported before.
-    from web.mcp.host_lines import HostLines
-    from web.mcp.relay import Relay
+    from web.mcp.relay import HostLines, Relay
     from web.mcp.session import Session
 
     find_switches = functools.partial(_find_switches, state, server, is_read_only=read_only)

@@ -1,7 +1,8 @@
 """The global options of a command line, and the settings, workspace and client that follow from them."""
 
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from config.data_directory import VARIABLE
+from config.operating_system import read_regular
 from pipeline.kernel.errors import (
     NO_SUCH_MEMORY,
     NO_WORKSPACE,
@@ -53,8 +56,6 @@ class State:
 
         settings = load_settings()
         if not settings.paths.token_file.exists():
-            from web.cli.new_data_directory import warn_if_replaced
-
             warn_if_replaced(settings, environment_with({}), find_user_home())
         return settings
 
@@ -297,3 +298,49 @@ def find_user_home() -> Path:
         raise ReverieError(
             "Cannot find your home folder: neither HOME nor the system's user database names it. Set HOME."
         ) from error
+
+
+# The settings of an agent are smaller.
+MOST_SETTINGS_BYTES = 64 * 1024 * 1024
+
+
+def warn_if_replaced(settings: "Settings", environment: Mapping[str, str], home: Path) -> None:
+    """Warn if a data directory is about to be created to which agents on this machine were connected earlier."""
+    from web.hosts.installed_files import STATE_FILE
+
+    paths = settings.paths
+    if paths.token_file.exists() or (paths.root / STATE_FILE).exists():
+        return
+    files = list(dict.fromkeys(_list_connected_files(settings, environment, home)))
+    if files:
+        click.echo(
+            f"{paths.root} is a new, empty data directory, but agents were connected to it earlier "
+            f"({', '.join(map(str, files))}). If you moved it, run `reverie down`, then move it back or set "
+            f"{VARIABLE}.",
+            err=True,
+        )
+
+
+def _list_connected_files(settings: "Settings", environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Yield the files of agents that have entries of Reverie for the data directory."""
+    from web.hosts.environment import HostEnvironment, Installation, programs_folder
+    from web.hosts.hosts import HOSTS
+
+    root = str(settings.paths.root).lower()
+    is_default = settings.paths.root == home / ".reverie"
+    host_env = HostEnvironment(home, sys.platform, lambda _program: None, lambda _program: None, environment)
+    installation = Installation(programs_folder(), {}, None)
+    for host in HOSTS:
+        for target in host.targets(host_env, installation):
+            text = read_lowered(target.path)
+            names_other = VARIABLE.lower() in text
+            if "reverie" in text and (root in text if names_other else is_default):
+                yield target.path
+
+
+def read_lowered(file: Path) -> str:
+    """Return a file of an agent's settings in lower case, "" if it cannot be read."""
+    try:
+        return read_regular(file, MOST_SETTINGS_BYTES).decode("utf-8", "replace").lower()
+    except OSError:
+        return ""

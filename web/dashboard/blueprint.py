@@ -1,4 +1,4 @@
-"""The dashboard blueprint: sections, navigation, error pages and headers."""
+"""The dashboard blueprint: sections, navigation, error pages, headers, and the sign-in with OpenID Connect."""
 
 import hashlib
 import logging
@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from flask import Blueprint, Response, current_app, g, redirect, request, session, url_for
+from flask import Blueprint, Response, abort, current_app, g, redirect, request, session, url_for
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.kernel.errors import InvalidField, LimitReached, NotFound, ReverieError
+from pipeline.kernel.extras import require_extra
 from pipeline.kernel.http.problems import STATUS_OF_ERROR
 from pipeline.kernel.records.people import Role
 from pipeline.kernel.registry import arrange, features, load
 from web.dashboard.filters import FILTERS, zone_name
-from web.dashboard.provider_sign_in import begin_provider_sign_in, end_provider_sign_in
-from web.dashboard.sign_in import csrf_token, sign_in, sign_out
+from web.dashboard.shared_sessions import Holder
+from web.dashboard.sign_in import SignInFailed, begin_session, csrf_token, refusal, sign_in, sign_out
 from web.dashboard.view import Link, Section, error_page, undos
 from web.features.changes import page as timeline
 from web.features.configuration import page as settings
@@ -29,6 +30,9 @@ from web.features.recall import page as recall
 from web.features.today import page as overview
 from web.http.access import may_enter
 from web.http.endpoint import container
+
+if TYPE_CHECKING:
+    from web.dashboard.oidc import Provider
 
 log = logging.getLogger(__name__)
 
@@ -197,3 +201,57 @@ def _show_unexpected_error(error: Exception) -> Response:
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "An unexpected error occurred. See the list of errors on the Workers page or run `reverie logs errors`.",
     )
+
+
+PROVIDER = "oidc_provider"
+
+
+def begin_provider_sign_in() -> AnyResponse:
+    """Redirect a browser to the provider."""
+    provider = _find_provider()
+    try:
+        return provider.begin(url_for("dashboard.end_provider_sign_in", _external=True))
+    except SignInFailed as error:
+        return _show_failure(error)
+
+
+def end_provider_sign_in() -> AnyResponse:
+    """Sign in a browser that returns from the provider, if its user is registered here."""
+    provider = _find_provider()
+    try:
+        user = provider.finish()
+    except SignInFailed as error:
+        return _show_failure(error)
+    person = user.find_person(container().people)
+    if person is not None:
+        return begin_session(Holder(person.id))
+    option, name = ("--email", user.email) if user.email else ("--subject", user.subject)
+    return refusal(
+        "You have no account on this server.",
+        HTTPStatus.FORBIDDEN,
+        advice=f"The provider identifies you as {name}. Ask the administrator of this server to add you: "
+        f"reverie user add NAME {option} {name}",
+    )
+
+
+def _show_failure(error: SignInFailed) -> AnyResponse:
+    if not error.is_fault:
+        return refusal("Sign-in failed.", advice=f"{error}. Try again on this page.")
+    container().operations.record_error("sign-in", str(error))
+    return refusal("Sign-in is not available.", HTTPStatus.BAD_GATEWAY, advice=f"{error}.")
+
+
+def _find_provider() -> "Provider":
+    settings = container().settings
+    if not settings.oidc_issuer:
+        abort(
+            HTTPStatus.NOT_FOUND,
+            "This server has no sign-in provider. Set oidc_issuer, or run `reverie dashboard` to sign in.",
+        )
+    if PROVIDER not in current_app.extensions:
+        # Import on first use: few servers have a provider.
+        require_extra("team")
+        from web.dashboard.oidc import Provider
+
+        current_app.extensions[PROVIDER] = Provider(current_app, settings)
+    return cast("Provider", current_app.extensions[PROVIDER])

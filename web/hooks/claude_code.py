@@ -28,7 +28,7 @@ from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.held_events import hold_event, release, wait_for_reading
 from web.hooks.session_files import find_reader, read_session
 from web.hooks.version_skew import compare_builds
-from web.hosts.behavior import reads_context_of_acts
+from web.hosts.hook_entries import reads_context_of_acts
 from web.http.access_log import note_memories, note_workspace
 from web.http.call import Call, describe_earlier_memories, workspace_finder, workspace_of_folder
 from web.http.contract import SPOOLED_AGAIN, SPOOLED_HEADER, WAIT_HEADER

@@ -2,8 +2,11 @@
 
 import re
 import shlex
+import tomllib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from web.hooks.client import HOOK_CLIENT, SERVER_OPTION, VARIABLE_OPTIONS
@@ -156,3 +159,18 @@ def _posix_command_line(program: str, line: str) -> str:
 
 def _is_path(program: str) -> bool:
     return "/" in program or "\\" in program
+
+
+# The value of `act_context` for a host whose agent never reads it.
+NOT_AT_ALL = "not at all"
+
+
+@cache
+def load_behavior() -> Mapping[str, Mapping[str, Any]]:
+    """Return the observations of each host."""
+    return tomllib.loads(Path(__file__).with_name("behavior.toml").read_text(encoding="utf-8"))
+
+
+def reads_context_of_acts(host: str) -> bool:
+    """Return whether the agent of a host was seen to read what a hook before a tool adds."""
+    return str(load_behavior().get(host, {}).get("act_context", NOT_AT_ALL)) != NOT_AT_ALL

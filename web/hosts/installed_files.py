@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from config.file_modes import original_umask
-from config.operating_system import copy_owner
-from config.regular_files import read_regular
+from config.operating_system import copy_owner, read_regular
 from web.hosts.entries import CannotEdit, EntryUndo
 
 PRIVATE = 0o600

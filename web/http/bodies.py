@@ -46,7 +46,7 @@ from pipeline.kernel.records.extraction import Disposition, Extraction
 from pipeline.kernel.records.people import Caller
 from pipeline.text.normalize import normalize_id, normalize_tag
 from pipeline.write.fields import Moment, Paragraph, Value, check_finite, check_tag, resolve_scope
-from web.http.caller_scope import ClientId, scope_of_caller, scope_of_text, session_of, viewer_of
+from web.http.access import ClientId, scope_of_caller, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200

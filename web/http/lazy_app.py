@@ -24,8 +24,7 @@ from web.http.endpoint import Api
 from web.http.limits import register_limits
 from web.http.listener import Listener
 from web.http.metrics import Metrics, register_metrics
-from web.http.problems import register_problems
-from web.http.request_ids import register_request_ids
+from web.http.problems import register_problems, register_request_ids
 from web.http.security import Door, register_security
 
 MAX_BODY_BYTES = 8 * 1024 * 1024

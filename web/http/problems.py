@@ -1,19 +1,21 @@
-"""Errors as RFC 9457 problem documents. They never contain a traceback or a value of the request."""
+"""Errors as RFC 9457 problem documents, and the id of each request. They contain no traceback and no sent value."""
 
 import json
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from sqlite3 import OperationalError
-from typing import Any
+from typing import Any, cast
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response, current_app, g, has_app_context, request
+from ulid import ULID
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from pipeline.kernel.errors import FieldError, InvalidField, LimitReached, StoreUnavailable
 from pipeline.kernel.http.problems import PROBLEM, STATUS_OF_ERROR
-from web.http.request_ids import request_id
+from web.http.listener import is_by_proxy
 
 log = logging.getLogger(__name__)
 
@@ -89,3 +91,38 @@ def register_problems(app: Flask) -> None:
 def _describe_request() -> str:
     named = request_id()
     return "" if named is None else f" (request {named})"
+
+
+REQUEST_ID_HEADER = "X-Request-Id"
+# Proxies create hexadecimal digits, UUIDs or ULIDs.
+WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+
+def register_request_ids(app: Flask) -> None:
+    """Give every request of the app an id before any other check: the trusted proxy's id, or a new one."""
+
+    @app.before_request
+    def name_request() -> None:
+        proxy_id = request.headers.get(REQUEST_ID_HEADER, "") if is_by_proxy() else ""
+        g.request_id = proxy_id if WELL_FORMED.fullmatch(proxy_id) else str(ULID())
+
+    @app.after_request
+    def send_id(response: Response) -> Response:
+        response.headers[REQUEST_ID_HEADER] = g.request_id
+        return response
+
+
+def request_id() -> str | None:
+    """Return the id of the request that is being answered, None outside of a request."""
+    return cast(str | None, g.get("request_id") if has_app_context() else None)
+
+
+class RequestIdFilter(logging.Filter):
+    """Append the id of the request to each of its log records."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the id; keep every record."""
+        named = request_id()
+        if named is not None:
+            record.msg, record.args = f"{record.getMessage()} (request {named})", None
+        return True

@@ -23,7 +23,7 @@ from web.http.lazy_app import MAX_BODY_BYTES, LazyApp
 from web.http.listener import ListenerRefused, check_listener
 from web.http.local_connection import bind_socket
 from web.http.metrics import Metrics
-from web.http.request_ids import RequestIdFilter
+from web.http.problems import RequestIdFilter
 from web.stack.claim import explain_port
 from workers.notifier import Notifier, WakeUp
 

@@ -44,14 +44,13 @@ from werkzeug.routing import MapAdapter
 
 from config.paths import READ_ONLY_HEADER
 from pipeline.kernel.errors import InvalidField, NotFound, ReverieError
-from web.mcp.catalog import PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import PROFILES, REVEALED
 from web.mcp.greeting import INSTRUCTIONS, NAME
-from web.mcp.http_sessions import Subscriber, find_memory_id
 from web.mcp.in_process import InProcessServer, Sender
-from web.mcp.offered_tools import IS_OFF, FindSwitches, ProfileTools, Switches, all_on
+from web.mcp.offered_tools import IS_OFF, PLAIN, REVIEW, FindSwitches, ProfileTools, Switches, all_on, build_catalog
 from web.mcp.rendering import ShownIds
+from web.mcp.route import Subscriber, find_memory_id
 from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, call_recorded, find_thread, find_tool
 from web.version import VERSION
 

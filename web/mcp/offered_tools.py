@@ -1,11 +1,11 @@
 """The tools that a session is offered: those of its profile, without those that its switches turn off."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pipeline.kernel.errors import READ_ONLY_SESSION, InvalidField
-from web.mcp.tool import Tool, ToolCall, ToolFailed, ToolResult, find_tool
+from web.mcp.tool import Tool, ToolCall, ToolFailed, ToolResult, describe_tool, find_tool
 
 IS_OFF = (
     "Reverie is turned off for this project: there are no tools, and nothing is recorded. If the user asks for it, "
@@ -111,3 +111,32 @@ class ProfileTools:
             if any(tool.name == name for tool in known):
                 raise ToolFailed(explain_missing(switches)) from None
             raise
+
+
+PLAIN = "text/plain"
+BRIEF: dict[str, Any] = {
+    "uri": "reverie://brief",
+    "name": "brief",
+    "description": "The project's brief: unfinished goals, lessons, decisions, facts.",
+    "mimeType": PLAIN,
+}
+MEMORY: dict[str, Any] = {
+    "uriTemplate": "reverie://memory/{id}",
+    "name": "memory",
+    "description": "A full memory with its details, edges and history.",
+    "mimeType": PLAIN,
+}
+REVIEW: dict[str, Any] = {
+    "name": "review",
+    "description": "Review candidates and possible duplicates together with the user.",
+}
+
+
+def build_catalog(tools: Iterable[Tool], *, is_enabled: bool = True) -> Mapping[str, dict[str, Any]]:
+    """Return the result of each list request. If Reverie is turned off, there are no resources."""
+    return {
+        "tools/list": {"tools": [describe_tool(tool) for tool in tools]},
+        "prompts/list": {"prompts": [REVIEW]},
+        "resources/list": {"resources": [BRIEF] if is_enabled else []},
+        "resources/templates/list": {"resourceTemplates": [MEMORY] if is_enabled else []},
+    }

@@ -105,7 +105,7 @@ class Session:
 
     def _list(self, method: str) -> dict[str, Any]:
         # Imported after the answer to the handshake, which the host waits for.
-        from web.mcp.catalog import build_catalog
+        from web.mcp.offered_tools import build_catalog
 
         if method != "tools/list":
             return build_catalog((), is_enabled=self._find_switches().is_enabled)[method]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from config.data_directory_checks import list_problems
+from config.paths import list_problems
 from config.program_variables import select_daemon_variables
 from config.settings import Settings, environment_with
 from pipeline.kernel.errors import ReverieError, ServerUnreachable, StoreUnavailable

@@ -9,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from config.data_directory_checks import find_access_problem
 from config.file_modes import find_public_paths, make_private
 from config.operating_system import POSIX
-from config.paths import HomePaths
+from config.paths import HomePaths, find_access_problem
 from config.settings import AUTO, Settings, environment_of, load_settings
 from config.toml_files import SettingsError
 from pipeline.features.diagnostics import job as health

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from config.settings_edits import save_workspace_setting
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_workspace_setting
 from pipeline.features.maintenance.context import JobContext
 from pipeline.features.maintenance.usecases import run_job
 from pipeline.features.model.extractor import Failure, JobModel

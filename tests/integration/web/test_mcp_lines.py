@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.support.played_host import NoServer, PlayedHost, PlayedServer, bare, converse, hello
 from tests.support.served import serve_home
 from tests.unit.web.test_json_text import anything
-from web.mcp.host_lines import HostLines
 from web.mcp.offered_tools import Switches
-from web.mcp.relay import MOST_AT_ONCE, Relay
+from web.mcp.relay import MOST_AT_ONCE, HostLines, Relay
 from web.mcp.session import Session
 
 REVERIE = str(Path(sys.executable).parent / "reverie")

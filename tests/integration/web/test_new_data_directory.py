@@ -7,7 +7,7 @@ import pytest
 
 from config.settings import Settings
 from web.cli import cli
-from web.cli.new_data_directory import warn_if_replaced
+from web.cli.state import warn_if_replaced
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ from hypothesis import given, strategies as st
 
 from config.paths import HomePaths
 from config.settings import SETTINGS, WORKSPACE_SETTINGS, Settings, environment_of, explain_settings, load_settings
-from config.settings_edits import save_setting, save_workspace_setting
 from config.toml_files import SettingsError, UnreadableSettings
-from config.workspace_configs import ConfigFiles
+from config.workspace_configs import ConfigFiles, save_setting, save_workspace_setting
 
 
 @pytest.fixture

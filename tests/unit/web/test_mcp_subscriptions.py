@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 from pipeline.features.changes.events import Cursor
 from pipeline.kernel.errors import InvalidField, NotFound
 from pipeline.kernel.records.people import HOME_OWNER, Caller
-from web.mcp.http_sessions import HttpSessions, Subscriptions
 from web.mcp.offered_tools import Switches
+from web.mcp.route import HttpSessions, Subscriptions
 
 BRIEF = "reverie://brief"
 IDS = [f"01ARZ3NDEKTSV4RRFFQ69G5F{end}" for end in ("AA", "AB", "BA", "BB")]

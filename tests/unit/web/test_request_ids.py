@@ -9,8 +9,7 @@ from flask import Flask, abort
 from config.settings import Settings
 from web.http.connections import BY_PROXY
 from web.http.listener import Listener
-from web.http.problems import register_problems
-from web.http.request_ids import HEADER, RequestIdFilter, register_request_ids
+from web.http.problems import REQUEST_ID_HEADER, RequestIdFilter, register_problems, register_request_ids
 from web.http.security import register_security
 
 
@@ -25,32 +24,34 @@ def client():
 
 
 def ask(client, given=None, *, by_proxy=False):
-    headers = {"Host": "localhost", "Authorization": "Bearer token"} | ({} if given is None else {HEADER: given})
+    headers = {"Host": "localhost", "Authorization": "Bearer token"} | (
+        {} if given is None else {REQUEST_ID_HEADER: given}
+    )
     return client.get("/gone", headers=headers, environ_overrides={BY_PROXY: by_proxy})
 
 
 def test_an_answer_has_an_id_and_its_problem_the_same(client):
     first, second = ask(client), ask(client)
-    assert re.fullmatch(r"[0-9A-Z]{26}", first.headers[HEADER])
-    assert first.headers[HEADER] != second.headers[HEADER]
-    assert first.json["instance"] == f"urn:reverie:request:{first.headers[HEADER]}"
+    assert re.fullmatch(r"[0-9A-Z]{26}", first.headers[REQUEST_ID_HEADER])
+    assert first.headers[REQUEST_ID_HEADER] != second.headers[REQUEST_ID_HEADER]
+    assert first.json["instance"] == f"urn:reverie:request:{first.headers[REQUEST_ID_HEADER]}"
 
 
 def test_rejected_request_has_a_request_id(client):
     answer = client.get("/gone", headers={"Host": "evil.example"})
     assert answer.status_code == 403
-    assert answer.headers[HEADER]
+    assert answer.headers[REQUEST_ID_HEADER]
 
 
 def test_request_id_is_accepted_only_from_the_proxy(client):
     given = "0b7e9d1c-41d2-4c55-a1c1-9a3c4a3d1f00"
-    assert ask(client, given, by_proxy=True).headers[HEADER] == given
-    assert ask(client, given).headers[HEADER] != given
+    assert ask(client, given, by_proxy=True).headers[REQUEST_ID_HEADER] == given
+    assert ask(client, given).headers[REQUEST_ID_HEADER] != given
 
 
 @pytest.mark.parametrize("given", ["", "short", "x" * 65, "with space", 'quote"quote', "a=b;c=d,e"])
 def test_an_id_that_could_be_more_than_an_id_is_not_taken(client, given):
-    assert ask(client, given, by_proxy=True).headers[HEADER] != given
+    assert ask(client, given, by_proxy=True).headers[REQUEST_ID_HEADER] != given
 
 
 def test_a_line_of_the_log_ends_with_the_requests_id(client):
@@ -67,4 +68,4 @@ def test_a_line_of_the_log_ends_with_the_requests_id(client):
 
     client.application.view_functions["gone"] = note
     answer = ask(client)
-    assert lines == [f"one of 100 % (request {answer.headers[HEADER]})"]
+    assert lines == [f"one of 100 % (request {answer.headers[REQUEST_ID_HEADER]})"]

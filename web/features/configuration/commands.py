@@ -17,9 +17,8 @@ from config.settings import (
     refuse_environment_only,
     validate,
 )
-from config.settings_edits import save_setting, save_workspace_setting
 from config.toml_files import SettingsError, parse_toml, read_text
-from config.workspace_configs import write_config
+from config.workspace_configs import save_setting, save_workspace_setting, write_config
 from pipeline.features.workspaces.config import edit_config, explain_workspace, opened_configs
 from pipeline.kernel.errors import Conflict, EncoderUnavailable, NotFound, ReverieError, ServerUnreachable
 from web.cli import options

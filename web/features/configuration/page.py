@@ -23,8 +23,8 @@ from config.settings import (
     environment_with,
     explain_settings,
 )
-from config.settings_edits import save_workspace_setting
 from config.toml_files import SettingsError, UnreadableSettings
+from config.workspace_configs import save_workspace_setting
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from pipeline.kernel.errors import Conflict, FieldError, InvalidField, NotFound

@@ -13,7 +13,7 @@ from config.settings import Settings, environment_workspace
 from pipeline.kernel.errors import ReverieError, ServerUnreachable, StoreUnavailable
 from pipeline.kernel.extras import EXTRAS, install_command, list_missing
 from pipeline.kernel.records import CheckResult
-from web.cli.new_data_directory import read_lowered
+from web.cli.state import read_lowered
 from web.http.client import Client, TokenRefused
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pipeline.features.map.store import MentionedEntity
 from pipeline.kernel.records import EntityKind, Page, Viewer
 from pipeline.kernel.records.people import Role
 from web.http import bodies
+from web.http.access import viewer_of
 from web.http.answers import Answer, Cursor, MemoryAnswer, PageAnswer
 from web.http.call import Call
-from web.http.caller_scope import viewer_of
 from web.http.endpoint import Api, Endpoint
 
 api = Api("graph", 125)

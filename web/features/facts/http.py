@@ -11,9 +11,9 @@ from pipeline.text.names import MAX_NAME_CHARS
 from pipeline.write.fact_placement import fact_key
 from pipeline.write.fields import Moment, Value
 from web.http import bodies
+from web.http.access import list_readable, require_readable, scope_of_query, session_of
 from web.http.answers import Answer, PageAnswer, StatementAnswer, is_missing
 from web.http.call import Call
-from web.http.caller_scope import list_readable, require_readable, scope_of_query, session_of
 from web.http.endpoint import Api, Endpoint
 
 api = Api("facts", 65)

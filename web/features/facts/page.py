@@ -19,7 +19,7 @@ from web.dashboard.filters import minute, preview, words
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Link, Moment, Paged, Search, Section, View, back, next_page, show
 from web.http import bodies
-from web.http.caller_scope import scope_of_query
+from web.http.access import scope_of_query
 
 section = Section("facts", link=Link("Facts", "facts_subjects", "Knowledge", 46))
 

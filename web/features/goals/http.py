@@ -8,9 +8,9 @@ from pipeline.features.goals import usecases as goals
 from pipeline.kernel.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source
 from pipeline.write.fields import Moment
 from web.http import bodies
+from web.http.access import session_of
 from web.http.answers import Answer, Name, PageAnswer, StatementAnswer
 from web.http.call import Call
-from web.http.caller_scope import session_of
 from web.http.endpoint import Api, Endpoint
 
 api = Api("goals", 65)

@@ -75,7 +75,7 @@ def up(state: State, *, daemon: bool, replace: bool, exit_with_parent: int | Non
 @click.option("--only", type=click.Choice(["web", "worker", "scheduler"]), help="Run a single process of the stack.")
 def serve(host: str | None, port: int | None, behind_proxy: str | None, only: str | None) -> None:
     """Start Reverie for a team, in the foreground; options override settings."""
-    from web.cli.new_data_directory import warn_if_replaced
+    from web.cli.state import warn_if_replaced
 
     options = {"host": host, "port": port, "behind_proxy": behind_proxy}
     environment = environment_with(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from config.data_directory_checks import list_problems
+from config.paths import list_problems
 from config.settings import SWITCHES, Settings
 from pipeline.features.workspaces.config import read_switches
 from pipeline.features.workspaces.usecases import describe_earlier, list_earlier

@@ -15,8 +15,8 @@ from pipeline.kernel.store.edges import Edge
 from pipeline.kernel.times import utc_now
 from pipeline.write.state import state_tag
 from web.http import answers, bodies
+from web.http.access import list_readable, require_readable
 from web.http.call import DEFAULT_WORKSPACE, Call
-from web.http.caller_scope import list_readable, require_readable
 from web.http.endpoint import Api, Endpoint, note_state
 
 api = Api("memories")

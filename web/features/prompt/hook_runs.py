@@ -11,10 +11,9 @@ from pipeline.kernel.records.hooks import LeftOut
 from pipeline.kernel.records.people import display_name, personal_scope
 from pipeline.kernel.store.hook_runs import HookRun
 from web.http import bodies
-from web.http.access import Right
+from web.http.access import Right, session_of
 from web.http.answers import Answer, PageAnswer, Rounded, SecondsText
 from web.http.call import Call, workspace_of_folder
-from web.http.caller_scope import session_of
 from web.http.endpoint import Api, Endpoint
 from web.http.metrics import count_hook_event, count_mcp_call
 

@@ -15,9 +15,9 @@ from pipeline.kernel.records.hooks import AgentSession
 from pipeline.kernel.times import elapsed_ms
 from pipeline.prompt.briefing import Briefing
 from web.http import bodies
+from web.http.access import session_of, viewer_of
 from web.http.answers import Answer, ChainLink, HitAnswer, Name, OfFeature, is_missing
 from web.http.call import Call, workspace_of_folder
-from web.http.caller_scope import session_of, viewer_of
 from web.http.endpoint import Api, Endpoint
 
 api = Api("prepare")

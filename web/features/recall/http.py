@@ -9,8 +9,8 @@ from pipeline.kernel.workspace import find_home, resolve_id
 from pipeline.recall.usecases import explain_memory
 from pipeline.sessions.search_usecases import find_sessions_beside
 from web.http import answers, bodies
+from web.http.access import list_readable, require_readable
 from web.http.call import Call
-from web.http.caller_scope import list_readable, require_readable
 from web.http.endpoint import Api, Endpoint
 
 api = Api("recall")

@@ -21,10 +21,9 @@ from pipeline.sessions.usecases import StarterQuestion, find_questions
 from pipeline.write.fields import Moment
 from web.features.prompt.hook_runs import RunAnswer
 from web.http import bodies
-from web.http.access import Right
+from web.http.access import Right, session_of, viewer_of
 from web.http.answers import Answer, Cursor, FoundSessionAnswer, Name, PageAnswer, ReceiptAnswer
 from web.http.call import Call, workspace_of_folder
-from web.http.caller_scope import session_of, viewer_of
 from web.http.endpoint import Api, Endpoint
 from web.http.limits import check_queue
 

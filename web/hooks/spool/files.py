@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from config.operating_system import read_regular
 from config.paths import SPOOL_BEGUN, SPOOL_ENDING, SPOOL_HELD, SPOOL_REFUSED
-from config.regular_files import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from config.operating_system import read_regular
 from config.places import Places, find_folders
-from config.regular_files import read_regular
 from pipeline.features.workspaces.identify import location_of_remote
 from pipeline.kernel.git.git_config import remote_of
 from pipeline.kernel.git.repository import UnreadableFile, open_repository, root_of_folder

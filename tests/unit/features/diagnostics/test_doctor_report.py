@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from web.features.diagnostics.report import Mask
+from web.features.diagnostics.commands import Mask
 
 HOME = Path("~").expanduser()
 TOKEN = "ghp_9fK2mQ7xWv3LsT8bRz5YcN1dHj6GpE4aUo0i"
