@@ -1,16 +1,18 @@
 """Declaration of pages and actions: path, query or form, and access."""
 
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from http import HTTPStatus
+from inspect import Parameter, signature
 from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, current_app, flash, g, redirect, render_template, request, session, url_for
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response as AnyResponse
@@ -71,7 +73,7 @@ class Paged(Query):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A request: container, workspace id, validated query or form, and current time."""
+    """A request: container, workspace id, validated query of a page or form of an action, and current time."""
 
     container: WebContainer
     workspace_id: str
@@ -131,8 +133,8 @@ class Section:
     ) -> Callable[[Handler], Handler]:
         """Register a page: its handler gets a View and the path parameters, and returns HTML or a response.
 
-        Workspaces without memories show an empty page, unless `empty_too`. `needs` overrides the access of the section
-        (default: read; for actions: write).
+        Its other parameters are fields of the query string, like those of `query`. Workspaces without memories show an
+        empty page, unless `empty_too`. `needs` overrides the access of the section (default: read; for actions: write).
         """
 
         def register(handler: Handler) -> Handler:
@@ -141,48 +143,40 @@ class Section:
                     return show("nothing_yet.html", view, title="No memories yet", sessions=describe_imported(view))
                 return handler(view, **path)
 
-            self._add(rule, handler, call, query=query, need=needs or self.needs or Role.READER)
+            self._add(rule, handler, call, query, "GET", needs or self.needs or Role.READER)
             return handler
 
         return register
 
     def action(
-        self, rule: str, form: type[BaseModel] | None = None, *, needs: Need | None = None
+        self, rule: str, form: type[BaseModel] = BaseModel, *, needs: Need | None = None
     ) -> Callable[[Handler], Handler]:
-        """Register an action of a form; most handlers return `back(…)`."""
+        """Register an action. Its parameters that are not in the path are fields of its form, like those of `form`.
+
+        Most handlers return `back(…)`.
+        """
 
         def register(handler: Handler) -> Handler:
-            self._add(rule, handler, handler, form=form, need=needs or self.needs or Role.WRITER)
+            self._add(rule, handler, handler, form, "POST", needs or self.needs or Role.WRITER)
             return handler
 
         return register
 
-    def _add(
-        self,
-        rule: str,
-        handler: Handler,
-        call: Handler,
-        *,
-        query: type[Query] | None = None,
-        form: type[BaseModel] | None = None,
-        need: Need,
-    ) -> None:
+    def _add(self, rule: str, handler: Handler, call: Handler, base: type[BaseModel], method: str, need: Need) -> None:
+        fields = _list_fields(handler, rule)
+        model = create_model(handler.__name__, __base__=base, **fields)
+
         @wraps(handler)
         def answer(workspace: str, **path: str) -> AnyResponse:
             if not is_workspace_id(workspace):
                 raise NotFound("This is not a valid workspace name. Check the address.")
             require(g.caller, need, workspace, container().people)
-            if query is None and is_forged(request.form.get("csrf", "")):
+            if method == "POST" and is_forged(request.form.get("csrf", "")):
                 return error_page(HTTPStatus.FORBIDDEN, "This form has expired. Reload the page and try again.")
-            if query is None and self.name not in WITHOUT_MEMORIES:
+            if method == "POST" and self.name not in WITHOUT_MEMORIES:
                 container().workspace(workspace).of(g.caller).access.require_change()
-            view = View(
-                container(),
-                workspace,
-                None if query is None else _validate(query, _values(query, request.args)),
-                None if form is None else _validate(form, _values(form, request.form)),
-                datetime.now(UTC),
-            )
+            sent = _validate(model, _values(model, request.form if method == "POST" else request.args))
+            view = View(container(), workspace, sent, sent, datetime.now(UTC))
             if container().people.exists:
                 for name in MEMORIES.intersection(path):
                     check_open(view.workspace, path[name])
@@ -190,10 +184,9 @@ class Section:
                 name = check_name(SESSION_ID, path[SESSION_ID])
                 path[SESSION_ID] = qualified_name(view.workspace.person_id, name) or ""
             with written_by(view.workspace.person_id):
-                result = call(view, **path)
+                result = call(view, **path, **{name: getattr(sent, name) for name in fields})
             return Response(result, mimetype="text/html") if isinstance(result, str) else result
 
-        method = "GET" if query is not None else "POST"
         self.routes.append(_Route(f"/w/<workspace>{rule}", f"{self.name}_{handler.__name__}", answer, method))
 
     def enter(self, blueprint: Blueprint) -> None:
@@ -248,6 +241,16 @@ def error_page(status: int, message: str) -> Response:
     workspace = known if known is not None and is_workspace_id(known) else None
     page = render_template("error.html", title=kind.phrase, message=message, workspace=workspace, view=None)
     return Response(page, status, mimetype="text/html")
+
+
+def _list_fields(handler: Handler, rule: str) -> dict[str, Any]:
+    """Return the type and the default of each parameter of a handler that is neither the view nor in the path."""
+    others = {"view", "_view", *re.findall(r"<(?:\w+:)?(\w+)>", rule)}
+    return {
+        name: (parameter.annotation, ... if parameter.default is Parameter.empty else parameter.default)
+        for name, parameter in signature(handler).parameters.items()
+        if name not in others
+    }
 
 
 def _values(model: type[BaseModel], submitted: MultiDict[str, str]) -> dict[str, Any]:

@@ -14,17 +14,11 @@ section = Section("arcs", link=Link("Arcs", "arcs_list_all", "Knowledge", 47))
 BINS = 80
 
 
-class ArcsPageQuery(Paged):
-    """Filter of the list of arcs."""
-
-    status: ArcStatus | None = None
-
-
-@section.page("/arcs", ArcsPageQuery)
-def list_all(view: View) -> str:
+@section.page("/arcs", Paged)
+def list_all(view: View, *, status: ArcStatus | None = None) -> str:
     """List arcs, active arcs first, then by latest memory."""
     page = usecases.list_arcs(
-        view.workspace, view.workspace.onlooker, view.query.status, PAGE_SIZE, view.query.before, active_first=True
+        view.workspace, view.workspace.onlooker, status, PAGE_SIZE, view.query.before, active_first=True
     )
     return show(
         "arcs.html",

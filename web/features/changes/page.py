@@ -70,12 +70,6 @@ class TimelineQuery(Query):
         return {name: value for name, value in self if value is not None and name != "before"}
 
 
-class EventsQuery(Query):
-    """Number of the last received change (default: the current one)."""
-
-    after: Annotated[int, Field(ge=0, lt=2**62)] | None = None
-
-
 class DigestionSign(NamedTuple):
     """Processing state of a memory (`waiting` or `failed`) and its text."""
 
@@ -126,10 +120,10 @@ def rows(view: View) -> str:
     return show("timeline_rows.html", view, **_list(view))
 
 
-@section.page("/timeline/events", EventsQuery, empty_too=True)
-def happenings(view: View) -> Response:
-    """Send changes as server-sent events for a limited time."""
-    last, after = request.headers.get("Last-Event-ID", ""), view.query.after
+@section.page("/timeline/events", empty_too=True)
+def happenings(view: View, *, after: Annotated[int, Field(ge=0, lt=2**62)] | None = None) -> Response:
+    """Send the changes after a change number (default: the current one) for a limited time, as server-sent events."""
+    last = request.headers.get("Last-Event-ID", "")
     if _CHANGE_NUMBER.fullmatch(last):
         after = int(last)
     if after is None:

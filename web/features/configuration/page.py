@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from flask import session, url_for
-from pydantic import BaseModel, Field
+from pydantic import Field
 from werkzeug.wrappers import Response
 
 from config.declared import Secret
@@ -31,7 +31,7 @@ from pipeline.kernel.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.kernel.records.people import Role, qualified_name
 from pipeline.kernel.store.agent_sessions import IncognitoSession
 from pipeline.sessions import incognito
-from web.dashboard.view import PAGE_SIZE, Link, Query, Section, View, back, show
+from web.dashboard.view import PAGE_SIZE, Link, Section, View, back, show
 from web.http.access import Right
 from web.http.bodies import SessionId
 
@@ -42,25 +42,6 @@ OTHERS = 0o077
 MAX_VALUE_CHARS = 32
 # Origins of a setting other than a file.
 DEFAULT, ENVIRONMENT, UNKNOWN = "default", "environment", "unknown"
-
-
-class SettingsQuery(Query):
-    """Cursor of the list of incognito sessions."""
-
-    below: str | None = None
-
-
-class SettingForm(BaseModel):
-    """A workspace setting and its new value; without a value, the server setting applies again."""
-
-    name: str
-    value: Annotated[str, Field(max_length=MAX_VALUE_CHARS)] | None = None
-
-
-class SessionForm(BaseModel):
-    """A session id."""
-
-    session_id: SessionId
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +116,10 @@ class SettingsOverview:
     problem: str | None
 
 
-@section.page("/settings", SettingsQuery, empty_too=True)
-def list_all(view: View) -> str:
-    """Show all settings."""
-    sessions = _sessions(view)
+@section.page("/settings", empty_too=True)
+def list_all(view: View, *, below: str | None = None) -> str:
+    """Show all settings; `below` is the cursor of the list of incognito sessions."""
+    sessions = _sessions(view, below)
     listed = sessions[:PAGE_SIZE]
     return show(
         "settings.html",
@@ -155,14 +136,15 @@ def list_all(view: View) -> str:
     )
 
 
-@section.action("/settings/value", SettingForm)
-def set_value(view: View) -> Response:
-    """Set or remove a workspace setting."""
-    name, submitted = view.form.name, view.form.value
+@section.action("/settings/value")
+def set_value(
+    view: View, *, name: str, value: Annotated[str, Field(max_length=MAX_VALUE_CHARS)] | None = None
+) -> Response:
+    """Set a workspace setting; without a value, the server setting applies again."""
     if name not in WORKSPACE_SETTINGS:
         raise NotFound(f"There is no workspace setting {name}. Change server settings in config.toml.")
     before = explain_for_page(view.container, view.workspace_id).own[name].own
-    _save(view, name, None if submitted is None else _parse_value(name, submitted))
+    _save(view, name, None if value is None else _parse_value(name, value))
     undo = (
         url_for("dashboard.settings_set_value"),
         {"name": name, "value": "" if before is None else _format_value(before)},
@@ -172,19 +154,19 @@ def set_value(view: View) -> Response:
     return back(view, f"{name} is {_format_value(now.value)}, {whose}.", undo=undo)
 
 
-@section.action("/settings/sessions/silence", SessionForm)
-def begin_incognito(view: View) -> Response:
+@section.action("/settings/sessions/silence")
+def begin_incognito(view: View, *, session_id: SessionId) -> Response:
     """Make a session incognito."""
-    incognito.begin_incognito(view.workspace, _session(view))
-    undo = (url_for("dashboard.settings_end_incognito"), {"session_id": view.form.session_id})
+    incognito.begin_incognito(view.workspace, _qualify(view, session_id))
+    undo = (url_for("dashboard.settings_end_incognito"), {"session_id": session_id})
     return back(view, "The session is incognito. Reverie stores nothing from it.", undo=undo)
 
 
-@section.action("/settings/sessions/unsilence", SessionForm)
-def end_incognito(view: View) -> Response:
+@section.action("/settings/sessions/unsilence")
+def end_incognito(view: View, *, session_id: SessionId) -> Response:
     """End the incognito mode of a session."""
-    incognito.end_incognito(view.workspace, _session(view))
-    undo = (url_for("dashboard.settings_begin_incognito"), {"session_id": view.form.session_id})
+    incognito.end_incognito(view.workspace, _qualify(view, session_id))
+    undo = (url_for("dashboard.settings_begin_incognito"), {"session_id": session_id})
     return back(view, "The session is no longer incognito.", undo=undo)
 
 
@@ -204,14 +186,13 @@ def renew_token(view: View) -> Response:
     return back(view, "New token created. The old token no longer works, and all other browsers are signed out.", to=to)
 
 
-def _session(view: View) -> str:
-    named: str = view.form.session_id
-    return qualified_name(view.workspace.person_id, named) or named
+def _qualify(view: View, session_id: str) -> str:
+    return qualified_name(view.workspace.person_id, session_id) or session_id
 
 
-def _sessions(view: View) -> list[IncognitoSession]:
+def _sessions(view: View, below: str | None) -> list[IncognitoSession]:
     try:
-        return incognito.list_incognito(view.workspace, PAGE_SIZE + 1, view.query.below)
+        return incognito.list_incognito(view.workspace, PAGE_SIZE + 1, below)
     except NotFound:
         # The workspace does not exist yet, so it has no incognito sessions.
         return []

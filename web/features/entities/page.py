@@ -24,7 +24,6 @@ from web.dashboard.view import (
     PAGE_SIZE,
     Link,
     Paged,
-    Query,
     Search,
     Section,
     View,
@@ -40,20 +39,10 @@ section = Section("entities", link=Link("Entities", "entities_list_all", "Knowle
 map_section = Section("map", Right.HOME, Link("Map", "map_whole", "Memory", 45))
 
 
-class EntitiesPageQuery(Paged):
-    """Filter of the list of entities; `q` is a part of the name in any case."""
-
-    q: Search | None = None
-    kind: EntityKind | None = None
-
-
-@section.page("/entities", EntitiesPageQuery)
-def list_all(view: View) -> str:
-    """List entities, the most mentioned first."""
-    query: EntitiesPageQuery = view.query
-    page = entities.list_entities(
-        view.workspace, view.workspace.onlooker, query.q or "", query.kind, PAGE_SIZE, query.before
-    )
+@section.page("/entities", Paged)
+def list_all(view: View, *, q: Search | None = None, kind: EntityKind | None = None) -> str:
+    """List the entities whose name contains `q`, the most mentioned first."""
+    page = entities.list_entities(view.workspace, view.workspace.onlooker, q or "", kind, PAGE_SIZE, view.query.before)
     return show(
         "entities.html",
         view,
@@ -61,7 +50,7 @@ def list_all(view: View) -> str:
         entities=page.items,
         next_url=next_page(page.next_cursor),
         kinds=list(EntityKind),
-        query=query,
+        query=view.query,
     )
 
 
@@ -94,18 +83,16 @@ LABEL_CHARS = 60
 Offset = Annotated[int, Field(ge=0, lt=10**6)]
 
 
-class MapQuery(Query):
-    """The entity to center, and the number of communities to skip in the list."""
-
-    around: Annotated[str, StringConstraints(max_length=64)] | None = None
-    before: Offset | None = None
-
-
-@map_section.page("/map", MapQuery)
-def whole(view: View) -> str:
-    """Show the map."""
-    start = view.query.before or 0
-    entity_map = entities.read_map(view.workspace, view.query.around)
+@map_section.page("/map")
+def whole(
+    view: View,
+    *,
+    around: Annotated[str, StringConstraints(max_length=64)] | None = None,
+    before: Offset | None = None,
+) -> str:
+    """Show the map around an entity, and the communities after the first `before`."""
+    start = before or 0
+    entity_map = entities.read_map(view.workspace, around)
     listed = entity_map.communities
     more = len(listed) > start + COMMUNITIES
     return show(

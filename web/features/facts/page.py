@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from flask import g, url_for
-from pydantic import BaseModel, Field
+from pydantic import Field
 from werkzeug.wrappers import Response
 
 from pipeline.features.facts import usecases as facts
@@ -42,60 +42,6 @@ class Reading(StrEnum):
     TRUTH = "truth"
 
 
-class SubjectsQuery(Paged):
-    """Filter of the list of subjects: words that a fact of the subject contains."""
-
-    q: Search = ""
-
-
-class SubjectQuery(Paged):
-    """The subject to show, and the time."""
-
-    subject: Name
-    as_of: Moment | None = None
-
-
-class FactPageQuery(SubjectQuery):
-    """The fact to show."""
-
-    attribute: Name
-    scope: bodies.ScopeText | None = None
-
-
-class KeyForm(BaseModel):
-    """The fact to change."""
-
-    subject: Name
-    attribute: Name
-    scope: bodies.ScopeText | None = None
-
-
-class ValueForm(KeyForm):
-    """A new value and when it becomes valid (default: now)."""
-
-    value: Annotated[str, Field(max_length=MAX_VALUE_CHARS)]
-    reading: Reading = Reading.TEXT
-    valid_from: Moment | None = None
-
-
-class EndForm(KeyForm):
-    """When the current value ends (default: now)."""
-
-    valid_to: Moment | None = None
-
-
-class TakeBackForm(BaseModel):
-    """The value to remove again."""
-
-    fact_id: str
-
-
-class ReopenForm(TakeBackForm):
-    """The value to reopen, and its end (default: none)."""
-
-    until: Moment | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A value on a time axis: position and width in percent, and its state now."""
@@ -114,26 +60,24 @@ class Lane:
     stretches: Sequence[Stretch]
 
 
-@section.page("/facts", SubjectsQuery)
-def subjects(view: View) -> str:
-    """List subjects by name with their current values."""
-    query: SubjectsQuery = view.query
-    now = utc_text(view.now)
-    page = facts.list_subjects(view.workspace, query.q, now, PAGE_SIZE, query.before, SHOWN_OF_SUBJECT)
-    latest = [] if query.q or query.before else facts.list_latest(view.workspace, now, LATEST)
+@section.page("/facts", Paged)
+def subjects(view: View, *, q: Search = "") -> str:
+    """List subjects by name with their current values, or those with facts that contain some words."""
+    now, before = utc_text(view.now), view.query.before
+    page = facts.list_subjects(view.workspace, q, now, PAGE_SIZE, before, SHOWN_OF_SUBJECT)
+    latest = [] if q or before else facts.list_latest(view.workspace, now, LATEST)
     next_url = next_page(page.next_cursor)
     return show(
         "facts.html", view, title="Facts", subjects=page.items, latest=latest, next_url=next_url, **FACT_HELPERS
     )
 
 
-@section.page("/facts/of", SubjectQuery)
-def subject(view: View) -> str:
+@section.page("/facts/of", Paged)
+def subject(view: View, *, subject: Name, as_of: Moment | None = None) -> str:
     """Show the values of a subject, now or at a given time."""
-    query: SubjectQuery = view.query
     now = utc_text(view.now)
     subject_facts = facts.read_subject(
-        view.workspace, query.subject, query.as_of or now, now, PAGE_SIZE, query.before, LANE_VALUES
+        view.workspace, subject, as_of or now, now, PAGE_SIZE, view.query.before, LANE_VALUES
     )
     axis = axis_over((*subject_facts.extent, now))
     return show(
@@ -149,13 +93,14 @@ def subject(view: View) -> str:
     )
 
 
-@section.page("/facts/one", FactPageQuery)
-def fact(view: View) -> str:
+@section.page("/facts/one", Paged)
+def fact(
+    view: View, *, subject: Name, attribute: Name, as_of: Moment | None = None, scope: bodies.ScopeText | None = None
+) -> str:
     """Show all values of a fact over time, and the value at a given time."""
-    query: FactPageQuery = view.query
-    scoped, now = _key_of(query), utc_text(view.now)
-    values = facts.read_fact(view.workspace, scoped, query.as_of or now, now, PAGE_SIZE, query.before, WAITING)
-    axis = axis_over(_moments(values.values.items, [now] if query.before is None else []) or [now])
+    scoped, now, before = _find_key(subject, attribute, scope), utc_text(view.now), view.query.before
+    values = facts.read_fact(view.workspace, scoped, as_of or now, now, PAGE_SIZE, before, WAITING)
+    axis = axis_over(_moments(values.values.items, [now] if before is None else []) or [now])
     return show(
         "fact.html",
         view,
@@ -175,14 +120,22 @@ def fact(view: View) -> str:
     )
 
 
-@section.action("/facts/value", ValueForm)
-def set_value(view: View) -> Response:
-    """Set a new value of a fact and end the previous value."""
-    form: ValueForm = view.form
-    scoped = _key_of(form)
-    draft = Draft(content="", scope=scoped.scope, occurred_at=form.valid_from)
-    setting = facts.set_fact(view.workspace, view.container.fact_keys, scoped.key, _value(form), draft)
-    message = _format_setting(setting, form.valid_from)
+@section.action("/facts/value")
+def set_value(
+    view: View,
+    *,
+    subject: Name,
+    attribute: Name,
+    scope: bodies.ScopeText | None = None,
+    value: Annotated[str, Field(max_length=MAX_VALUE_CHARS)],
+    reading: Reading = Reading.TEXT,
+    valid_from: Moment | None = None,
+) -> Response:
+    """Set a new value of a fact, valid from now or a given time, and end the previous value."""
+    scoped = _find_key(subject, attribute, scope)
+    draft = Draft(content="", scope=scoped.scope, occurred_at=valid_from)
+    setting = facts.set_fact(view.workspace, view.container.fact_keys, scoped.key, _parse(value, reading), draft)
+    message = _format_setting(setting, valid_from)
     if setting.similar:
         others = ", ".join(f"{words(key.attribute)} of {words(key.subject)}" for key in setting.similar[:3])
         message += f" Possible duplicate of {preview(others, 120)}."
@@ -190,25 +143,31 @@ def set_value(view: View) -> Response:
     return back(view, message, to=_address(setting.key, scoped.scope), undo=undo if setting.is_new else None)
 
 
-@section.action("/facts/end", EndForm)
-def end(view: View) -> Response:
-    """End the current value of a fact without a new value."""
-    form: EndForm = view.form
-    scoped = _key_of(form)
-    ended = facts.end_fact(view.workspace, view.container.fact_keys, scoped.key, scoped.scope, form.valid_to)
+@section.action("/facts/end")
+def end(
+    view: View,
+    *,
+    subject: Name,
+    attribute: Name,
+    scope: bodies.ScopeText | None = None,
+    valid_to: Moment | None = None,
+) -> Response:
+    """End the current value of a fact, now or at a given time, without a new value."""
+    scoped = _find_key(subject, attribute, scope)
+    ended = facts.end_fact(view.workspace, view.container.fact_keys, scoped.key, scoped.scope, valid_to)
     assert ended.fact.valid_to is not None
     undo = {"fact_id": ended.fact.id} | ({} if ended.previous_end is None else {"until": ended.previous_end})
     return back(
         view,
-        f"{_name(ended.fact.key or scoped.key)} has no value from {minute(form.valid_to or ended.fact.valid_to)} UTC.",
+        f"{_name(ended.fact.key or scoped.key)} has no value from {minute(valid_to or ended.fact.valid_to)} UTC.",
         undo=(url_for("dashboard.facts_reopen"), undo),
     )
 
 
-@section.action("/facts/take-back", TakeBackForm)
-def take_back(view: View) -> Response:
+@section.action("/facts/take-back")
+def take_back(view: View, *, fact_id: str) -> Response:
     """Undo the setting of a value."""
-    taken, remaining = facts.take_back_fact(view.workspace, view.form.fact_id)
+    taken, remaining = facts.take_back_fact(view.workspace, fact_id)
     assert taken.key is not None
     where = {
         facts.Remaining.FACT: None,
@@ -218,17 +177,16 @@ def take_back(view: View) -> Response:
     return back(view, f"The value of {_name(taken.key)} was removed.", to=where[remaining])
 
 
-@section.action("/facts/reopen", ReopenForm)
-def reopen(view: View) -> Response:
-    """Undo the end of a value."""
-    opened = facts.reopen_fact(view.workspace, view.form.fact_id, view.form.until)
+@section.action("/facts/reopen")
+def reopen(view: View, *, fact_id: str, until: Moment | None = None) -> Response:
+    """Undo the end of a value; it gets its earlier end, if it had one."""
+    opened = facts.reopen_fact(view.workspace, fact_id, until)
     assert opened.key is not None
     return back(view, f"{_name(opened.key)} has its previous value again.")
 
 
-def _key_of(named: Any) -> ScopedKey:
-    key = fact_key(named.subject, named.attribute)
-    return ScopedKey(0, key, scope_of_query(named.scope, g.caller))
+def _find_key(subject: str, attribute: str, scope: str | None) -> ScopedKey:
+    return ScopedKey(0, fact_key(subject, attribute), scope_of_query(scope, g.caller))
 
 
 def _stretches(axis: TimeAxis, values: Sequence[Memory], now: str) -> list[Stretch]:
@@ -269,11 +227,11 @@ def _describe_moment(view: View, extent: tuple[str, str], turns: tuple[str | Non
     }
 
 
-def _value(form: ValueForm) -> str | int | float | bool:
-    if form.reading is Reading.TEXT:
-        return form.value
-    typed = form.value.strip().lower()
-    if form.reading is Reading.TRUTH:
+def _parse(value: str, reading: Reading) -> str | int | float | bool:
+    if reading is Reading.TEXT:
+        return value
+    typed = value.strip().lower()
+    if reading is Reading.TRUTH:
         if typed not in ("true", "yes", "false", "no"):
             raise InvalidField(FieldError("value", "must be true or false"))
         return typed in ("true", "yes")

@@ -4,7 +4,7 @@ from datetime import date, datetime
 from typing import Annotated, Any
 
 from flask import url_for
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from werkzeug.wrappers import Response
 
 from pipeline.features.goals import usecases as goals
@@ -21,35 +21,10 @@ NEAR_DAYS = 14
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_CONTENT_CHARS)]
 
 
-class GoalsPageQuery(Paged):
-    """Filter of the list of goals."""
-
-    status: GoalStatus | None = None
-
-
-class StatusForm(BaseModel):
-    """New status of a goal."""
-
-    status: GoalStatus
-
-
-class GoalForm(BaseModel):
-    """A new goal; `due_at` is optional."""
-
-    title: Title
-    due_at: Moment | None = None
-
-
-class ChangeForm(GoalForm):
-    """New values of a goal; `progress` is a percentage."""
-
-    progress: Annotated[int, Field(ge=0, le=100)] = 0
-
-
-@section.page("/goals", GoalsPageQuery)
-def list_all(view: View) -> str:
+@section.page("/goals", Paged)
+def list_all(view: View, *, status: GoalStatus | None = None) -> str:
     """List goals, newest first."""
-    page = goals.list_goals(view.workspace, view.workspace.onlooker, view.query.status, PAGE_SIZE, view.query.before)
+    page = goals.list_goals(view.workspace, view.workspace.onlooker, status, PAGE_SIZE, view.query.before)
     return show(
         "goals.html",
         view,
@@ -69,12 +44,11 @@ def one(view: View, goal_id: str) -> str:
     return show("goal.html", view, title="Goal", goal=goal, events=events, longest=MAX_CONTENT_CHARS)
 
 
-@section.action("/goals", GoalForm)
-def add(view: View) -> Response:
+@section.action("/goals")
+def add(view: View, *, title: Title, due_at: Moment | None = None) -> Response:
     """Add a goal, or reopen a finished goal with the same text."""
-    form: GoalForm = view.form
-    due = {} if form.due_at is None else {"due_at": form.due_at}
-    draft = Draft(content=form.title, kind=Kind.GOAL, details={"status": GoalStatus.OPEN, **due})
+    due = {} if due_at is None else {"due_at": due_at}
+    draft = Draft(content=title, kind=Kind.GOAL, details={"status": GoalStatus.OPEN, **due})
     setting = goals.set_goal(view.workspace, draft, due.keys())
     if setting.outcome is Outcome.MERGED:
         return back(view, "The goal is open again." if setting.began_anew else "This goal already exists.")
@@ -89,29 +63,34 @@ def archive(view: View, goal_id: str) -> Response:
     return back(view, "Goal archived.")
 
 
-@section.action("/goals/<goal_id>", ChangeForm)
-def change(view: View, goal_id: str) -> Response:
-    """Change a goal's title, progress and due date."""
-    form: ChangeForm = view.form
+@section.action("/goals/<goal_id>")
+def change(
+    view: View,
+    goal_id: str,
+    *,
+    title: Title,
+    due_at: Moment | None = None,
+    progress: Annotated[int, Field(ge=0, le=100)] = 0,
+) -> Response:
+    """Change a goal's title, progress (a percentage) and due date."""
     goal = goals.get_goal(view.workspace, goal_id)
     before = {"title": goal.content, "progress": str(_percent(goal)), "due_at": goal.details.get("due_at") or ""}
-    details: dict[str, Any] = {"due_at": _due(goal, form.due_at)}
-    if form.progress != _percent(goal):
-        details["progress"] = form.progress / 100
-    title = None if form.title == goal.content else form.title
-    goals.change_goal(view.workspace, goal.id, title, details)
+    details: dict[str, Any] = {"due_at": _due(goal, due_at)}
+    if progress != _percent(goal):
+        details["progress"] = progress / 100
+    goals.change_goal(view.workspace, goal.id, None if title == goal.content else title, details)
     undo = (url_for("dashboard.goals_change", goal_id=goal_id), before)
     return back(view, "Goal changed.", to=url_for("dashboard.goals_list_all"), undo=undo)
 
 
-@section.action("/goals/<goal_id>/status", StatusForm)
-def set_status(view: View, goal_id: str) -> Response:
+@section.action("/goals/<goal_id>/status")
+def set_status(view: View, goal_id: str, *, status: GoalStatus) -> Response:
     """Change the status of a goal."""
     goal = goals.get_goal(view.workspace, goal_id)
     before = str(goal.details.get("status", GoalStatus.OPEN))
-    goals.change_goal(view.workspace, goal_id, details={"status": view.form.status})
+    goals.change_goal(view.workspace, goal_id, details={"status": status})
     undo = (url_for("dashboard.goals_set_status", goal_id=goal_id), {"status": before})
-    return back(view, f"The goal is now {view.form.status.replace('_', ' ')}.", undo=undo)
+    return back(view, f"The goal is now {status.replace('_', ' ')}.", undo=undo)
 
 
 def due_in_words(goal: Memory, now: datetime) -> tuple[str, bool]:

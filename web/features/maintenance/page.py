@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from flask import url_for
-from pydantic import BaseModel, StringConstraints
+from pydantic import StringConstraints
 from werkzeug.wrappers import Response
 
 from config.process import Role as ProcessRole
@@ -23,7 +23,7 @@ from pipeline.kernel.store.people import AccessQuery
 from pipeline.kernel.store.runs import Run
 from pipeline.kernel.times import utc_text
 from web.dashboard.filters import ago, milliseconds, number, preview, words
-from web.dashboard.view import PAGE_SIZE, Cursor, Link, Paged, Query, Section, View, back, next_page, show
+from web.dashboard.view import PAGE_SIZE, Cursor, Link, Paged, Section, View, back, next_page, show
 from web.http.access import Right
 from web.http.endpoint import json_response
 from web.http.metrics import measure_endpoints, measure_tools
@@ -33,15 +33,9 @@ claims_section = Section("claims", Right.HOME)
 sync_section = Section("sync", Right.HOME, Link("Other machines", "sync_overview", "Maintenance"))
 access_section = Section("access", Role.OWNER, Link("Access log", "access_log", "Maintenance", with_people=True))
 
+Name = Annotated[str, StringConstraints(max_length=64)]
 # Length of each list of the page about other machines.
 SHOWN = 30
-
-
-class ClaimForm(BaseModel):
-    """A recorded request: the project file and the workspace that it names."""
-
-    file: str
-    claimed: str
 
 
 @claims_section.page("/claims", empty_too=True)
@@ -50,46 +44,32 @@ def list_all(view: View) -> str:
     return show("claims.html", view, title="Workspace requests", claims=list_claims(view.container.settings))
 
 
-@claims_section.action("/claims/agree", ClaimForm)
-def agree(view: View) -> Response:
+@claims_section.action("/claims/agree")
+def agree(view: View, *, file: str, claimed: str) -> Response:
     """Allow a project to use the workspace that it requests."""
-    _check_known(view)
-    agree_to_claim(view.container.settings, Path(view.form.file), view.form.claimed)
-    return back(
-        view,
-        f"Projects in {Path(view.form.file).parent} now use the workspace {view.form.claimed}.",
-        undo=_undo("withdraw", view),
-    )
+    _check_known(view, file, claimed)
+    agree_to_claim(view.container.settings, Path(file), claimed)
+    message = f"Projects in {Path(file).parent} now use the workspace {claimed}."
+    return back(view, message, undo=_undo("withdraw", file, claimed))
 
 
-@claims_section.action("/claims/withdraw", ClaimForm)
-def withdraw(view: View) -> Response:
+@claims_section.action("/claims/withdraw")
+def withdraw(view: View, *, file: str, claimed: str) -> Response:
     """Make a project use its separate workspace again."""
-    _check_known(view)
-    withdraw_claim(view.container.settings, Path(view.form.file))
-    return back(
-        view,
-        f"Projects in {Path(view.form.file).parent} no longer use the workspace {view.form.claimed}.",
-        undo=_undo("agree", view),
-    )
+    _check_known(view, file, claimed)
+    withdraw_claim(view.container.settings, Path(file))
+    message = f"Projects in {Path(file).parent} no longer use the workspace {claimed}."
+    return back(view, message, undo=_undo("agree", file, claimed))
 
 
-def _check_known(view: View) -> None:
+def _check_known(view: View, file: str, claimed: str) -> None:
     known = {(claim.file, claim.workspace) for claim in list_claims(view.container.settings)}
-    if (view.form.file, view.form.claimed) not in known:
+    if (file, claimed) not in known:
         raise NotFound("There is no such workspace request. Reload the page.")
 
 
-def _undo(action: str, view: View) -> tuple[str, dict[str, str]]:
-    return url_for(f"dashboard.claims_{action}"), {"file": view.form.file, "claimed": view.form.claimed}
-
-
-class LostForm(BaseModel):
-    """The replaced value to restore."""
-
-    memory_id: Annotated[str, StringConstraints(max_length=64)]
-    field: Annotated[str, StringConstraints(max_length=64)]
-    operation: Annotated[str, StringConstraints(max_length=64)]
+def _undo(action: str, file: str, claimed: str) -> tuple[str, dict[str, str]]:
+    return url_for(f"dashboard.claims_{action}"), {"file": file, "claimed": claimed}
 
 
 @sync_section.page("/sync", empty_too=True)
@@ -108,11 +88,10 @@ def overview(view: View) -> str:
     )
 
 
-@sync_section.action("/sync/restore", LostForm)
-def restore(view: View) -> Response:
+@sync_section.action("/sync/restore")
+def restore(view: View, *, memory_id: Name, field: Name, operation: Name) -> Response:
     """Restore a value that lost a conflict."""
-    form = view.form
-    view.container.sync.restore_lost(view.workspace.id, form.memory_id, form.field, form.operation)
+    view.container.sync.restore_lost(view.workspace.id, memory_id, field, operation)
     return back(view, "Value restored. The previous value is in the history.")
 
 
@@ -144,19 +123,6 @@ STAGES: Mapping[Stage, str] = {
 }
 
 
-class WorkersQuery(Query):
-    """Cursors of the lists of errors and of dead letters."""
-
-    before: Cursor | None = None
-    dead_before: Cursor | None = None
-
-
-class RetryForm(BaseModel):
-    """Stage whose dead letters are retried (default: all)."""
-
-    stage: Stage | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Processes:
     """Running processes: start of the server (seconds since the epoch), encoder state, workers, scheduler."""
@@ -167,11 +133,11 @@ class Processes:
     scheduler: bool
 
 
-@workers_section.page("/workers", WorkersQuery)
-def state(view: View) -> str:
+@workers_section.page("/workers", Paged)
+def state(view: View, *, dead_before: Cursor | None = None) -> str:
     """Show the state of workers, queue and jobs."""
     queue, jobs = _read(view)
-    dead = operations.list_dead_letters(view.workspace, LISTED, view.query.dead_before)
+    dead = operations.list_dead_letters(view.workspace, LISTED, dead_before)
     errors = operations.list_errors(view.container.operations, view.workspace_id, LISTED, view.query.before)
     return show(
         "workers.html",
@@ -203,10 +169,10 @@ def now(view: View) -> Response:
     return json_response({"cells": cells, "job_states": job_states, "pending": queue.total, "busy": busy})
 
 
-@workers_section.action("/workers/retry", RetryForm)
-def retry(view: View) -> Response:
-    """Retry dead letters."""
-    retried = operations.retry_dead_letters(view.workspace, view.form.stage)
+@workers_section.action("/workers/retry")
+def retry(view: View, *, stage: Stage | None = None) -> Response:
+    """Retry the dead letters of a stage, or all."""
+    retried = operations.retry_dead_letters(view.workspace, stage)
     return back(view, f"{number(retried)} queue entr{'y' if retried == 1 else 'ies'} will be retried.")
 
 

@@ -47,42 +47,6 @@ class SeenForm(BaseModel):
     seen_given: Importance | None = None
 
 
-class EditForm(SeenForm):
-    """New values of a memory; empty `tags` removes all tags."""
-
-    content: str | None = None
-    tags: str = ""
-    importance: Importance
-    seen_importance: Importance
-
-
-class BringBackForm(SeenForm):
-    """Values that an edit replaced: the text (by history entry), the tags, and both importance values."""
-
-    entry: Annotated[int, Field(ge=1, lt=2**62)] | None = None
-    tags: str = ""
-    importance: Importance | None = None
-    given: Importance | None = None
-
-
-class ArchiveForm(BaseModel):
-    """Whether to show the memory afterwards, instead of the page of the form."""
-
-    leaves: bool = False
-
-
-class PinForm(BaseModel):
-    """New pin state of a memory."""
-
-    pinned: bool
-
-
-class UnconfirmForm(BaseModel):
-    """Time of the confirmation to undo."""
-
-    since: Moment
-
-
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A rejected edit: the reason and the submitted values."""
@@ -146,14 +110,21 @@ def edited(_view: View, memory_id: str) -> Response:
     return redirect(_address(memory_id), 303)
 
 
-@section.action("/memories/<memory_id>/edit", EditForm)
-def edit(view: View, memory_id: str) -> Response:
-    """Change the edited fields; reject the edit if another user changed them since."""
-    form: EditForm = view.form
+@section.action("/memories/<memory_id>/edit", SeenForm)
+def edit(
+    view: View,
+    memory_id: str,
+    *,
+    content: str | None = None,
+    tags: str = "",
+    importance: Importance,
+    seen_importance: Importance,
+) -> Response:
+    """Change the edited fields; reject the edit if another user changed them since. No `tags` removes all."""
     revision = Revision(
-        content=None if form.content is None or text_mark(form.content) == form.seen_text else form.content,
-        tags=_parse_changed_tags(form.tags, form.seen_tags),
-        importance=None if form.importance == form.seen_importance else form.importance,
+        content=None if content is None or text_mark(content) == view.form.seen_text else content,
+        tags=_parse_changed_tags(tags, view.form.seen_tags),
+        importance=None if importance == seen_importance else importance,
     )
     try:
         return _revise(view, memory_id, revision)
@@ -163,16 +134,23 @@ def edit(view: View, memory_id: str) -> Response:
         return Response(page, HTTPStatus.CONFLICT, mimetype="text/html")
 
 
-@section.action("/memories/<memory_id>/bring-back", BringBackForm)
-def bring_back(view: View, memory_id: str) -> Response:
-    """Restore the values that an edit replaced, unless another user changed them since."""
-    form: BringBackForm = view.form
-    text = None if form.entry is None else read_earlier_text(view.workspace, memory_id, form.entry)
+@section.action("/memories/<memory_id>/bring-back", SeenForm)
+def bring_back(
+    view: View,
+    memory_id: str,
+    *,
+    entry: Annotated[int, Field(ge=1, lt=2**62)] | None = None,
+    tags: str = "",
+    importance: Importance | None = None,
+    given: Importance | None = None,
+) -> Response:
+    """Restore the values that an edit replaced (the text by history entry), unless another user changed them since."""
+    text = None if entry is None else read_earlier_text(view.workspace, memory_id, entry)
     revision = Revision(
         content=text,
-        tags=_parse_changed_tags(form.tags, form.seen_tags),
-        importance=form.importance,
-        given_importance=form.given,
+        tags=_parse_changed_tags(tags, view.form.seen_tags),
+        importance=importance,
+        given_importance=given,
     )
     try:
         return _revise(view, memory_id, revision)
@@ -207,10 +185,9 @@ def _undo_of(edited: memories.Edited, revision: Revision) -> dict[str, str]:
     return undo
 
 
-@section.action("/memories/<memory_id>/pin", PinForm)
-def pin(view: View, memory_id: str) -> Response:
+@section.action("/memories/<memory_id>/pin")
+def pin(view: View, memory_id: str, *, pinned: bool) -> Response:
     """Pin a memory so that it keeps its importance, or unpin it."""
-    pinned: bool = view.form.pinned
     memories.edit(view.workspace, memory_id, Revision(pinned=pinned))
     message = "Memory pinned. It keeps its importance." if pinned else "Memory unpinned."
     return back(view, message, undo=(_path("pin", memory_id), {"pinned": str(not pinned).lower()}))
@@ -226,19 +203,19 @@ def confirm(view: View, memory_id: str) -> Response:
     return back(view, "Memory confirmed. Agents can treat it as a rule.", undo=undo)
 
 
-@section.action("/memories/<memory_id>/unconfirm", UnconfirmForm)
-def unconfirm(view: View, memory_id: str) -> Response:
-    """Undo a confirmation."""
-    memories.unconfirm(view.workspace, memory_id, view.form.since)
+@section.action("/memories/<memory_id>/unconfirm")
+def unconfirm(view: View, memory_id: str, *, since: Moment) -> Response:
+    """Undo the confirmation of a time."""
+    memories.unconfirm(view.workspace, memory_id, since)
     return back(view, "The memory and the memories derived from it are evidence again.")
 
 
-@section.action("/memories/<memory_id>/archive", ArchiveForm)
-def archive(view: View, memory_id: str) -> Response:
-    """Archive a memory."""
+@section.action("/memories/<memory_id>/archive")
+def archive(view: View, memory_id: str, *, leaves: bool = False) -> Response:
+    """Archive a memory; show it afterwards, instead of the page of the form, if that page is left."""
     memories.archive(view.workspace, memory_id)
     message = "Memory archived. Results no longer contain it."
-    to = _address(memory_id) if view.form.leaves else None
+    to = _address(memory_id) if leaves else None
     return back(view, message, to=to, undo=(_path("restore", memory_id), {}))
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import StringConstraints
 from werkzeug.wrappers import Response
 
 from pipeline.features.memories import usecases as memories
@@ -14,10 +14,7 @@ from web.dashboard.view import PAGE_SIZE, Link, Paged, Section, View, back, next
 section = Section("me", Role.READER, Link("About you", "me_about_me", "Memory", 45))
 
 
-class TextForm(BaseModel):
-    """Text of a memory about the user."""
-
-    content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS, strip_whitespace=True)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS, strip_whitespace=True)]
 
 
 @section.page("/me", Paged, empty_too=True)
@@ -42,18 +39,18 @@ def about_me(view: View) -> str:
     )
 
 
-@section.action("/me", TextForm)
-def add(view: View) -> Response:
+@section.action("/me")
+def add(view: View, *, content: Text) -> Response:
     """Store a memory about the user."""
-    memories.write_memory(view.workspace.person, Draft(view.form.content, scope=view.workspace.personal_scope))
+    memories.write_memory(view.workspace.person, Draft(content, scope=view.workspace.personal_scope))
     return back(view, "Memory added.")
 
 
-@section.action("/me/<memory_id>", TextForm)
-def edit(view: View, memory_id: str) -> Response:
+@section.action("/me/<memory_id>")
+def edit(view: View, memory_id: str, *, content: Text) -> Response:
     """Change the text of a memory about the user."""
     view.workspace.person.access.require_change()
-    memories.edit(view.workspace.person, memory_id, Revision(content=view.form.content))
+    memories.edit(view.workspace.person, memory_id, Revision(content=content))
     return back(view, "Memory changed. The previous text is in its history.")
 
 

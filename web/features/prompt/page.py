@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import StringConstraints
 from werkzeug.wrappers import Response
 
 from pipeline.prompt import history as agent_history
@@ -14,25 +14,15 @@ hooks_section = Section("hooks", link=Link("Hook runs", "hooks_log", "Maintenanc
 
 SHOWN = 100
 
-
-class NameForm(BaseModel):
-    """New name of a session."""
-
-    name: Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
 
 
-class SessionsQuery(Paged):
-    """A page of sessions, or the words to search for in what was said."""
-
-    q: Search = ""
-
-
-@sessions_section.page("/sessions", SessionsQuery)
-def list_all(view: View) -> str:
+@sessions_section.page("/sessions", Paged)
+def list_all(view: View, *, q: Search = "") -> str:
     """List sessions, the most recently active first, or those that are most about some words."""
-    if view.query.q:
-        found = search_sessions(view.workspace, view.container.contexts, view.query.q, PAGE_SIZE, only_normal=False)
-        return show("sessions.html", view, title="Sessions", asked=view.query.q, found=found)
+    if q:
+        found = search_sessions(view.workspace, view.container.contexts, q, PAGE_SIZE, only_normal=False)
+        return show("sessions.html", view, title="Sessions", asked=q, found=found)
     page = agent_history.list_sessions(view.workspace, PAGE_SIZE, int(view.query.before or 0))
     next_url = next_page(page.next_cursor)
     return show("sessions.html", view, title="Sessions", asked="", sessions=page.items, next_url=next_url)
@@ -47,10 +37,10 @@ def one(view: View, session_id: str) -> str:
     return show("session.html", view, title=record.session.name or "Session", record=record, earlier_url=earlier_url)
 
 
-@sessions_section.action("/sessions/rename/<path:session_id>", NameForm)
-def rename(view: View, session_id: str) -> Response:
+@sessions_section.action("/sessions/rename/<path:session_id>")
+def rename(view: View, session_id: str, *, name: Name) -> Response:
     """Rename a session."""
-    agent_history.rename_session(view.workspace, session_id, view.form.name)
+    agent_history.rename_session(view.workspace, session_id, name)
     return back(view, "Session renamed.")
 
 

@@ -43,56 +43,12 @@ Anchor = Annotated[str, StringConstraints(pattern=r"^e-[0-9A-Za-z.-]{1,60}$")]
 Maker = Annotated[str, StringConstraints(pattern=r"^[a-z-]{1,40}$")]
 
 
-class InboxQuery(Paged):
-    """Entries to list; without a kind, the first kind that has entries."""
-
-    kind: Tab | None = None
-
-
 class InboxForm(BaseModel):
     """Position of the form in the inbox, and the next entry; empty for forms on other pages."""
 
     kind: Tab | None = None
     before: Cursor | None = None
     next: Anchor | None = None
-
-
-class CandidateForm(InboxForm):
-    """Decision about a candidate."""
-
-    action: review.CandidateVerdict
-
-
-class RuleForm(InboxForm):
-    """Decision about a rule that could block calls."""
-
-    action: guard_offers.GuardVerdict
-
-
-class RuleUndoForm(InboxForm):
-    """Severity of a rule before the decision."""
-
-    severity: Annotated[str, StringConstraints(pattern=r"^(info|warning)$")]
-
-
-class PairForm(InboxForm):
-    """Decision about a possible duplicate."""
-
-    action: review.PairVerdict
-
-
-class ContradictionForm(InboxForm):
-    """The valid one of two contradicting memories, or both."""
-
-    action: Literal["denying", "denied", "both"]
-
-
-class SettlementForm(InboxForm):
-    """Result of a contradiction decision: the archived memory, or the makers of the removed edges."""
-
-    archived: str | None = None
-    denial_by: Maker | None = None
-    reverse_by: Maker | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +82,22 @@ def _if_still_waiting(judge: Callable[..., Response]) -> Callable[..., Response]
     """Return to the inbox with a message if another user or a job already settled the entry."""
 
     @wraps(judge)
-    def try_judging(view: View, **path: str) -> Response:
+    def try_judging(view: View, **sent: Any) -> Response:
         try:
-            return judge(view, **path)
+            return judge(view, **sent)
         except (Conflict, NotFound) as error:
             return _go_on(view, f"Nothing changed: {error}.")
 
     return try_judging
 
 
-@section.page("/inbox", InboxQuery)
-def review_entries(view: View) -> str | Response:
-    """Show a page of one kind of entries."""
-    query: InboxQuery = view.query
+@section.page("/inbox", Paged)
+def review_entries(view: View, *, kind: Tab | None = None) -> str | Response:
+    """Show a page of one kind of entries; without a kind, of the first kind that has entries."""
     counts = _counts(view.workspace)
-    tab = query.kind or next((kind for kind, count in counts.items() if count), Tab.CANDIDATES)
-    page = _LISTS[tab](view.workspace, query.before)
-    if query.before is not None and not page.items:
+    tab = kind or next((name for name, count in counts.items() if count), Tab.CANDIDATES)
+    page = _LISTS[tab](view.workspace, view.query.before)
+    if view.query.before is not None and not page.items:
         # All entries of this later page are settled; pending entries are on the first page.
         return redirect(url_for("dashboard.inbox_review_entries", kind=tab), 303)
     return show(
@@ -157,54 +112,51 @@ def review_entries(view: View) -> str | Response:
     )
 
 
-@section.action("/inbox/candidates/<memory_id>", CandidateForm)
+@section.action("/inbox/candidates/<memory_id>", InboxForm)
 @_if_still_waiting
-def judge_candidate(view: View, memory_id: str) -> Response:
+def judge_candidate(view: View, memory_id: str, *, action: review.CandidateVerdict) -> Response:
     """Accept a candidate or archive it."""
-    verdict: review.CandidateVerdict = view.form.action
-    accepted = verdict is review.CandidateVerdict.ACCEPT
-    review.settle_candidate(view.workspace, memory_id, verdict)
+    accepted = action is review.CandidateVerdict.ACCEPT
+    review.settle_candidate(view.workspace, memory_id, action)
     message = "Candidate accepted." if accepted else "Candidate rejected and archived."
-    return _go_on(
-        view, message, Undo("undo_candidate", {"memory_id": memory_id}, f"e-{memory_id}", {"action": verdict})
-    )
+    return _go_on(view, message, Undo("undo_candidate", {"memory_id": memory_id}, f"e-{memory_id}", {"action": action}))
 
 
-@section.action("/inbox/candidates/<memory_id>/undo", CandidateForm)
+@section.action("/inbox/candidates/<memory_id>/undo", InboxForm)
 @_if_still_waiting
-def undo_candidate(view: View, memory_id: str) -> Response:
+def undo_candidate(view: View, memory_id: str, *, action: review.CandidateVerdict) -> Response:
     """Return a candidate to review."""
-    review.reopen_candidate(view.workspace, memory_id, view.form.action)
+    review.reopen_candidate(view.workspace, memory_id, action)
     return _go_on(view, UNDONE)
 
 
-@section.action("/inbox/rules/<memory_id>", RuleForm)
+@section.action("/inbox/rules/<memory_id>", InboxForm)
 @_if_still_waiting
-def judge_rule(view: View, memory_id: str) -> Response:
+def judge_rule(view: View, memory_id: str, *, action: guard_offers.GuardVerdict) -> Response:
     """Let a rule block the calls that it forbids, or keep it as a reminder."""
-    verdict: guard_offers.GuardVerdict = view.form.action
-    severity = guard_offers.settle_guard_offer(view.workspace, memory_id, verdict)
+    severity = guard_offers.settle_guard_offer(view.workspace, memory_id, action)
     message = "The rule stays a reminder."
-    if verdict is guard_offers.GuardVerdict.BLOCK:
+    if action is guard_offers.GuardVerdict.BLOCK:
         message = "Reverie now stops calls that the rule forbids."
     return _go_on(view, message, Undo("undo_rule", {"memory_id": memory_id}, f"e-{memory_id}", {"severity": severity}))
 
 
-@section.action("/inbox/rules/<memory_id>/undo", RuleUndoForm)
+@section.action("/inbox/rules/<memory_id>/undo", InboxForm)
 @_if_still_waiting
-def undo_rule(view: View, memory_id: str) -> Response:
-    """Return a rule to review."""
-    guard_offers.reopen_guard_offer(view.workspace, memory_id, view.form.severity)
+def undo_rule(
+    view: View, memory_id: str, *, severity: Annotated[str, StringConstraints(pattern=r"^(info|warning)$")]
+) -> Response:
+    """Return a rule to review, with its severity before the decision."""
+    guard_offers.reopen_guard_offer(view.workspace, memory_id, severity)
     return _go_on(view, UNDONE)
 
 
-@section.action("/inbox/pairs/<pair_id>", PairForm)
+@section.action("/inbox/pairs/<pair_id>", InboxForm)
 @_if_still_waiting
-def judge_pair(view: View, pair_id: str) -> Response:
+def judge_pair(view: View, pair_id: str, *, action: review.PairVerdict) -> Response:
     """Merge a pair into the memory that was stated last, or keep both memories."""
-    verdict: review.PairVerdict = view.form.action
-    review.settle_pair(view.workspace, pair_id, verdict)
-    merged = verdict is review.PairVerdict.MERGE
+    review.settle_pair(view.workspace, pair_id, action)
+    merged = action is review.PairVerdict.MERGE
     message = (
         "The earlier memory was merged into the one that was stated last." if merged else "Both memories were kept."
     )
@@ -219,28 +171,36 @@ def undo_pair(view: View, pair_id: str) -> Response:
     return _go_on(view, UNDONE)
 
 
-@section.action("/inbox/contradictions/<denying_id>/<denied_id>", ContradictionForm)
+@section.action("/inbox/contradictions/<denying_id>/<denied_id>", InboxForm)
 @_if_still_waiting
-def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
+def judge_contradiction(
+    view: View, denying_id: str, denied_id: str, *, action: Literal["denying", "denied", "both"]
+) -> Response:
     """Archive one of two contradicting memories, or remove the contradiction."""
-    kept = (denied_id, denying_id) if view.form.action == "denied" else (denying_id, denied_id)
-    action = conflicts.ConflictAction.BOTH if view.form.action == "both" else conflicts.ConflictAction.KEEP
-    settlement = conflicts.settle_conflict(view.workspace, *kept, action)
+    kept = (denied_id, denying_id) if action == "denied" else (denying_id, denied_id)
+    verdict = conflicts.ConflictAction.BOTH if action == "both" else conflicts.ConflictAction.KEEP
+    settlement = conflicts.settle_conflict(view.workspace, *kept, verdict)
     message = "Both memories were kept, and the contradiction was removed."
     if settlement.archived is not None:
         message = "The other memory was archived."
     path = {"denying_id": denying_id, "denied_id": denied_id}
-    fields = {name: value for name, value in asdict(settlement).items() if name in SettlementForm.model_fields}
-    undo = Undo("undo_contradiction", path, f"e-{denying_id}.{denied_id}", fields)
+    undo = Undo("undo_contradiction", path, f"e-{denying_id}.{denied_id}", asdict(settlement))
     return _go_on(view, message, undo)
 
 
-@section.action("/inbox/contradictions/<denying_id>/<denied_id>/undo", SettlementForm)
+@section.action("/inbox/contradictions/<denying_id>/<denied_id>/undo", InboxForm)
 @_if_still_waiting
-def undo_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
-    """Return a contradiction to review."""
-    form: SettlementForm = view.form
-    settlement = conflicts.Settlement(form.archived, form.denial_by, form.reverse_by)
+def undo_contradiction(
+    view: View,
+    denying_id: str,
+    denied_id: str,
+    *,
+    archived: str | None = None,
+    denial_by: Maker | None = None,
+    reverse_by: Maker | None = None,
+) -> Response:
+    """Return a contradiction to review: restore the archived memory, or the edges by their makers."""
+    settlement = conflicts.Settlement(archived, denial_by, reverse_by)
     conflicts.reopen_conflict(view.workspace, denying_id, denied_id, settlement)
     return _go_on(view, UNDONE)
 
