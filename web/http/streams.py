@@ -11,8 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from flask import current_app
+
+from pipeline.bootstrap.web import WebContainer
 from pipeline.kernel.errors import StoreUnavailable
 
 MEDIA_TYPE = "text/event-stream"
@@ -21,6 +24,8 @@ POLL_S = 0.5
 RETRY_MS = 3000
 # After the time limit, the client reconnects immediately.
 SOON_MS = 200
+# The most streams of one kind.
+MOST_HELD = 2
 # A comment; writing it fails once the client has disconnected.
 BEAT = b":\n\n"
 
@@ -87,6 +92,15 @@ class Streams:
     def rest(self) -> bool:
         """Wait for the poll interval; return False once the server stops."""
         return not self._stopping.wait(POLL_S)
+
+
+def find_streams(kind: str, container: WebContainer, *, threads_each: int) -> Streams:
+    """Return the limits of the running app for a kind of streams, one of which needs so many of the server's threads.
+
+    They leave most threads free.
+    """
+    most = min(MOST_HELD, container.settings.web_threads // threads_each)
+    return cast(Streams, current_app.extensions.setdefault(f"{kind}_streams", Streams(most, container.stopping)))
 
 
 def format_event(name: str, data: Any, cursor: object) -> bytes:

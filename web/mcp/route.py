@@ -27,7 +27,7 @@ from pipeline.kernel.errors import FieldError, InvalidField, NotFound
 from pipeline.kernel.lru import LruCache
 from pipeline.kernel.records import SHORT_ID, Viewer
 from pipeline.kernel.records.people import Caller
-from web.features.changes.events import LAST_EVENT_ID, stream_response, streams_of, watch_access
+from web.features.changes.events import LAST_EVENT_ID, open_streams, stream_response, watch_access
 from web.http.access import viewer_of
 from web.http.access_log import note_later
 from web.http.bodies import QueryString
@@ -362,7 +362,7 @@ def notify(call: Call) -> Response:
     stream = NotificationStream(
         session, after, read, lambda: _read_switches(call), note_later(call.container.access_log)
     )
-    return stream_response(stream.send(streams_of(call.container), watch_access(call)))
+    return stream_response(stream.send(open_streams(call), watch_access(call)))
 
 
 def _find_session(sessions: HttpSessions, call: Call) -> HttpSession | None:

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
-from flask import Response, current_app
+from flask import Response
 from pydantic import BeforeValidator, StringConstraints
 
-from pipeline.bootstrap.web import WebContainer
 from pipeline.features.changes.events import (
     Cursor,
     Event,
@@ -28,13 +27,11 @@ from web.http.access_log import note_later
 from web.http.answers import Answer
 from web.http.call import Call
 from web.http.endpoint import Api, Endpoint
-from web.http.streams import MEDIA_TYPE, RETRY_MS, Step, Streams, format_event, format_position
+from web.http.streams import MEDIA_TYPE, RETRY_MS, Step, Streams, find_streams, format_event, format_position
 
 api = Api("events", 135)
 
-EXTENSION = "event_streams"
 LAST_EVENT_ID = "Last-Event-ID"
-MOST_HELD = 2
 # A client that reads slowly or asks for a long history gets the rest after it reconnects.
 MAX_EVENTS = 2000
 WANTED_TYPES = tuple(kind for kind in EventType if kind is not EventType.RESET)
@@ -78,7 +75,7 @@ def watch_events(call: Call, query: EventsQuery) -> Response:
     reader = Reader(
         partial(read_events, workspace, wanted=wanted), cursor, call.workspace_id, note_later(call.container.access_log)
     )
-    return stream_response(reader.stream(streams_of(call.container), watch_access(call)))
+    return stream_response(reader.stream(open_streams(call), watch_access(call)))
 
 
 class Reader:
@@ -125,22 +122,17 @@ def _find_cursor(call: Call, query: EventsQuery) -> Cursor | None:
     return None if query.after is None else parse_cursor(query.after, "after")
 
 
+def open_streams(call: Call) -> Streams:
+    """Return the limits of streams of clients, in addition to those of the dashboard."""
+    return find_streams("event", call.container, threads_each=4)
+
+
 def stream_response(blocks: Iterable[bytes]) -> Response:
     """Return the response of a stream of server-sent events."""
     response = Response(blocks, mimetype=MEDIA_TYPE)
     # Otherwise nginx collects the events of a stream before it forwards them.
     response.headers["X-Accel-Buffering"] = "no"
     return response
-
-
-def streams_of(container: WebContainer) -> Streams:
-    """Return the limits of the running app. They leave most threads free, in addition to those of the dashboard."""
-    return cast(
-        Streams,
-        current_app.extensions.setdefault(
-            EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 4), container.stopping)
-        ),
-    )
 
 
 def watch_access(call: Call) -> Callable[[], bool]:

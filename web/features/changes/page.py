@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
-from flask import Response, current_app, request, url_for
+from flask import Response, request, url_for
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from pipeline.bootstrap.web import WebContainer
 from pipeline.features.changes import timeline
 from pipeline.kernel.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.kernel.store.journal import MOST_COUNTED, ArchivedFilter, JournalPosition, JournalQuery, SessionSpan
@@ -21,7 +20,7 @@ from pipeline.text.normalize import normalize_id as normalize_name
 from web.dashboard.filters import local_day, reader_zone
 from web.dashboard.sign_in import watch_caller
 from web.dashboard.view import PAGE_SIZE, Link, Query, Search, Section, View, show
-from web.http.streams import RETRY_MS, Step, Streams, format_event, format_retry
+from web.http.streams import RETRY_MS, Step, Streams, find_streams, format_event, format_retry
 
 section = Section("timeline", link=Link("Timeline", "timeline_journal", "Memory"))
 
@@ -128,7 +127,11 @@ def happenings(view: View, *, after: Annotated[int, Field(ge=0, lt=2**62)] | Non
         after = int(last)
     if after is None:
         after = timeline.read_change_number(view.workspace)
-    stream = events(Watch(view.workspace, after), streams_of(view.container), watch_caller(view.workspace_id))
+    stream = events(
+        Watch(view.workspace, after),
+        find_streams("dashboard", view.container, threads_each=3),
+        watch_caller(view.workspace_id),
+    )
     return Response(stream, mimetype="text/event-stream")
 
 
@@ -191,20 +194,6 @@ def _older(query: TimelineQuery, last: Memory) -> str:
 def _read_place(cursor: str) -> JournalPosition:
     at, _, seq = cursor.partition("_")
     return JournalPosition(at, int(seq))
-
-
-EXTENSION = "dashboard_streams"
-MOST_HELD = 2
-
-
-def streams_of(container: WebContainer) -> Streams:
-    """Return the stream limits of the running app, which leave most threads free."""
-    return cast(
-        Streams,
-        current_app.extensions.setdefault(
-            EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 3), container.stopping)
-        ),
-    )
 
 
 class Watch:
