@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from config.settings import Settings
-from pipeline.features.workspaces.claims import Claims
 from pipeline.features.workspaces.clones import Clones, list_moved_away
 from pipeline.features.workspaces.identify import identify
+from pipeline.features.workspaces.project_file import Claims
 from pipeline.features.workspaces.usecases import choose_workspace, note_claim
 
 HOST = "git@git.example.org:"

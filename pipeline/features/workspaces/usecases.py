@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from config.settings import SETTINGS, Settings
-from pipeline.features.workspaces.claims import Claim, Claims
 from pipeline.features.workspaces.clones import Clone, Clones, choose_for_folder, list_moved_away
 from pipeline.features.workspaces.identify import Identity, identify
 from pipeline.features.workspaces.listing import is_in_use
-from pipeline.features.workspaces.project_file import read_nearest_override
+from pipeline.features.workspaces.project_file import Claim, Claims, read_nearest_override
 from pipeline.features.workspaces.renames import Renames
 from pipeline.kernel.errors import FieldError, InvalidField
 from pipeline.kernel.git.repository import UnreadableFile, open_repository, printable, resolve_upwards, root_of_folder

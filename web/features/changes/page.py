@@ -11,7 +11,7 @@ from flask import Response, current_app, request, url_for
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.features.changes import timeline
+from pipeline.features.changes import events as change_log
 from pipeline.kernel.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.kernel.store.journal import MOST_COUNTED, ArchivedFilter, JournalPosition, JournalQuery, SessionSpan
 from pipeline.kernel.store.work import Undigested
@@ -133,7 +133,7 @@ def happenings(view: View) -> Response:
     if _CHANGE_NUMBER.fullmatch(last):
         after = int(last)
     if after is None:
-        after = timeline.read_change_number(view.workspace)
+        after = change_log.read_change_number(view.workspace)
     stream = events(Watch(view.workspace, after), streams_of(view.container), watch_caller(view.workspace_id))
     return Response(stream, mimetype="text/event-stream")
 
@@ -178,7 +178,7 @@ def describe_digestion(digestion: Undigested) -> dict[str, DigestionSign]:
 def _list(view: View) -> dict[str, Any]:
     query: TimelineQuery = view.query
     before = None if query.before is None else _read_place(query.before)
-    page = timeline.list_timeline(view.workspace, query.to_journal_query(), PAGE_SIZE, before)
+    page = change_log.list_timeline(view.workspace, query.to_journal_query(), PAGE_SIZE, before)
     return {
         "days": group_by_day(page.memories, page.spans),
         "local_now": view.now.astimezone(reader_zone()),
@@ -227,7 +227,7 @@ class Watch:
 
     def news(self) -> bytes:
         """Return events for all changes that were not sent yet."""
-        news = timeline.read_news(self._workspace, self._number)
+        news = change_log.read_news(self._workspace, self._number)
         events = b""
         if news.changes or news.more:
             listed = [{"id": change.memory_id, "op": change.op} for change in news.changes]
