@@ -1,4 +1,7 @@
-"""Distillation: propose lessons from a session to a person."""
+"""Distillation: propose the lessons of a session to a person.
+
+They come from corrections, reverted edits, failures that were fixed, and repeated statements.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Extract lasting statements, and word the lessons of a session, with the optional language model."""
+"""Extract lasting statements, and word the lessons of a session, with the optional language model.
+
+It gets tool calls around a message and memories that the message may concern. Both are bounded, and contain nothing
+that is private or commands its reader.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
