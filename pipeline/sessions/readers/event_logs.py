@@ -77,20 +77,6 @@ class _KimiLog(SessionLog):
             self.left_out[LeftOut.META] += 1
 
 
-class DroidReader(LogReader):
-    """Reads Droid."""
-
-    agent: ClassVar[str] = "droid"
-
-    def discover(self, places: Places) -> Iterator[TranscriptFile]:
-        """Yield the transcripts of sessions."""
-        yield from list_files(self.agent, places.home / ".factory/sessions", lambda path: path.suffix == ".jsonl")
-
-    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
-        """Return the session of a file."""
-        return _DroidLog(SessionHead(self.agent, file.path.stem), state)
-
-
 class _DroidLog(SessionLog):
     def take_record(self, record: Mapping[str, Any]) -> None:
         if record.get("type") == "session_start":
@@ -115,6 +101,17 @@ class _DroidLog(SessionLog):
                 self.record_result(as_text(block.get("tool_use_id")), ok=not failed, output=output)
             else:
                 self.left_out[LeftOut.THINKING] += 1
+
+
+class DroidReader(LogReader):
+    """Reads Droid."""
+
+    agent: ClassVar[str] = "droid"
+    log: ClassVar[type[SessionLog]] = _DroidLog
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the transcripts of sessions."""
+        yield from list_files(self.agent, places.home / ".factory/sessions", lambda path: path.suffix == ".jsonl")
 
 
 _LOG = "events.jsonl"

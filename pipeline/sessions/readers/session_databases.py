@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from pipeline.kernel.store.foreign_database import ForeignDatabase
 from pipeline.kernel.store.turns import Role
-from pipeline.sessions.readers.database_rounds import Round, read_rounds
+from pipeline.sessions.readers.database_rounds import Round, read_new_rows, read_rounds
 from pipeline.sessions.readers.documents import (
     build_problem,
     continue_session,
@@ -85,17 +85,8 @@ def _read_hermes_session(db: ForeignDatabase, session_id: str, round_: Round) ->
         parent=as_text(row["parent_session_id"]) or None,
     )
     log = _HermesLog(head, {})
-    if reason := _find_reason(row):
-        log.left_out[reason] += 1
-    else:
-        # All rows: they show which new ones are copies, and a result may be in this round, its call in the last.
-        for message in db.rows("messages", _MESSAGE, [("session_id", "=", session_id)], order="id"):
-            if message["id"] > round_.until:
-                break
-            log.take_message(message, is_new=message["id"] > round_.since)
-            if log.is_full:
-                yield log.part(round_.mark)
-    yield log.part(round_.after(session_id))
+    rows = db.rows("messages", _MESSAGE, [("session_id", "=", session_id)], order="id")
+    yield from read_new_rows(log, round_, rows, log.take_message, reason=_find_reason(row))
 
 
 def _find_reason(session: Mapping[str, Any]) -> str:
