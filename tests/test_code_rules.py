@@ -16,7 +16,12 @@ from tests.support.source_tree import PACKAGES, ROOT, Module, list_imports, modu
 FILE_LINES = (400, 700)
 FUNCTION_LINES = (40, 60)
 # Each with its reason.
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "pipeline/features/ingest/conversation_exports.py": "two formats of one kind of export, which share their helpers",
+    "pipeline/features/ingest/native/databases.py": "one engine, and the tools whose memories are rows",
+    "pipeline/sessions/readers/claude_code.py": "one format, whose parts no other reader uses",
+    "pipeline/sessions/readers/codex.py": "one format, whose parts no other reader uses",
+}
 LONG_FUNCTIONS: dict[str, str] = {}
 
 

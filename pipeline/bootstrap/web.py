@@ -15,7 +15,7 @@ from pipeline.bootstrap import mask
 from pipeline.features.diagnostics.recording_check import RecordingWatch
 from pipeline.features.facts.usecases import FactKeyResolver
 from pipeline.features.people.access_log import AccessLog
-from pipeline.features.people.folders import PersonFolders
+from pipeline.features.people.usecases import PersonFolders
 from pipeline.features.snapshots.usecases import KeptSnapshots
 from pipeline.features.team.usecases import TeamService
 from pipeline.index.dense import EXACT_ROWS

@@ -208,7 +208,7 @@ class RankingFeatures:
             if generation <= self._generation:
                 return
             # A purged memory has no row that would identify it.
-            purged = changes.has_logged(db, changes.PURGE, self._generation)
+            purged = changes.has_erased(db, self._generation)
             rows = memories.list_ranking_rows(db, -1 if purged else self._generation)
             self._grow(max((row.seq for row in rows), default=0) + 1)
             seqs = np.fromiter((row.seq for row in rows), np.int64, len(rows))

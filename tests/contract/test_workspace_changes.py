@@ -5,8 +5,8 @@ import psycopg
 import pytest
 
 from pipeline.features.workspaces.changes import count_memories, delete_workspace, find_by_prefix, move_workspace
+from pipeline.features.workspaces.config import list_workspaces
 from pipeline.features.workspaces.identify import identify
-from pipeline.features.workspaces.listing import list_workspaces
 from pipeline.features.workspaces.usecases import choose_workspace
 from pipeline.kernel.errors import Conflict, InvalidField, NotFound, ReadOnly
 from pipeline.kernel.records import Draft, EdgeKind, Kind

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from pipeline.features.citations.findings import State
+from pipeline.features.citations.history import State
 from pipeline.features.citations.parser import find_citations
 from pipeline.features.citations.resolve import resolve_citations
 

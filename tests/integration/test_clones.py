@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from config.settings import Settings
-from pipeline.features.workspaces.claims import Claims
 from pipeline.features.workspaces.clones import Clones, list_moved_away
 from pipeline.features.workspaces.identify import identify
+from pipeline.features.workspaces.project_file import Claims
 from pipeline.features.workspaces.usecases import choose_workspace, note_claim
 
 HOST = "git@git.example.org:"
@@ -305,7 +305,7 @@ def test_a_clone_that_is_gone_and_may_be_this_one_is_listed(machine):
 
 
 def test_a_renamed_workspace_stays_with_its_clone(machine):
-    from pipeline.features.workspaces.renames import Renames
+    from pipeline.features.workspaces.usecases import Renames
 
     machine.create("one")
     before = machine.remember("one")

@@ -10,7 +10,7 @@ from pipeline.features.citations.parser import find_citations
 from pipeline.features.citations.resolve import find_changed_since, list_rule_files, resolve_citations
 from pipeline.features.ingest.git import read_git
 from pipeline.features.ingest.project.files import File, list_files
-from pipeline.features.workspaces.claims import is_of_owner
+from pipeline.features.workspaces.project_file import is_of_owner
 from pipeline.kernel.errors import InvalidField
 from pipeline.kernel.git import git as git_module
 from pipeline.kernel.git.branches import find_side_branch, list_branches

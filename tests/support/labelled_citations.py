@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.features.citations.findings import Finding
+from pipeline.features.citations.history import Finding
 from pipeline.features.citations.parser import find_citations
 from pipeline.features.citations.resolve import resolve_citations
 

@@ -205,7 +205,7 @@ class State:
 
     def _other_workspaces(self) -> list[str] | None:
         """List the other workspaces if the one of the command does not exist yet, else None."""
-        from pipeline.features.workspaces.listing import has_workspace, list_workspaces
+        from pipeline.features.workspaces.config import has_workspace, list_workspaces
 
         return None if has_workspace(self.settings, self.workspace) else list_workspaces(self.settings)
 

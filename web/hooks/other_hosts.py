@@ -7,7 +7,7 @@ from functools import partial
 from flask import Response
 
 from pipeline.sessions.readers.cline import unwrap_prompt
-from pipeline.sessions.readers.opencode import unquote_prompt
+from pipeline.sessions.readers.session_databases import unquote_prompt
 from pipeline.sessions.readers.tool_calls import TOOLS
 from pipeline.text.command_lines import list_patch_files
 from pipeline.write.tool_actions import FILES_NAME

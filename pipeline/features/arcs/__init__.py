@@ -25,7 +25,7 @@ feature = Feature(
             "TABLES",
             "list_derived_texts",
         ),
-        "pipeline.features.arcs.extensions": ("list_likely_questions", "IS_KEPT"),
+        "pipeline.features.arcs.usecases": ("list_likely_questions", "IS_KEPT"),
         "web.features.arcs.http": ("ThreadAnswer",),
     },
     needs=("entities",),

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pipeline.features.capture.endings import names_what_is_gone
-from pipeline.features.capture.slots import Slot, find_slot
+from pipeline.features.capture.slots import Slot, find_slot, names_what_is_gone
 from pipeline.features.capture.statement_ends import find_statement_end
 from pipeline.kernel.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
 from pipeline.kernel.records.people import owner_of, personal_scope

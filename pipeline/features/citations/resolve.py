@@ -12,10 +12,11 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from pipeline.features.citations.definitions import defines, find_renamed, find_value, read_value
-from pipeline.features.citations.findings import Change, Finding, State
 from pipeline.features.citations.history import (
+    Change,
+    Finding,
     Line,
+    State,
     TooMuchHistory,
     find_ended_path,
     read_changed_lines,
@@ -24,7 +25,17 @@ from pipeline.features.citations.history import (
     read_manifest_lines,
 )
 from pipeline.features.citations.parser import Citation, CitationKind, is_file_name
-from pipeline.features.citations.tree import MAKEFILES, PACKAGES, PROJECTS, Targets, Tree
+from pipeline.features.citations.tree import (
+    MAKEFILES,
+    PACKAGES,
+    PROJECTS,
+    Targets,
+    Tree,
+    defines,
+    find_renamed,
+    find_value,
+    read_value,
+)
 from pipeline.kernel.errors import InvalidField
 from pipeline.kernel.git.git import Git
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.features.citations.findings import Finding, State
+from pipeline.features.citations.history import Finding, State
 from pipeline.features.citations.parser import find_citations, find_verified_commits
 from pipeline.features.citations.resolve import find_changed_since, list_rule_files, resolve_citations
 from pipeline.kernel.enums import Kind

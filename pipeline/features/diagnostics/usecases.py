@@ -19,9 +19,8 @@ from pipeline.features.encryption.usecases import describe_encryption
 from pipeline.features.indexing.usecases import compile_model
 from pipeline.features.maintenance.registry import BY_NAME
 from pipeline.features.snapshots.usecases import find_snapshots, take_snapshot, takes_snapshots
-from pipeline.features.workspaces.config import opened_configs
+from pipeline.features.workspaces.config import list_workspaces, opened_configs
 from pipeline.features.workspaces.identify import identify
-from pipeline.features.workspaces.listing import list_workspaces
 from pipeline.index import encoders
 from pipeline.index.reranker import reranker_name
 from pipeline.index.storage import open_storage, shared_segments

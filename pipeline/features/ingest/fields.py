@@ -15,8 +15,14 @@ from typing import Any
 
 from pipeline.kernel.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS, Draft
 from pipeline.kernel.times import utc_text
-from pipeline.text.embedded_data import drop_embedded_data
-from pipeline.text.normalize import MAX_TAG_CHARS, clean_tags, normalize_json, normalize_text, shorten
+from pipeline.text.normalize import (
+    MAX_TAG_CHARS,
+    clean_tags,
+    drop_embedded_data,
+    normalize_json,
+    normalize_text,
+    shorten,
+)
 from pipeline.text.redaction import redact, redact_json
 
 MAX_KEY_CHARS = 1024

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
@@ -10,8 +11,28 @@ from typing import Any, Final
 import yaml
 
 from pipeline.features.ingest.fields import time_of
-from pipeline.features.ingest.toml import parse_foreign_toml
 from pipeline.kernel.times import utc_text
+
+# The time and memory of the standard parser grow with the square of a key's parts.
+MAX_KEY_PARTS: Final = 20
+
+_KEY_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY: Final = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MAX_KEY_PARTS}}}")
+
+
+class LongKey(ValueError):
+    """A key with too many parts."""
+
+    def __init__(self) -> None:
+        super().__init__(f"a key of more than {MAX_KEY_PARTS} parts")
+
+
+def parse_foreign_toml(text: str) -> dict[str, Any]:
+    """Return the values of a TOML text; raise ValueError for other text and LongKey for hostile keys."""
+    if _LONG_KEY.search(text):
+        raise LongKey
+    return tomllib.loads(text)
+
 
 MAX_CHARS: Final = 64 * 1024
 MAX_DEPTH: Final = 20

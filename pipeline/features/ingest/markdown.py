@@ -25,8 +25,7 @@ from pipeline.features.ingest.fields import (
 from pipeline.features.ingest.front_matter import FrontMatter, parse_moment, split_front_matter
 from pipeline.features.ingest.json_values import build_source_error, open_source
 from pipeline.kernel.records import Draft, Kind, Source
-from pipeline.text.embedded_data import drop_embedded_data
-from pipeline.text.normalize import normalize_text
+from pipeline.text.normalize import drop_embedded_data, normalize_text
 
 SOURCE = "markdown"
 VERSION = b"markdown 2\n"

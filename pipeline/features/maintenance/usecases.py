@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,11 +23,22 @@ from pipeline.kernel.errors import NotFound
 from pipeline.kernel.records import Stage
 from pipeline.kernel.stage_loop import DigestPolicy, StageRegistry, StageRunner, digest
 from pipeline.kernel.store import runs, work
+from pipeline.kernel.store.checkpoints import complete_files
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.store.operations import Operations
 from pipeline.kernel.times import parse, utc_now
 from pipeline.kernel.workspace import Workspace
 from pipeline.recall.feedback import USAGE_JOB, FeedbackWriter
+
+
+def complete_store_files(settings: Settings) -> Iterator[str]:
+    """Move every write-ahead log into its store's main file, so that a copy of this file is complete.
+
+    Yield a message for each file that is not complete afterwards. Call it after the processes have stopped.
+    """
+    for file, problem in complete_files(settings.paths):
+        yield f"{file} is complete only together with {file.name}-wal: {problem}"
+
 
 # Time limit of a job's turn, and the pause before the next turn of a job that gave way to new memories.
 TURN_S = 60.0

@@ -3,18 +3,56 @@
 import hashlib
 import re
 import secrets
+import threading
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from config.paths import WORKSPACE_ID, is_personal, is_workspace_id
 from pipeline.kernel.errors import Conflict, FieldError, InvalidField, NotFound, StoreUnavailable
+from pipeline.kernel.lru import LruCache
 from pipeline.kernel.records.people import PERSON_ID, TOKEN_PREFIX, Caller, Person, Role
 from pipeline.kernel.store.operations import Operations
 from pipeline.kernel.store.people import People, Token
 from pipeline.kernel.times import utc_now, utc_text
 from pipeline.text.normalize import normalize_id
+
+MOST_SESSIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Folders:
+    """The folder of the person, and that of the session's last event."""
+
+    person: str
+    last: str
+
+
+class PersonFolders:
+    """The folders of the sessions that were heard last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: LruCache[tuple[str, ...], _Folders] = LruCache(MOST_SESSIONS)
+
+    def find(self, session: tuple[str, ...], folder: str, roots: Sequence[str], *, is_of_person: bool) -> str:
+        """Return the folder in which the person of a session speaks; note the folder of an event.
+
+        Only a prompt, or the start of a session, shows that the person moved: a folder that changed during a turn was
+        changed by the agent. The first of the `roots` is the folder that the person opened, the others were added.
+        """
+        with self._lock:
+            known = self._sessions.peek(session)
+            folder = folder or (known.last if known is not None else "")
+            person = known.person if known is not None else next(iter(roots), folder)
+            is_added = any(folder and Path(folder).is_relative_to(root) for root in roots[1:])
+            if is_of_person and known is not None and folder != known.last and not is_added:
+                person = folder
+            self._sessions.put(session, _Folders(person, folder))
+            return person
+
 
 MAX_NAME_CHARS = 100
 MAX_ID_CHARS = 32

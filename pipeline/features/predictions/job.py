@@ -60,7 +60,7 @@ def predict(job: JobRun) -> Report:
     if not same:
         with job.database.write() as db:
             # The questions may contain text of a memory that was purged during the run.
-            if changes.has_logged(db, changes.PURGE, generation):
+            if changes.has_erased(db, generation):
                 return Report(more=True)
             store.replace(db, likely, job.at)
             store.forget_days(db, utc_text(job.now - SCORES_KEPT)[:10])

@@ -10,8 +10,7 @@ from config.paths import is_personal
 from config.settings import Settings
 from pipeline.features.export.usecases import export_bundle, import_bundle
 from pipeline.features.snapshots.shared import drop_indexes, open_place
-from pipeline.features.workspaces.renames import Renames
-from pipeline.features.workspaces.usecases import DEFAULT_WORKSPACE
+from pipeline.features.workspaces.usecases import DEFAULT_WORKSPACE, Renames
 from pipeline.index.storage import open_storage
 from pipeline.kernel.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.kernel.records import Memory

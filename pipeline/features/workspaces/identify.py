@@ -14,7 +14,6 @@ from typing import Literal
 from urllib.parse import unquote
 
 from config.paths import WORKSPACE_ID, is_workspace_id
-from pipeline.features.workspaces.claims import is_of_owner
 from pipeline.features.workspaces.clones import (
     Clone,
     CloneChoice,
@@ -23,7 +22,7 @@ from pipeline.features.workspaces.clones import (
     choose_for_clone,
     find_mark,
 )
-from pipeline.features.workspaces.project_file import Override, Split, read_nearest_override
+from pipeline.features.workspaces.project_file import Override, Split, is_of_owner, read_nearest_override
 from pipeline.kernel.errors import FieldError, InvalidField
 from pipeline.kernel.git.git_config import remote_of
 from pipeline.kernel.git.repository import (

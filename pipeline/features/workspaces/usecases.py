@@ -1,20 +1,56 @@
 """Choose the workspace of a folder, and manage the workspace names claimed by project files."""
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from config.settings import SETTINGS, Settings
-from pipeline.features.workspaces.claims import Claim, Claims
 from pipeline.features.workspaces.clones import Clone, Clones, choose_for_folder, list_moved_away
+from pipeline.features.workspaces.config import is_in_use
 from pipeline.features.workspaces.identify import Identity, identify
-from pipeline.features.workspaces.listing import is_in_use
-from pipeline.features.workspaces.project_file import read_nearest_override
-from pipeline.features.workspaces.renames import Renames
+from pipeline.features.workspaces.project_file import Claim, Claims, read_nearest_override
 from pipeline.kernel.errors import FieldError, InvalidField
 from pipeline.kernel.git.repository import UnreadableFile, open_repository, printable, resolve_upwards, root_of_folder
+from pipeline.kernel.store.atomic_files import lock_file, replace_file
+
+
+class Renames:
+    """The new names in a data directory, in one private file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def find(self, workspace: str) -> str:
+        """Return the current name of a workspace."""
+        return self._read().get(workspace, workspace)
+
+    def add(self, workspace: str, new_name: str) -> None:
+        """Use another workspace from now on wherever this one, or one that was renamed to it, would be used."""
+        with lock_file(self._file):
+            renames = {old: new_name if name == workspace else name for old, name in self._read().items()}
+            renames[workspace] = new_name
+            self._store({old: name for old, name in renames.items() if old != name})
+
+    def forget(self, workspace: str) -> None:
+        """Forget the names that lead to a deleted workspace."""
+        with lock_file(self._file):
+            renames = self._read()
+            if workspace in renames.values():
+                self._store({old: name for old, name in renames.items() if name != workspace})
+
+    def _read(self) -> dict[str, str]:
+        try:
+            renames: dict[str, str] = json.loads(self._file.read_bytes())
+        except FileNotFoundError:
+            return {}
+        return renames
+
+    def _store(self, renames: Mapping[str, str]) -> None:
+        replace_file(self._file, json.dumps(renames, indent=1))
+
 
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # The form of ids derived from a folder or a remote.

@@ -75,9 +75,9 @@ def append_link(db: Connection, kind: EdgeKind, memory_id: str, other_ids: Seque
     append(db, SUPERSEDE if kind is EdgeKind.SUPERSEDES else RELATE, other_ids)
 
 
-def has_logged(db: Connection, op: str, after: int) -> bool:
-    """Return whether an operation was logged after a change number."""
-    return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, op)).fetchone() is not None
+def has_erased(db: Connection, after: int) -> bool:
+    """Return whether a memory was purged after a change number."""
+    return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, PURGE)).fetchone() is not None
 
 
 def after(db: Connection, number: int, limit: int) -> list[LoggedChange]:

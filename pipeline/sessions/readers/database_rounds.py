@@ -1,14 +1,15 @@
 """Read a database of many sessions in rounds: each round reads what changed since the last, session by session."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 from pipeline.kernel.errors import ForeignDatabaseUnreadable
-from pipeline.kernel.store.foreign_database import Condition, ForeignDatabase, open_foreign_database
+from pipeline.kernel.store.foreign_database import Condition, ForeignDatabase, Row, open_foreign_database
 from pipeline.sessions.readers.documents import build_problem
 from pipeline.sessions.readers.fields import as_mapping, as_text, parse_json
 from pipeline.sessions.readers.reader import SessionPart, TranscriptFile
+from pipeline.sessions.readers.session_log import SessionLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,32 @@ def _read_changed(
         changed = set(map(as_text, db.values(table, "session_id", round_.changes(column))))
         sessions = sorted(key for key in changed if key > round_.session)
         yield from end_round((part for key in sessions for part in read_session(db, key, round_)), round_)
+
+
+def read_new_rows(
+    log: SessionLog,
+    round_: Round,
+    rows: Iterable[Row],
+    take: Callable[..., None],
+    *,
+    number: str = "id",
+    reason: str | None = None,
+) -> Iterator[SessionPart]:
+    """Yield the entries of a session's rows, or none if there is a reason to leave the session out.
+
+    All rows are taken: they show which new ones are copies, and a result may be in this round, its call in the last.
+    """
+    session_id = log.head.id
+    if reason:
+        log.left_out[reason] += 1
+    for row in rows if not reason else ():
+        # A row that is rewritten gets a new number.
+        if row[number] > round_.until:
+            break
+        take(row, is_new=row[number] > round_.since)
+        if log.is_full:
+            yield log.part(round_.mark)
+    yield log.part(round_.after(session_id))
 
 
 def end_round(parts: Iterator[SessionPart], round_: Round) -> Iterator[SessionPart]:

@@ -201,21 +201,6 @@ def _read_response(part: Any) -> str:
     return output_text(response)
 
 
-class QwenReader(LogReader):
-    """Reader of Qwen Code's chats."""
-
-    agent: ClassVar[str] = "qwen-code"
-
-    def discover(self, places: Places) -> Iterator[TranscriptFile]:
-        """Yield the chats of all projects, archived ones too."""
-        variable = "QWEN_RUNTIME_DIR" if places.environment.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
-        yield from list_files(self.agent, places.folder(variable, ".qwen") / "projects", _is_qwen_chat)
-
-    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "QwenSession":
-        """Return the session of a file."""
-        return QwenSession(SessionHead(self.agent, file.path.stem), state)
-
-
 def _is_qwen_chat(path: Path) -> bool:
     return path.suffix == ".jsonl" and (path.parent.name == "chats" or path.parent.parent.name == "chats")
 
@@ -300,6 +285,18 @@ class QwenSession(SessionLog):
             self.say(Role.USER, details.get("rawCommand"), record.get("timestamp"), record.get("uuid"))
             return
         self.left_out[LeftOut.META] += 1
+
+
+class QwenReader(LogReader):
+    """Reader of Qwen Code's chats."""
+
+    agent: ClassVar[str] = "qwen-code"
+    log: ClassVar[type[SessionLog]] = QwenSession
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the chats of all projects, archived ones too."""
+        variable = "QWEN_RUNTIME_DIR" if places.environment.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
+        yield from list_files(self.agent, places.folder(variable, ".qwen") / "projects", _is_qwen_chat)
 
 
 def _read_parts(record: Mapping[str, Any]) -> Any:

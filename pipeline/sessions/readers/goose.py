@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pipeline.kernel.store.foreign_database import ForeignDatabase
+from pipeline.kernel.store.foreign_database import ForeignDatabase, Row
 from pipeline.kernel.store.turns import Role
-from pipeline.sessions.readers.database_rounds import Round, read_rounds
+from pipeline.sessions.readers.database_rounds import Round, read_new_rows, read_rounds
 from pipeline.sessions.readers.documents import describe_database, find_files
 from pipeline.sessions.readers.fields import as_list, as_mapping, as_text, as_time, output_text, parse_json
 from pipeline.sessions.readers.log_reader import LogReader
@@ -19,31 +19,6 @@ _SESSION = ("id", "name", "description", "session_type", "working_dir", "created
 _MESSAGE = ("message_id", "role", "content_json", "created_timestamp", "metadata_json")
 # Sessions that no person led.
 _UNATTENDED = {"sub_agent": LeftOut.SUBAGENT, "hidden": LeftOut.UNATTENDED, "scheduled": LeftOut.UNATTENDED}
-
-
-class Reader(LogReader):
-    """Reads Goose."""
-
-    agent: ClassVar[str] = _AGENT
-
-    def discover(self, places: Places) -> Iterator[TranscriptFile]:
-        """Yield the database; without one, the logs, which a migration leaves."""
-        folder = _find_sessions(places)
-        database = folder / _DATABASE
-        if database.exists():
-            yield from describe_database(_AGENT, database)
-            return
-        yield from find_files(_AGENT, folder, "*.jsonl")
-
-    def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
-        """Yield what was said and done since a mark, or all of it without one."""
-        if file.path.suffix == ".db":
-            return read_rounds(file, mark, ("messages", "id"), _read_session)
-        return super().read(file, mark)
-
-    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
-        """Return the session of a file."""
-        return _GooseLog(SessionHead(_AGENT, file.path.stem), state)
 
 
 def _find_sessions(places: Places) -> Path:
@@ -67,21 +42,8 @@ def _read_session(db: ForeignDatabase, session_id: str, round_: Round) -> Iterat
         started_at=as_time(row["created_at"]),
     )
     log = _GooseLog(head, {})
-    if reason := _UNATTENDED.get(as_text(row["session_type"])):
-        log.left_out[reason] += 1
-    else:
-        # A result may be in this round, and its call in the last.
-        for message in db.rows("messages", ("id", *_MESSAGE), [("session_id", "=", session_id)], order="id"):
-            if message["id"] > round_.until:
-                break
-            log.take_message(
-                message | {"content": parse_json(message["content_json"])},
-                as_mapping(parse_json(message["metadata_json"])),
-                is_new=message["id"] > round_.since,
-            )
-            if log.is_full:
-                yield log.part(round_.mark)
-    yield log.part(round_.after(session_id))
+    rows = db.rows("messages", ("id", *_MESSAGE), [("session_id", "=", session_id)], order="id")
+    yield from read_new_rows(log, round_, rows, log.take_row, reason=_UNATTENDED.get(as_text(row["session_type"])))
 
 
 class _GooseLog(SessionLog):
@@ -93,6 +55,11 @@ class _GooseLog(SessionLog):
         else:
             fields = {"message_id": record.get("id"), "created_timestamp": record.get("created")}
             self.take_message({**record, **fields}, as_mapping(record.get("metadata")), is_new=True)
+
+    def take_row(self, row: Row, *, is_new: bool) -> None:
+        """Read a message of the database."""
+        content, metadata = parse_json(row["content_json"]), as_mapping(parse_json(row["metadata_json"]))
+        self.take_message(row | {"content": content}, metadata, is_new=is_new)
 
     def take_message(self, message: Mapping[str, Any], metadata: Mapping[str, Any], *, is_new: bool) -> None:
         """Read a message; of one that is not new, only the calls that wait for results."""
@@ -134,3 +101,25 @@ class _GooseLog(SessionLog):
             return
         code = as_mapping(as_mapping(value).get("structuredContent")).get("exit_code")
         self.record_result(key, ok=not failed, output=output, exit_code=code)
+
+
+class Reader(LogReader):
+    """Reads Goose."""
+
+    agent: ClassVar[str] = _AGENT
+    log: ClassVar[type[SessionLog]] = _GooseLog
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the database; without one, the logs, which a migration leaves."""
+        folder = _find_sessions(places)
+        database = folder / _DATABASE
+        if database.exists():
+            yield from describe_database(_AGENT, database)
+            return
+        yield from find_files(_AGENT, folder, "*.jsonl")
+
+    def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
+        """Yield what was said and done since a mark, or all of it without one."""
+        if file.path.suffix == ".db":
+            return read_rounds(file, mark, ("messages", "id"), _read_session)
+        return super().read(file, mark)

@@ -23,14 +23,16 @@ class LogReader(ABC):
     """Reader of an agent's logs; a subclass says where they are, and how a record is read."""
 
     agent: ClassVar[str]
+    # The class of the entries, unless `open_session` chooses it.
+    log: ClassVar[type[SessionLog]]
 
     @abstractmethod
     def discover(self, places: Places) -> Iterator[TranscriptFile]:
         """Yield the agent's transcripts."""
 
-    @abstractmethod
     def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
         """Return the session of a file, with the state that an earlier reading saved."""
+        return self.log(SessionHead(self.agent, file.path.stem), state)
 
     def start_session(self, _file: TranscriptFile, _line: Line) -> SessionLog | None:
         """Return the session that starts with a line, if it is not that of the lines before."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pipeline.kernel.store.foreign_database import ForeignDatabase, Row
 from pipeline.kernel.store.turns import Role
-from pipeline.sessions.readers.database_rounds import Round, read_rounds
+from pipeline.sessions.readers.database_rounds import Round, read_new_rows, read_rounds
 from pipeline.sessions.readers.documents import describe_database, list_folder
 from pipeline.sessions.readers.fields import as_mapping, as_text, list_blocks, output_text, parse_json
 from pipeline.sessions.readers.log_reader import LogReader, list_files
@@ -191,17 +191,11 @@ class OpenClawReader(Reader):
 
 def _read_session(db: ForeignDatabase, session_id: str, round_: Round) -> Iterator[SessionPart]:
     session = OpenClawSession(SessionHead(_OPENCLAW, session_id), {})
-    reason = _find_reason_to_skip(db, session_id)
-    if reason is not None:
-        session.left_out[reason] += 1
-    for row in db.rows(_EVENTS, _EVENT, [("session_id", "=", session_id)], order="seq") if reason is None else ():
-        # An event that OpenClaw rewrites gets a new number.
-        if row["rowid"] > round_.until:
-            break
-        session.take_event(row, is_new=row["rowid"] > round_.since)
-        if session.is_full:
-            yield session.part(round_.mark)
-    yield session.part(round_.after(session_id))
+    rows, reason = (
+        db.rows(_EVENTS, _EVENT, [("session_id", "=", session_id)], order="seq"),
+        _find_reason_to_skip(db, session_id),
+    )
+    yield from read_new_rows(session, round_, rows, session.take_event, number="rowid", reason=reason)
 
 
 def _find_reason_to_skip(db: ForeignDatabase, session_id: str) -> LeftOut | None:

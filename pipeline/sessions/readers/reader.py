@@ -122,10 +122,10 @@ READERS: Final[Mapping[str, tuple[str, str]]] = {
     "claude-code": ("Claude Code", "claude_code"),
     "codex": ("Codex", "codex"),
     "cursor": ("Cursor", "cursor"),
-    "copilot-cli": ("GitHub Copilot CLI", "copilot_cli"),
+    "copilot-cli": ("GitHub Copilot CLI", "event_logs:CopilotReader"),
     "vscode-copilot": ("Copilot Chat in VS Code", "vscode_copilot"),
-    "opencode": ("opencode", "opencode"),
-    "kilo": ("Kilo CLI", "opencode:KiloReader"),
+    "opencode": ("opencode", "session_databases:OpencodeReader"),
+    "kilo": ("Kilo CLI", "session_databases:KiloReader"),
     "gemini-cli": ("Gemini CLI", "gemini_cli"),
     "antigravity": ("Antigravity", "antigravity"),
     "cline": ("Cline", "cline"),
@@ -136,9 +136,9 @@ READERS: Final[Mapping[str, tuple[str, str]]] = {
     "qwen-code": ("Qwen Code", "gemini_cli:QwenReader"),
     "goose": ("Goose", "goose"),
     "aider": ("aider", "aider"),
-    "kimi-code": ("Kimi Code", "kimi_code"),
-    "droid": ("Factory Droid", "droid"),
-    "hermes": ("Hermes Agent", "hermes"),
+    "kimi-code": ("Kimi Code", "event_logs:KimiCodeReader"),
+    "droid": ("Factory Droid", "event_logs:DroidReader"),
+    "hermes": ("Hermes Agent", "session_databases:HermesReader"),
 }
 
 

@@ -20,8 +20,7 @@ from pipeline.sessions.readers.fields import (
 from pipeline.sessions.readers.log_lines import parse_records
 from pipeline.sessions.readers.reader import Entry, Said, SessionHead, SessionPart, ToolUse
 from pipeline.sessions.readers.tool_calls import translate
-from pipeline.text.embedded_data import drop_embedded_data
-from pipeline.text.normalize import normalize_text
+from pipeline.text.normalize import drop_embedded_data, normalize_text
 from pipeline.text.own_words import drop_host_text, is_host_text
 
 # A part ends after so many entries, or characters in them.

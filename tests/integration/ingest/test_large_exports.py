@@ -20,8 +20,8 @@ MEASURE = """
 import json, resource, sys
 from pathlib import Path
 from pipeline.kernel.errors import InvalidField
-from pipeline.features.ingest.chatgpt import read_chatgpt
-from pipeline.features.ingest.claude import read_claude
+from pipeline.features.ingest.conversation_exports import read_chatgpt
+from pipeline.features.ingest.conversation_exports import read_claude
 from pipeline.features.ingest.fields import Item
 from pipeline.features.ingest.jsonl import read_jsonl
 from pipeline.features.ingest.markdown import read_markdown

@@ -6,7 +6,7 @@ import textwrap
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.text.embedded_data import drop_embedded_data
+from pipeline.text.normalize import drop_embedded_data
 
 DATA = base64.b64encode(bytes(range(256)) * 4).decode()
 WRAPPED = "\n".join(textwrap.wrap(DATA, 76))

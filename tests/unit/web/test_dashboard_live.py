@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pipeline.features.changes.timeline import MOST_CHANGES, MOST_WAITING
+from pipeline.features.changes.events import MOST_CHANGES, MOST_WAITING
 from pipeline.kernel.errors import StoreBusy
 from pipeline.kernel.records import Stage
 from pipeline.kernel.records.digestion import DIGESTION

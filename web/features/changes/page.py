@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from flask import Response, request, url_for
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from pipeline.features.changes import timeline
+from pipeline.features.changes import events as change_log
 from pipeline.kernel.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.kernel.store.journal import MOST_COUNTED, ArchivedFilter, JournalPosition, JournalQuery, SessionSpan
 from pipeline.kernel.store.work import Undigested
@@ -126,7 +126,7 @@ def happenings(view: View, *, after: Annotated[int, Field(ge=0, lt=2**62)] | Non
     if _CHANGE_NUMBER.fullmatch(last):
         after = int(last)
     if after is None:
-        after = timeline.read_change_number(view.workspace)
+        after = change_log.read_change_number(view.workspace)
     stream = events(
         Watch(view.workspace, after),
         find_streams("dashboard", view.container, threads_each=3),
@@ -175,7 +175,7 @@ def describe_digestion(digestion: Undigested) -> dict[str, DigestionSign]:
 def _list(view: View) -> dict[str, Any]:
     query: TimelineQuery = view.query
     before = None if query.before is None else _read_place(query.before)
-    page = timeline.list_timeline(view.workspace, query.to_journal_query(), PAGE_SIZE, before)
+    page = change_log.list_timeline(view.workspace, query.to_journal_query(), PAGE_SIZE, before)
     return {
         "days": group_by_day(page.memories, page.spans),
         "local_now": view.now.astimezone(reader_zone()),
@@ -210,7 +210,7 @@ class Watch:
 
     def news(self) -> bytes:
         """Return events for all changes that were not sent yet."""
-        news = timeline.read_news(self._workspace, self._number)
+        news = change_log.read_news(self._workspace, self._number)
         events = b""
         if news.changes or news.more:
             listed = [{"id": change.memory_id, "op": change.op} for change in news.changes]

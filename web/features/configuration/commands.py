@@ -275,7 +275,7 @@ def compile_now(state: State, *, shared: bool) -> None:
 def embed_now(state: State) -> int:
     """Embed pending memories now, in all workspaces or with --workspace in one."""
     from pipeline.features.maintenance.usecases import embed_pending
-    from pipeline.features.workspaces.listing import list_workspaces
+    from pipeline.features.workspaces.config import list_workspaces
     from web.features.maintenance.commands import open_worker
 
     named = state.named_workspace

@@ -240,7 +240,7 @@ def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
 
 def check_project_memory(server: ServerProbe, folder: Path) -> Iterator[CheckResult]:
     """Report other workspaces that may contain earlier memories of the folder's project."""
-    from pipeline.features.workspaces.listing import is_in_use
+    from pipeline.features.workspaces.config import is_in_use
     from pipeline.features.workspaces.usecases import choose_workspace, describe_earlier, list_earlier
 
     try:

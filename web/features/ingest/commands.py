@@ -14,8 +14,16 @@ from config.paths import PERSONAL_WORKSPACE
 from config.places import Places
 from config.settings import environment_with
 from pipeline.features.ingest.fields import COMMITS
-from pipeline.features.ingest.native_memories import FoundStores, find_stores, list_tools, open_store
-from pipeline.features.ingest.usecases import IMPORTS, SOURCES, open_reader, source_name
+from pipeline.features.ingest.usecases import (
+    IMPORTS,
+    SOURCES,
+    FoundStores,
+    find_stores,
+    list_tools,
+    open_reader,
+    open_store,
+    source_name,
+)
 from pipeline.features.workspaces.usecases import project_of_folder
 from pipeline.kernel.errors import NotFound
 from web.cli import options

@@ -141,7 +141,7 @@ def _supervise(settings: Settings, role: "Role", environment: Mapping[str, str] 
 
 def _complete_files(settings: Settings) -> Iterator[str]:
     """Complete the main files of the stores after the stack has stopped; yield what remains to be done."""
-    from pipeline.features.maintenance.store_files import complete_store_files
+    from pipeline.features.maintenance.usecases import complete_store_files
 
     return complete_store_files(settings)
 

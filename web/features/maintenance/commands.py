@@ -185,7 +185,7 @@ def consolidate(context: click.Context) -> None:
 
 
 def _run_here(state: State, names: tuple[str, ...], *, every_workspace: bool) -> None:
-    from pipeline.features.workspaces.listing import list_workspaces
+    from pipeline.features.workspaces.config import list_workspaces
 
     workspace_ids = list_workspaces(state.settings) if every_workspace else [state.workspace]
     is_default = workspace_ids == [state.workspace]

@@ -6,7 +6,7 @@ import click
 
 from config.settings import load_settings
 from config.workspace_configs import save_setting
-from pipeline.features.workspaces.listing import list_workspaces as list_existing
+from pipeline.features.workspaces.config import list_workspaces as list_existing
 from pipeline.features.workspaces.usecases import DEFAULT_WORKSPACE, agree_to_claim, claim_of_folder, withdraw_claim
 from pipeline.kernel.enums import Outcome
 from pipeline.kernel.errors import InvalidField, ServerUnreachable

@@ -27,9 +27,100 @@ from pipeline.features.ingest.fields import (
     tags_of,
     time_of_change,
 )
+from pipeline.features.ingest.markdown import split_sections
 from pipeline.features.ingest.native.projects import Projects
-from pipeline.kernel.records import PERSONAL, Draft, Kind, Source
+from pipeline.kernel.records import HEADER, PERSONAL, RULES_HEADER, SAID_HEADER, TEAM_HEADER, Draft, Kind, Source
 from pipeline.kernel.store.ingested import NATIVE_PREFIX
+
+# An element of a memory tool, and comments that enclose a block: `<!-- name:begin -->` or `<!-- BEGIN name -->`.
+_ELEMENT: Final = re.compile(
+    r"<([a-z0-9-]*(?:mem|memory|memories|memorix|engram)[a-z0-9-]*(?:context|block)?)>.*?</\1>", re.DOTALL
+)
+_BLOCK: Final = re.compile(
+    r"<!--\s*(?:(?P<name>[\w.:/-]+?)[: _-](?:begin|start)|(?:begin|start)[: _-]+(?P<other>[\w.:/ -]+?))\s*-->.*?"
+    r"<!--\s*(?:(?:/\s*)?(?:(?P=name)|(?P=other))[: _-]end|end[: _-]+(?:(?P=name)|(?P=other)))\s*-->",
+    re.DOTALL | re.IGNORECASE,
+)
+_PAIR: Final = re.compile(r"<!--\s*(?P<name>[\w.:-]+)\s*-->.*?<!--\s*/(?P=name)\s*-->", re.DOTALL)
+_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+_HEADERS: Final = "|".join(map(re.escape, (HEADER, RULES_HEADER, SAID_HEADER, TEAM_HEADER)))
+_OURS: Final = re.compile(rf"^[ \t>]*(?:{_HEADERS})[^\n]*\n(?:[ \t]*[-*>][^\n]*(?:\n|\Z))*", re.MULTILINE)
+_OUR_NOTE: Final = re.compile(r"\A---[ \t]*\n(?:[^\n]*\n)*?reverie:[ \t]*[0-9A-Z]{26}[ \t]*\n")
+# Files that memory tools write as a whole into the rule folders of agents.
+_GENERATED_NAME: Final = re.compile(
+    r"(?:claude-mem|engram|memorix|mempalace|basic-memory)[\w-]*\.(?:md|mdc)|reverie[\w.-]*"
+)
+
+
+def strip_generated(text: str) -> str:
+    """Return a text without generated blocks and without comments; empty for a note that Reverie exported."""
+    text = text.replace("\r\n", "\n")
+    if _OUR_NOTE.match(text):
+        return ""
+    for pattern in (_ELEMENT, _BLOCK, _PAIR, _COMMENT, _OURS):
+        text = pattern.sub("", text)
+    return text
+
+
+def is_generated_file(name: str) -> bool:
+    """Return whether a file in a folder of rules belongs to a memory tool."""
+    return _GENERATED_NAME.fullmatch(name) is not None
+
+
+_ITEM: Final = re.compile(r"[ ]{0,1}(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)\Z", re.DOTALL)
+_FENCE: Final = re.compile(r"[ ]{0,3}(?:```|~~~)")
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_RULER: Final = re.compile(r"[-*_=\s]{3,}\Z")
+# A longer line that ends in a colon is a statement, not the title of the list after it.
+MAX_TITLE_CHARS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A list item or paragraph, and the headings above it, the outermost first."""
+
+    path: tuple[str, ...]
+    text: str
+
+
+def split_statements(text: str) -> Iterator[Statement]:
+    """Yield the statements of a Markdown text in order."""
+    for section in split_sections(text):
+        title: tuple[str, ...] = ()
+        for is_item, block in _split_blocks(section.text):
+            if not is_item:
+                title = ()
+            if not is_item and block.endswith(":") and "\n" not in block and len(block) <= MAX_TITLE_CHARS:
+                title = (block.rstrip(":").strip("*_ "),)
+            elif _LETTER.search(block) and not _RULER.match(block):
+                yield Statement((*section.path, *title), block)
+
+
+def _split_blocks(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield each list item and paragraph, with a code block as part of the block before it."""
+    lines: list[str] = []
+    fenced = False
+    blank = False
+    for line in text.splitlines():
+        starts_item = not fenced and _ITEM.match(line) is not None
+        continues = fenced or line.startswith((" ", "\t")) or _FENCE.match(line) is not None
+        if lines and (starts_item or (blank and line.strip() and not continues)):
+            yield _make_block(lines)
+            lines = []
+        if _FENCE.match(line):
+            fenced = not fenced
+        blank = not fenced and not line.strip()
+        if lines or line.strip():
+            lines.append(line)
+    if lines:
+        yield _make_block(lines)
+
+
+def _make_block(lines: list[str]) -> tuple[bool, str]:
+    text = "\n".join(lines).strip()
+    item = _ITEM.match(text)
+    return (False, text) if item is None else (True, item[1].strip())
+
 
 SLUG_CHARS: Final = 40
 UNKNOWN_PROJECT: Final = "its project's folder was not found on this machine"

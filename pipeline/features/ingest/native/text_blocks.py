@@ -27,7 +27,6 @@ from pipeline.features.ingest.fields import (
     text_of,
     time_of,
 )
-from pipeline.features.ingest.native.generated import strip_generated
 from pipeline.features.ingest.native.memory_stores import (
     UNKNOWN_PROJECT,
     Discovery,
@@ -38,9 +37,10 @@ from pipeline.features.ingest.native.memory_stores import (
     read_entries,
     read_file,
     read_files,
+    split_statements,
+    strip_generated,
 )
 from pipeline.features.ingest.native.projects import read_json
-from pipeline.features.ingest.native.statements import split_statements
 
 _HANDBOOK: Final = "MEMORY.md"
 # Lists of files and search words, which say nothing alone.

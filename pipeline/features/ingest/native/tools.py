@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from pipeline.features.ingest.native import databases, markdown_folders, mempalace, rules, text_blocks
+from pipeline.features.ingest.native import databases, markdown_folders, text_blocks
 from pipeline.features.ingest.native.databases import TABLES, read_tables
 from pipeline.features.ingest.native.memory_stores import Tool
 from pipeline.features.ingest.native.text_blocks import list_graph, read_parts
@@ -37,7 +37,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
         text_blocks.discover_mcp_memory,
         partial(read_parts, list_entries=list_graph),
     ),
-    "mempalace": Tool("MemPalace", mempalace.discover_mempalace, mempalace.read_mempalace),
+    "mempalace": Tool("MemPalace", databases.discover_mempalace, databases.read_mempalace),
     "mem0": Tool("mem0 and OpenMemory", databases.discover_mem0, databases.read_mem0),
-    RULES_TOOL: Tool("rule files", rules.discover_rules, rules.read_rules),
+    RULES_TOOL: Tool("rule files", markdown_folders.discover_rules, markdown_folders.read_rules),
 }

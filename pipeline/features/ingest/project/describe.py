@@ -6,13 +6,15 @@ A process with limited processor time and memory does it: a hostile file ends on
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
 from config.limited_process import LimitedProcess
 from config.operating_system import limit_memory, limit_processor_time
+from pipeline.features.ingest.front_matter import LongKey, parse_foreign_toml
 from pipeline.features.ingest.project.files import (
     FileKind,
     SkippedFile,
@@ -21,11 +23,107 @@ from pipeline.features.ingest.project.files import (
     language_of,
 )
 from pipeline.features.ingest.project.imports import ProjectTree, resolve
-from pipeline.features.ingest.project.outline import outline_of
-from pipeline.features.ingest.project.prose import one_line, render_prose, strip_markers
-from pipeline.features.ingest.project.render import format_list, render_outline, sentence, split_into_parts
-from pipeline.features.ingest.toml import LongKey, parse_foreign_toml
+from pipeline.features.ingest.project.outline import Outline, Symbol, SymbolRole, outline_of
+from pipeline.features.ingest.project.prose import LONGEST_PURPOSE, one_line, render_prose, strip_markers
 from pipeline.text.normalize import shorten
+
+# A part becomes one memory, short enough to answer a specific search.
+PART_CHARS: Final = 4000
+MAX_PARTS: Final = 12
+LIST_CHARS: Final = 1000
+LONGEST_LINE: Final = 2000
+MAX_FIELDS: Final = 24
+_ENDS: Final = (".", "!", "?", "…", ":")
+
+
+def render_outline(head: str, outline: Outline, imports: Sequence[str]) -> list[str]:
+    """Return the parts of a source file's description; `head` names the file."""
+    stem = head.partition(" · ")[0].rpartition("/")[2].partition(".")[0]
+    outline = _with_purpose(outline, stem)
+    return split_into_parts(sentence(head, outline.purpose), [*_definitions(outline), *_lists(outline, imports)])
+
+
+def sentence(head: str, tail: str) -> str:
+    """Join a head and its description, ending with a full stop."""
+    text = f"{head}: {tail}" if tail else head
+    return text if text.endswith(_ENDS) else f"{text}."
+
+
+def format_list(label: str, items: Iterable[str]) -> Iterator[str]:
+    """Write items one after another, on as many lines as needed."""
+    line = ""
+    for item in (shorten(text, LIST_CHARS // 4) for text in items):
+        if line and len(line) + len(item) + 2 > LIST_CHARS:
+            yield f"{label}: {line}."
+            line = ""
+        line = f"{line}, {item}" if line else item
+    if line:
+        yield f"{label}: {line}."
+
+
+def split_into_parts(head: str, lines: Iterable[str]) -> list[str]:
+    """Return lines in parts that each start with the head; name the number of lines that exceed the limit."""
+    parts: list[list[str]] = [[]]
+    length = left_out = 0
+    head = shorten(head, LONGEST_LINE)
+    for line in (shorten(whole, LONGEST_LINE) for whole in lines):
+        if length + len(line) > PART_CHARS - len(head) and parts[-1]:
+            if len(parts) == MAX_PARTS:
+                left_out += 1
+                continue
+            parts.append([])
+            length = 0
+        parts[-1].append(line)
+        length += len(line) + 1
+    if left_out:
+        parts[-1].append(f"{left_out} more lines are left out.")
+    if len(parts) == 1:
+        return ["\n".join([head, *parts[0]])]
+    return ["\n".join([f"{head} Part {n} of {len(parts)}.", *part]) for n, part in enumerate(parts, 1)]
+
+
+def _with_purpose(outline: Outline, stem: str) -> Outline:
+    """Return an outline that takes its purpose from the main symbol, if the file has none."""
+    if outline.purpose:
+        return outline
+    public = [symbol for symbol in outline.symbols if symbol.public and symbol.role is SymbolRole.DEFINITION]
+    alike = [symbol for symbol in public if _fold_name(symbol.name) == _fold_name(stem)] or (
+        public if len(public) == 1 else []
+    )
+    if not alike or not alike[0].doc:
+        return outline
+    symbols = tuple(replace(symbol, doc="") if symbol is alike[0] else symbol for symbol in outline.symbols)
+    return Outline(shorten(alike[0].doc, LONGEST_PURPOSE), symbols, outline.imports)
+
+
+def _fold_name(name: str) -> str:
+    return name.replace("_", "").replace("-", "").casefold()
+
+
+def _definitions(outline: Outline) -> Iterator[str]:
+    for symbol in outline.symbols:
+        if symbol.public and symbol.role is SymbolRole.DEFINITION:
+            line = sentence(f"{symbol.signature} (l. {symbol.line})", symbol.doc)
+            yield f"{line} Fields: {_fields(symbol.fields)}." if symbol.fields else line
+
+
+def _fields(names: Sequence[str]) -> str:
+    more = len(names) - MAX_FIELDS
+    return ", ".join(names[:MAX_FIELDS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _lists(outline: Outline, imports: Sequence[str]) -> Iterator[str]:
+    public = [symbol for symbol in outline.symbols if symbol.public]
+    yield from format_list("Constants", _format_places(public, SymbolRole.CONSTANT))
+    yield from format_list("Tests", _format_places(outline.symbols, SymbolRole.TEST))
+    hidden = (replace(symbol, signature=symbol.name) for symbol in outline.symbols if not symbol.public)
+    yield from format_list("Private", _format_places(hidden, SymbolRole.DEFINITION))
+    yield from format_list("Imports", imports)
+
+
+def _format_places(symbols: Iterable[Symbol], role: SymbolRole) -> Iterator[str]:
+    return (f"{symbol.signature} (l. {symbol.line})" for symbol in symbols if symbol.role is role)
+
 
 # Arguments are the root, the seconds and the bytes.
 PROGRAM: Final = (
@@ -213,17 +311,21 @@ def _pom(text: str) -> _Manifest:
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise SkippedFile("XML with a document type")
     root = ET.fromstring(text)  # noqa: S314 - without a document type there are no entities to expand
-    parent = _child(root, "parent")
-    own = {tag: _below(root, tag) or _below(parent, tag) for tag in ("groupId", "version")}
-    name = ":".join(part for part in (own["groupId"], _below(root, "artifactId")) if part)
-    described = {"name": name, "version": own["version"], "description": _below(root, "description")}
-    dependencies = _children(_child(root, "dependencies"), "dependency")
+    own = {tag: _find_text(root, tag) or _find_text(root, f"parent/{tag}") for tag in ("groupId", "version")}
+    name = ":".join(part for part in (own["groupId"], _find_text(root, "artifactId")) if part)
+    described = {"name": name, "version": own["version"], "description": _find_text(root, "description")}
+    modules, dependencies = root.findall("{*}modules/{*}module"), root.findall("{*}dependencies/{*}dependency")
     return _title("Maven project", described) if name else "", [
-        ("Named", [_below(root, "name")] if _below(root, "name") else []),
-        ("Modules", [one_line(element.text or "") for element in _children(_child(root, "modules"), "module")]),
-        ("Parent", [_below(parent, "artifactId")] if parent is not None else []),
-        ("Depends on", [_below(element, "artifactId") for element in dependencies]),
+        ("Named", filter(None, [_find_text(root, "name")])),
+        ("Modules", [one_line(element.text or "") for element in modules]),
+        ("Parent", [_find_text(root, "parent/artifactId")] if root.find("{*}parent") is not None else []),
+        ("Depends on", [_find_text(element, "artifactId") for element in dependencies]),
     ]
+
+
+def _find_text(element: ET.Element, path: str) -> str:
+    """Return the text of the first descendant at a path, in any namespace."""
+    return one_line(element.findtext("/".join(f"{{*}}{tag}" for tag in path.split("/"))) or "")
 
 
 def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]:
@@ -291,16 +393,3 @@ def _requirements(value: Any) -> Iterable[str]:
     if isinstance(value, dict):
         return [name for name in value if name != "python"]
     return [match[1] for word in _words(value) if (match := _REQUIREMENT.match(word))]
-
-
-def _children(element: ET.Element | None, tag: str) -> list[ET.Element]:
-    return [] if element is None else [child for child in element if child.tag.rpartition("}")[2] == tag]
-
-
-def _child(element: ET.Element | None, tag: str) -> ET.Element | None:
-    return next(iter(_children(element, tag)), None)
-
-
-def _below(element: ET.Element | None, tag: str) -> str:
-    child = _child(element, tag)
-    return "" if child is None else one_line(child.text or "")

@@ -12,8 +12,7 @@ from typing import Final
 from pipeline.features.ingest.fields import split_text
 from pipeline.features.ingest.markdown import DocumentSection, split_sections
 from pipeline.features.ingest.project.files import SkippedFile
-from pipeline.text.embedded_data import drop_embedded_data
-from pipeline.text.normalize import shorten
+from pipeline.text.normalize import drop_embedded_data, shorten
 
 # Agents see only a short part of a memory, so each section is a memory, and only tiny ones are joined.
 SECTION_CHARS: Final = 1600

@@ -1,4 +1,4 @@
-from pipeline.features.capture.lessons import MOST_PROPOSED, propose_lessons
+from pipeline.features.capture.distill import MOST_PROPOSED, propose_lessons
 from pipeline.kernel.records import Kind, Source
 from pipeline.kernel.store.agent_sessions import Action, ActionType
 from pipeline.kernel.store.turns import Role, Turn

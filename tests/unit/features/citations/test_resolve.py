@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.features.citations.findings import State
+from pipeline.features.citations.history import State
 from pipeline.features.citations.parser import find_citations
 from pipeline.features.citations.resolve import find_changed_since, resolve_citations
 from pipeline.kernel.git import git

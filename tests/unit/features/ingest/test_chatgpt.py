@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.features.ingest.chatgpt import read_chatgpt
+from pipeline.features.ingest.conversation_exports import read_chatgpt
 from pipeline.kernel.errors import InvalidField
 from pipeline.kernel.records import MAX_CONTENT_CHARS, Kind
 from tests.fakes.exports import EXPORTS, again, chatgpt_conversation, items, load, read, reasons_by_key, write

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from pipeline.features.ingest.claude import read_claude
+from pipeline.features.ingest.conversation_exports import read_claude
 from pipeline.kernel.errors import InvalidField
 from pipeline.kernel.records import Kind
 from tests.fakes.exports import EXPORTS, again, claude_conversation, items, load, read, reasons_by_key, write

@@ -6,9 +6,8 @@ import zipfile
 
 import pytest
 
-from pipeline.features.ingest.chatgpt import read_chatgpt
-from pipeline.features.ingest.claude import read_claude
-from pipeline.features.ingest.mem0 import read_mem0
+from pipeline.features.ingest.conversation_exports import read_chatgpt, read_claude
+from pipeline.features.ingest.memory_exports import read_mem0
 from pipeline.kernel.errors import InvalidField
 from tests.fakes.exports import EXPORTS, chatgpt_conversation, items, read, reasons_by_key, write
 

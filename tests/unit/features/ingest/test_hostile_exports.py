@@ -6,13 +6,11 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, given, strategies as st
 
-from pipeline.features.ingest.chatgpt import read_chatgpt
-from pipeline.features.ingest.claude import read_claude
+from pipeline.features.ingest.conversation_exports import read_chatgpt, read_claude
 from pipeline.features.ingest.fields import Item
 from pipeline.features.ingest.jsonl import read_jsonl
 from pipeline.features.ingest.markdown import read_markdown
-from pipeline.features.ingest.mem0 import read_mem0
-from pipeline.features.ingest.pmb import read_pmb
+from pipeline.features.ingest.memory_exports import read_mem0, read_pmb
 from pipeline.kernel.errors import InvalidField
 from tests.fakes.exports import EXPORTS, items, load, read
 from tests.fakes.properties import examples

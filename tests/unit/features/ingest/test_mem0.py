@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from pipeline.features.ingest.mem0 import read_mem0
+from pipeline.features.ingest.memory_exports import read_mem0
 from pipeline.kernel.errors import InvalidField
 from pipeline.kernel.records import Kind
 from tests.fakes.exports import EXPORTS, again, items, load, read, reasons_by_key, write

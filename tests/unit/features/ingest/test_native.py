@@ -10,11 +10,10 @@ import pytest
 
 from config.places import Places
 from pipeline.features.ingest.fields import Item, Skipped, Unchanged
-from pipeline.features.ingest.native.generated import strip_generated
+from pipeline.features.ingest.native.memory_stores import split_statements, strip_generated
 from pipeline.features.ingest.native.projects import Projects, list_projects
-from pipeline.features.ingest.native.statements import split_statements
 from pipeline.features.ingest.native.tools import TOOLS
-from pipeline.features.ingest.native_memories import find_stores, open_store
+from pipeline.features.ingest.usecases import find_stores, open_store
 from pipeline.kernel.records import PERSONAL, Kind, Source
 from tests.fakes.native_memories import DATA, SECRET, make_project, place_memories
 

@@ -5,10 +5,9 @@ import zipfile
 
 import pytest
 
-from pipeline.features.ingest.chatgpt import read_chatgpt
-from pipeline.features.ingest.claude import read_claude
+from pipeline.features.ingest.conversation_exports import read_chatgpt, read_claude
 from pipeline.features.ingest.fields import Skipped
-from pipeline.features.ingest.mem0 import read_mem0
+from pipeline.features.ingest.memory_exports import read_mem0
 from pipeline.kernel.errors import InvalidField
 from tests.fakes.exports import items, read, write
 
@@ -104,7 +103,7 @@ def test_unexpected_conversation_costs_only_itself(tmp_path, monkeypatch):
     def fail(*_):
         raise TypeError("unhashable type")
 
-    monkeypatch.setattr("pipeline.features.ingest.chatgpt._extras", fail)
+    monkeypatch.setattr("pipeline.features.ingest.conversation_exports._extras", fail)
     path = write(tmp_path / "conversations.json", [chatgpt([said("user", TEXT)])])
     with pytest.raises(InvalidField, match="has no readable content"):
         read(read_chatgpt, path)

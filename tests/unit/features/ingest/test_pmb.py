@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.features.ingest.pmb import read_pmb
+from pipeline.features.ingest.memory_exports import read_pmb
 from pipeline.kernel.errors import InvalidField
 from pipeline.kernel.records import Kind
 from tests.fakes.exports import EXPORTS, again, items, load, read, reasons_by_key, write

@@ -3,8 +3,8 @@
 import pytest
 
 from config.settings import Settings
-from pipeline.features.workspaces.claims import MAX_WAITING, Claims
 from pipeline.features.workspaces.identify import identify
+from pipeline.features.workspaces.project_file import MAX_WAITING, Claims
 from pipeline.features.workspaces.usecases import (
     WorkspaceChoice,
     agree_to_claim,

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from pipeline.features.workspaces.renames import Renames
+from pipeline.features.workspaces.usecases import Renames
 from pipeline.kernel.store import atomic_files
 from pipeline.kernel.store.atomic_files import replace_file
 

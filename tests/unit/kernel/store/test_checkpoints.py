@@ -5,7 +5,7 @@ import pytest
 
 from config.paths import HomePaths
 from pipeline.bootstrap.command import CommandContainer
-from pipeline.features.maintenance.store_files import complete_store_files
+from pipeline.features.maintenance.usecases import complete_store_files
 from pipeline.kernel.errors import StoreUnavailable
 from pipeline.kernel.records import Draft
 from pipeline.kernel.store import driver, meta

@@ -6,9 +6,9 @@ from textwrap import dedent
 import pytest
 from hypothesis import given, strategies as st
 
+from pipeline.features.ingest.project.describe import render_outline
 from pipeline.features.ingest.project.files import language_of
 from pipeline.features.ingest.project.outline import outline_of
-from pipeline.features.ingest.project.render import render_outline
 from tests.fakes.properties import examples
 
 SOURCES = {

@@ -1,10 +1,16 @@
-"""The data export of claude.ai: conversations.json, projects.json and memories.json, alone or in .zip files.
+"""The data exports of ChatGPT and of claude.ai: their JSON files, alone or in .zip files.
 
-The messages of a conversation are in one list, including retries. If they name their parents, only the branch that was
-written last is read. Claude's memories of its owner are in memories.json, or since 2026 in one file per account.
-Anthropic publishes no schema: this follows exports since 2024.
+ChatGPT: conversations.json, or conversations-000.json and on. A conversation is a tree of messages, because each can be
+asked and answered again; `current_node` is the leaf that its owner saw last. This follows exports since 2023.
+
+Claude: conversations.json, projects.json and memories.json, which since 2026 is one file per account. The messages of a
+conversation are in one list, including retries. If they name their parents, only the branch that was written last is
+read. This follows exports since 2024.
+
+No schema is published for either.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -29,6 +35,177 @@ from pipeline.features.ingest.fields import (
 from pipeline.features.ingest.json_values import ExportEntry
 from pipeline.kernel.records import Draft, Kind, Source
 
+CHATGPT = "chatgpt"
+CHATGPT_VERSION = "chatgpt 1"
+CHATGPT_EXPECTED = "data export of ChatGPT (conversations.json, or the .zip or folder that contains it)"
+CHATGPT_FILES = re.compile(r"(^|/)conversations([-_ ]?\(?\d+\)?)?\.json$", re.IGNORECASE)
+
+# Messages of the assistant to a tool are not answers, except its notes and the documents that it writes.
+_NOTES = "bio"
+_WRITES, _REWRITES = "canmore.create_textdoc", "canmore.update_textdoc"
+# Content types that are not part of the conversation; an unknown type is read as text.
+_UNSPOKEN = frozenset(
+    """
+    thoughts reasoning_recap model_editable_context user_editable_context execution_output system_error
+    tether_browsing_code tether_browsing_display tether_quote sonic_webpage app_pairing_content
+    """.split()  # noqa: SIM905 - readable as words
+)
+# Fields of messages in a list instead of a tree.
+_LISTS = ("linear_conversation", "messages")
+
+_PRIVATE = "\ue200-\ue20f"
+_MARK = re.compile("( ?)\ue200([^\ue200\ue201]*)\ue201")
+_MARKS = re.compile(f"[{_PRIVATE}]")
+_FOOTNOTE = re.compile(r" ?【\d+(?::\d+)?†[^】\n]*】")
+
+
+def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
+    """Yield the conversations of an export, each as the branch that was seen last."""
+    yield from read_export(
+        path, ExportFormat(CHATGPT_EXPECTED, CHATGPT_FILES, partial(_read_chatgpt_entry, known)), progress
+    )
+
+
+def _read_chatgpt_entry(known: Known, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
+    raw = entry.value
+    if entry.number is None or not isinstance(raw, dict):
+        return None
+    messages = _find_messages(raw)
+    if messages is None:
+        return None
+    name = id_of(raw.get("conversation_id")) or id_of(raw.get("id"))
+    if not name:
+        return [Skipped(position, "a conversation without an id")]
+    if raw.get("is_do_not_remember") is True:
+        return [Skipped(name, "marked as not to be remembered")]
+    conversation = Conversation(
+        source=CHATGPT,
+        id=name,
+        title=name_of(raw.get("title")),
+        began=time_of(raw.get("create_time")),
+        ended=time_of(raw.get("update_time")),
+        turns=list(_chatgpt_turns(messages)),
+        extras=list(_extras(messages)),
+    )
+    return [read_conversation(CHATGPT_VERSION, conversation, known)]
+
+
+def _find_messages(raw: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Return the visible messages of a conversation, oldest first; None for other objects."""
+    mapping = raw.get("mapping")
+    listed = next((raw[name] for name in _LISTS if isinstance(raw.get(name), list)), None)
+    if isinstance(mapping, dict):
+        current = raw.get("current_node")
+        is_known = isinstance(current, str) and current in mapping
+        branch = _list_branch(mapping, current if is_known else _latest_leaf(mapping), "parent")
+        nodes = [{"message": node.get("message")} for node in branch]
+    elif listed is not None:
+        nodes = [item for item in listed if isinstance(item, dict)]
+    else:
+        return None
+    messages = (node.get("message", node) for node in nodes)
+    return [
+        message
+        for message in messages
+        if isinstance(message, dict) and _field(message, "metadata", "is_visually_hidden_from_conversation") is not True
+    ]
+
+
+def _latest_leaf(mapping: Mapping[str, Any]) -> str | None:
+    leaves = [name for name, node in mapping.items() if isinstance(node, dict) and not node.get("children")]
+    return max(leaves, key=lambda name: time_of(_field(mapping[name], "message", "create_time")) or "", default=None)
+
+
+def _chatgpt_turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Turn]:
+    for message in messages:
+        role = _role(message)
+        content_type = _field(message, "content", "content_type")
+        is_speech = not isinstance(content_type, str) or content_type not in _UNSPOKEN
+        spoken = is_speech and message.get("recipient") in (None, "", "all")
+        if not spoken or role not in ("user", "assistant"):
+            continue
+        text = (
+            _remove_marks(_chatgpt_text(message))
+            if role == "assistant"
+            else _chatgpt_text(message) + _format_attachments(_field(message, "metadata", "attachments"), "name")
+        )
+        yield Turn(role == "user", text.strip(), time_of(message.get("create_time")))
+
+
+def _role(message: Mapping[str, Any]) -> Any:
+    author = message.get("author")
+    return author if isinstance(author, str) else _field(message, "author", "role") or message.get("role")
+
+
+def _extras(messages: Iterable[Mapping[str, Any]]) -> Iterator[Extra]:
+    title = ""
+    for message in messages:
+        if _role(message) != "assistant":
+            continue
+        at = time_of(message.get("create_time"))
+        recipient = message.get("recipient")
+        if recipient == _NOTES:
+            yield Extra(Kind.FACT, "", _chatgpt_text(message), at)
+        elif recipient in (_WRITES, _REWRITES):
+            arguments = _json(_chatgpt_text(message))
+            if recipient == _WRITES:
+                title = name_of(arguments.get("name"))
+            yield Extra(Kind.DOCUMENT, title, text_of(arguments.get("content")) or _find_rewritten(arguments), at)
+
+
+def _find_rewritten(arguments: Mapping[str, Any]) -> str:
+    """Return a document's new text if it was replaced completely; a patch is useless without the patched text."""
+    updates = arguments.get("updates")
+    whole = [update for update in updates if isinstance(update, dict)] if isinstance(updates, list) else []
+    if len(whole) != 1 or whole[0].get("pattern") not in (".*", "^.*$", r"[\s\S]*"):
+        return ""
+    return text_of(whole[0].get("replacement"))
+
+
+def _chatgpt_text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else content
+    if isinstance(parts, str):
+        return text_of(parts)
+    if not isinstance(parts, list):
+        return text_of(_field(content, "text"))
+    # Speech has a transcript among the parts; images and sounds are only references.
+    texts = [text_of(part.get("text")) if isinstance(part, dict) else text_of(part) for part in parts]
+    return "\n\n".join(part for part in texts if part)
+
+
+def _remove_marks(text: str) -> str:
+    """Return an answer without its citation marks, which only ChatGPT can resolve."""
+    return _FOOTNOTE.sub("", _MARKS.sub("", _MARK.sub(_expand_mark, text)))
+
+
+def _expand_mark(mark: re.Match[str]) -> str:
+    """Return the replacement of a mark: a name or a link's text, nothing for a citation."""
+    kind, *fields = mark[2].split("\ue202")
+    if not fields or kind not in ("entity", "url"):
+        return ""
+    if kind == "entity" and fields[0].startswith("["):
+        try:
+            fields = [field for field in json.loads(fields[0])[1:2] if isinstance(field, str)]
+        except (ValueError, RecursionError):
+            fields = []
+    return mark[1] + "".join(fields[:1])
+
+
+def _json(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _field(value: Any, *names: str) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 SOURCE = "claude"
 VERSION = "claude 1"
 EXPECTED = "data export of claude.ai (conversations.json, or the .zip or folder that contains it)"
@@ -44,6 +221,7 @@ _PROJECT, _TOLD = re.compile(r"(?:^|/)projects/([^/ ]+)\.json"), "prompt_templat
 _PLACEHOLDER = re.compile(r"\n{0,2}```\nThis block is not supported on your current device yet\.\n```\n{0,2}")
 _SPOKEN = ("text", "voice_note")
 _MESSAGES = ("chat_messages", "messages")
+_FILES = ("attachments", "files")
 _ASKING = ("human", "user")
 # The tools that write a document, and the fields with its title and its text.
 _WRITERS = {"artifacts": ("title", "content"), "create_file": ("path", "file_text")}
@@ -119,16 +297,22 @@ def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> list[Mapping
     # Of two equally late messages, choose the later one in the list.
     latest = max(reversed(leaves), key=lambda name: time_of(by_name[name].get("created_at")) or "", default=None)
     step = current if isinstance(current, str) and current in by_name else latest
+    return _list_branch(by_name, step, "parent_message_uuid")
+
+
+def _list_branch(nodes: Mapping[str, Any], leaf: Any, parent: str) -> list[Mapping[str, Any]]:
+    """Return the nodes of the branch that ends at a leaf, oldest first; a field of each names its parent."""
     branch: dict[str, Mapping[str, Any]] = {}
-    while isinstance(step, str) and step in by_name and step not in branch:
-        branch[step] = by_name[step]
-        step = parents[step]
+    while isinstance(leaf, str) and leaf not in branch and isinstance(node := nodes.get(leaf), dict):
+        branch[leaf] = node
+        leaf = node.get(parent)
     return list(reversed(branch.values()))
 
 
 def _turn(message: Mapping[str, Any]) -> Turn:
     asked = _sender(message) in _ASKING
-    text = _text(message) + (_format_attachments(message) if asked else "")
+    files = {name_of(file.get("file_name")): file for name in _FILES for file in _objects(message.get(name))}
+    text = _text(message) + (_format_attachments([*files.values()], "file_name") if asked else "")
     return Turn(asked, text.strip(), time_of(message.get("created_at")))
 
 
@@ -148,9 +332,8 @@ def _text(message: Mapping[str, Any]) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
-def _format_attachments(message: Mapping[str, Any]) -> str:
-    files = [*_objects(message.get("attachments")), *_objects(message.get("files"))]
-    named = ", ".join(dict.fromkeys(name for file in files if (name := name_of(file.get("file_name")))))
+def _format_attachments(files: Any, field: str) -> str:
+    named = ", ".join(name for file in _objects(files) if (name := name_of(file.get(field))))
     return f"\n\nAttached: {named}" if named else ""
 
 
