@@ -25,7 +25,7 @@ from pipeline.text.memory_terms import embedded_text
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.homes import SHARED, Home, exchange_until_still
 from tests.fakes.in_process import fast_settings, open_web, open_worker
-from tests.power.scenarios import WORKSPACE
+from tests.power.processes import WORKSPACE
 from web.hooks.spool.delivery import SpoolDelivery
 from web.hooks.spool.files import list_files
 from web.http.app import create_app
