@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import shutil
 import sqlite3
 import tempfile
 import traceback
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.power.disk import Disk
-from tests.power.promises import Promises, check, find_traces, list_traceable, remove
+from tests.power.promises import Promises, check, find_traces, list_traceable
 from tests.power.recording import Record
 
 # How a file of SQLite that is not encrypted starts.
@@ -54,7 +55,7 @@ def rebuild(
         target = scratch / f"state-{number}"
         how = disk.write_crashed(target, rng)
         yield moment, how, target, promises
-        remove(target)
+        shutil.rmtree(target)
 
 
 def apply(disk: Disk, promises: Promises, record: Record) -> None:

@@ -174,7 +174,7 @@ def _sync(*programs: Program) -> None:
 class Operation:
     """What is done, after what preparation, with the data directories of these names."""
 
-    act: Callable[..., None]
+    act: Callable[..., object]
     prepare: Callable[..., None] = _prepare
     homes: tuple[str, ...] = ("",)
     # Starting is part of what is done.
@@ -182,8 +182,8 @@ class Operation:
 
 
 OPERATIONS = {
-    "write": Operation(lambda program: _ignore(program.write())),
-    "batch": Operation(lambda program: _ignore(program.write(5))),
+    "write": Operation(lambda program: program.write()),
+    "batch": Operation(lambda program: program.write(5)),
     "fact": Operation(lambda program: program.set_fact("gateway/port")),
     "edit": Operation(lambda program: program.edit(list(program.ids)[1])),
     "spool": Operation(scenarios.spool_memory),
@@ -192,7 +192,7 @@ OPERATIONS = {
     "segment": Operation(_run("segment")),
     "jobs": Operation(_run("vectors", "health", "checkpoint")),
     "purge": Operation(_purge),
-    "snapshot": Operation(lambda program: _ignore(program.take_snapshot())),
+    "snapshot": Operation(lambda program: program.take_snapshot()),
     "restore": Operation(_restore),
     "encryption": Operation(_encrypt),
     "decryption": Operation(_decrypt, _prepare_encrypted),
@@ -200,10 +200,6 @@ OPERATIONS = {
     "migration": Operation(_migrate, _prepare_oldest, starts=True),
     "sync": Operation(_sync, _prepare_machines, ("one", "two")),
 }
-
-
-def _ignore(_value: object) -> None:
-    """Return nothing."""
 
 
 class Trial:

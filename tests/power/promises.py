@@ -1,6 +1,5 @@
 """What a data directory promised to its user when the power went, and whether a rebuilt one keeps it."""
 
-import shutil
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -321,8 +320,3 @@ class DirectoryCheck:
         except IndexUnavailable as error:
             raise BrokenPromise(f"codes: {error}") from error
         _require(codes is not None and set(codes.seqs.tolist()) == set(rows), "codes and memories differ")
-
-
-def remove(folder: Path) -> None:
-    """Delete a rebuilt data directory."""
-    shutil.rmtree(folder, ignore_errors=True)

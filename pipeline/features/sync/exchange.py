@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, product
 from sqlite3 import Connection
 from typing import Any
 
@@ -18,7 +18,7 @@ from pipeline.features.sync.remotes.objects import MOST_ITEMS, ObjectRemote
 from pipeline.features.sync.remotes.remote import Item, Outgoing, RemoteConnection
 from pipeline.features.sync.segment import Segment
 from pipeline.features.sync.signed import check_signature, read_item, sign_all
-from pipeline.kernel.errors import PeerRefused, RemoteUnreachable, ReverieError, StoreUnavailable
+from pipeline.kernel.errors import PeerRefused, RemoteUnreachable, StoreUnavailable
 from pipeline.kernel.store import meta, oplog
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.store.log_start import start_log
@@ -151,8 +151,7 @@ def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge
     if closed is not None:
         return merge.Merged(put_aside=[(index, closed) for index in range(len(items))])
     circle = Circle(home.peers)
-    sound: list[Operation] = []
-    indexes: list[int] = []
+    sound: dict[int, Operation] = {}
     refused: list[tuple[int, str]] = []
     for index, item in enumerate(items):
         try:
@@ -161,15 +160,15 @@ def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge
         except PeerRefused as error:
             refused.append((index, str(error)))
         else:
-            sound.append(operation)
-            indexes.append(index)
-    merged = merge.merge(home.database(workspace), sound) if sound else merge.Merged()
-    if sound:
-        # They are not read again.
-        home.database(workspace).sync_log()
+            sound[index] = operation
+    if not sound:
+        return merge.Merged(put_aside=refused)
+    merged = merge.merge(home.database(workspace), list(sound.values()))
+    # They are not read again.
+    home.database(workspace).sync_log()
     if merged.applied:
-        _follow_purges(home, {operation.key.memory_id for operation in sound})
-    late = [(indexes[index], reason) for index, reason in merged.put_aside]
+        _follow_purges(home, {operation.key.memory_id for operation in sound.values()})
+    late = [(list(sound)[index], reason) for index, reason in merged.put_aside]
     return replace(merged, put_aside=sorted([*refused, *late]))
 
 
@@ -182,16 +181,15 @@ def _follow_purges(home: Home, memory_ids: Collection[str]) -> None:
     pending: list[tuple[Sequence[str], PurgeAuthority]] = []
     for workspace in usable:
         with home.database(workspace).read() as db:
-            pending.append((sorted(oplog.list_purged(db, memory_ids)), OWNER))
-            pending += [(purge.memory_ids, purge.by) for purge in list_unfinished(db).values()]
-    for workspace in usable:
-        for ids, by in pending:
-            with home.database(workspace).read() as db:
-                copies = find_copies(db, ids) if ids and by.may_write(workspace) else []
-            if copies:
-                with home.database(workspace).write() as db:
-                    purge_existing(db, [copy.id for copy in copies], by)
-                home.database(workspace).sync_log()
+            purges = [(purge.memory_ids, purge.by) for purge in list_unfinished(db).values()]
+            pending += [(sorted(oplog.list_purged(db, memory_ids)), OWNER), *purges]
+    for workspace, (ids, by) in product(usable, pending):
+        with home.database(workspace).read() as db:
+            copies = find_copies(db, ids) if ids and by.may_write(workspace) else []
+        if copies:
+            with home.database(workspace).write() as db:
+                purge_existing(db, [copy.id for copy in copies], by)
+            home.database(workspace).sync_log()
 
 
 def _adopt_revoked(home: Home) -> None:
@@ -422,15 +420,3 @@ def _is_mine(home: Home, segment: Segment, restored: Collection[str]) -> bool:
             if merge.list_new(db, operations):
                 return False
     return True
-
-
-def exchange_all(home: Home, names: Sequence[str] = ()) -> dict[str, Exchanged | ReverieError]:
-    """Exchange with all remotes or the named ones; continue after failures."""
-    results: dict[str, Exchanged | ReverieError] = {}
-    for remote in home.peers.remotes():
-        if not names or remote.name in names:
-            try:
-                results[remote.name] = exchange(home, remote)
-            except (RemoteUnreachable, PeerRefused, StoreUnavailable) as error:
-                results[remote.name] = error
-    return results

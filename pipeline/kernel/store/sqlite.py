@@ -130,10 +130,9 @@ class SqliteFile:
 
     def sync_log(self) -> None:
         """Make all commits durable, also those of workers, before another store relies on them."""
-        with typed_errors(self._file):
-            with contextlib.suppress(FileNotFoundError):
-                sync_to_disk(self._file.with_name(f"{self._file.name}-wal"))
-            sync_to_disk(self._file.parent)
+        for path in (self._file.with_name(f"{self._file.name}-wal"), self._file.parent):
+            with typed_errors(self._file), contextlib.suppress(FileNotFoundError):
+                sync_to_disk(path)
 
     def complete_file(self) -> bool:
         """Move the log into the file if no other connection has to wait for it; return whether the log is empty."""
