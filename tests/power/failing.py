@@ -113,7 +113,11 @@ def _prepare_spooled(program: Program) -> None:
 
 
 def _deliver(program: Program) -> None:
-    scenarios.deliver(program, 1000)
+    try:
+        scenarios.deliver(program, 1000)
+    except OSError as error:
+        # The thread of the delivery records errors of the disk, and tries again.
+        raise Refusal(str(error)) from error
 
 
 def _prepare_lines(program: Program) -> None:
