@@ -76,6 +76,11 @@ class FolderTables:
         folder = self._folder / f"{name}{TABLE}"
         return [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
 
+    def delete_drafts(self, name: str) -> None:
+        """Delete the files that a killed writer did not complete, which LanceDB keeps; the caller has the lock."""
+        for draft in (self._folder / f"{name}{TABLE}").rglob(".tmp*"):
+            draft.unlink()
+
     def identify(self, name: str) -> object:
         """Return the inode of a table and, because inode numbers are reused, its change time."""
         status = (self._folder / f"{name}{TABLE}").stat()
@@ -161,6 +166,9 @@ class SharedTables:
         """List the objects of a table, relative to its prefix."""
         prefix = f"{name}{TABLE}/"
         return [key.removeprefix(prefix) for key in self._objects.list(prefix)]
+
+    def delete_drafts(self, name: str) -> None:
+        """Do nothing: an object appears when it is complete."""
 
     def identify(self, name: str) -> object:  # noqa: ARG002 - object storage has no identities
         """Return None: a table is opened each time."""

@@ -245,6 +245,7 @@ class VectorTable:
                     _index_large(table)
                 warnings.filterwarnings("ignore", message="optimize\\(cleanup_older_than=0\\)", category=UserWarning)
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+                self._place.delete_drafts(self._name)
                 self._check_scrubbed(table)
 
     def _check_scrubbed(self, table: Any) -> None:

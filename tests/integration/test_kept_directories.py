@@ -62,7 +62,7 @@ def open_site(root):
 
 
 def list_active(site):
-    items = site.call("GET", "/v1/memories?limit=100", WORKSPACE)["items"]
+    items = site.call("GET", "/v1/memories?limit=100")["items"]
     return {item["content"]: item["id"] for item in items if item["kind"] not in ("keyed_fact", "goal")}
 
 
@@ -84,13 +84,13 @@ def test_kept_directory_is_read_with_its_history(site, name):
     active = list_active(site)
     assert set(active) == texts
     assert archived in site.list_memories(WORKSPACE, archived=True).values()
-    values = site.call("GET", f"/v1/facts/{PORT}/history", WORKSPACE)["items"]
+    values = site.call("GET", f"/v1/facts/{PORT}/history")["items"]
     assert [(item["value"], item["valid_to"] is None) for item in values] == [("8080", False), ("9090", True)]
-    record = site.call("GET", f"/v1/memories/{active[edited]}", WORKSPACE)
+    record = site.call("GET", f"/v1/memories/{active[edited]}")
     assert earlier in [entry["content"] for entry in record["history"]]
-    assert [goal["title"] for goal in site.call("GET", "/v1/goals", WORKSPACE)["items"]] == ["Ship the new checkout"]
-    assert "heron" in str(site.call("GET", "/v1/sessions/search?query=heron", WORKSPACE))
-    assert site.call("GET", "/v1/people", WORKSPACE)["items"]
+    assert [goal["title"] for goal in site.call("GET", "/v1/goals")["items"]] == ["Ship the new checkout"]
+    assert "heron" in str(site.call("GET", "/v1/sessions/search?query=heron"))
+    assert site.call("GET", "/v1/people")["items"]
 
 
 def test_kept_directory_is_searched_by_words_and_meaning(site, name):
@@ -102,7 +102,7 @@ def test_kept_directory_is_searched_by_words_and_meaning(site, name):
             assert active[text] in {hit["id"] for hit in site.recall(WORKSPACE, text)}
         assert archived not in {hit["content"] for hit in site.recall(WORKSPACE, archived)}
         repair(site)
-    channels = site.call("POST", "/v1/recall", WORKSPACE, {"query": "style guide"})["channels"]
+    channels = site.call("POST", "/v1/recall", {"query": "style guide"})["channels"]
     assert {channels[channel]["state"] for channel in ("lexical", "dense")} == {"ok"}
     left = health.examine(site.worker.databases.get(WORKSPACE), site.settings.paths.workspace(WORKSPACE))
     assert [problem.says for problem in left] == []
@@ -135,7 +135,7 @@ def test_kept_directory_is_copied_and_restored(site, name):
     taken = snapshots.take_snapshot(site.settings, WORKSPACE).name
     names = [snapshot.name for snapshot in snapshots.list_snapshots(site.settings, WORKSPACE)]
     assert len(names) > 1
-    site.call("POST", "/v1/memories", WORKSPACE, {"content": "Written after the snapshot"})
+    site.call("POST", "/v1/memories", {"content": "Written after the snapshot"})
     for snapshot in {taken, *names}:
         with site.stopped():
             restored = snapshots.restore_snapshot(site.settings, WORKSPACE, snapshot, print)

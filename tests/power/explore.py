@@ -7,7 +7,7 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,7 +28,7 @@ def _records(scenario: str, folder: Path) -> list[Record]:
 
 def _explore(scenario: str, folder: Path, seed: int) -> tuple[int, list[Failure]]:
     make_umask_private()
-    return explore(scenario, _records(scenario, folder), seed, AT_ONCE)
+    return explore(scenario, _records(scenario, folder), seed, AT_ONCE, folder)
 
 
 def main() -> int:
@@ -61,23 +61,24 @@ def main() -> int:
 def check_states(chosen: dict[str, float], first_seed: int, folder: Path, library: Path, workers: int) -> int:
     """Check states of scenarios; return the number of broken ones."""
     work: dict[Future[tuple[int, list[Failure]]], str] = {}
-    checked, broken = Counter[str](), Counter[str]()
+    states, checked, broken = Counter[str](), Counter[str](), Counter[str]()
+    with ThreadPoolExecutor(workers) as recorders:
+        list(recorders.map(lambda name: record_program(library, name, folder / name, folder / f"{name}.log"), chosen))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for scenario in chosen:
-            records = record_program(library, scenario, folder / scenario, folder / f"{scenario}.log")
-            print(f"{scenario}: {len(records):,} calls recorded", flush=True)
         # The scenarios take turns, so that a run that is stopped has seen all of them.
-        parts = {name: max(1, round(states / AT_ONCE)) for name, states in chosen.items()}
+        parts = {name: max(1, round(count / AT_ONCE)) for name, count in chosen.items()}
         turns = sorted((number / count, name, number) for name, count in parts.items() for number in range(count))
         for _, scenario, number in turns:
             work[pool.submit(_explore, scenario, folder, first_seed + number)] = scenario
         for done in as_completed(work):
             count, failures = done.result()
+            states[work[done]] += AT_ONCE
             checked[work[done]] += count
             broken[work[done]] += len(failures)
-            print(*failures, f"{checked.total():,} states, {broken.total()} broken", sep="\n", flush=True)
-    for scenario in chosen:
-        print(f"{scenario}: {checked[scenario]:,} states, {broken[scenario]} broken", flush=True)
+            total = f"{states.total():,} states, {checked.total():,} different, {broken.total()} broken"
+            print(*failures, total, sep="\n", flush=True)
+    for name in chosen:
+        print(f"{name}: {states[name]:,} states, {checked[name]:,} different, {broken[name]} broken", flush=True)
     return broken.total()
 
 

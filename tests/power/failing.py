@@ -6,23 +6,28 @@ and `purge/write/300` starts with the 300th. A stopped run has reported what it 
 
 import ctypes
 import errno
-import itertools
 import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Container
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from config.file_modes import make_umask_private
 from pipeline.features.encryption import usecases as encryption
+from pipeline.features.export import usecases as export
 from pipeline.features.snapshots import usecases as snapshots
 from pipeline.kernel.errors import ReverieError
+from tests.fakes.homes import SHARED
 from tests.fakes.in_process import run_job
+from tests.fakes.kept_directories import OLDEST, unpack_directory
 from tests.power import scenarios
+from tests.power.processes import WORKSPACE, Refusal
 from tests.power.promises import Promises, check, digest_due
-from tests.power.scenarios import WORKSPACE, Program
+from tests.power.scenarios import Program
 
 # The kinds of calls, as in recorder.c, and the errors that each fails with.
 WRITES, SYNCS, NAMES, OPENS, ALLOCATIONS = range(1, 6)
@@ -39,25 +44,16 @@ KINDS = {WRITES: "write", SYNCS: "sync", NAMES: "name", OPENS: "open", ALLOCATIO
 # Without end, an operation that repeats a call for ever would be tried for ever.
 MOST_CALLS = 2000
 REPORT_EVERY = 50
-# HTTP statuses that say that a request was not carried out, and that it may be sent again.
-REFUSED = (503, 507)
 
 
-class Refusal(ReverieError):
-    """A request that was refused with a typed answer."""
-
-
-class CheckedProgram(Program):
-    """A program whose refused requests are errors with a type."""
-
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request; a refusal must be a problem document."""
-        headers = {"Authorization": f"Bearer {self.web.token}", "Host": "127.0.0.1:7077"}
-        answer = self.client.open(path, method=method, json=body, headers=headers)
-        if answer.status_code in REFUSED and answer.mimetype == "application/problem+json":
-            raise Refusal(answer.get_json()["detail"])
-        assert answer.status_code < 300, (method, path, answer.status_code, answer.get_data()[:500])
-        return answer.get_json()
+def _prepare(program: Program) -> None:
+    """Fill a data directory with everything that most operations need."""
+    program.write(4)
+    program.set_fact("gateway/port")
+    program.digest()
+    program.run("segment", "vectors")
+    program.take_snapshot()
+    program.write(2)
 
 
 def _digest(program: Program) -> None:
@@ -65,8 +61,8 @@ def _digest(program: Program) -> None:
     digest_due(program.worker, once=True)
 
 
-def _run(*jobs: str) -> Callable[[CheckedProgram], None]:
-    def act(program: CheckedProgram) -> None:
+def _run(*jobs: str) -> Callable[[Program], None]:
+    def act(program: Program) -> None:
         for job in jobs:
             outcome = run_job(program.worker, WORKSPACE, job)
             if outcome is not None and outcome.error is not None:
@@ -75,7 +71,7 @@ def _run(*jobs: str) -> Callable[[CheckedProgram], None]:
     return act
 
 
-def _encrypt(program: CheckedProgram) -> None:
+def _encrypt(program: Program) -> None:
     program.stop()
     encryption.choose_key(program.settings.paths, program.root.with_name(f"{program.root.name}.key"))
     with program.doing("encrypt"):
@@ -84,51 +80,130 @@ def _encrypt(program: CheckedProgram) -> None:
         assert not converted.left, converted.left
 
 
-def _restore(program: CheckedProgram) -> None:
+def _prepare_encrypted(program: Program) -> None:
+    _prepare(program)
+    _encrypt(program)
+
+
+def _decrypt(program: Program) -> None:
+    program.stop()
+    with program.doing("decrypt"):
+        converted = encryption.decrypt_home(program.settings.paths)
+        assert not converted.left, converted.left
+
+
+def _restore(program: Program) -> None:
     program.stop()
     name = snapshots.list_snapshots(program.settings, WORKSPACE)[0].name
     with program.doing("restore", name=name):
         snapshots.restore_snapshot(program.settings, WORKSPACE, name, lambda _problem: None)
 
 
-def _purge(program: CheckedProgram) -> None:
+def _purge(program: Program) -> None:
     token = next(iter(program.ids))
     with program.doing("erase", token=token, content=program.contents[token]):
         program.call("DELETE", f"/v1/memories/{program.ids[token]}?hard=true")
     _digest(program)
 
 
-def _spool(program: CheckedProgram) -> None:
-    token = program.invent()
-    content = program.contents[token]
-    with program.doing("write", tokens=[token], contents=[content]):
-        body = scenarios.add_client_ids("POST", "/v1/memories", {"content": content})
-        if scenarios.spool_write(program.settings, "POST", "/v1/memories", body, WORKSPACE) is None:
-            raise Refusal("the request cannot be spooled")
+def _prepare_spooled(program: Program) -> None:
+    _prepare(program)
+    for _ in range(3):
+        scenarios.spool_memory(program)
 
 
-def _snapshot(program: CheckedProgram) -> None:
-    program.take_snapshot()
+def _deliver(program: Program) -> None:
+    try:
+        scenarios.deliver(program, 1000)
+    except OSError as error:
+        # The thread of the delivery records errors of the disk, and tries again.
+        raise Refusal(str(error)) from error
 
 
-OPERATIONS: dict[str, Callable[[CheckedProgram], None]] = {
-    "write": lambda program: _ignore(program.write()),
-    "batch": lambda program: _ignore(program.write(5)),
-    "fact": lambda program: program.set_fact("gateway/port"),
-    "edit": lambda program: program.edit(list(program.ids)[1]),
-    "spool": _spool,
-    "digest": _digest,
-    "segment": _run("segment"),
-    "jobs": _run("vectors", "health", "checkpoint"),
-    "purge": _purge,
-    "snapshot": _snapshot,
-    "restore": _restore,
-    "encryption": _encrypt,
+def _prepare_lines(program: Program) -> None:
+    outside = Program(program.root.parent, "outside")
+    outside.write(5)
+    export.export_lines(outside.settings.paths, outside.web.databases, _lines(program), [WORKSPACE])
+    outside.stop()
+    scenarios.note(at="forget")
+    _prepare(program)
+    program.contents |= outside.contents
+
+
+def _lines(program: Program) -> Path:
+    return program.root.with_name("memories.jsonl")
+
+
+def _import(program: Program) -> None:
+    texts = {token: text for token, text in program.contents.items() if "outside" in token}
+    with program.doing("import", tokens=list(texts), contents=list(texts.values())):
+        done = export.import_lines(program.web.workspace(WORKSPACE), _lines(program), lambda *_progress: None)
+        assert not done.refused, done.refused
+
+
+def _prepare_oldest(program: Program) -> None:
+    program.stop()
+    shutil.rmtree(program.root)
+    unpack_directory(OLDEST, program.root)
+    scenarios.promise_oldest()
+
+
+def _migrate(program: Program) -> None:
+    program.start()
+    scenarios.use_migrated(program)
+
+
+def _prepare_machines(one: Program, two: Program) -> None:
+    two.web.sync.join(one.web.sync.invite())
+    for program in (one, two):
+        program.web.sync.add(SHARED, f"dir:{program.root.with_name('shared')}")
+        program.write(3)
+        program.digest()
+    _sync(one, two)
+    _sync(one, two)
+    for program in (one, two):
+        program.write(2)
+        program.edit(next(iter(program.ids)))
+
+
+def _sync(*programs: Program) -> None:
+    for program in programs:
+        done = program.exchange_shared()
+        if isinstance(done, ReverieError):
+            raise done
+        assert not done.refused, done.refused
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is done, after what preparation, with the data directories of these names."""
+
+    act: Callable[..., object]
+    prepare: Callable[..., None] = _prepare
+    homes: tuple[str, ...] = ("",)
+    # Starting is part of what is done.
+    starts: bool = False
+
+
+OPERATIONS = {
+    "write": Operation(lambda program: program.write()),
+    "batch": Operation(lambda program: program.write(5)),
+    "fact": Operation(lambda program: program.set_fact("gateway/port")),
+    "edit": Operation(lambda program: program.edit(list(program.ids)[1])),
+    "spool": Operation(scenarios.spool_memory),
+    "delivery": Operation(_deliver, _prepare_spooled),
+    "digest": Operation(_digest),
+    "segment": Operation(_run("segment")),
+    "jobs": Operation(_run("vectors", "health", "checkpoint")),
+    "purge": Operation(_purge),
+    "snapshot": Operation(lambda program: program.take_snapshot()),
+    "restore": Operation(_restore),
+    "encryption": Operation(_encrypt),
+    "decryption": Operation(_decrypt, _prepare_encrypted),
+    "import": Operation(_import, _prepare_lines),
+    "migration": Operation(_migrate, _prepare_oldest, starts=True),
+    "sync": Operation(_sync, _prepare_machines, ("one", "two")),
 }
-
-
-def _ignore(_value: object) -> None:
-    """Return nothing."""
 
 
 class Trial:
@@ -142,15 +217,12 @@ class Trial:
         self.marks: list[dict[str, Any]] = []
         scenarios.note = self._note
         make_umask_private()
-        program = CheckedProgram(self.home)
-        program.write(4)
-        program.set_fact("gateway/port")
-        program.digest()
-        program.run("segment", "vectors")
-        program.take_snapshot()
-        program.write(2)
-        program.stop()
-        self.contents, self.ids = program.contents, program.ids
+        self.operation = OPERATIONS[name]
+        self.programs = [Program(self.home, name) for name in self.operation.homes]
+        self.operation.prepare(*self.programs)
+        for program in self.programs:
+            program.stop()
+        self.contents = [dict(program.contents) for program in self.programs]
         self.before = list(self.marks)
         shutil.copytree(self.home, self.prepared)
 
@@ -177,20 +249,22 @@ class Trial:
         shutil.rmtree(self.home, ignore_errors=True)
         shutil.copytree(self.prepared, self.home)
         self.marks[:] = self.before
-        program = CheckedProgram(self.home, numbers=itertools.count(1000))
-        program.contents, program.ids = dict(self.contents), dict(self.ids)
+        for program, contents in zip(self.programs, self.contents, strict=True):
+            program.contents = dict(contents)
+            if not self.operation.starts:
+                program.start()
         _library().power_fail(kind, number, error, 0)
         problem = None
         try:
-            OPERATIONS[self.name](program)
-        except ReverieError:
             # It says what failed, and nothing was acknowledged.
-            pass
+            with suppress(ReverieError):
+                self.operation.act(*self.programs)
         except Exception as caught:  # noqa: BLE001 - an error without a type is a finding
             problem = f"{type(caught).__name__}: {caught}"
         has_failed = _library().power_failures() > 0
         _library().power_fail(0, 0, 0, 0)
-        program.stop()
+        for program in self.programs:
+            program.stop()
         promises = Promises()
         for mark in self.marks:
             promises.take(mark)

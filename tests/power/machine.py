@@ -91,10 +91,10 @@ class Machine(RuleBasedStateMachine):
         step, site = self.begin("batch" if count > 1 else "remember"), self.sites[place]
         texts = [self.invent() for _ in range(count)]
         if count == 1:
-            receipts = [site.call("POST", "/v1/memories", workspace, {"content": texts[0][1]})]
+            receipts = [site.call("POST", "/v1/memories", {"content": texts[0][1]}, workspace=workspace)]
         else:
             items = [{"content": text} for _, text in texts]
-            receipts = site.call("POST", "/v1/memories/batch", workspace, {"items": items})["results"]
+            receipts = site.call("POST", "/v1/memories/batch", {"items": items}, workspace=workspace)["results"]
         for (word, text), receipt in zip(texts, receipts, strict=True):
             assert receipt["outcome"] == "created", receipt
             site.model.workspaces[workspace].memories[receipt["id"]] = Known({word: text}, step, step)
@@ -106,7 +106,7 @@ class Machine(RuleBasedStateMachine):
             return
         self.begin("repeat")
         content = site.model.workspaces[workspace].memories[memory_id].content
-        receipt = site.call("POST", "/v1/memories", workspace, {"content": content})
+        receipt = site.call("POST", "/v1/memories", {"content": content}, workspace=workspace)
         assert (receipt["outcome"], receipt["id"]) == ("merged", memory_id)
 
     @rule(place=sites, workspace=workspaces, number=numbers)
@@ -115,7 +115,7 @@ class Machine(RuleBasedStateMachine):
         if memory_id is None:
             return
         step, (word, text) = self.begin("edit"), self.invent()
-        site.call("PATCH", f"/v1/memories/{memory_id}", workspace, {"content": text})
+        site.call("PATCH", f"/v1/memories/{memory_id}", {"content": text}, workspace=workspace)
         known = site.model.workspaces[workspace].memories[memory_id]
         known.texts[word], known.text_at = text, step
 
@@ -123,7 +123,7 @@ class Machine(RuleBasedStateMachine):
     def set_fact(self, place: int, workspace: str, key: str) -> None:
         step, site = self.begin("set fact"), self.sites[place]
         value = f"v{step}q{self.rng.randrange(36**6):x}"
-        site.call("PUT", f"/v1/facts/{key}", workspace, {"value": value})
+        site.call("PUT", f"/v1/facts/{key}", {"value": value}, workspace=workspace)
         site.model.workspaces[workspace].facts.setdefault(key, {})[step] = value
 
     @rule(place=sites, workspace=workspaces, number=numbers, restores=st.booleans())
@@ -132,7 +132,8 @@ class Machine(RuleBasedStateMachine):
         if memory_id is None:
             return
         step, path = self.begin("restore" if restores else "forget"), f"/v1/memories/{memory_id}"
-        site.call("POST", f"{path}/restore", workspace) if restores else site.call("DELETE", path, workspace)
+        method, path = ("POST", f"{path}/restore") if restores else ("DELETE", path)
+        site.call(method, path, workspace=workspace)
         known = site.model.workspaces[workspace].memories[memory_id]
         known.is_archived, known.state_at = not restores, step
 
@@ -143,9 +144,9 @@ class Machine(RuleBasedStateMachine):
             return
         self.begin("purge")
         origin = site.model.workspaces[workspace].memories[memory_id].origin
-        site.call("DELETE", f"/v1/memories/{memory_id}?hard=true", workspace)
+        site.call("DELETE", f"/v1/memories/{memory_id}?hard=true", workspace=workspace)
         site.model.purge(origin)
-        site.call("GET", f"/v1/memories/{memory_id}", workspace, status=404)
+        site.call("GET", f"/v1/memories/{memory_id}", workspace=workspace, status=404)
 
     @rule(place=sites, workspace=workspaces, number=numbers)
     def offer_purged(self, place: int, workspace: str, number: int) -> None:
@@ -155,7 +156,7 @@ class Machine(RuleBasedStateMachine):
             return
         self.begin("offer purged")
         body = {"content": texts[number % len(texts)], "source": "agent"}
-        assert site.call("POST", "/v1/memories", workspace, body)["outcome"] == "rejected"
+        assert site.call("POST", "/v1/memories", body, workspace=workspace)["outcome"] == "rejected"
 
     @rule(place=sites, workspace=workspaces, number=numbers)
     def move(self, place: int, workspace: str, number: int) -> None:
@@ -164,7 +165,7 @@ class Machine(RuleBasedStateMachine):
             return
         step, target = self.begin("move"), next(name for name in WORKSPACES if name != workspace)
         known = site.model.workspaces[workspace].memories[memory_id]
-        receipt = site.call("POST", f"/v1/memories/{memory_id}/move", workspace, {"workspace": target})
+        receipt = site.call("POST", f"/v1/memories/{memory_id}/move", {"workspace": target}, workspace=workspace)
         moved = deepcopy(known)
         moved.text_at = moved.state_at = step
         there = site.model.workspaces[target].memories
@@ -263,27 +264,12 @@ class Machine(RuleBasedStateMachine):
             for service in (one, two):
                 service.add(SHARED, f"dir:{self.folder / 'shared'}")
             self.is_paired = True
-        is_followed = any(self._is_moved_meanwhile(*pair) for pair in (self.sites, self.sites[::-1]))
-        self._exchange()
-        if is_followed:
-            # The worker of the machine that moved it follows the purge to the other workspace.
-            for site in self.sites:
-                site.digest()
-            self._exchange()
+        assert any(not sum(site.exchange() for site in self.sites) for _ in range(MOST_ROUNDS)), "they never agree"
         for site in self.sites:
             self.sent.merge(site.model)
         for site in self.sites:
             site.model.merge(self.sent)
             site.check_words()
-
-    def _exchange(self) -> None:
-        assert any(not sum(site.exchange() for site in self.sites) for _ in range(MOST_ROUNDS)), "they never agree"
-
-    @staticmethod
-    def _is_moved_meanwhile(site: Site, other: Site) -> bool:
-        """Return whether something that the other machine purged is in several workspaces here."""
-        spaces = [{one.origin for one in space.memories.values()} for space in site.model.workspaces.values()]
-        return bool(set.intersection(*spaces) & set(other.model.purged))
 
     @invariant()
     def agrees(self) -> None:

@@ -1,6 +1,5 @@
 """What a data directory promised to its user when the power went, and whether a rebuilt one keeps it."""
 
-import shutil
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -25,7 +24,7 @@ from pipeline.text.memory_terms import embedded_text
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.homes import SHARED, Home, exchange_until_still
 from tests.fakes.in_process import fast_settings, open_web, open_worker
-from tests.power.scenarios import WORKSPACE
+from tests.power.processes import WORKSPACE
 from web.hooks.spool.delivery import SpoolDelivery
 from web.hooks.spool.files import list_files
 from web.http.app import create_app
@@ -321,8 +320,3 @@ class DirectoryCheck:
         except IndexUnavailable as error:
             raise BrokenPromise(f"codes: {error}") from error
         _require(codes is not None and set(codes.seqs.tolist()) == set(rows), "codes and memories differ")
-
-
-def remove(folder: Path) -> None:
-    """Delete a rebuilt data directory."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from config import steps
 from pipeline.features.encryption import usecases as encryption
@@ -27,12 +26,12 @@ from pipeline.features.sync.usecases import SyncService
 from tests.fakes.homes import SHARED, Home, pair
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, run_job
 from tests.fakes.kept_directories import OLDEST, unpack_directory
+from tests.power.processes import WORKSPACE, Processes, Refusal
 from tests.support.sentences import make_sentence
 from web.hooks.spool.delivery import SpoolDelivery
 from web.hooks.spool.writes import add_client_ids, spool_write
 from web.http.app import create_app
 
-WORKSPACE = "default"
 # Texts of the data directory that the migration reads.
 PEOPLE = ("berta", "carl", "dora")
 MIGRATED = ("Run the migrations before the rollout", "The style guide asks for tabs")
@@ -45,36 +44,17 @@ def note(**fields: object) -> None:
         mark(json.dumps(fields).encode())
 
 
-class Program:
-    """A web server and a worker of a data directory, and what a user does with them."""
+class Program(Processes):
+    """The processes of a data directory, and what a user does with them."""
 
     def __init__(self, root: Path, name: str = "", numbers: "Iterator[int] | None" = None) -> None:
         self.root = root / name if name else root
         self.name = name
-        self.settings = fast_settings(self.root)
         self.numbers = itertools.count(1) if numbers is None else numbers
         self.rng = random.Random(f"{name} {len(name)}")
         self.ids: dict[str, str] = {}
         self.contents: dict[str, str] = {}
-        self.start()
-
-    def start(self) -> None:
-        """Start, as after a restart of the machine."""
-        self.web = open_web(self.settings)
-        self.client = create_app(self.web).test_client()
-        self.worker = open_worker(self.settings)
-
-    def stop(self) -> None:
-        """Close every file."""
-        self.worker.close()
-        self.web.close()
-
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request that succeeds."""
-        headers = {"Authorization": f"Bearer {self.web.token}", "Host": "127.0.0.1:7077"}
-        answer = self.client.open(path, method=method, json=body, headers=headers)
-        assert answer.status_code < 300, (method, path, answer.status_code, answer.get_data())
-        return answer.get_json()
+        super().__init__(fast_settings(self.root))
 
     @contextmanager
     def doing(self, do: str, **fields: object) -> Iterator[None]:
@@ -249,31 +229,38 @@ def deliver_spool(root: Path) -> None:
     """Put requests into the spool while the server is down, and deliver them."""
     program = Program(root)
     program.write()
-    now = [0.0]
+    now = itertools.count(1000, 1000)
 
     def spool(count: int) -> None:
         for _ in range(count):
-            token = program.invent()
-            content = program.contents[token]
-            with program.doing("write", tokens=[token], contents=[content]):
-                body = add_client_ids("POST", "/v1/memories", {"content": content})
-                assert spool_write(program.settings, "POST", "/v1/memories", body, WORKSPACE) is not None
-
-    def deliver() -> None:
-        now[0] += 1000
-        SpoolDelivery(program.web, create_app(program.web), lambda: now[0]).deliver_all()
+            spool_memory(program)
 
     spool(4)
-    deliver()
+    deliver(program, next(now))
     spool(3)
     program.write()
     program.stop()
     program.start()
-    deliver()
+    deliver(program, next(now))
     program.digest()
     spool(2)
-    deliver()
+    deliver(program, next(now))
     program.stop()
+
+
+def spool_memory(program: Program) -> None:
+    """Put a request into the spool."""
+    token = program.invent()
+    content = program.contents[token]
+    body = add_client_ids("POST", "/v1/memories", {"content": content})
+    with program.doing("write", tokens=[token], contents=[content]):
+        if spool_write(program.settings, "POST", "/v1/memories", body, WORKSPACE) is None:
+            raise Refusal("the request cannot be spooled")
+
+
+def deliver(program: Program, now: float) -> None:
+    """Deliver the spooled requests."""
+    SpoolDelivery(program.web, create_app(program.web), lambda: now).deliver_all()
 
 
 def sync_machines(root: Path) -> None:
@@ -336,19 +323,29 @@ def migrate_directory(root: Path) -> None:
     unpack_directory(OLDEST, scratch)
     shutil.copytree(scratch, root, dirs_exist_ok=True)
     shutil.rmtree(scratch)
-    note(op=1, at="begin", do="write", home="", tokens=list(MIGRATED), contents=list(MIGRATED))
-    # What was there before is certain.
-    note(at="settle")
-    note(op=1, at="done", do="write", home="", tokens=list(MIGRATED), contents=list(MIGRATED))
-    note(at="done", op=2, do="people", home="", names=list(PEOPLE))
+    promise_oldest()
     program = Program(root, numbers=itertools.count(3))
-    # The journal, which does not sync its commits, imports the earlier files.
-    program.worker.operations.workers()
-    program.call("GET", "/v1/memories?limit=100")
+    use_migrated(program)
     program.write(2)
     program.digest()
     program.run("segment", "vectors")
     program.stop()
+
+
+def promise_oldest() -> None:
+    """Note what a data directory of the oldest format contains, which is certain."""
+    fields = {"op": 1, "do": "write", "home": "", "tokens": MIGRATED, "contents": MIGRATED}
+    note(at="begin", **fields)
+    note(at="settle")
+    note(at="done", **fields)
+    note(at="done", op=2, do="people", home="", names=PEOPLE)
+
+
+def use_migrated(program: Program) -> None:
+    """Open everything that an earlier format contains."""
+    # The journal, which does not sync its commits, imports the earlier files.
+    program.worker.operations.workers()
+    program.call("GET", "/v1/memories?limit=100")
 
 
 SCENARIOS: dict[str, Callable[[Path], None]] = {

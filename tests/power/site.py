@@ -8,38 +8,23 @@ from typing import Any
 
 from config.declared import Secret
 from pipeline.features.sync.exchange import Exchanged
-from pipeline.features.sync.usecases import SyncService
 from pipeline.kernel.store import backup
-from tests.fakes.client import HOST
-from tests.fakes.homes import SHARED
-from tests.fakes.in_process import digest_all, dump, fast_settings, flush_notes, open_web, open_worker, run_job
+from tests.fakes.in_process import digest_all, dump, fast_settings, flush_notes, run_job
 from tests.power.model import WORKSPACES, Model
+from tests.power.processes import Processes
 from tests.power.promises import find_traces, list_traceable
-from web.http.app import create_app
 
 
-class Site:
+class Site(Processes):
     """A data directory, in files or with its store on a server, and the model of it."""
 
     def __init__(self, root: Path, url: str = "") -> None:
         self.root = root
-        self.settings = fast_settings(root, **({"store": Secret(url)} if url else {}))
         self.model = Model()
         # What was purged, and then erased by a worker, by first word.
         self.traceless: set[str] = set()
         self.is_encrypted = False
-        self.start()
-
-    def start(self) -> None:
-        """Start the server and the worker."""
-        self.web = open_web(self.settings)
-        self.client = create_app(self.web).test_client()
-        self.worker = open_worker(self.settings)
-
-    def stop(self) -> None:
-        """Close every file, as processes that end in order."""
-        self.worker.close()
-        self.web.close()
+        super().__init__(fast_settings(root, **({"store": Secret(url)} if url else {})))
 
     def kill(self) -> None:
         """Leave the files as killed processes do: nothing is closed in order, and no log is emptied."""
@@ -60,14 +45,6 @@ class Site:
         finally:
             self.start()
 
-    def call(self, method: str, path: str, workspace: str, body: object = None, status: int = 0) -> Any:
-        """Send a request that succeeds, or is answered with a status."""
-        headers = {"Authorization": f"Bearer {self.web.token}", "Host": HOST, "X-Reverie-Workspace": workspace}
-        answer = self.client.open(path, method=method, json=body, headers=headers)
-        is_expected = answer.status_code == status if status else answer.status_code < 300
-        assert is_expected, (method, path, body, answer.status_code, answer.get_data(as_text=True))
-        return answer.get_json()
-
     def list_workspaces(self) -> list[str]:
         """List the workspaces that exist."""
         return [name for name in WORKSPACES if self.web.databases.exists(name)]
@@ -77,7 +54,7 @@ class Site:
         path = f"/v1/memories?limit=100&archived={str(archived).lower()}"
         items, cursor = list[dict[str, Any]](), ""
         while True:
-            page = self.call("GET", f"{path}{cursor}", workspace)
+            page = self.call("GET", f"{path}{cursor}", workspace=workspace)
             items += page["items"]
             if page["next_cursor"] is None:
                 return {item["id"]: item["content"] for item in items if item["kind"] != "keyed_fact"}
@@ -85,7 +62,7 @@ class Site:
 
     def recall(self, workspace: str, words: str, k: int = 10) -> list[dict[str, Any]]:
         """Return what a recall finds."""
-        answer = self.call("POST", "/v1/recall", workspace, {"query": words, "k": k})
+        answer = self.call("POST", "/v1/recall", {"query": words, "k": k}, workspace=workspace)
         assert answer["channels"]["lexical"]["state"] == "ok", answer["channels"]
         return list(answer["results"])
 
@@ -107,8 +84,7 @@ class Site:
 
     def exchange(self) -> bool:
         """Exchange by the shared remote; return whether anything was new."""
-        sync = SyncService(self.worker.stores, self.worker.workspace_settings)
-        done = sync.now([SHARED])[SHARED]
+        done = self.exchange_shared()
         assert isinstance(done, Exchanged), done
         assert not done.put_aside, done.put_aside
         assert not done.refused, done.refused
@@ -123,10 +99,10 @@ class Site:
             assert self.list_memories(name) == space.list_contents(archived=False), name
             archived = space.list_contents(archived=True)
             assert self.list_memories(name, archived=True) == archived, name
-            listed = self.call("GET", "/v1/facts?limit=100", name)["items"]
+            listed = self.call("GET", "/v1/facts?limit=100", workspace=name)["items"]
             current = {f"{one['subject']}/{one['attribute']}": one["value"] for one in listed if not one["valid_to"]}
             assert current == {key: values[max(values)] for key, values in space.facts.items()}, name
-            counts = self.call("GET", "/v1/stats", name)["memories"]
+            counts = self.call("GET", "/v1/stats", workspace=name)["memories"]
             expected = len(space.memories) - len(archived) + sum(map(len, space.facts.values()))
             assert (counts["active"], counts["archived"]) == (expected, len(archived)), (name, counts)
             kept = {one.name for one in backup.snapshots(self.settings.paths.workspace(name).snapshots)}
@@ -145,7 +121,7 @@ class Site:
             shown = str([hit["content"] for hit in self.recall(name, " ".join(sorted(purged)) or "port", 50)])
             assert not [word for word in purged if word in shown]
             for key, values in space.facts.items():
-                history = self.call("GET", f"/v1/facts/{key}/history", name)["items"]
+                history = self.call("GET", f"/v1/facts/{key}/history", workspace=name)["items"]
                 assert [one["value"] for one in history] == list(values.values()), key
 
     def check_traces(self) -> None:

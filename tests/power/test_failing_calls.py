@@ -8,7 +8,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 # `make test-power` does it with every operation.
-@pytest.mark.parametrize("operation", ["write", "snapshot", "restore/sync", "encryption/sync"])
+@pytest.mark.parametrize("operation", ["write", "snapshot", "restore/sync", "encryption/sync", "sync/sync"])
 def test_failed_call_loses_no_acknowledged_memory(recorder, tmp_path, operation):
     *problems, summary = fail_calls(recorder, tmp_path.resolve() / "watched", operation)
     assert problems == []

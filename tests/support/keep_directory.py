@@ -34,22 +34,22 @@ FORBIDDEN = (b"flumadiddle", b"/home/", b"/tmp/", b"/dev/shm", b"/work")
 def make_directory(root: Path) -> None:
     """Write a data directory with something in each kind of file."""
     site = Site(root)
-    ids = [site.call("POST", "/v1/memories", WORKSPACE, {"content": text})["id"] for text in TEXTS]
+    ids = [site.call("POST", "/v1/memories", {"content": text})["id"] for text in TEXTS]
     items = [{"content": ARCHIVED}, {"content": PURGED}]
-    archived, purged = site.call("POST", "/v1/memories/batch", WORKSPACE, {"items": items})["results"]
-    site.call("PATCH", f"/v1/memories/{ids[2]}", WORKSPACE, {"content": SECOND_TEXT, "tags": ["teams"]})
+    archived, purged = site.call("POST", "/v1/memories/batch", {"items": items})["results"]
+    site.call("PATCH", f"/v1/memories/{ids[2]}", {"content": SECOND_TEXT, "tags": ["teams"]})
     for port in ("8080", "9090"):
-        site.call("PUT", "/v1/facts/checkout-service/port", WORKSPACE, {"value": port})
-    site.call("DELETE", f"/v1/memories/{archived['id']}", WORKSPACE)
-    site.call("POST", "/v1/goals", WORKSPACE, {"title": "Ship the new checkout"})
+        site.call("PUT", "/v1/facts/checkout-service/port", {"value": port})
+    site.call("DELETE", f"/v1/memories/{archived['id']}")
+    site.call("POST", "/v1/goals", {"title": "Ship the new checkout"})
     said = [{"role": "user", "content": "the queue of the mailer is called heron"}]
-    site.call("POST", "/v1/turns", WORKSPACE, {"session_id": "s-1", "messages": said})
-    site.call("POST", "/v1/memories", WORKSPACE, {"content": "I prefer short answers", "scope": {"kind": "user"}})
-    site.call("POST", f"/v1/memories/{ids[4]}/move", WORKSPACE, {"workspace": "other"})
+    site.call("POST", "/v1/turns", {"session_id": "s-1", "messages": said})
+    site.call("POST", "/v1/memories", {"content": "I prefer short answers", "scope": {"kind": "user"}})
+    site.call("POST", f"/v1/memories/{ids[4]}/move", {"workspace": "other"})
     add_person(site.web.people, "Ann")
     flush_notes(site.web)
     site.digest()
-    site.call("DELETE", f"/v1/memories/{purged['id']}?hard=true", WORKSPACE)
+    site.call("DELETE", f"/v1/memories/{purged['id']}?hard=true")
     flush_notes(site.web)
     for name in site.web.databases.ids():
         for job in ("segment", "vectors", "health"):

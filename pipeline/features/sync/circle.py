@@ -56,7 +56,8 @@ class Circle:
     def devices(self) -> dict[str, Device]:
         """Return all current and revoked devices of the circle by node, including this one."""
         for own in self.identities:
-            self.peers.add_device(_device_of(own))
+            verify_key, recipient = keys.verify_key_of(own.seed), keys.recipient_of(own.age)
+            self.peers.add_device(Device(own.node, own.name, verify_key, recipient, own.made_at))
         return self.peers.devices()
 
     @cached_property
@@ -202,12 +203,6 @@ class Circle:
                 raise PeerRefused("a new key was sealed by a device that this data directory does not trust")
             self.peers.add_circle(int(opened["epoch"]), str(opened["secret"]), str(opened["at"]), notice)
             self.peers.revoke([node for node in opened["revoked"] if node not in self.signers], str(opened["at"]))
-
-
-def _device_of(identity: Identity) -> Device:
-    verify_key = keys.verify_key_of(identity.seed)
-    recipient = keys.recipient_of(identity.age)
-    return Device(identity.node, identity.name, verify_key, recipient, identity.made_at)
 
 
 def _canonical(fields: Mapping[str, Any]) -> bytes:

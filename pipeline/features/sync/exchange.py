@@ -5,8 +5,9 @@ meet → receive (check each operation, merge it, or quarantine it) → send →
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, product
 from sqlite3 import Connection
 from typing import Any
 
@@ -17,13 +18,15 @@ from pipeline.features.sync.remotes.objects import MOST_ITEMS, ObjectRemote
 from pipeline.features.sync.remotes.remote import Item, Outgoing, RemoteConnection
 from pipeline.features.sync.segment import Segment
 from pipeline.features.sync.signed import check_signature, read_item, sign_all
-from pipeline.kernel.errors import PeerRefused, RemoteUnreachable, ReverieError, StoreUnavailable
+from pipeline.kernel.errors import PeerRefused, RemoteUnreachable, StoreUnavailable
 from pipeline.kernel.store import meta, oplog
 from pipeline.kernel.store.database import Database
 from pipeline.kernel.store.log_start import start_log
 from pipeline.kernel.store.oplog import Operation
 from pipeline.kernel.store.peers import Numbered, Peers, PutAside, Remote
+from pipeline.kernel.store.purges import OWNER, PurgeAuthority, find_copies, list_unfinished
 from pipeline.kernel.times import utc_now
+from pipeline.write.revise import purge_existing
 
 # Maximum number of operations in a part of a snapshot.
 MOST_IN_SNAPSHOT = 20_000
@@ -66,26 +69,24 @@ def open_remote(home: Home, remote: Remote, restored: Collection[str] = ()) -> R
 
 
 def exchange(home: Home, remote: Remote) -> Exchanged:
-    """Exchange with one remote and record the result.
+    """Exchange with one remote and record the result. A store that cannot be used is left out.
 
-    Raises RemoteUnreachable or PeerRefused if the remote cannot be used, StoreUnavailable if a store cannot.
+    Raises RemoteUnreachable or PeerRefused if the remote cannot be used, StoreUnavailable if no store can.
     """
     done = Exchanged()
-    circle = Circle(home.peers)
     try:
-        restored = list_restored(home, remote)
+        restored, unusable = list_restored(home, remote)
+        usable = _leave_out(home, remote, unusable, done)
         if restored:
             # A restored store has lost operations that the remote was read for.
             home.peers.forget_progress(remote.name)
-        for workspace in list_travelling(home, remote):
-            keep_log(workspace, home.database(workspace), circle)
-        connection = open_remote(home, remote, restored)
+        connection = open_remote(usable, remote, [*restored, *unusable])
         connection.meet()
         _adopt_revoked(home)
-        _receive(home, remote, connection, done)
+        _receive(usable, remote, connection, done)
         for workspace in restored:
             _record_read_again(home.database(workspace), remote)
-        _send(home, remote, connection, done)
+        _send(usable, remote, connection, done, tidies=not unusable)
         behind = len(done.put_aside)
     except (RemoteUnreachable, PeerRefused, StoreUnavailable) as error:
         home.peers.put_remote(replace(remote, error=str(error)))
@@ -150,8 +151,7 @@ def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge
     if closed is not None:
         return merge.Merged(put_aside=[(index, closed) for index in range(len(items))])
     circle = Circle(home.peers)
-    sound: list[Operation] = []
-    indexes: list[int] = []
+    sound: dict[int, Operation] = {}
     refused: list[tuple[int, str]] = []
     for index, item in enumerate(items):
         try:
@@ -160,27 +160,53 @@ def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge
         except PeerRefused as error:
             refused.append((index, str(error)))
         else:
-            sound.append(operation)
-            indexes.append(index)
-    merged = merge.merge(home.database(workspace), sound) if sound else merge.Merged()
-    if sound:
-        # They are not read again.
-        home.database(workspace).sync_log()
-    late = [(indexes[index], reason) for index, reason in merged.put_aside]
+            sound[index] = operation
+    if not sound:
+        return merge.Merged(put_aside=refused)
+    merged = merge.merge(home.database(workspace), list(sound.values()))
+    # They are not read again.
+    home.database(workspace).sync_log()
+    if merged.applied:
+        _follow_purges(home, {operation.key.memory_id for operation in sound.values()})
+    late = [(list(sound)[index], reason) for index, reason in merged.put_aside]
     return replace(merged, put_aside=sorted([*refused, *late]))
 
 
+def _follow_purges(home: Home, memory_ids: Collection[str]) -> None:
+    """Purge the copies of purged memories in other workspaces, so that none is shown or sent until a worker does it.
+
+    One machine may purge a memory while another one moves it. `memory_ids` are those that arrived.
+    """
+    usable = [workspace for workspace in home.workspace_ids() if home.refusal(workspace) is None]
+    pending: list[tuple[Sequence[str], PurgeAuthority]] = []
+    for workspace in usable:
+        with home.database(workspace).read() as db:
+            purges = [(purge.memory_ids, purge.by) for purge in list_unfinished(db).values()]
+            pending += [(sorted(oplog.list_purged(db, memory_ids)), OWNER), *purges]
+    for workspace, (ids, by) in product(usable, pending):
+        with home.database(workspace).read() as db:
+            copies = find_copies(db, ids) if ids and by.may_write(workspace) else []
+        if copies:
+            with home.database(workspace).write() as db:
+                purge_existing(db, [copy.id for copy in copies], by)
+            home.database(workspace).sync_log()
+
+
 def _adopt_revoked(home: Home) -> None:
-    """Forward the operations of revoked devices, because the others no longer read their segments."""
+    """Forward the operations of revoked devices, because the others no longer read their segments.
+
+    If a store cannot be used, the next exchange tries again.
+    """
     for device in home.peers.devices().values():
         if device.revoked_at is not None and device.adopted_at is None:
-            for workspace in home.workspace_ids():
-                with home.database(workspace).write() as db:
-                    oplog.adopt(db, device.node)
-            home.peers.record_adopted(device.node, utc_now())
+            with suppress(StoreUnavailable):
+                for workspace in home.workspace_ids():
+                    with home.database(workspace).write() as db:
+                        oplog.adopt(db, device.node)
+                home.peers.record_adopted(device.node, utc_now())
 
 
-def _send(home: Home, remote: Remote, connection: RemoteConnection, done: Exchanged) -> None:
+def _send(home: Home, remote: Remote, connection: RemoteConnection, done: Exchanged, *, tidies: bool) -> None:
     fresh = _gather(home, remote, home.peers.sent(remote.name), MOST_ITEMS)
     for outgoing in chain(_gather_held_back(home, remote), fresh):
         if outgoing.items:
@@ -191,8 +217,8 @@ def _send(home: Home, remote: Remote, connection: RemoteConnection, done: Exchan
             done.bytes += sent.bytes
             done.sent += len(outgoing.items)
             done.refused += sent.refused
-    purges = _count_purges(home, remote)
-    if connection.needs_tidying(purges):
+    # A rewritten stream would lack the operations of the stores that are left out.
+    if tidies and connection.needs_tidying(_count_purges(home, remote)):
         done.bytes += _tidy(home, remote, connection)
 
 
@@ -205,7 +231,7 @@ def mend(home: Home, remote: Remote) -> int:
     if damaged:
         home.peers.log(utc_now(), remote.name, f"{damaged} damaged or missing files of this device")
         # The files that are left contain what a restored store lacks: the next exchange reads them and sends it again.
-        if not list_restored(home, remote):
+        if not list_restored(home, remote)[0]:
             _tidy(home, remote, connection)
     return damaged
 
@@ -253,7 +279,8 @@ def count_ahead(home: Home, remote: Remote) -> int:
     """Count the operations that are not sent yet."""
     sent, waiting = home.peers.sent(remote.name), len(home.peers.held_back(remote.name))
     for workspace in list_travelling(home, remote):
-        with home.database(workspace).read() as db:
+        # A store that cannot be used is reported by the exchange.
+        with suppress(StoreUnavailable), home.database(workspace).read() as db:
             waiting += oplog.count_after(db, sent.get(workspace, 0), remote.scopes, remote.name)
     return waiting
 
@@ -303,25 +330,43 @@ def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
             oplog.take_node(db, circle.identity.node, circle.signers)
 
 
-def list_restored(home: Home, remote: Remote) -> list[str]:
-    """List the workspaces of a remote whose store was replaced by an earlier state since it was last read.
+def list_restored(home: Home, remote: Remote) -> tuple[list[str], dict[str, StoreUnavailable]]:
+    """Return the workspaces of a remote whose store was replaced by an earlier state since it was last read.
 
-    Raises StoreUnavailable for one of these workspaces. Stores that only other remotes carry are skipped.
+    Also return its workspaces whose store cannot be used, with the errors.
     """
-    remotes = home.peers.remotes()
+    circle, remotes = Circle(home.peers), home.peers.remotes()
     sent = {known.name: home.peers.sent(known.name) for known in remotes}
-    restored = []
+    restored, unusable = [], dict[str, StoreUnavailable]()
     for workspace in home.workspace_ids():
         names = [known.name for known in remotes if _carries(known, workspace)]
         try:
             last_sent = max((sent[name].get(workspace, 0) for name in names), default=0)
             if names and remote.name in _list_due(home, workspace, names, last_sent):
                 restored.append(workspace)
+            if _carries(remote, workspace):
+                keep_log(workspace, home.database(workspace), circle)
         except StoreUnavailable as error:
             if _carries(remote, workspace):
-                raise
-            home.peers.log(utc_now(), "", f"not checked: {workspace}: {error}")
-    return restored
+                unusable[workspace] = error
+            says = "not exchanged" if workspace in unusable else "not checked"
+            home.peers.log(utc_now(), remote.name, f"{says}: {workspace}: {error}")
+    return restored, unusable
+
+
+def _leave_out(home: Home, remote: Remote, unusable: Mapping[str, StoreUnavailable], done: Exchanged) -> Home:
+    """Return the data directory without the stores that cannot be used; received operations for them are quarantined.
+
+    Raises the error of the first one if no store is left.
+    """
+    if unusable and unusable.keys() >= set(list_travelling(home, remote)):
+        raise next(iter(unusable.values()))
+    done.refused += [f"not exchanged: {workspace}: {error}" for workspace, error in unusable.items()]
+    return replace(
+        home,
+        workspace_ids=lambda: [workspace for workspace in home.workspace_ids() if workspace not in unusable],
+        refusal=lambda workspace: str(unusable[workspace]) if workspace in unusable else home.refusal(workspace),
+    )
 
 
 def _list_due(home: Home, workspace: str, remotes: Sequence[str], last_sent: int) -> list[str]:
@@ -375,15 +420,3 @@ def _is_mine(home: Home, segment: Segment, restored: Collection[str]) -> bool:
             if merge.list_new(db, operations):
                 return False
     return True
-
-
-def exchange_all(home: Home, names: Sequence[str] = ()) -> dict[str, Exchanged | ReverieError]:
-    """Exchange with all remotes or the named ones; continue after failures."""
-    results: dict[str, Exchanged | ReverieError] = {}
-    for remote in home.peers.remotes():
-        if not names or remote.name in names:
-            try:
-                results[remote.name] = exchange(home, remote)
-            except (RemoteUnreachable, PeerRefused, StoreUnavailable) as error:
-                results[remote.name] = error
-    return results

@@ -139,15 +139,11 @@ def _describe(entry: Mapping[str, Any], *, is_own: bool) -> tuple[Memory, Record
         records[key] = {"made_by": edge.get("made_by"), "at": edge.get("at")}
     for key, values in records.items():
         check_record(key, values)
-    _check_is_json(records)
-    return memory, records
-
-
-def _check_is_json(records: Records) -> None:
     try:
         json.dumps(list(records.values()), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidField(FieldError("memory", "has a value that JSON does not have")) from error
+    return memory, records
 
 
 def _draft(entry: Mapping[str, Any]) -> Draft:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pipeline.features.sync import keys
@@ -100,12 +101,10 @@ def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) 
         raise PeerRefused("it is no operation")
     names = ("id", "hlc", "kind", "memory_id", "other_id", "name", "signature")
     texts: dict[str, Any] = {name: item.get(name) for name in names}
-    fields, after = item.get("fields"), item.get("after")
+    fields, after = item.get("fields"), item.get("after", ())
     if not all(isinstance(text, str) for text in texts.values()):
         raise PeerRefused("a text is missing")
-    if not isinstance(fields, Mapping) or len(fields) > MAX_FIELDS or not isinstance(after, list):
-        raise PeerRefused("its fields cannot be read")
-    if not _are_operations(after):
+    if not isinstance(fields, Mapping) or len(fields) > MAX_FIELDS or not _are_operations(after):
         raise PeerRefused("its fields cannot be read")
     key = Key(texts["kind"], texts["memory_id"], texts["other_id"], texts["name"])
     try:
@@ -116,13 +115,10 @@ def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) 
     if key.kind == MEMORY and fields.get("scope_kind") not in (None, *scopes):
         raise PeerRefused("it belongs to one session or task, which is never synced")
     operation = Operation(texts["hlc"], key, dict(fields), tuple(after), texts["signature"], via)
-    try:
-        is_whole = operation.id == texts["id"]
-    except UnicodeEncodeError:
-        is_whole = False
-    if not is_whole:
-        raise PeerRefused("it is not what was signed")
-    return operation
+    with suppress(UnicodeEncodeError):
+        if operation.id == texts["id"]:
+            return operation
+    raise PeerRefused("it is not what was signed")
 
 
 def is_local(row: Any) -> bool:
@@ -145,11 +141,11 @@ def is_local(row: Any) -> bool:
 
 def check_signature(workspace: str, operation: Operation, circle: Circle) -> None:
     """Raise PeerRefused if an operation is not signed by its device."""
-    author = circle.devices.get(operation.node)
-    if author is None:
+    if operation.node not in circle.devices:
         raise PeerRefused(UNKNOWN)
     if not is_signed_by_device(workspace, operation, circle):
-        raise PeerRefused(f"it names {author.name} as its author, but has no valid signature of that device")
+        name = circle.name_of(operation.node)
+        raise PeerRefused(f"it names {name} as its author, but has no valid signature of that device")
 
 
 def is_signed_by_device(workspace: str, operation: Operation, circle: Circle) -> bool:
@@ -173,9 +169,8 @@ def check_record(key: Key, fields: Mapping[str, Any]) -> None:
 
 def _check_key(key: Key) -> None:
     known = key.kind in (MEMORY, PURGE) or key.kind in RELATIONS
-    if not known or not _ID.fullmatch(key.memory_id) or len(key.name) > MAX_NAME_CHARS:
-        raise PeerRefused("it is about nothing that is known")
-    if key.other_id and not _ID.fullmatch(key.other_id):
+    are_ids = all(_ID.fullmatch(name) for name in (key.memory_id, key.other_id or key.memory_id))
+    if not known or not are_ids or len(key.name) > MAX_NAME_CHARS:
         raise PeerRefused("it is about nothing that is known")
     needs_other = key.kind in (replicated_records.EDGE, replicated_records.VERDICT)
     if needs_other != bool(key.other_id) and key.kind != replicated_records.HISTORY:
@@ -192,7 +187,8 @@ def _check_fields(key: Key, fields: Mapping[str, Any]) -> None:
     checks = _MEMORY_CHECKS if key.kind == MEMORY else _RELATION_CHECKS[key.kind]
     for name, value in fields.items():
         if key.kind == MEMORY and (_TAG.fullmatch(name) or _DETAIL.fullmatch(name)):
-            fits = value is None or (value is True if name.startswith(replicated_records.TAG) else _is_small(value))
+            is_tag = name.startswith(replicated_records.TAG)
+            fits = value is None or (value is True if is_tag else len(json.dumps(value)) <= MAX_TEXT_CHARS)
         elif key.kind != MEMORY and name == "gone":
             fits = value in (True, None)
         else:
@@ -227,10 +223,6 @@ def _flag(value: Any) -> bool:
 
 def _share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _is_small(value: Any) -> bool:
-    return value is None or len(json.dumps(value)) <= MAX_TEXT_CHARS
 
 
 def _object(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from pipeline.kernel.errors import (
     PeerRefused,
     RemoteUnreachable,
     ReverieError,
+    StoreUnavailable,
 )
 from pipeline.kernel.extras import require_extra
 from pipeline.kernel.records import Memory, Revision, ScopeKind
@@ -125,10 +127,15 @@ class SyncService:
         """Exchange with all remotes or the named ones; the result for a failed remote is its error."""
         for name in names:
             self._find(name)
-        if not self._remotes():
-            return {}
-        with self.peers.alone(PATIENCE_S):
-            return exchanging.exchange_all(self._home, names)
+        remotes = [remote for remote in self._remotes() if not names or remote.name in names]
+        results: dict[str, Exchanged | ReverieError] = {}
+        with self.peers.alone(PATIENCE_S) if remotes else nullcontext():
+            for remote in remotes:
+                try:
+                    results[remote.name] = exchanging.exchange(self._home, remote)
+                except (RemoteUnreachable, PeerRefused, StoreUnavailable) as error:
+                    results[remote.name] = error
+        return results
 
     def status(self) -> list[RemoteStatus]:
         """Return the state of each remote at its last exchange, and the number of unsent operations."""

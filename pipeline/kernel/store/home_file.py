@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from config.operating_system import make_folder
 from config.paths import find_store_key
 from config.steps import reached
-from pipeline.kernel.errors import StoreBusy
+from pipeline.kernel.errors import StoreBusy, StoreUnavailable
 from pipeline.kernel.store.database import HomeTables, WriterProfile
 from pipeline.kernel.store.development_data import import_home_file, list_home_files
 from pipeline.kernel.store.encryption import erase
@@ -78,11 +78,18 @@ class HomeFile(HomeTables):
     def alone(self, patience_s: float) -> Iterator[None]:
         """Exclude other processes from the exchange; raise StoreBusy if one is running."""
         make_folder(self._file.parent)
+        lock = FileLock(self._file.with_suffix(".lock"), timeout=patience_s)
         try:
-            with FileLock(self._file.with_suffix(".lock"), timeout=patience_s):
-                yield
+            lock.acquire()
         except Timeout as error:
             raise StoreBusy("another exchange is still running") from error
+        except OSError as error:
+            problem = f"{lock.lock_file} cannot be locked: {error}; run `reverie doctor` to check its disk and owner"
+            raise StoreUnavailable(problem) from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def erase_deleted_data(self) -> None:
         """Remove deleted data from the file and its log; raise StoreBusy if a reader prevents it."""

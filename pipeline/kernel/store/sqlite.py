@@ -18,7 +18,7 @@ from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, fi
 from pipeline.kernel.errors import NO_WORKSPACE, NotFound, ReverieError, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.kernel.lru import LruCache
 from pipeline.kernel.store import driver, oplog, row_hashes
-from pipeline.kernel.store.backup import check_not_lost
+from pipeline.kernel.store.backup import check_not_lost, typed_errors
 from pipeline.kernel.store.checkpoints import PATIENCE_MS, empty_log, erase_deleted_data, has_log
 from pipeline.kernel.store.database import (
     Database,
@@ -130,9 +130,9 @@ class SqliteFile:
 
     def sync_log(self) -> None:
         """Make all commits durable, also those of workers, before another store relies on them."""
-        with contextlib.suppress(FileNotFoundError):
-            sync_to_disk(self._file.with_name(f"{self._file.name}-wal"))
-        sync_to_disk(self._file.parent)
+        for path in (self._file.with_name(f"{self._file.name}-wal"), self._file.parent):
+            with typed_errors(self._file), contextlib.suppress(FileNotFoundError):
+                sync_to_disk(path)
 
     def complete_file(self) -> bool:
         """Move the log into the file if no other connection has to wait for it; return whether the log is empty."""

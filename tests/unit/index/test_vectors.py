@@ -113,6 +113,17 @@ def test_file_that_cannot_be_deleted_fails_the_scrub_until_it_can(many, monkeypa
     assert list_files_with(table, rows[5]) == []
 
 
+def test_scrub_deletes_the_draft_of_a_killed_writer(many):
+    table, rows = many
+    draft = table._place._folder / "model.lance" / "data" / ".tmpGdDR6I"
+    draft.write_bytes(np.asarray(rows[5], np.float32).tobytes())
+    with table.exclusive():
+        table.remove([5])
+        table.scrub()
+    assert not draft.exists()
+    assert list_files_with(table, rows[5]) == []
+
+
 def codes_of(table):
     return table._place._folder / "model.codes"
 

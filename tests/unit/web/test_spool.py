@@ -1,5 +1,6 @@
 """The spool's files: private, bounded, in order, without secrets, and nothing that must not reach the disk."""
 
+import errno
 import json
 import sqlite3
 import stat
@@ -222,3 +223,18 @@ def test_a_team_write_does_not_wait_here(tmp_path):
     assert write(tmp_path, {"content": "a", "to": "core"}) is None
     assert spool_write(Settings(home=tmp_path), "PUT", "/v1/sources/x/items", {"items": []}, "default") is None
     assert not (tmp_path / "spool").exists()
+
+
+def test_request_stays_while_the_process_has_no_file_left_to_open(tmp_path, monkeypatch):
+    add_request(str(tmp_path), SpooledRequest("POST", "/v1/memories", {}, {"content": "Kept"}))
+    [file] = list_files(str(tmp_path))
+
+    def fail(*_arguments, **_options):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "read_regular", fail)
+        # A ValueError would move it aside as damaged.
+        with pytest.raises(OSError, match="Too many open files"):
+            read_request(str(tmp_path), file)
+    assert read_request(str(tmp_path), file).body == {"content": "Kept"}

@@ -4,6 +4,7 @@ The hook client imports this module while an agent waits: standard library only.
 """
 # ruff: noqa: PTH103, PTH105, PTH108, PTH110, PTH112, PTH118, PTH123 - pathlib alone takes longer than the hook client
 
+import errno
 import json
 import os
 import re
@@ -167,6 +168,9 @@ def read_request(home: str, file: str) -> SpooledRequest:
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            # The process has no file left to open; the request is sound.
+            raise
         raise ValueError(error.strerror) from error
     if not isinstance(content, dict):
         raise ValueError("it is no request")  # noqa: TRY004 - what a file contains

@@ -38,7 +38,10 @@ class HttpRemote(RemoteConnection):
     def receive(self) -> Iterator[Stretch]:
         """Yield the operations that the server logged since the last exchange."""
         received = self.peers.received(self.remote.name)
-        for workspace in self._list_workspaces():
+        answer = self._ask("POST", "/v1/devices", json={"cards": [], "notices": []})
+        for workspace in map(str, answer["workspaces"]):
+            if self.remote.workspaces and workspace not in self.remote.workspaces:
+                continue
             # The position in a workspace's log is stored like the position in a device's stream.
             known, cursor = received.get(workspace, []), 0
             while True:
@@ -51,11 +54,6 @@ class HttpRemote(RemoteConnection):
                 self.circle.meet(cards_of(items))
                 yield Stretch(workspace, cursor + 1, last, items)
                 cursor = last
-
-    def _list_workspaces(self) -> list[str]:
-        answer = self._ask("POST", "/v1/devices", json={"cards": [], "notices": []})
-        selected = self.remote.workspaces
-        return [str(workspace) for workspace in answer["workspaces"] if not selected or workspace in selected]
 
     def count_unread(self) -> int:
         """Count the unread operations of other devices on the server."""

@@ -9,6 +9,7 @@ from pipeline.kernel.errors import RemoteUnreachable, StoreUnavailable
 from pipeline.kernel.store import meta, refusals
 from pipeline.text.normalize import content_hash
 from pipeline.write import revise
+from pipeline.write.move import move_memory
 from tests.fakes.homes import Home, exchange_until_still, pair
 
 pytestmark = pytest.mark.files
@@ -117,6 +118,14 @@ def test_repair_keeps_what_a_restored_store_lacks(homes, tmp_path):
     assert len(two.sync.devices()) == 2
 
 
+def damage(home, *workspaces):
+    """Return a home whose stores of some workspaces cannot be read."""
+    home.close()
+    for workspace in workspaces:
+        home.settings.paths.workspace(workspace).events.write_bytes(b"damaged" * 1000)
+    return Home(home.root)
+
+
 def test_damaged_store_stops_only_its_remotes(homes, tmp_path):
     one, two = homes
     one.sync.remove("shared")
@@ -125,10 +134,7 @@ def test_damaged_store_stops_only_its_remotes(homes, tmp_path):
     one.say("Written at work", "work")
     one.sync.add("all", f"dir:{tmp_path / 'all'}", workspaces=["work"])
     one.sync.now()
-    one.close()
-    for workspace in ("work", "elsewhere"):
-        one.settings.paths.workspace(workspace).events.write_bytes(b"damaged" * 1000)
-    homes[0] = one = Home(one.root)
+    homes[0] = one = damage(one, "work", "elsewhere")
     one.say("Written next to a damaged store")
     results = one.sync.now()
     assert isinstance(results["all"], StoreUnavailable)
@@ -138,6 +144,53 @@ def test_damaged_store_stops_only_its_remotes(homes, tmp_path):
     says = [event.says for event in one.sync.events(20)]
     assert any(text.startswith("not checked: work") for text in says)
     assert not any("elsewhere" in text for text in says)
+
+
+def test_remote_exchanges_the_stores_next_to_a_damaged_one(homes, tmp_path):
+    one, two = homes
+    for number in range(3):
+        purged = one.say(f"Written first at work {number}", "work")
+    one.say("Written first")
+    exchange_until_still(one, two)
+    work = one.settings.paths.workspace("work").events
+    one.database("work").complete_file()
+    shutil.copyfile(work, tmp_path / "work.sqlite")
+    homes[0] = one = damage(one, "work")
+    one.say("Written next to a damaged store")
+    two.say("Written by the other machine")
+    two.say("Written by the other machine at work", "work")
+    revise.purge(two.database("work"), purged)
+    two.exchange()
+    done = one.exchange()
+    assert done.sent == 1
+    assert done.refused[0].startswith("not exchanged: work: ")
+    assert one.sync.status()[0].error == done.refused[0]
+    assert len(one.sync.devices()) == 2
+    one.close()
+    shutil.copyfile(tmp_path / "work.sqlite", work)
+    homes[0] = one = Home(one.root)
+    exchange_until_still(one, two)
+    assert one.texts() == two.texts()
+    assert len(one.texts()) == 3
+    assert one.texts("work") == two.texts("work")
+    assert len(one.texts("work")) == 3
+    assert one.sync.status()[0].error is None
+    assert len(one.sync.devices()) == 2
+
+
+@pytest.mark.parametrize("is_sent_first", [True, False], ids=["move sent first", "purge sent first"])
+def test_memory_that_is_moved_while_it_is_purged_is_gone_everywhere(homes, is_sent_first):
+    one, two = homes
+    memory_id = one.say("The sonnenbrille costs 40 euros")
+    exchange_until_still(one, two)
+    usual = two.container.workspace("default")
+    move_memory(usual, usual.sibling("work"), memory_id)
+    if is_sent_first:
+        two.exchange()
+    revise.purge(one.database(), memory_id)
+    exchange_until_still(one, two)
+    for home in homes:
+        assert home.texts() == home.texts("work") == []
 
 
 def test_text_purged_before_the_first_sync_stays_refused(tmp_path):
