@@ -270,7 +270,12 @@ def test_a_server_that_others_use_is_not_moved_from_nor_to(filled, migrate, stor
 
 def test_a_connection_that_ends_during_the_check_is_no_obstacle(filled, migrate, store_url, monkeypatch):
     other = psycopg.connect(store_url, application_name="reverie")
-    monkeypatch.setattr(moves, "time", SimpleNamespace(**vars(time) | {"sleep": lambda _: other.close()}))
+
+    def close_and_wait(seconds):
+        other.close()
+        time.sleep(seconds)
+
+    monkeypatch.setattr(moves, "time", SimpleNamespace(**vars(time) | {"sleep": close_and_wait}))
     migrate[0]()
     assert other.closed
 
