@@ -140,11 +140,18 @@ def _newest_first(pool: CandidatePool) -> Floats:
 def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[int]]) -> Floats:
     """Return scores in which each group's newest member gets the best score, and superseded members the last."""
     placed = score.copy()
-    holds = neighbor_positions(evidence.seqs, evidence.superseded_by) < 0
-    for members in map(np.array, groups):
-        newest = members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))[::-1]]
-        placed[newest] = np.sort(score[members])[::-1]
+    for members in _sort_by_time(evidence, groups):
+        placed[members] = np.sort(score[members])
     return placed
+
+
+def _sort_by_time(evidence: Evidence, groups: Sequence[Sequence[int]]) -> list[Seqs]:
+    """Return groups of positions, superseded members first, then the oldest."""
+    holds = neighbor_positions(evidence.seqs, evidence.superseded_by) < 0
+    return [
+        members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))]
+        for members in map(np.array, groups)
+    ]
 
 
 def split_by_literals(evidence: Evidence, groups: Iterable[Sequence[int]]) -> list[list[int]]:
@@ -282,14 +289,14 @@ def _share_of_best(scores: Floats, convincing: float) -> Floats:
 class Ranking:
     """The order of the pool, best first; `values` has one row per feature.
 
-    `replaced` has the positions of memories that a later one replaces by its own words, each with the later one's.
+    `successions` are positions of memories of which the newest is current, oldest first.
     """
 
     pool: CandidatePool
     order: Seqs
     values: Floats
     score: Floats
-    replaced: Sequence[tuple[int, int]] = ()
+    successions: Sequence[Seqs] = ()
 
     @property
     def evidence(self) -> Evidence:
@@ -324,7 +331,8 @@ def rank_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Rank
     evidence, values = ranking.evidence, ranking.values.copy()
     values[len(_OWN)] += _place_by_time(evidence, ranking.score, groups) - ranking.score
     score = _sum(FEATURES, values)
-    return replace(ranking, order=np.lexsort((-evidence.seqs, -score)), values=values, score=score)
+    order = np.lexsort((-evidence.seqs, -score))
+    return replace(ranking, order=order, values=values, score=score, successions=_sort_by_time(evidence, groups))
 
 
 def _sum(features: tuple[RankFeature, ...], values: Sequence[Floats | Flags] | Floats) -> Floats:
