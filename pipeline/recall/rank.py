@@ -33,6 +33,8 @@ WORDS_FOR_MEANING = 1.2
 # Of a neighbor's score, the share of one two turns away, and what a question adds for the person who answers it.
 TWO_TURNS_SHARE = 0.5
 ANSWER_GAIN = 1.25
+# What a statement is above the one that it replaces.
+NEWER_GAIN = np.float32(1e-5)
 # A longer turn is long enough to answer.
 ANSWER_TOKENS = 24
 LITERAL: Final = "literal"
@@ -138,10 +140,13 @@ def _newest_first(pool: CandidatePool) -> Floats:
 
 
 def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[int]]) -> Floats:
-    """Return scores in which each group's newest member gets the best score, and superseded members the last."""
+    """Return scores in which each member of a group is above all older members, and superseded members are the last.
+
+    No score falls: an older statement stays next to the one that replaces it.
+    """
     placed = score.copy()
     for members in _sort_by_time(evidence, groups):
-        placed[members] = np.sort(score[members])
+        placed[members] = np.maximum.accumulate(score[members]) + NEWER_GAIN * np.arange(len(members), dtype=np.float32)
     return placed
 
 
