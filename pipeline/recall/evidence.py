@@ -280,9 +280,11 @@ def _number_literal_sets(question: ParsedQuery, candidates: Candidates) -> Seqs:
     """
     seqs, lexical = candidates.seqs, candidates.lexical
     numbers: Seqs = (question.is_literal & (look_up(candidates.literal, seqs) > 0)).astype(np.int64)
-    tokens = [token for token in question.identifiers if lexical is not None and token in lexical.postings]
-    for count, token in enumerate(tokens, 1):
-        numbers = 2 * numbers + flag_members(seqs, lexical.holders(token))
+    holders: list[Seqs] = []
+    if lexical is not None:
+        holders = [lexical.holders(token) for token in question.identifiers if token in lexical.postings]
+    for count, holding in enumerate(holders, 1):
+        numbers = 2 * numbers + flag_members(seqs, holding)
         if count % BITS == 0:
             numbers = np.unique(numbers, return_inverse=True)[1]
     return numbers
