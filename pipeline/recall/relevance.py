@@ -52,7 +52,8 @@ P = TypeVar("P", float, Floats)
 
 def calibrate(probability: P) -> P:
     """Return the share of questions with an answer, for a probability by the fitted coefficients."""
-    return probability / (probability + (1 - probability) * math.exp(OVERCONFIDENCE))
+    # An array keeps its precision, which its type does not say.
+    return probability / (probability + (1 - probability) * math.exp(OVERCONFIDENCE))  # type: ignore[return-value]
 
 
 def fitted(relevance: float) -> float:
