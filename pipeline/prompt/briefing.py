@@ -49,7 +49,7 @@ from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.query import asks_progress
 from pipeline.recall.query_scores import QueryScores
-from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
+from pipeline.recall.relevance import NEARLY_RELEVANT, RELEVANT
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
 
@@ -132,7 +132,7 @@ def hook_recall_budget_ms(settings: Settings) -> int:
 
 def message_query(message: str, viewer: Viewer, budget_ms: int) -> Query:
     """Return the recall query for a message."""
-    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, min_relevance=min(RELEVANT, OUTLINE_RELEVANT))
+    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, min_relevance=NEARLY_RELEVANT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pipeline.kernel.records.recall import Answer, Hit, Query, Step
 from pipeline.kernel.store import agent_sessions
 from pipeline.kernel.store.agent_sessions import ActionType
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.relevance import RELEVANT
+from pipeline.recall.relevance import RELEVANT, calibrate
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
 from pipeline.text.messages import is_follow_up, key_words, list_names, list_own_words, refers_to_person
@@ -24,7 +24,7 @@ IDLE_S = 4 * 3600.0
 # Maximum number of results that a follow-up adds, and the relevance from which a result counts although the words of
 # the follow-up did not make it more relevant. Chosen on the part "dev" of tests/data/follow_ups.json.
 MOST_ADDED = 5
-SURELY_RELEVANT = 0.95
+SURELY_RELEVANT = calibrate(0.95)
 LAST_TARGETS = 3
 
 

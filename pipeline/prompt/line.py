@@ -11,6 +11,7 @@ from pipeline.kernel.records import HEADER, RULES_HEADER, SAID_HEADER, TEAM_HEAD
 from pipeline.kernel.records.hooks import LeftOut
 from pipeline.kernel.records.recall import Hit
 from pipeline.kernel.store.impressions import Impression
+from pipeline.recall.relevance import RELEVANT
 from pipeline.sessions.own_words import BAR
 from pipeline.text.normalize import shorten
 from pipeline.text.tokens import search_tokens
@@ -118,9 +119,9 @@ MOST_OF: Final = {LineSource.MESSAGE: 3, LineSource.REMEDY: 1, LineSource.PERSON
 # The lowest relevance, from 0 to 1; messages have a scale of their own (decision 0079).
 BARS: Final = {
     LineSource.MESSAGE: BAR,
-    LineSource.PERSON: 0.5,
-    LineSource.RULE: 0.5,
-    LineSource.MEMORY: 0.5,
+    LineSource.PERSON: RELEVANT,
+    LineSource.RULE: RELEVANT,
+    LineSource.MEMORY: RELEVANT,
 }
 # A line repeats the lines above it if they contain this share of its words.
 KNOWN_SHARE: Final = 0.85

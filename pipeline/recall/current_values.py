@@ -9,7 +9,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
-from dataclasses import replace
 from itertools import chain, combinations
 from sqlite3 import Connection
 
@@ -41,7 +40,8 @@ _EARLIER = re.compile(
     r"\b(?:(?:original|previous|former|initial)(?:ly)?|earlier|before|at first|back then|used to|old)\b", re.IGNORECASE
 )
 
-# Minimum shares of the shorter text's words, and of the query's words, weighted by their rarity among the hits.
+# Minimum shares of the shorter text's words, and of the query's words in the earlier text, weighted by their rarity
+# among the hits.
 SHARED, SHARED_OF_QUERY = 0.3, 0.4
 LEAST_SHARED = 2
 # Among fewer hits, every word would be common.
@@ -63,8 +63,7 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
         ranking.evidence, [[positions[seq] for seq in group] for group in _group_by_slot(current, stated, text)]
     )
     replacing = [[positions[seq] for seq in group] for group in join_groups(replaced)]
-    ordered = rank_newest_first(ranking, [*slots, *replacing])
-    return replace(ordered, replaced=[(positions[earlier], positions[later]) for earlier, later in replaced])
+    return rank_newest_first(ranking, join_groups([*slots, *replacing]))
 
 
 def _may_be_current(row: StatementRow) -> bool:
@@ -228,7 +227,9 @@ def find_announced_changes(
         later = ranked[place]
         for earlier in ranked[:place]:
             are_relevant = relevant >= {earlier.seq, later.seq}
-            if earlier.occurred_at < later.occurred_at and hits.are_about_same(earlier.seq, later.seq, are_relevant):
+            # The messages of an imported session may all have the same time.
+            is_earlier = (earlier.occurred_at, earlier.seq) < (later.occurred_at, later.seq)
+            if is_earlier and hits.are_about_same(earlier.seq, later.seq, are_relevant):
                 yield earlier, later
                 break
 
@@ -250,7 +251,8 @@ class HitWords:
             return False
         if self._weigh(common) >= SHARED * min(self._weigh_hit(earlier), self._weigh_hit(later)):
             return True
-        return are_relevant and self._weigh(common & self._asked) >= SHARED_OF_QUERY * self._weigh(self._asked)
+        asked = self._words[earlier] & self._asked
+        return are_relevant and self._weigh(common & asked) >= SHARED_OF_QUERY * self._weigh(asked)
 
     def _weigh_hit(self, seq: int) -> float:
         if seq not in self._totals:

@@ -274,15 +274,17 @@ def _grade_literals(
 
 
 def _number_literal_sets(question: ParsedQuery, candidates: Candidates) -> Seqs:
-    """Return a number for each memory, equal for memories with the same literals, also if many memories have these."""
+    """Return a number for each memory, equal for memories with the same literals, also if many memories have these.
+
+    Of a question, only identifiers count: a memory with another run of its words may be the current answer.
+    """
     seqs, lexical = candidates.seqs, candidates.lexical
-    literal = look_up(candidates.literal, seqs)
-    if lexical is None or not question.identifiers:
-        return (literal > 0).astype(np.int64)
-    numbers: Seqs = (literal > 0).astype(np.int64)
-    tokens = [token for token in question.identifiers if token in lexical.postings]
-    for count, token in enumerate(tokens, 1):
-        numbers = 2 * numbers + flag_members(seqs, lexical.holders(token))
+    numbers: Seqs = (question.is_literal & (look_up(candidates.literal, seqs) > 0)).astype(np.int64)
+    holders: list[Seqs] = []
+    if lexical is not None:
+        holders = [lexical.holders(token) for token in question.identifiers if token in lexical.postings]
+    for count, holding in enumerate(holders, 1):
+        numbers = 2 * numbers + flag_members(seqs, holding)
         if count % BITS == 0:
             numbers = np.unique(numbers, return_inverse=True)[1]
     return numbers

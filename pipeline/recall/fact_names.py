@@ -10,12 +10,13 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count, islice
+from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from pipeline.index.encoder import Encoder, Vectors
+from pipeline.kernel.lru import LruCache
 from pipeline.kernel.records import FactKey
 from pipeline.text.names import SEPARATOR, is_same_fact
 from pipeline.text.personal_facts import USER, attribute_of_user
@@ -78,83 +79,43 @@ class CosineLimits:
 
 
 class NameVectors:
-    """Unit vectors of names under one encoder, with the least recently used ones dropped. Thread-safe."""
+    """Unit vectors of the names that were used last, under one encoder. Thread-safe."""
 
     def __init__(self, encoder: Encoder, capacity: int) -> None:
         self.encoder = encoder
-        self._capacity = max(1, capacity)
-        self._lock = threading.Lock()
-        self._rows: dict[str, int] = {}
-        self._names: list[str] = []
-        self._matrix = np.empty((0, encoder.dimension), np.float32)
-        self._used = np.empty(0, np.int64)
-        self._clock = count(1)
+        self._kept: LruCache[str, Vectors] = LruCache(max(1, capacity))
         self.limits = _measure_limits(
             *(self.encode([word for pair in pairs for word in pair]) for pairs in (_CONTRASTS, _ENDINGS))
         )
 
     def learn(self, names: Collection[str], most: int) -> None:
         """Encode up to `most` names that are new."""
-        with self._lock:
-            new = [name for name in dict.fromkeys(names) if name not in self._rows]
-        if chosen := new[:most]:
-            vectors = self.encode(chosen)
-            with self._lock:
-                for name, vector in zip(chosen, vectors, strict=True):
-                    self._put(name, vector)
+        chosen = [name for name in dict.fromkeys(names) if self._kept.peek(name) is None][:most]
+        for name, vector in zip(chosen, self.encode(chosen) if chosen else (), strict=True):
+            self._kept.put(name, vector)
 
     def cosines(self, name: str, others: Collection[str]) -> Vectors:
         """Compare a name with others; shape (others,), NaN if one is not cached, -1 if its vector has no meaning."""
-        vector = self._vector(name)
-        with self._lock:
-            rows = np.fromiter((self._rows.get(other, -1) for other in others), np.intp, len(others))
-            self._used[rows[rows >= 0]] = next(self._clock)
-            if 4 * len(rows) < len(self._names):
-                row_cosines: Vectors = self._matrix[rows] @ vector
-            else:
-                # Most rows are read faster in order than one by one.
-                row_cosines = (self._matrix[: len(self._names)] @ vector)[rows]
-        row_cosines[rows < 0] = np.nan
-        row_cosines[row_cosines >= _INDISTINCT] = -1
-        return row_cosines
+        vector, unknown = self._find(name), np.full(self.encoder.dimension, np.nan, np.float32)
+        known = (self._kept.find(other, _is_kept) for other in others)
+        cosines: Vectors = np.array([unknown if other is None else other for other in known]) @ vector
+        cosines[cosines >= _INDISTINCT] = -1
+        return cosines
 
     def cosine(self, first: str, second: str) -> float:
         """Compare two names."""
-        return float(self._vector(first) @ self._vector(second))
-
-    def _vector(self, name: str) -> Vectors:
-        with self._lock:
-            row = self._rows.get(name)
-            if row is not None:
-                self._used[row] = next(self._clock)
-                known: Vectors = self._matrix[row].copy()
-                return known
-        vector: Vectors = self.encode([name])[0]
-        with self._lock:
-            self._put(name, vector)
-        return vector
+        return float(self._find(first) @ self._find(second))
 
     def encode(self, names: Sequence[str]) -> Vectors:
         """Encode names without the cache; shape (names, dimension)."""
         return self.encoder.encode_documents([_TEMPLATE.format(name.replace(SEPARATOR, " ")) for name in names])
 
-    def _put(self, name: str, vector: Vectors) -> None:
-        if name in self._rows:
-            return
-        row = len(self._names)
-        if row < self._capacity:
-            if row == len(self._matrix):
-                more = min(self._capacity, max(64, 2 * row)) - row
-                self._matrix = np.pad(self._matrix, ((0, more), (0, 0)))
-                self._used = np.pad(self._used, (0, more))
-            self._names.append(name)
-        else:
-            row = int(self._used.argmin())
-            del self._rows[self._names[row]]
-            self._names[row] = name
-        self._matrix[row] = vector
-        self._used[row] = next(self._clock)
-        self._rows[name] = row
+    def _find(self, name: str) -> Vectors:
+        return self._kept.get(name, _is_kept, lambda: self.encode([name])[0])
+
+
+def _is_kept(_vector: Vectors) -> bool:
+    return True
 
 
 class FactNames:
@@ -164,11 +125,6 @@ class FactNames:
         self._capacity = capacity
         self._lock = threading.Lock()
         self._vectors: NameVectors | None = None
-
-    def learn(self, known: Collection[FactKey], encoder: Encoder) -> None:
-        """Encode the names of known keys in advance, so that no match waits for them."""
-        names = [name for key in known for name in (key.subject, key.attribute)]
-        self._of(encoder).learn(names, len(names))
 
     def match(self, asked: FactKey, known: Collection[FactKey], encoder: Encoder | None) -> KeyMatch:
         """Find the known key that is meant; without an encoder, by spelling alone."""

@@ -33,6 +33,8 @@ WORDS_FOR_MEANING = 1.2
 # Of a neighbor's score, the share of one two turns away, and what a question adds for the person who answers it.
 TWO_TURNS_SHARE = 0.5
 ANSWER_GAIN = 1.25
+# What a statement is above the one that it replaces.
+NEWER_GAIN = np.float32(1e-5)
 # A longer turn is long enough to answer.
 ANSWER_TOKENS = 24
 LITERAL: Final = "literal"
@@ -138,13 +140,23 @@ def _newest_first(pool: CandidatePool) -> Floats:
 
 
 def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[int]]) -> Floats:
-    """Return scores in which each group's newest member gets the best score, and superseded members the last."""
+    """Return scores in which each member of a group is above all older members, and superseded members are the last.
+
+    No score falls: an older statement stays next to the one that replaces it.
+    """
     placed = score.copy()
-    holds = neighbor_positions(evidence.seqs, evidence.superseded_by) < 0
-    for members in map(np.array, groups):
-        newest = members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))[::-1]]
-        placed[newest] = np.sort(score[members])[::-1]
+    for members in _sort_by_time(evidence, groups):
+        placed[members] = np.maximum.accumulate(score[members]) + NEWER_GAIN * np.arange(len(members), dtype=np.float32)
     return placed
+
+
+def _sort_by_time(evidence: Evidence, groups: Sequence[Sequence[int]]) -> list[Seqs]:
+    """Return groups of positions, superseded members first, then the oldest."""
+    holds = neighbor_positions(evidence.seqs, evidence.superseded_by) < 0
+    return [
+        members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))]
+        for members in map(np.array, groups)
+    ]
 
 
 def split_by_literals(evidence: Evidence, groups: Iterable[Sequence[int]]) -> list[list[int]]:
@@ -282,14 +294,14 @@ def _share_of_best(scores: Floats, convincing: float) -> Floats:
 class Ranking:
     """The order of the pool, best first; `values` has one row per feature.
 
-    `replaced` has the positions of memories that a later one replaces by its own words, each with the later one's.
+    `successions` are positions of memories of which the newest is current, oldest first.
     """
 
     pool: CandidatePool
     order: Seqs
     values: Floats
     score: Floats
-    replaced: Sequence[tuple[int, int]] = ()
+    successions: Sequence[Seqs] = ()
 
     @property
     def evidence(self) -> Evidence:
@@ -324,7 +336,8 @@ def rank_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Rank
     evidence, values = ranking.evidence, ranking.values.copy()
     values[len(_OWN)] += _place_by_time(evidence, ranking.score, groups) - ranking.score
     score = _sum(FEATURES, values)
-    return replace(ranking, order=np.lexsort((-evidence.seqs, -score)), values=values, score=score)
+    order = np.lexsort((-evidence.seqs, -score))
+    return replace(ranking, order=order, values=values, score=score, successions=_sort_by_time(evidence, groups))
 
 
 def _sum(features: tuple[RankFeature, ...], values: Sequence[Floats | Flags] | Floats) -> Floats:

@@ -3,10 +3,11 @@
 Scores are relative to the best hit, so they cannot tell a good answer from the least bad one. Relevance uses three
 absolute measures: whether the memory is closer to the query than all general messages to assistants, whether it
 shares rare words, and whether the workspace contains the query's words at all. A logistic regression turns them into
-a probability, which falls with the lengths of both.
+a probability, which falls with the lengths of both. It is too sure, so its odds are calibrated.
 """
 
 import math
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,25 +31,43 @@ LONG_PROMPT_WORDS = 12
 LONG_MEMORY_TOKENS = 8
 CHANCE_RESEMBLANCE = 2.5
 # Every file of a project is slightly related to a question about it, and an outline contains many words: fitted to
-# the labels of the 454 outlines that are found for tests/data/prompts. The lower of the two formulas applies.
+# the labels of the 454 outlines that are found for tests/data/prompts, so it needs no calibration. The lower of the two
+# formulas applies.
 OUTLINE_INTERCEPT = -1.3
 OUTLINE_SLOPE = 0.28
 # A fact about the user that answers a question about them, whatever words and language both have.
 ANSWERS_USER = 2.5
-# From the first value on, a memory is injected; below the second, a memory is only shown if requested.
-RELEVANT = 0.5
-IRRELEVANT = 0.02
-# A little above it, for rounding.
-IRRELEVANT_LOGIT = math.log(IRRELEVANT / (1 - IRRELEVANT)) + 1e-3
+# So much lower is the logit of the share of questions with an answer, measured on five sets (decision 0111).
+OVERCONFIDENCE = 1.5
 # Between two languages, a memory that is further from the query than this, compared with the background, needs the
 # same relevance as one in the query's language. Chosen on tests/data and XQuAD (decision 0020), for an English query
 # and for another.
 CLOSE_TO_ENGLISH = -0.1
 CLOSE_TO_FOREIGN = -0.2
-# From this value on, an outline is injected.
-OUTLINE_RELEVANT = 0.34
 # More than two computations of a logit differ.
 ROUNDING = 1e-3
+
+P = TypeVar("P", float, Floats)
+
+
+def calibrate(probability: P) -> P:
+    """Return the share of questions with an answer, for a probability by the fitted coefficients."""
+    # An array keeps its precision, which its type does not say.
+    return probability / (probability + (1 - probability) * math.exp(OVERCONFIDENCE))  # type: ignore[return-value]
+
+
+def fitted(relevance: float) -> float:
+    """Return the probability by the fitted coefficients, which `calibrate` turns into a relevance."""
+    return relevance / (relevance + (1 - relevance) * math.exp(-OVERCONFIDENCE))
+
+
+# From the first value on, a memory is injected; below the last, a memory is only shown if requested. Between the first
+# two, the history of a prompt shows it as left out.
+RELEVANT, NEARLY_RELEVANT, IRRELEVANT = calibrate(0.5), calibrate(0.34), calibrate(0.01)
+# From this value on, an outline is injected.
+OUTLINE_RELEVANT = 0.34
+# A little above the logit of IRRELEVANT before calibration, for rounding.
+IRRELEVANT_LOGIT = math.log(0.01 / 0.99) + 1e-3
 
 
 def relevance(ranking: Ranking) -> Floats:
@@ -65,16 +84,16 @@ def relevance(ranking: Ranking) -> Floats:
     by_chance = logit - CHANCE_RESEMBLANCE * _excess_length(evidence)
     logit = np.maximum(by_chance, np.minimum(logit, IRRELEVANT_LOGIT))
     logit = np.where(evidence.answers_user, np.maximum(logit, ANSWERS_USER), logit)
-    outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit)
+    outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit + OVERCONFIDENCE)
     logit = np.where(evidence.outlines, outlined, logit)
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))
     linked: Floats = np.float32(evidence.link_relevance * probability.max(initial=0.0)) * evidence.linked
     probability = np.maximum(np.maximum(probability, beside), linked)
     # What replaces a relevant statement is as relevant: an outdated one is not shown without it.
-    for earlier, later in ranking.replaced:
-        probability[later] = max(probability[earlier], probability[later])
-    return probability
+    for members in ranking.successions:
+        probability[members] = np.maximum.accumulate(probability[members])
+    return calibrate(probability)
 
 
 def bound_lesson_relevance(words: LexicalScores, meaning: DenseScores, seqs: Seqs, *, by_words: bool = False) -> Floats:
@@ -94,7 +113,7 @@ def bound_lesson_relevance(words: LexicalScores, meaning: DenseScores, seqs: Seq
         + ROUNDING
     )
     bound: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
-    return bound
+    return calibrate(bound)
 
 
 def _excess_length(evidence: Evidence) -> Floats:
@@ -143,7 +162,7 @@ def least_relevance(evidence: Evidence, query: str, asked: float | None) -> floa
     """
     if asked is not None:
         return asked
-    return RELEVANT if is_small_talk(query) else IRRELEVANT * words_known(evidence)
+    return RELEVANT if is_small_talk(query) else calibrate(fitted(IRRELEVANT) * words_known(evidence))
 
 
 def needs_relevance(query: str, content: str, least: float, asked: float | None, close: float) -> float:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pipeline.kernel.kinds import is_indexed, is_said
 from pipeline.kernel.records.recall import Hit, Query
-from pipeline.recall.relevance import RELEVANT
+from pipeline.recall.relevance import RELEVANT, fitted
 from pipeline.text.messages import list_own_words
 
 # A word with this many letters more than the root is another word: "run" and "rundown".
@@ -52,7 +52,9 @@ def demote_missing(hits: Sequence[Hit]) -> list[Hit]:
     ordered = [hit for hit in hits if not (hit.annotations.missing or hit.annotations.broken)]
     for hit in hits:
         if hit.annotations.missing or hit.annotations.broken:
-            before = [rank for rank, other in enumerate(ordered, 1) if other.relevance >= hit.relevance / 2]
+            before = [
+                rank for rank, other in enumerate(ordered, 1) if fitted(other.relevance) >= fitted(hit.relevance) / 2
+            ]
             rank = before[-1] if before else 0
             score = min(hit.score, ordered[rank - 1].score) if rank else hit.score
             ordered.insert(rank, replace(hit, score=score))

@@ -21,10 +21,10 @@ from pipeline.kernel.times import utc_text
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.first_pass import find_vectors_generation
 from pipeline.recall.query import parse_time_range
-from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
+from pipeline.recall.relevance import NEARLY_RELEVANT
 
 # The default of recall, and the minimum of hooks and `prepare`.
-MIN_RELEVANCES = (None, min(RELEVANT, OUTLINE_RELEVANT))
+MIN_RELEVANCES = (None, NEARLY_RELEVANT)
 # The number of memories that hooks consider; a request for more is searched.
 DEPTH = 40
 ALL_CHANNELS = tuple(Channel)

@@ -8,6 +8,7 @@ from pipeline.kernel.records.recall import Answer, Query, SessionHit
 from pipeline.kernel.store import index_state
 from pipeline.kernel.workspace import Workspace
 from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.relevance import calibrate
 from pipeline.sessions import search
 from pipeline.sessions.search import SessionQuery
 from pipeline.text.memory_terms import embedded_text
@@ -86,7 +87,8 @@ def find_sessions_beside(
     return [
         session
         for session in found
-        if session.relevance > surest or len(asked.intersection(search_tokens(session.quote))) >= covered + MORE_WORDS
+        if calibrate(session.relevance) > surest
+        or len(asked.intersection(search_tokens(session.quote))) >= covered + MORE_WORDS
     ]
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pipeline.index.encoder import OnnxEncoder
+from pipeline.recall.relevance import RELEVANT
 from tests.fakes.in_process import fast_settings
 from tests.fakes.lessons import open_lesson_projects
 from tests.fakes.workspace import DATA, load_labelled
@@ -53,7 +54,7 @@ def test_prompts_get_their_lesson_and_few_others(projects):
 def test_unrelated_messages_get_no_more_lessons_than_other_memories(projects):
     messages = [message["text"] for message in load_labelled("messages.json") if not message["relevant"]]
     shown = [text for text in messages if show(projects[-1], text)]
-    before = [text for text in messages if any(hit.relevance >= 0.5 for hit in projects[-1].find(text).values())]
+    before = [text for text in messages if any(hit.relevance >= RELEVANT for hit in projects[-1].find(text).values())]
     assert len(shown) <= len(before)
 
 

@@ -30,6 +30,7 @@ from pipeline.kernel.store.turns import Message, Role
 from pipeline.kernel.times import parse, utc_now
 from pipeline.kernel.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.relevance import calibrate
 from pipeline.recall.search import search
 from pipeline.sessions.command_files import drop_command_text, list_templates
 from pipeline.sessions.orders.commands import CommandType, MemoryCommand, read_commands
@@ -42,7 +43,7 @@ from pipeline.write import revise
 from pipeline.write.accept import accept
 
 # Minimum relevance of a memory to forget, so that no other memory is archived by mistake.
-SURELY_MEANT = 0.6
+SURELY_MEANT = calibrate(0.6)
 # Of a topic, also less relevant memories are looked at: they are meant if they contain its words.
 TOPIC_RELEVANCE = 0.0
 LOOKED_AT = 20

@@ -24,7 +24,7 @@ from pipeline.recall.evidence import Candidates
 from pipeline.recall.first_pass import has_allowed
 from pipeline.recall.query_scores import ChannelScores, QueryScores
 from pipeline.recall.rank import LITERAL, Ranking
-from pipeline.recall.relevance import IRRELEVANT, RELEVANT, bound_lesson_relevance, relevance
+from pipeline.recall.relevance import IRRELEVANT, RELEVANT, bound_lesson_relevance, calibrate, fitted, relevance
 from pipeline.recall.search import search_for
 from pipeline.recall.search_context import SearchContext
 from pipeline.text.sentences import asks_information, list_activities, list_occasions
@@ -34,7 +34,7 @@ from pipeline.text.tokens import search_tokens
 MOST_LESSONS = 3
 # Occasions whose words are kept.
 MOST_OCCASIONS = 4096
-# Limits of a relevance before it becomes a logit.
+# Limits of a probability before it becomes a logit.
 SUREST = 1e-4
 # The logit of a lesson that does not apply: a lesson without competitors is compared with it.
 TYPICAL_LOGIT = -4.0
@@ -50,7 +50,7 @@ ACTIVITIES_LEAD = 0.15
 OCCASION = 2.0
 # The probability from which on a lesson is shown, and the relevance from which on it is shown anyway.
 APPLIES = 0.4
-SURELY_RELEVANT = 0.88
+SURELY_RELEVANT = calibrate(0.88)
 
 _OR = re.compile(r",|\b(?:or|oder|o|u|ou)\b", re.IGNORECASE)
 # Maximum number of lessons that are compared.
@@ -107,7 +107,7 @@ def choose_lessons(lessons: Sequence[ComparedLesson], message: str) -> list[Comp
         is_possible = (lesson.relevance >= IRRELEVANT or evidence.is_occasion) and not only_asks
         probability = estimate_probability(evidence) if is_possible else 0.0
         if probability >= APPLIES or lesson.relevance >= SURELY_RELEVANT:
-            chosen.append(replace(lesson, relevance=max(probability, lesson.relevance, RELEVANT)))
+            chosen.append(replace(lesson, relevance=max(calibrate(probability), lesson.relevance, RELEVANT)))
     return sorted(chosen, key=lambda lesson: lesson.relevance, reverse=True)[:MOST_LESSONS]
 
 
@@ -163,8 +163,8 @@ def _lead(values: Sequence[float], least: float) -> list[float]:
     return [value - (second if value == best else best) for value in values]
 
 
-def _logit(probability: float) -> float:
-    clipped = min(max(probability, SUREST), 1 - SUREST)
+def _logit(relevance: float) -> float:
+    clipped = min(max(fitted(relevance), SUREST), 1 - SUREST)
     return math.log(clipped / (1 - clipped))
 
 

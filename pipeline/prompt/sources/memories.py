@@ -39,7 +39,7 @@ from pipeline.prompt.render import (
 )
 from pipeline.recall.annotations import drop_superseded
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
+from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT, calibrate
 from pipeline.recall.result_order import put_said_first
 from pipeline.text.excerpts import CUT, find_excerpt, find_news
 from pipeline.text.tokens import search_tokens
@@ -52,9 +52,9 @@ TOLD_SHARE_OF_BEST = 0.7
 # show only hits as good as the best, and from the history only hits that are certainly relevant.
 CODE_TOLD = 3
 NEAR_NAMED_SHARE = 0.95
-COMMIT_RELEVANCE = 0.9
+COMMIT_RELEVANCE = calibrate(0.9)
 # Of a document, if the message does not ask about documents.
-IMPORT_RELEVANCE = 0.85
+IMPORT_RELEVANCE = calibrate(0.85)
 HISTORY = "history"
 # Maximum number of files with the same name in different folders.
 FILES_A_NAME = 2

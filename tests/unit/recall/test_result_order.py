@@ -37,7 +37,7 @@ def test_statements_of_the_user_come_before_indexed_memories(said, indexed):
 
 
 def test_an_irrelevant_statement_of_the_user_changes_no_order():
-    assert seqs(put_said_first([hit(COMMIT, 1.0), hit(SAID, 0.6, relevance=0.3)], QUERY)) == [COMMIT.seq, SAID.seq]
+    assert seqs(put_said_first([hit(COMMIT, 1.0), hit(SAID, 0.6, relevance=0.15)], QUERY)) == [COMMIT.seq, SAID.seq]
 
 
 def test_a_note_of_an_agent_keeps_its_place():

@@ -47,4 +47,4 @@ def test_a_long_text_announces_a_change_only_at_its_beginning():
 def test_other_rules_have_another_version():
     """If this fails because rules or words changed, increase VERSION and take the new digest."""
     digest = hashlib.sha256("\n".join(map(store_statements, EXAMPLES)).encode()).hexdigest()[:12]
-    assert (VERSION, digest) == (1, "3f31d5fdf33c")
+    assert (VERSION, digest) == (2, "3bef90b15424")
