@@ -73,6 +73,21 @@ def main() -> int:
     return 0
 
 
+def run() -> None:
+    """Run the program, and end without Python's cleanup, which takes as long as the answer."""
+    code = main()
+    if "threading" not in sys.modules:
+        os._exit(code)
+
+
+def _find_libraries() -> None:
+    """Put the installed libraries on the import path: the program starts Python without the module `site`."""
+    if sys.flags.no_site and "site" not in sys.modules:
+        import site
+
+        site.main()
+
+
 def _answer(words: list[str]) -> bytes:
     if SERVER_OPTION in words[1:-1]:
         return _ask_team(words)
@@ -107,6 +122,7 @@ def _answer(words: list[str]) -> bytes:
 
 def _spool(home: str, name: str, event: bytes, variables: dict[str, str]) -> bytes:
     """Keep an event that the server surely did not get until it is back (decision 0067); return no answer."""
+    _find_libraries()
     from web.hooks.spool.events import spool_event
 
     spool_event(home, f"/hooks/{name}", event, variables)
@@ -133,6 +149,7 @@ def _ask_team(words: list[str]) -> bytes:
     # A request for headers has no event.
     event = b"" if words[0] == HEADERS else read_event()
     # Imported on demand: it takes many times as long as this module.
+    _find_libraries()
     from web.hooks.team_client import answer, describe_headers
 
     name, variables = words[words.index(SERVER_OPTION) + 1], read_variables(words)
