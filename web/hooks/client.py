@@ -12,7 +12,6 @@ import time
 from itertools import pairwise
 
 from config.data_directory import find_data_directory
-from web.hooks.event_size import LONGEST_EVENT
 from web.http.contract import BUILD_HEADER, WAIT_HEADER, identify_build
 from web.http.local_connection import connect, is_locked, lock_file, read_content_length, remaining_s
 
@@ -25,7 +24,9 @@ RETURN_S = 0.1
 AGAIN_S = 10.0
 POLL_S = 0.02
 START_LOCK = "start.lock"
-# At most this much of a longer event is read; it is sent without the middle of its long texts.
+# A longer event is sent without the middle of its long texts.
+LONGEST_EVENT = 1 << 20
+# At most this much of a longer event is read; the rest is dropped.
 LONGEST_READ = 1 << 26
 CHUNK = 1 << 16
 # By host: the variable that moves its folder, its folder in the user's home, and its file of hooks.

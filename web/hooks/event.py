@@ -12,8 +12,7 @@ from pipeline.kernel.store.turns import Role
 from pipeline.sessions.events import MAX_SAID_CHARS, MID_TURN, TAKEN_BACK
 from pipeline.sessions.readers.reader import Said, SessionHead, SessionPart
 from pipeline.write.tool_actions import Outcome
-from web.hooks.event_fields import Fields
-from web.hooks.modes import READ_ONLY_MODES
+from web.hooks.event_fields import READ_ONLY_MODES, Fields
 
 MOST_ROOTS = 20
 MOST_SAID = 200
