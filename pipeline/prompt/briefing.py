@@ -6,7 +6,6 @@ nothing is shown.
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from sqlite3 import Connection
@@ -162,23 +161,19 @@ def compose_briefing(
 
     `last` has the messages before it, and gets this one. `others` are lines of other sources, read after the search.
     """
-    reading: AbstractContextManager[Connection | None] = nullcontext()
-    if readable.workspace is not None:
-        reading = readable.workspace.database.read()
-    # The searches and what is read about their results share one snapshot.
-    with reading as db:
-        deadline = Deadline(limits.budget_ms)
-        found = _find(readable, session, message_query(message, session.viewer, limits.budget_ms), deadline, last)
-        options = LineOptions(deadline, now, limits.shows_imports, asks_about_code(message))
-        person = _list_person_lines(found.person, now)
-        lines = [*found.repeated, *others, *person]
-        budget = Budget(min(limits.max_chars, BLOCK_CHARS), MOST if options.asks_imports else 1)
-        shown = set[Key]()
-        if only_new and readable.person is not None and (found.person or db is None):
-            with readable.person.database.read() as of_person:
-                shown |= read_shown(of_person, session, lines if db is None else person)
-        if db is None:
-            return _describe(fill(lines, budget, shown), found)
+    deadline = Deadline(limits.budget_ms)
+    found = _find(readable, session, message_query(message, session.viewer, limits.budget_ms), deadline, last)
+    options = LineOptions(deadline, now, limits.shows_imports, asks_about_code(message))
+    person = _list_person_lines(found.person, now)
+    lines = [*found.repeated, *others, *person]
+    budget = Budget(min(limits.max_chars, BLOCK_CHARS), MOST if options.asks_imports else 1)
+    shown = set[Key]()
+    if only_new and readable.person is not None and (found.person or readable.workspace is None):
+        with readable.person.database.read() as db:
+            shown |= read_shown(db, session, person if readable.workspace is not None else lines)
+    if readable.workspace is None:
+        return _describe(fill(lines, budget, shown), found)
+    with readable.workspace.database.read() as db:
         work = _Work.read(db, session, message, now) if asks_progress(message) else _Work()
         lines += [work.mark(line) for line in list_memory_lines(db, session, message, found.hits, options)]
         lines += work.make_lines(db, now)

@@ -40,8 +40,6 @@ def find_annotations(
 
     After the deadline, no more files are read.
     """
-    if not shown:
-        return {}
     denied: dict[int, list[edges.Denial]] = {}
     scopes = {memory.seq: memory.scope for memory in shown}
     for denial in edges.denials(db, json.dumps(list(scopes))):
@@ -72,8 +70,6 @@ def drop_superseded(db: Connection, hits: Sequence[Memory]) -> list[Memory]:
 
 def find_superseding(db: Connection, scopes: Mapping[int, Scope]) -> dict[int, str]:
     """Return the id of the latest memory that supersedes each of some memories, by row number; these have scopes."""
-    if not scopes:
-        return {}
     return {
         pair.seq: pair.by_id
         for pair in edges.list_superseding(db, list(scopes))

@@ -6,6 +6,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,6 @@ OF_HOME = (
 # Files of settings that contain commands.
 SETTINGS = ("opencode.json", ".opencode/opencode.json", ".config/opencode/opencode.json", "kilo.json")
 _FIRST_NAMES = frozenset(name.partition("/")[0] for name in (*FOLDERS, *OF_HOME, *SETTINGS))
-MOST_ROOTS = 256
 SUFFIXES = (".md", ".toml")
 MOST_FILES = 200
 LARGEST_FILE = 1 << 16
@@ -59,7 +59,10 @@ def _find_templates(folder: Path | None) -> Iterator[str]:
     above = [folder, *folder.parents][:MOST_PARENTS] if folder is not None and folder.is_absolute() else []
     for root in dict.fromkeys([*above, home]):
         # At each prompt, and nearly all are missing: pathlib and a walk take several times as long.
-        start, first = f"{root}/", _list_first_names(str(root))
+        start, first = f"{root}/", _FIRST_NAMES
+        # A folder that cannot be listed may still be entered.
+        with suppress(OSError):
+            first = _list_first_names(start, os.stat(start).st_mtime_ns)  # noqa: PTH116
         for name in (*FOLDERS, *(OF_HOME if root == home else ())):
             if name.partition("/")[0] in first and os.path.isdir(start + name):  # noqa: PTH112
                 yield from _read_folder(start + name)
@@ -68,19 +71,9 @@ def _find_templates(folder: Path | None) -> Iterator[str]:
                 yield from _read_settings(_read_file(root / name))
 
 
-def _list_first_names(root: str) -> frozenset[str]:
+@lru_cache(256)
+def _list_first_names(root: str, _changed_at: int) -> frozenset[str]:
     """Return the names in a folder with which the path of a command file may begin."""
-    try:
-        return _list_first_names_since(root, os.stat(root).st_mtime_ns)  # noqa: PTH116
-    except FileNotFoundError:
-        return frozenset()
-    except OSError:
-        # A folder that cannot be listed may still be entered.
-        return _FIRST_NAMES
-
-
-@lru_cache(MOST_ROOTS)
-def _list_first_names_since(root: str, _changed_at: int) -> frozenset[str]:
     return _FIRST_NAMES.intersection(os.listdir(root))  # noqa: PTH208
 
 

@@ -102,7 +102,9 @@ def answer_event(
         if isinstance(error, StoreUnavailable) and _read_spooled(call) is not None:
             # The spool delivers it again.
             raise
-        output, problem = _report_lost_orders(event, error), f"{type(error).__name__}: {error}"
+        problem = f"{type(error).__name__}: {error}"
+        if event.prompt and (says := describe_lost_orders(event.prompt, error)) is not None:
+            output = {"additionalContext": says}
         call.container.operations.record_error("hooks.claude-code", problem)
     run = describe_run(name, host, workspace_and_session, began, answer)
     if problem is not None:
@@ -114,12 +116,6 @@ def answer_event(
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else Response(status=200)
-
-
-def _report_lost_orders(event: HookEvent, error: Exception) -> Fields | None:
-    """Return what to say if the orders to the memory in a prompt were not carried out."""
-    says = describe_lost_orders(event.prompt, error) if event.prompt else None
-    return None if says is None else {"additionalContext": says}
 
 
 def _note_sign(call: Call, host: str, sign: Sign) -> None:
@@ -261,7 +257,11 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
         is_whole=is_whole,
         can_ask=event.can_ask,
         # The folders of a person of a team are on another machine.
-        find_project=partial(_enter_project, call, event) if call.caller.person is None else None,
+        find_project=(
+            (lambda folder: (workspace_of_folder(call, folder), _session(call, replace(event, cwd=folder))))
+            if call.caller.person is None
+            else None
+        ),
     )
     if guard is None:
         if event.tool_name in SPAWNING:
@@ -280,11 +280,6 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 def _read_spawn(event: HookEvent) -> Spawn:
     role, task = (str(event.tool_input.get(name) or "") for name in ("subagent_type", "prompt"))
     return Spawn(event.turn_id, event.call_id, role, task)
-
-
-def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace, AgentSession]:
-    """Return the workspace of another folder, and the session as it reads there."""
-    return workspace_of_folder(call, folder), _session(call, replace(event, cwd=folder))
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

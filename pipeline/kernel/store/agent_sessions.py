@@ -277,8 +277,8 @@ def is_any_silent(db: Connection, sessions: Collection[str]) -> bool:
         "SELECT 1 FROM incognito WHERE session_id IN (SELECT value FROM json_each(?)) UNION ALL "
         "SELECT 1 FROM meta WHERE value = ? AND key IN (SELECT value FROM json_each(?)) LIMIT 1"
     )
-    turns = json.dumps([f"{_SILENT_TURN}{session}" for session in sessions])
-    return has_row(db, sought, (json.dumps(list(sessions)), _OPEN, turns))
+    turns = [f"{_SILENT_TURN}{session}" for session in sessions]
+    return has_row(db, sought, (json.dumps(list(sessions)), _OPEN, json.dumps(turns)))
 
 
 def forget_actions(db: Connection, session_id: str, since: str) -> None:

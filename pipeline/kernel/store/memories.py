@@ -167,8 +167,6 @@ def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
 
 def filter_showable(db: Connection, seqs: Sequence[int], criteria: Filter) -> dict[int, Memory]:
     """Return which of the given memories match the filter, in the given order."""
-    if not seqs:
-        return {}
     clause, values = condition(criteria)
     visible = select(db, f"{_AMONG} AND {clause}", (json.dumps(list(seqs)), *values))
     by_seq = {memory.seq: memory for memory in visible}

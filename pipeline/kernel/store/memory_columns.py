@@ -172,8 +172,6 @@ def read_showable_texts(db: Connection, seqs: Sequence[int], criteria: Filter) -
 
 def read_texts(db: Connection, seqs: Sequence[int]) -> dict[int, TextRow]:
     """Return the parts of memories' texts by row number, archived or not."""
-    if not seqs:
-        return {}
     rows = db.execute(
         f"SELECT seq, content, kind, details FROM memory WHERE {_AMONG}",  # noqa: S608 - constant text
         (json.dumps(list(seqs)),),
