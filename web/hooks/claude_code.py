@@ -102,9 +102,7 @@ def answer_event(
         if isinstance(error, StoreUnavailable) and _read_spooled(call) is not None:
             # The spool delivers it again.
             raise
-        problem = f"{type(error).__name__}: {error}"
-        if event.prompt and (says := describe_lost_orders(event.prompt, error)) is not None:
-            output = {"additionalContext": says}
+        output, problem = _report_lost_orders(event, error), f"{type(error).__name__}: {error}"
         call.container.operations.record_error("hooks.claude-code", problem)
     run = describe_run(name, host, workspace_and_session, began, answer)
     if problem is not None:
@@ -116,6 +114,12 @@ def answer_event(
         call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else Response(status=200)
+
+
+def _report_lost_orders(event: HookEvent, error: Exception) -> Fields | None:
+    """Return what to say if the orders to the memory in a prompt were not carried out."""
+    says = describe_lost_orders(event.prompt, error) if event.prompt else None
+    return None if says is None else {"additionalContext": says}
 
 
 def _note_sign(call: Call, host: str, sign: Sign) -> None:
