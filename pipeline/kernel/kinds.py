@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from pipeline.kernel.records import CAPTURED_TAG, Anchor, Kind, Memory, Sensitivity, Source, Tier
@@ -173,13 +174,14 @@ def _goal(memory: RenderedMemory) -> str:
     )
 
 
+def _prepend_detail(name: str, memory: RenderedMemory) -> str:
+    head = memory.details.get(name)
+    return f"{head}: {memory.content}" if _new(head, memory) else memory.content
+
+
 def _activity(memory: RenderedMemory) -> str:
     tool, failed = memory.details.get("tool"), memory.details.get("succeeded") is False
     return memory.content + _aside(_new(tool, memory), "failed" if failed else "")
-
-
-def _milestone(memory: RenderedMemory) -> str:
-    return _prepend_head(memory.details.get("chain"), memory)
 
 
 def _question(memory: RenderedMemory) -> str:
@@ -187,12 +189,8 @@ def _question(memory: RenderedMemory) -> str:
     return " — ".join(part for part in parts if part)
 
 
-def _code(memory: RenderedMemory) -> str:
-    return _prepend_head(memory.details.get("symbol"), memory)
-
-
 def _document(memory: RenderedMemory) -> str:
-    return _prepend_head(memory.details.get("title"), memory) + _aside(_new(memory.details.get("uri"), memory))
+    return _prepend_detail("title", memory) + _aside(_new(memory.details.get("uri"), memory))
 
 
 def _episode(memory: RenderedMemory) -> str:
@@ -205,9 +203,9 @@ _RENDERERS: Mapping[Kind, Callable[[RenderedMemory], str]] = {
     Kind.LESSON: _lesson,
     Kind.GOAL: _goal,
     Kind.ACTIVITY: _activity,
-    Kind.MILESTONE: _milestone,
+    Kind.MILESTONE: partial(_prepend_detail, "chain"),
     Kind.QA: _question,
-    Kind.CODE: _code,
+    Kind.CODE: partial(_prepend_detail, "symbol"),
     Kind.DOCUMENT: _document,
     Kind.EPISODE: _episode,
 }
@@ -216,10 +214,6 @@ _RENDERERS: Mapping[Kind, Callable[[RenderedMemory], str]] = {
 def _new(text: str | None, memory: RenderedMemory) -> str:
     """Return a text unless the memory already contains it."""
     return "" if text is None or text in memory.content else text
-
-
-def _prepend_head(head: str | None, memory: RenderedMemory) -> str:
-    return f"{head}: {memory.content}" if _new(head, memory) else memory.content
 
 
 def _aside(*parts: str) -> str:

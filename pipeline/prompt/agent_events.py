@@ -337,7 +337,8 @@ class AgentSessionService:
         if workspace.access.is_incognito:
             return True
         names = list_session_names(None, session_id)
-        return any(is_any_incognito(store, names) for store in (workspace, self._usual))
+        stores = {store.id: store for store in (workspace, self._usual)}
+        return any(is_any_incognito(store, names) for store in stores.values())
 
     def _add_action(
         self,

@@ -1,6 +1,5 @@
 """Begin and close a session's turn: which lessons it followed, and its result if no agent stored it."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from sqlite3 import Connection
@@ -47,19 +46,14 @@ def close_turn(workspace: Workspace, session_id: str, at: str) -> None:
             impressions.answer(db, answer.impression_id, BY_JOURNAL, at, followed=answer.followed)
         # A turn may stop more than once; summarize its actions only once.
         agent_sessions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
-    result = None if _is_stored_by_agent(stored, session_id, did) else summarize_turn(did)
-    if result is not None:
-        _keep(workspace, database, session_id, result)
-
-
-def _is_stored_by_agent(
-    stored: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[agent_sessions.Action]
-) -> bool:
-    """Return whether an agent stored something of a turn itself: in its session, in none, or naming an action."""
-    return any(
+    # An agent stored something of the turn itself: in its session, in none, or naming an action.
+    is_stored = any(
         session in (None, session_id) or any(mentions_action(action, text) for action in did if action.ok)
         for session, text in stored
     )
+    result = None if is_stored else summarize_turn(did)
+    if result is not None:
+        _keep(workspace, database, session_id, result)
 
 
 def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:

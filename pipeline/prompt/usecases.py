@@ -1,6 +1,7 @@
 """What a prompt is shown: the lines of all sources, chosen together, for hooks and for `prepare`."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -66,12 +67,14 @@ class PromptService:
         if for_hook or not says_little(message):
             readable = find_readable(workspace, self._contexts)
             lines = self._find_lines(workspace, session, message, now, only_new=for_hook)
-        briefing = compose_briefing(
-            *(readable, session, message, limits, now),
-            only_new=for_hook,
-            last=None if is_silent else self._last,
-            others=chain(lines, _list_team_lines(asked, now, answers)),
-        )
+        # The searches and what is read about their results share one snapshot.
+        with nullcontext() if readable.workspace is None else readable.workspace.database.read():
+            briefing = compose_briefing(
+                *(readable, session, message, limits, now),
+                only_new=for_hook,
+                last=None if is_silent else self._last,
+                others=chain(lines, _list_team_lines(asked, now, answers)),
+            )
         if readable != Readable(None):
             self._contexts.count(degraded=briefing.degraded)
         if workspace.exists and not is_silent:

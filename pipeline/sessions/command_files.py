@@ -6,6 +6,8 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +23,7 @@ OF_HOME = (
 )
 # Files of settings that contain commands.
 SETTINGS = ("opencode.json", ".opencode/opencode.json", ".config/opencode/opencode.json", "kilo.json")
+_FIRST_NAMES = frozenset(name.partition("/")[0] for name in (*FOLDERS, *OF_HOME, *SETTINGS))
 SUFFIXES = (".md", ".toml")
 MOST_FILES = 200
 LARGEST_FILE = 1 << 16
@@ -56,13 +59,22 @@ def _find_templates(folder: Path | None) -> Iterator[str]:
     above = [folder, *folder.parents][:MOST_PARENTS] if folder is not None and folder.is_absolute() else []
     for root in dict.fromkeys([*above, home]):
         # At each prompt, and nearly all are missing: pathlib and a walk take several times as long.
-        start = f"{root}/"
+        start, first = f"{root}/", _FIRST_NAMES
+        # A folder that cannot be listed may still be entered.
+        with suppress(OSError):
+            first = _list_first_names(start, os.stat(start).st_mtime_ns)  # noqa: PTH116
         for name in (*FOLDERS, *(OF_HOME if root == home else ())):
-            if os.path.isdir(start + name):  # noqa: PTH112
+            if name.partition("/")[0] in first and os.path.isdir(start + name):  # noqa: PTH112
                 yield from _read_folder(start + name)
         for name in SETTINGS:
-            if os.path.exists(start + name):  # noqa: PTH110
+            if name.partition("/")[0] in first and os.path.exists(start + name):  # noqa: PTH110
                 yield from _read_settings(_read_file(root / name))
+
+
+@lru_cache(256)
+def _list_first_names(root: str, _changed_at: int) -> frozenset[str]:
+    """Return the names in a folder with which the path of a command file may begin."""
+    return _FIRST_NAMES.intersection(os.listdir(root))  # noqa: PTH208
 
 
 def _read_folder(folder: str) -> Iterator[str]:

@@ -19,8 +19,8 @@ from pipeline.kernel.errors import ReverieError
 from pipeline.sessions.events import SessionTurn, read_turn
 from web.cli.command import Command, pass_state
 from web.cli.state import State, find_user_home
+from web.hooks.client import LONGEST_EVENT
 from web.hooks.event_fields import shorten_event
-from web.hooks.event_size import LONGEST_EVENT
 from web.hooks.team_client import headers_for
 from web.hosts.installed_files import PRIVATE, write_atomically
 from web.http.client import Client

@@ -261,7 +261,11 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
         is_whole=is_whole,
         can_ask=event.can_ask,
         # The folders of a person of a team are on another machine.
-        find_project=partial(_enter_project, call, event) if call.caller.person is None else None,
+        find_project=(
+            (lambda folder: (workspace_of_folder(call, folder), _session(call, replace(event, cwd=folder))))
+            if call.caller.person is None
+            else None
+        ),
     )
     if guard is None:
         if event.tool_name in SPAWNING:
@@ -280,11 +284,6 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 def _read_spawn(event: HookEvent) -> Spawn:
     role, task = (str(event.tool_input.get(name) or "") for name in ("subagent_type", "prompt"))
     return Spawn(event.turn_id, event.call_id, role, task)
-
-
-def _enter_project(call: Call, event: HookEvent, folder: str) -> tuple[Workspace, AgentSession]:
-    """Return the workspace of another folder, and the session as it reads there."""
-    return workspace_of_folder(call, folder), _session(call, replace(event, cwd=folder))
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

@@ -12,7 +12,6 @@ import time
 from itertools import pairwise
 
 from config.data_directory import find_data_directory
-from web.hooks.event_size import LONGEST_EVENT
 from web.http.contract import BUILD_HEADER, WAIT_HEADER, identify_build
 from web.http.local_connection import connect, is_locked, lock_file, read_content_length, remaining_s
 
@@ -25,7 +24,9 @@ RETURN_S = 0.1
 AGAIN_S = 10.0
 POLL_S = 0.02
 START_LOCK = "start.lock"
-# At most this much of a longer event is read; it is sent without the middle of its long texts.
+# A longer event is sent without the middle of its long texts.
+LONGEST_EVENT = 1 << 20
+# At most this much of a longer event is read; the rest is dropped.
 LONGEST_READ = 1 << 26
 CHUNK = 1 << 16
 # By host: the variable that moves its folder, its folder in the user's home, and its file of hooks.
@@ -73,6 +74,21 @@ def main() -> int:
     return 0
 
 
+def run() -> None:
+    """Run the program, and end without Python's cleanup, which takes as long as the answer."""
+    code = main()
+    if "threading" not in sys.modules:
+        os._exit(code)
+
+
+def _find_libraries() -> None:
+    """Put the installed libraries on the import path: the program starts Python without the module `site`."""
+    if sys.flags.no_site and "site" not in sys.modules:
+        import site
+
+        site.main()
+
+
 def _answer(words: list[str]) -> bytes:
     if SERVER_OPTION in words[1:-1]:
         return _ask_team(words)
@@ -107,6 +123,7 @@ def _answer(words: list[str]) -> bytes:
 
 def _spool(home: str, name: str, event: bytes, variables: dict[str, str]) -> bytes:
     """Keep an event that the server surely did not get until it is back (decision 0067); return no answer."""
+    _find_libraries()
     from web.hooks.spool.events import spool_event
 
     spool_event(home, f"/hooks/{name}", event, variables)
@@ -133,6 +150,7 @@ def _ask_team(words: list[str]) -> bytes:
     # A request for headers has no event.
     event = b"" if words[0] == HEADERS else read_event()
     # Imported on demand: it takes many times as long as this module.
+    _find_libraries()
     from web.hooks.team_client import answer, describe_headers
 
     name, variables = words[words.index(SERVER_OPTION) + 1], read_variables(words)

@@ -12,8 +12,7 @@ from pipeline.kernel.store.turns import Role
 from pipeline.sessions.events import MAX_SAID_CHARS, MID_TURN, TAKEN_BACK
 from pipeline.sessions.readers.reader import Said, SessionHead, SessionPart
 from pipeline.write.tool_actions import Outcome
-from web.hooks.event_fields import Fields
-from web.hooks.modes import READ_ONLY_MODES
+from web.hooks.event_fields import READ_ONLY_MODES, Fields
 
 MOST_ROOTS = 20
 MOST_SAID = 200
@@ -209,7 +208,8 @@ def read_outcome(event: HookEvent, *, failed: bool) -> Outcome:
         replaced = event.tool_input.get("old_string")
         return Outcome(ok=True, exit_code=_number(code), replaced=replaced if isinstance(replaced, str) else "")
     output = _read_output(event, response)
-    return Outcome(ok=False, exit_code=_number(code) if code is not None else _find_code(output), output=output)
+    match = _EXIT_CODE.search(output) if code is None else None
+    return Outcome(ok=False, exit_code=_number(code) if match is None else int(match[1] or match[2]), output=output)
 
 
 def _read_output(event: HookEvent, response: Mapping[str, Any]) -> str:
@@ -218,11 +218,6 @@ def _read_output(event: HookEvent, response: Mapping[str, Any]) -> str:
     if isinstance(error, Mapping):
         texts.append(error.get("message"))
     return "\n".join(dict.fromkeys(text for text in texts if isinstance(text, str) and text.strip()))
-
-
-def _find_code(output: str) -> int | None:
-    match = _EXIT_CODE.search(output)
-    return None if match is None else int(match[1] or match[2])
 
 
 def _number(code: Any) -> int | None:

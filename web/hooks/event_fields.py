@@ -12,6 +12,9 @@ from web.http.json_text import ReadObject, read_object, read_text_object
 # An event as its host sends it, or the answer to it.
 Fields = dict[str, Any]
 
+# Claude Code, Codex and Qwen Code send it. In other modes of hosts, an agent asks before it changes a file.
+READ_ONLY_MODES = frozenset({"plan"})
+
 # The same fields in the spelling of VS Code, Copilot and Cursor.
 _SPELLINGS = {
     "hookEventName": "hook_event_name",

@@ -73,10 +73,6 @@ def _is_qwen_chat(file: Path, session_id: str) -> bool:
     return file.name == f"{session_id}{SUFFIX}" and folders[:1] == ["chats"] and folders[2:3] == [PROJECTS]
 
 
-def _is_copilot_log(file: Path, session_id: str) -> bool:
-    return [file.name, *(folder.name for folder in file.parents)][:3] == ["events.jsonl", session_id, "session-state"]
-
-
 def _is_antigravity_log(file: Path, session_id: str) -> bool:
     folders = [folder.name for folder in file.parents]
     return file.name in (FULL, CUT) and folders[:4] == ["logs", ".system_generated", session_id, "brain"]
@@ -86,6 +82,6 @@ def _is_antigravity_log(file: Path, session_id: str) -> bool:
 PATHS: Mapping[str, Callable[[Path, str], bool]] = {
     CLAUDE_CODE: _is_transcript,
     "qwen-code": _is_qwen_chat,
-    "copilot-cli": _is_copilot_log,
+    "copilot-cli": lambda file, session_id: file.parts[-3:] == ("session-state", session_id, "events.jsonl"),
     ANTIGRAVITY: _is_antigravity_log,
 }

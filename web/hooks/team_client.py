@@ -29,8 +29,8 @@ from pipeline.features.team.servers import TeamServer, is_unresponsive, let_rest
 from pipeline.features.workspaces.usecases import choose_workspace
 from pipeline.kernel.errors import Conflict, UnreadableTranscript
 from pipeline.kernel.http.connections import BrokenOff, KeptConnections, NotConnected
+from web.hooks.client import LONGEST_EVENT
 from web.hooks.event_fields import shorten_event, unify_fields
-from web.hooks.event_size import LONGEST_EVENT
 from web.http.contract import INCOGNITO_HEADER
 from web.http.json_text import read_object
 

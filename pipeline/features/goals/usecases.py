@@ -109,13 +109,12 @@ def list_events(workspace: Workspace, goal: Memory) -> list[GoalEvent]:
         links = [edge for edge in edges.of(db, goal.seq) if edge.kind is EdgeKind.SUPPORTS and not edge.outgoing]
         open_links = [edge for edge in links if is_open_to(edge.other_scope, workspace.person_id)]
         done = memories.by_ids(db, {edge.other_id for edge in open_links}).values()
-    events = [GoalEvent(entry.at, _describe_step(entry.detail)) for entry in steps]
+    events = [
+        GoalEvent(entry.at, ", ".join(f"{name} {before} → {after}" for name, (before, after) in entry.detail.items()))
+        for entry in steps
+    ]
     events += [GoalEvent(memory.occurred_at, memory.content, memory.id) for memory in done]
     return sorted(events, key=lambda event: event.at)
-
-
-def _describe_step(detail: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {before} → {after}" for name, (before, after) in detail.items())
 
 
 def is_unfinished(goal: Memory) -> bool:

@@ -6,29 +6,35 @@ wait for it only after it has answered in time again. Only teams that have the w
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.features.team.hits import is_for_teams, read_prepared, read_recalled, recall_body_of
 from pipeline.features.team.servers import LOCAL, TeamServer, list_servers
+from pipeline.kernel.enums import Kind, Sensitivity, Source, Tier, Trust
 from pipeline.kernel.errors import FieldError, InvalidField, NotFound, RemoteUnreachable, ReverieError
-from pipeline.kernel.records import list_session_names
+from pipeline.kernel.records import Filter, Memory, Scope, list_session_names
 from pipeline.kernel.records.hooks import AgentSession
-from pipeline.kernel.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
+from pipeline.kernel.records.recall import Annotations, Answer, ChannelReport, ChannelState, Hit, Query
 from pipeline.kernel.times import elapsed_ms
 from pipeline.kernel.workspace import Workspace, is_incognito
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.feedback import FeedbackWriter
 from pipeline.recall.result_order import of_team
 from pipeline.recall.usecases import merge_answers, recall_memories
+from pipeline.text.normalize import content_hash
 
 if TYPE_CHECKING:
     from pipeline.features.team.link import TeamLink
 
 CHANNEL = "team:"
+# A sequence number that no row of this machine has.
+ELSEWHERE = -1
+# The most results that a server returns.
+MOST = 100
+PREPARED = ("decisions", "facts", "memories")
 # Maximum number of parallel requests to one team; further ones are late at once.
 MOST_AT_ONCE = 4
 # Seconds for which a team's list of workspaces is cached.
@@ -177,18 +183,18 @@ class TeamService:
 
     def ask_recall(self, workspace: Workspace, query: Query) -> Asked:
         """Start a recall query to every team; to none if the query is only for this machine."""
-        if not (self._known() and is_for_teams(query.filter)) or self._is_off_the_record(
+        if not (self._known() and _is_for_teams(query.filter)) or self._is_off_the_record(
             workspace, query.filter.sessions
         ):
             return Asked()
-        return self._ask(workspace, "/v1/recall", recall_body_of(query), query.budget_ms, read_recalled)
+        return self._ask(workspace, "/v1/recall", _recall_body_of(query), query.budget_ms, _read_recalled)
 
     def ask_prepare(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
         """Start a query to every team for the memories about a message."""
         sessions = list_session_names(None, session.id, session.viewer.session)
         if not self._known() or self._is_off_the_record(workspace, sessions):
             return Asked()
-        return self._ask(workspace, "/v1/prepare", {"message": message}, budget_ms, read_prepared)
+        return self._ask(workspace, "/v1/prepare", {"message": message}, budget_ms, _read_prepared)
 
     def send(self, name: str, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
         """Send a request to a team; raise InvalidField for an unknown team."""
@@ -281,3 +287,71 @@ def _select_new(answer: TeamAnswer, known: Answer, query: Query) -> Answer:
     if query.filter.current:
         hits = [hit for hit in hits if hit.annotations.superseded_by is None]
     return Answer(tuple(hits), {f"{CHANNEL}{answer.name}": answer.report}, 0.0)
+
+
+def _recall_body_of(query: Query) -> dict[str, Any]:
+    """Return a query as the body of a server's recall. The server knows the person by the token."""
+    filters = query.filter
+    asked = {
+        "query": query.text,
+        "k": min(query.k, MOST),
+        "kinds": list(filters.kinds),
+        "since": filters.since,
+        "until": filters.until,
+        "as_of": filters.as_of,
+        "branch": filters.branch,
+        "tags": list(filters.tags) or None,
+        "budget_ms": query.budget_ms,
+        "min_relevance": query.min_relevance,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _is_for_teams(filters: Filter) -> bool:
+    """Return whether to send a query to teams. Queries about a session, an agent or a person stay on this machine."""
+    return filters.session_id is None and filters.scope in (None, Scope()) and not filters.archived
+
+
+def _read_recalled(answer: Any, team: str) -> tuple[Hit, ...]:
+    """Return the results of a recall, best first; raise ValueError, KeyError or TypeError for an invalid answer."""
+    return tuple(_read_hit(result, team) for result in answer["results"])
+
+
+def _read_prepared(answer: Any, team: str) -> tuple[Hit, ...]:
+    """Return the results of prepare, lessons first; raise the same errors for an invalid answer."""
+    lessons = [_read_hit(result, team) for result in answer["lessons"]]
+    others = [_read_hit(result, team) for part in PREPARED for result in answer[part]]
+    return (*lessons, *sorted(others, key=lambda hit: hit.relevance, reverse=True))
+
+
+def _read_hit(result: Mapping[str, Any], team: str) -> Hit:
+    content = str(result["content"])
+    memory = Memory(
+        seq=ELSEWHERE,
+        id=str(result["id"]),
+        content=content,
+        kind=Kind(result["kind"]),
+        scope=Scope(),
+        tags=(),
+        metadata={},
+        source=Source(result["source"]),
+        # Trust on the team's server does not apply here: these are notes of other people.
+        trust=Trust.EVIDENCE,
+        importance=0.0,
+        tier=Tier.WORKING,
+        pinned=False,
+        session_id=None if result["session_id"] is None else str(result["session_id"]),
+        created_at=str(result["created_at"]),
+        occurred_at=str(result["occurred_at"]),
+        updated_at=str(result["created_at"]),
+        archived_at=None,
+        content_hash=content_hash(content),
+        instructs=bool(result["instructs"]),
+        sensitivity=Sensitivity(result.get("sensitivity", Sensitivity.NORMAL)),
+    )
+    annotations = Annotations(
+        contradicted_by=tuple(map(str, result.get("contradicted_by", ()))),
+        stale=result.get("stale"),
+        superseded_by=result.get("superseded_by"),
+    )
+    return Hit(memory, float(result["score"]), float(result["relevance"]), annotations=annotations, origin=team)

@@ -272,7 +272,13 @@ def is_any_turn_silent(db: Connection, sessions: Collection[str]) -> bool:
 
 def is_any_silent(db: Connection, sessions: Collection[str]) -> bool:
     """Return whether one of some sessions is incognito, or its current turn is silent."""
-    return is_any_incognito(db, sessions) or is_any_turn_silent(db, sessions)
+    # One statement: each event of an agent asks.
+    sought = (
+        "SELECT 1 FROM incognito WHERE session_id IN (SELECT value FROM json_each(?)) UNION ALL "
+        "SELECT 1 FROM meta WHERE value = ? AND key IN (SELECT value FROM json_each(?)) LIMIT 1"
+    )
+    turns = [f"{_SILENT_TURN}{session}" for session in sessions]
+    return has_row(db, sought, (json.dumps(list(sessions)), _OPEN, json.dumps(turns)))
 
 
 def forget_actions(db: Connection, session_id: str, since: str) -> None:

@@ -137,16 +137,11 @@ def _order_by_value(newest: Sequence[Memory]) -> list[Memory]:
         rank, memory = place
         stated = memory.said_by is not None or memory.trust is Trust.TRUSTED
         used = CONFIRMED * min(memory.merge_count, 2) + min(memory.recall_count, MOST_USES)
-        doubted = _is_doubted(memory)
+        is_confirmed = memory.pinned or memory.merge_count > 0 or "agreed" in memory.metadata
+        doubted = not is_confirmed and memory.metadata.get("certainty", 1) < SURE
         return not (memory.pinned or (is_rule(memory) and not doubted)), not stated, doubted, rank - used
 
     return [memory for _, memory in sorted(enumerate(newest), key=value)]
-
-
-def _is_doubted(memory: Memory) -> bool:
-    """Return whether capture kept a statement in doubt that nobody repeated, agreed to or pinned."""
-    is_confirmed = memory.pinned or memory.merge_count > 0 or "agreed" in memory.metadata
-    return not is_confirmed and memory.metadata.get("certainty", 1) < SURE
 
 
 def _describe_history(

@@ -124,6 +124,38 @@ def test_arguments_arrive_as_they_were_given(programs, tmp_path):
     assert done.stdout.decode().splitlines() == ["-I", "-m", "reverie", "a b", "", "$HOME", "*", "--", "-I"]
 
 
+@pytest.mark.parametrize(
+    ("layout", "is_sure"),
+    [
+        ({"python3.11": "wheel"}, True),
+        ({"python3.11": "checkout"}, True),
+        ({"python3.11": "other"}, False),
+        ({"python3.11": "other", "python3.12": "wheel"}, True),
+        ({"python3.11": "wheel", "python3.12": "wheel"}, False),
+    ],
+)
+def test_the_hook_starts_without_the_module_site_where_one_folder_has_the_packages(programs, tmp_path, layout, is_sure):
+    for version, how in layout.items():
+        packages = programs.parent / "lib" / version / "site-packages"
+        packages.mkdir(parents=True)
+        if how == "wheel":
+            (packages / "reverie").mkdir()
+            (packages / "reverie" / "web").symlink_to(ROOT / "web")
+            (packages / "reverie" / "config").symlink_to(ROOT / "config")
+        elif how == "checkout":
+            (packages / "_reverie.pth").write_text(str(ROOT))
+    python = programs / "python"
+    text = python.read_text()
+    python.write_text(text.replace("exec", f'printf "%s\\n" "$@" >{tmp_path}/words\nexec'))
+    command = [programs / "reverie-hook", "claude-code", "--plugin"]
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text('{"command": "reverie-hook"}')
+    done = subprocess.run(command, env={"HOME": str(tmp_path)}, input=b"{}", capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    words = (tmp_path / "words").read_text().splitlines()
+    assert (words[0], "-S" in words, words[-2:]) == ("-I", is_sure, ["claude-code", "--plugin"])
+
+
 def test_the_wheel_installs_these_scripts_and_no_others(tmp_path):
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "scripts" not in settings["project"]

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from config.paths import WORKSPACE_HEADER
-from web.hooks.event_fields import mark_lost_arguments, unify_fields
-from web.hooks.modes import READ_ONLY_MODES
+from web.hooks.event_fields import READ_ONLY_MODES, mark_lost_arguments, unify_fields
 from web.hooks.spool.files import SpooledRequest, SpoolFull, add_request
 from web.hooks.spool.privacy import may_spool
 from web.http.json_text import read_object

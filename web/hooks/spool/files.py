@@ -175,10 +175,7 @@ def read_request(home: str, file: str) -> SpooledRequest:
     if not isinstance(content, dict):
         raise ValueError("it is no request")  # noqa: TRY004 - what a file contains
     method, path, headers = (content.get(name) for name in ("method", "path", "headers"))
-    if not (isinstance(headers, dict) and all(map(_is_line, [method, path, *headers, *headers.values()]))):
+    texts = [method, path, *headers, *headers.values()] if isinstance(headers, dict) else [None]
+    if not all(isinstance(text, str) and text.isprintable() for text in texts):
         raise ValueError("it is no request")
     return SpooledRequest(str(method), str(path), headers, content.get("body"))
-
-
-def _is_line(text: object) -> bool:
-    return isinstance(text, str) and text.isprintable()
