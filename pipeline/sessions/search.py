@@ -79,18 +79,6 @@ class SessionQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class _Best:
-    """Sessions by number, the turns of each that say most about a query, best first, and its relevance.
-
-    The relevance is the probability that a session is about the query.
-    """
-
-    sessions: NDArray[np.int32]
-    turns: Sequence[Seqs]
-    relevance: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
 class _Ranked:
     """The scores of sessions by number, and of turns by row number, for a query."""
 
@@ -114,8 +102,11 @@ class _Ranked:
         sessions = np.where((by_words > 0) | (meaning > background), by_words + MEANING * meaning, 0)
         return cls(words, by_words, meaning, sessions, turns, background)
 
-    def describe(self, sessions: Sequence[int] | Seqs) -> _Best:
-        """Return what is best in some sessions."""
+    def describe(self, sessions: Sequence[int] | Seqs) -> dict[int, tuple[Seqs, float]]:
+        """Return of sessions the turns that say most about the query, best first, and the relevance.
+
+        The relevance is the probability that a session is about the query.
+        """
         session_of, chosen = self.words.corpus.session_of, np.zeros(len(self.sessions), np.bool_)
         chosen[sessions] = True
         rows = np.flatnonzero(chosen[session_of] & (self.turns > 0))
@@ -129,7 +120,9 @@ class _Ranked:
         signals[3], signals[4] = self.words.vocabulary_coverage, meaning - self.background
         # Until one of its turns is embedded, a session is judged by its words.
         weights = np.where(meaning > 0, BY_MEANING[:, None], BY_WORDS[:, None])
-        return _Best(numbers, np.split(rows, starts[1:]), 1 / (1 + np.exp(-(weights * signals).sum(axis=0))))
+        relevance = 1 / (1 + np.exp(-(weights * signals).sum(axis=0)))
+        best = zip(np.split(rows, starts[1:]), relevance.tolist(), strict=False)
+        return dict(zip(numbers.tolist(), best, strict=False))
 
 
 def search_sessions(
@@ -197,15 +190,14 @@ def _list_hits(
     numbers = np.flatnonzero(ranked.sessions > 0)
     if query.relevant_only:
         best = ranked.describe(numbers)
-        numbers = best.sessions[best.relevance >= RELEVANT]
+        numbers = np.array([session for session in best if best[session][1] >= RELEVANT], np.int64)
     sessions, hits = _list_allowed(db, index, ranked.sessions, numbers, query), list[SessionHit]()
     # Several sessions at a time: a statement for each would take as long as the rest of the search.
     while chosen := list(islice(sessions, query.limit - len(hits))):
         best = ranked.describe(chosen)
-        described = dict(zip(best.sessions.tolist(), zip(best.turns, best.relevance.tolist(), strict=True), strict=True))
-        firsts = {turn.seq: turn for turn in _list_quotable(db, [int(rows[0]) for rows in best.turns], query)}
-        for session in filter(described.__contains__, chosen):
-            (first, *others), relevance = described[session][0].tolist(), described[session][1]
+        firsts = {turn.seq: turn for turn in _list_quotable(db, [int(rows[0]) for rows, _ in best.values()], query)}
+        for session in filter(best.__contains__, chosen):
+            (first, *others), relevance = best[session][0].tolist(), best[session][1]
             # Without a turn in the store, the index has not caught up with a deletion.
             quoted = _quote([firsts[first]] if first in firsts else [], asked)
             quoted = quoted or _quote(_list_quotable(db, others, query), asked)
