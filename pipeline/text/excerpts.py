@@ -12,7 +12,7 @@ def find_excerpt(text: str, asked: AbstractSet[str], room: int) -> str:
     """Return a text that fits unchanged, or else the sentences around the one most similar to a message."""
     if len(text) <= room or not (sentences := split_sentences(text)):
         return text
-    shared = [len(asked.intersection(search_tokens(sentence))) for sentence in sentences]
+    shared = [len(asked & set(search_tokens(sentence))) for sentence in sentences]
     first = last = shared.index(max(shared))
     shown, room = sentences[first], room - 2 * len(CUT)
     # What follows a sentence explains it more often than what precedes it.
