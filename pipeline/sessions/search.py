@@ -6,10 +6,10 @@ closeness of its closest turn of a person, or conclusion (decision 0099). Every 
 alone knows what was deleted or is incognito.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from sqlite3 import Connection
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pipeline.index.dense import DenseScores
 from pipeline.index.encoder import Encoder, rarity
 from pipeline.index.lexical import LexicalScores
-from pipeline.index.row_arrays import NOBODY, Floats, values_at
+from pipeline.index.row_arrays import NOBODY, Floats, Seqs, values_at
 from pipeline.index.segment import K1
 from pipeline.index.turn_index import TurnIndex
 from pipeline.kernel.errors import EncoderUnavailable, IndexUnavailable, StorageUnreachable
@@ -45,17 +45,9 @@ AGENT_SHARE = 0.2
 RELEVANT = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    intercept: float
-    score: float
-    information: float
-    coverage: float
-    closeness: float = 0.0
-
-
-BY_WORDS = _Weights(-15.5, 2.56, 2.48, 3.28)
-BY_MEANING = _Weights(-13.95, 3.0, 2.31, 2.31, 5.46)
+# The weights of 1, the score, the root of the information, the coverage, and the closeness.
+BY_WORDS = np.array([-15.5, 2.56, 2.48, 3.28, 0])
+BY_MEANING = np.array([-13.95, 3.0, 2.31, 2.31, 5.46])
 # The share of the closest turn of a person, or conclusion, in a session's score.
 MEANING = 0.5
 # Turns that an approximate index returns.
@@ -94,33 +86,43 @@ class _Ranked:
     by_words: Floats
     meaning: Floats
     sessions: Floats
-    dense: DenseScores | None
+    turns: Floats
+    background: float
 
-    def list_best_turns(self, session: int) -> list[int]:
-        """Return the turns of a session that say most about the query."""
-        rows = np.flatnonzero(self.words.corpus.session_of == session)
-        scores = self.words.scores[rows] / max(self.words.ceiling, 1e-9)
-        if self.dense is not None:
-            closeness = self.dense.closeness(self.dense.of(rows))
-            scores = scores + MEANING * np.where(closeness > self.dense.background_similarity, closeness, 0)
-        order = np.argsort(-scores, kind="stable")
-        best: list[int] = rows[order[scores[order] > 0]][:QUOTABLE].tolist()
-        return best
+    @classmethod
+    def of(cls, words: LexicalScores, by_words: Floats, dense: DenseScores | None) -> "_Ranked":
+        """Return the scores of a query."""
+        session_of, turns = words.corpus.session_of, words.scores / max(words.ceiling, 1e-9)
+        meaning, background = _score_meaning(session_of, dense), 1.0
+        if dense is not None:
+            background = dense.background_similarity
+            closeness = dense.closeness(dense.of(np.arange(len(turns))))
+            turns = turns + MEANING * np.where(closeness > background, closeness, 0)
+        # Without a word of the query, a session must be closer to it than all general messages.
+        sessions = np.where((by_words > 0) | (meaning > background), by_words + MEANING * meaning, 0)
+        return cls(words, by_words, meaning, sessions, turns, background)
 
-    def relevance(self, session: int, rows: Sequence[int]) -> float:
-        """Return the probability that a session with some best turns is about the query."""
-        information = max((float(self.words.information[row]) for row in rows), default=0.0)
-        meaning = float(self.meaning[session])
+    def describe(self, sessions: Sequence[int] | Seqs) -> dict[int, tuple[Seqs, float]]:
+        """Return of sessions the turns that say most about the query, best first, and the relevance.
+
+        The relevance is the probability that a session is about the query.
+        """
+        session_of, chosen = self.words.corpus.session_of, np.zeros(len(self.sessions), np.bool_)
+        chosen[sessions] = True
+        rows = np.flatnonzero(chosen[session_of] & (self.turns > 0))
+        rows = rows[np.lexsort((-self.turns[rows], session_of[rows]))]
+        numbers, starts = np.unique(session_of[rows], return_index=True)
+        rows = rows[np.arange(len(rows)) - np.repeat(starts, np.diff(starts, append=len(rows))) < QUOTABLE]
+        starts = np.searchsorted(session_of[rows], numbers)
+        meaning, information = self.meaning[numbers], np.maximum.reduceat(self.words.information[rows], starts)
+        signals = np.ones((5, len(numbers)))
+        signals[1], signals[2] = self.by_words[numbers], np.sqrt(information)
+        signals[3], signals[4] = self.words.vocabulary_coverage, meaning - self.background
         # Until one of its turns is embedded, a session is judged by its words.
-        weights = BY_WORDS if self.dense is None or not meaning else BY_MEANING
-        logit = (
-            weights.intercept
-            + weights.score * float(self.by_words[session])
-            + weights.information * math.sqrt(information)
-            + weights.coverage * self.words.vocabulary_coverage
-            + weights.closeness * (meaning - (0.0 if self.dense is None else self.dense.background_similarity))
-        )
-        return 1 / (1 + math.exp(-logit))
+        weights = np.where(meaning > 0, BY_MEANING[:, None], BY_WORDS[:, None])
+        relevance = 1 / (1 + np.exp(-(weights * signals).sum(axis=0)))
+        best = zip(np.split(rows, starts[1:]), relevance.tolist(), strict=False)
+        return dict(zip(numbers.tolist(), best, strict=False))
 
 
 def search_sessions(
@@ -136,10 +138,7 @@ def search_sessions(
     dense = None if find_dense is None else search_turn_vectors(database, query.text, find_dense)[0]
     with database.read() as db:
         words = index.lexical.search(db, question.tokens)
-        by_words, meaning = _score_words(words, index), _score_meaning(words.corpus.session_of, dense)
-        # Without a word of the query, a session must be closer to it than all general messages.
-        found = (by_words > 0) | (meaning > (1.0 if dense is None else dense.background_similarity))
-        ranked = _Ranked(words, by_words, meaning, np.where(found, by_words + MEANING * meaning, 0), dense)
+        ranked = _Ranked.of(words, _score_words(words, index), dense)
         return _list_hits(db, index, ranked, query, frozenset(question.tokens))
 
 
@@ -188,22 +187,29 @@ def _score_meaning(session_of: NDArray[np.int32], dense: DenseScores | None) -> 
 def _list_hits(
     db: Connection, index: TurnIndex, ranked: _Ranked, query: SessionQuery, asked: frozenset[str]
 ) -> list[SessionHit]:
-    hits: list[SessionHit] = []
-    for session in _list_allowed(db, index, ranked.sessions, query):
-        rows = ranked.list_best_turns(session)
-        relevance = ranked.relevance(session, rows)
-        if query.relevant_only and relevance < RELEVANT:
-            continue
-        # Without a turn in the store, the index has not caught up with a deletion.
-        # A quote without words, such as "?", says nothing.
-        quotable = _list_quotable(db, rows, query)
-        quotes = ((turn, find_excerpt(turn.content, asked, QUOTE_CHARS)) for turn in quotable)
-        quoted = next(((turn, quote) for turn, quote in quotes if search_tokens(quote)), None)
-        if quoted is not None:
-            hits.append(_hit(*quoted, float(ranked.sessions[session]), relevance))
-        if len(hits) == query.limit:
-            break
+    numbers = np.flatnonzero(ranked.sessions > 0)
+    if query.relevant_only:
+        best = ranked.describe(numbers)
+        numbers = np.array([session for session in best if best[session][1] >= RELEVANT], np.int64)
+    sessions, hits = _list_allowed(db, index, ranked.sessions, numbers, query), list[SessionHit]()
+    # Several sessions at a time: a statement for each would take as long as the rest of the search.
+    while chosen := list(islice(sessions, query.limit - len(hits))):
+        best = ranked.describe(chosen)
+        firsts = {turn.seq: turn for turn in _list_quotable(db, [int(rows[0]) for rows, _ in best.values()], query)}
+        for session in filter(best.__contains__, chosen):
+            (first, *others), relevance = best[session][0].tolist(), best[session][1]
+            # Without a turn in the store, the index has not caught up with a deletion.
+            quoted = _quote([firsts[first]] if first in firsts else [], asked)
+            quoted = quoted or _quote(_list_quotable(db, others, query), asked)
+            if quoted is not None:
+                hits.append(_hit(*quoted, float(ranked.sessions[session]), relevance))
     return hits
+
+
+def _quote(turns: Sequence[FoundTurn], asked: frozenset[str]) -> tuple[FoundTurn, str] | None:
+    """Return the first turn with a quote that has words, and the quote; "?" says nothing."""
+    quotes = ((turn, find_excerpt(turn.content, asked, QUOTE_CHARS)) for turn in turns)
+    return next(((turn, quote) for turn, quote in quotes if search_tokens(quote)), None)
 
 
 def _list_quotable(db: Connection, rows: Sequence[int], query: SessionQuery) -> list[FoundTurn]:
@@ -220,13 +226,14 @@ def _is_command(turn: FoundTurn) -> bool:
     return turn.role is Role.USER and bool(read_commands(turn.content))
 
 
-def _list_allowed(db: Connection, index: TurnIndex, scores: Floats, query: SessionQuery) -> Iterator[int]:
-    """Yield the sessions that a person may see, best first; the later of equals first."""
+def _list_allowed(
+    db: Connection, index: TurnIndex, scores: Floats, numbers: Seqs, query: SessionQuery
+) -> Iterator[int]:
+    """Yield those of some sessions that a person may see, best first; the later of equals first."""
     hidden = turns.list_hidden_sessions(db)
     if query.except_session is not None:
         # Its host gives a session the reports of its subagents.
         hidden |= {query.except_session, *list_subagents(db, query.except_session)}
-    numbers = np.flatnonzero(scores > 0)
     for session in numbers[np.lexsort((-numbers, -scores[numbers]))].tolist():
         session_id = index.sessions.id_of(session)
         if owner_of(session_id) == query.person_id and session_id not in hidden:

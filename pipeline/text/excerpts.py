@@ -10,8 +10,7 @@ CUT = "…"
 
 def find_excerpt(text: str, asked: AbstractSet[str], room: int) -> str:
     """Return a text that fits unchanged, or else the sentences around the one most similar to a message."""
-    sentences = split_sentences(text)
-    if len(text) <= room or not sentences:
+    if len(text) <= room or not (sentences := split_sentences(text)):
         return text
     shared = [len(asked & set(search_tokens(sentence))) for sentence in sentences]
     first = last = shared.index(max(shared))

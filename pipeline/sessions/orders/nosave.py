@@ -8,7 +8,7 @@ no encoder, because it must judge a prompt before anything of it is stored, also
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -21,6 +21,7 @@ from pipeline.sessions.orders.forms import drop_idioms, may_purge, may_refuse_re
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.own_words import is_private, list_own_lines
 from pipeline.text.sentences import split_sentences, split_typed_sentences
+from pipeline.text.text_cache import cache_by_text
 
 if TYPE_CHECKING:
     from pipeline.index.sentence_classifier import Matrix
@@ -37,6 +38,7 @@ LONGEST_SENTENCE = 400
 # A short message is also judged as one text: its command may need both of its sentences.
 SHORT_MESSAGE = 3
 MOST_TO_DELETE = 8
+MOST_CACHED = 256
 
 _WEIGHTS = {"concept": 1.0, "word": 0.7, "next": 0.7, "three": 0.6, "later": 0.5, "both": 0.4, "length": 0.5}
 _EDGE = ("^",)
@@ -79,16 +81,19 @@ class NoSave(StrEnum):
 LABELS = ("none", NoSave.SENTENCE, NoSave.TURN, NoSave.SESSION, NoSave.RESUME)
 
 
+# An import asks about a message again when it looks for what is saved again.
+@cache_by_text(MOST_CACHED)
 def find_no_save(message: str) -> NoSave | None:
     """Return the no-save command in a person's own words in a message; pasted and quoted text contains none."""
     if is_private(message):
         return NoSave.SENTENCE
-    if not (_may_command(message) or may_refuse_record(message) or may_purge(message)):
+    purges = may_purge(message)
+    if not (purges or _may_command(message) or may_refuse_record(message)):
         return None
     lines = list_own_lines(message)
     typed = [text for line in lines for text in split_typed_sentences(line)]
     # Long messages may be pasted in part: they delete nothing that was said before.
-    if len(typed) <= MOST_TO_DELETE and any(map(orders_purge, typed)):
+    if purges and len(typed) <= MOST_TO_DELETE and any(map(orders_purge, typed)):
         return NoSave.TURN
     # "Remember this: never save passwords" is a command, but not this one.
     sentences = [text for line in lines for text in split_sentences(drop_idioms(read_line(line)[1]))]
@@ -165,7 +170,7 @@ class NoSaveClassifier:
         import numpy as np
 
         word_lists = [_list_words(text) for text in texts]
-        feature_sets = [frozenset(_list_features(words)) for words in word_lists]
+        feature_sets = list(map(_list_features, word_lists))
         scores = _vectors(feature_sets, self.columns) @ self.weights
         excess_words = np.array([max(0, len(words) - SHORT_COMMAND) for words in word_lists])
         margins = 1 - scores[:, 0] - MIN_SCORE - PER_WORD * excess_words
@@ -189,7 +194,7 @@ def _classifier() -> NoSaveClassifier:
         "pipeline.sessions.orders", "nosave_examples", LABELS, vector_scale=0, mark_scale=0, penalty=_PENALTY
     )
     examples = list_examples(source)
-    features = [frozenset(_list_features(_list_words(text))) for text, _ in examples]
+    features = [_list_features(_list_words(text)) for text, _ in examples]
     return fit(features, [label for _, label in examples])
 
 
@@ -227,23 +232,30 @@ def _list_words(text: str) -> list[str]:
     return _TOKEN.findall(_fold(text))
 
 
-def _list_features(words: Sequence[str]) -> Iterator[Feature]:
+def _list_features(words: Sequence[str]) -> frozenset[Feature]:
     meant = [_concepts(word) for word in words]
-    yield from (("word", word) for word in words)
-    yield from (("concept", concept) for concepts in meant for concept in concepts)
     # "~" is any word without a meaning in the list.
     kinds = [_EDGE, *(concepts or (f"={word}", "~") for concepts, word in zip(meant, words, strict=True)), _EDGE]
-    for left, right in pairwise(kinds):
-        yield from (("next", f"{a}>{b}") for a in left for b in right)
-    # Who refuses what: a sentence about a program has the words of a command, but another subject.
-    for left, middle, right in zip(kinds, kinds[1:], kinds[2:], strict=False):
-        yield from (("three", f"{a}>{b}>{c}") for a in left for b in middle for c in right)
-    for number, left in enumerate(meant):
-        for right in meant[number + 1 : number + 1 + _WINDOW]:
-            yield from (("later", f"{a}>{b}") for a in left for b in right)
     present = sorted({concept for concepts in meant for concept in concepts})
-    yield from (("both", f"{a}&{b}") for a, b in combinations(present, 2))
-    yield "length", str(min(4, len(words) // 5))
+    following = [(left, meant[number + 1 : number + 1 + _WINDOW]) for number, left in enumerate(meant) if left]
+    return frozenset(
+        [
+            *[("word", word) for word in words],
+            *[("concept", concept) for concept in present],
+            *[("next", f"{a}>{b}") for left, right in pairwise(kinds) for a in left for b in right],
+            # Who refuses what: a sentence about a program has the words of a command, but another subject.
+            *[
+                ("three", f"{a}>{b}>{c}")
+                for left, middle, right in zip(kinds, kinds[1:], kinds[2:], strict=False)
+                for a in left
+                for b in middle
+                for c in right
+            ],
+            *[("later", f"{a}>{b}") for left, rights in following for right in rights for a in left for b in right],
+            *[("both", f"{a}&{b}") for a, b in combinations(present, 2)],
+            ("length", str(min(4, len(words) // 5))),
+        ]
+    )
 
 
 def _fold(text: str) -> str:
@@ -261,24 +273,21 @@ def _phrases() -> re.Pattern[str]:
 
 
 @cache
-def _words() -> tuple[Mapping[str, Sequence[str]], Sequence[tuple[str, str]]]:
-    """Return the concepts of each entire word, and the starts of words with their concept."""
+def _words() -> tuple[Mapping[str, Sequence[str]], Sequence[int]]:
+    """Return the concepts of each entire word and of each start of words with a "*", and the lengths of the starts."""
     lexicon = load_lexicon("nosave").table("concepts")
-    entire: dict[str, list[str]] = {}
-    starts = []
+    meanings: dict[str, list[str]] = {}
     for concept in lexicon.entries:
         for word in lexicon.words(concept):
-            if word.endswith("*"):
-                starts.append((word[:-1], concept))
-            else:
-                entire.setdefault(word, []).append(concept)
-    return entire, starts
+            meanings.setdefault(word, []).append(concept)
+    return meanings, sorted({len(word) - 1 for word in meanings if word.endswith("*")})
 
 
 @lru_cache(maxsize=4096)
 def _concepts(word: str) -> tuple[str, ...]:
-    entire, starts = _words()
-    return tuple(sorted({*entire.get(word, ()), *(concept for start, concept in starts if word.startswith(start))}))
+    meanings, lengths = _words()
+    spellings = [word, *(f"{word[:length]}*" for length in lengths if length <= len(word))]
+    return tuple(sorted({concept for spelling in spellings for concept in meanings.get(spelling, ())}))
 
 
 @cache
