@@ -31,9 +31,8 @@ Example = tuple[str, str]
 BATCH = 64
 # Changes when the weights of the same examples change.
 FIT = 2
-# The largest error of the equations of a fit, as a share; and the number of steps, of which a fit takes about fifty.
+# The largest error of the equations of a fit, as a share.
 TOLERANCE = 1e-7
-MOST_STEPS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def solve(matrix: Matrix, right: Matrix) -> Matrix:
     solution, residual = np.zeros(right.shape), right.astype(np.float64)
     direction, squares = residual, _column_squares(residual)
     enough = TOLERANCE**2 * squares
-    for _ in range(MOST_STEPS):
+    while (squares > enough).any():
         # In double precision, as the result of a product in single precision has four digits.
         product = np.concatenate(
             [matrix[start : start + BATCH].astype(np.float64) @ direction for start in range(0, len(matrix), BATCH)]
@@ -154,8 +153,6 @@ def solve(matrix: Matrix, right: Matrix) -> Matrix:
         solution += steps * direction
         residual = residual - steps * product
         before, squares = squares, _column_squares(residual)
-        if (squares <= enough).all():
-            break
         direction = residual + squares / before * direction
     return solution.astype(matrix.dtype)
 
