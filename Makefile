@@ -179,7 +179,7 @@ bench-exact: $(STAMP) ## Measure exact search over up to two million synthetic v
 	$(BIN)/python -m benchmarks.exact $(ARGS)
 
 .PHONY: bench-peer
-bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS="--locomo FILE")
+bench-peer: $(STAMP) ## Compare quality, speed and memory with four other memories (ARGS="--sizes 2000 --peers mem0ai --locomo FILE")
 	$(BIN)/python -m benchmarks.peer $(ARGS)
 
 .PHONY: bench-quality

