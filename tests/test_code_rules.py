@@ -19,6 +19,7 @@ FUNCTION_LINES = (40, 60)
 LONG_FILES: dict[str, str] = {
     "pipeline/features/ingest/conversation_exports.py": "two formats of one kind of export, which share their helpers",
     "pipeline/features/ingest/native/databases.py": "one engine, and the tools whose memories are rows",
+    "pipeline/features/sync/exchange.py": "one exchange, whose steps read the same stores and remotes",
     "pipeline/sessions/readers/claude_code.py": "one format, whose parts no other reader uses",
     "pipeline/sessions/readers/codex.py": "one format, whose parts no other reader uses",
 }

@@ -183,9 +183,11 @@ def _follow_purges(home: Home, memory_ids: Collection[str]) -> None:
         with home.database(workspace).read() as db:
             purges = [(purge.memory_ids, purge.by) for purge in list_unfinished(db).values()]
             pending += [(sorted(oplog.list_purged(db, memory_ids)), OWNER), *purges]
+    # Most arrivals purge nothing, and there may be hundreds of workspaces.
+    pending = [(ids, by) for ids, by in pending if ids]
     for workspace, (ids, by) in product(usable, pending):
         with home.database(workspace).read() as db:
-            copies = find_copies(db, ids) if ids and by.may_write(workspace) else []
+            copies = find_copies(db, ids) if by.may_write(workspace) else []
         if copies:
             with home.database(workspace).write() as db:
                 purge_existing(db, [copy.id for copy in copies], by)

@@ -175,7 +175,8 @@ def read_request(home: str, file: str) -> SpooledRequest:
     if not isinstance(content, dict):
         raise ValueError("it is no request")  # noqa: TRY004 - what a file contains
     method, path, headers = (content.get(name) for name in ("method", "path", "headers"))
-    texts = [method, path, *headers, *headers.values()] if isinstance(headers, dict) else [None]
-    if not all(isinstance(text, str) and text.isprintable() for text in texts):
+    if not isinstance(headers, dict):
+        raise ValueError("it is no request")  # noqa: TRY004
+    if not all(isinstance(text, str) and text.isprintable() for text in [method, path, *headers, *headers.values()]):
         raise ValueError("it is no request")
     return SpooledRequest(str(method), str(path), headers, content.get("body"))
