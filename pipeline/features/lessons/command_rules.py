@@ -55,6 +55,7 @@ _ENVIRONMENT = re.compile(
     rf"(?<![^\W_])(?:{'|'.join(f'(?P<{name}>{words})' for name, words in _NAMES)})(?![^\W_])", re.IGNORECASE
 )
 _FILE = re.compile(r"/|\w\.[a-z]\w{0,5}$")
+_OBJECT = re.compile(r"[A-Za-z][A-Za-z0-9]*_\w*[A-Za-z0-9]")
 # Characters of variables and patterns whose values are not known.
 _UNKNOWN = frozenset("$*?@")
 
@@ -81,6 +82,8 @@ class Prohibition:
     environments: frozenset[str]
     excepted_environments: frozenset[str]
     branches: frozenset[str]
+    # Names such as those of tables.
+    objects: frozenset[str]
     is_conditional: bool
 
 
@@ -143,6 +146,7 @@ def _make(
         list_environments("\n".join([introduction, *(word for word in outside if not word.startswith("-"))])),
         excepted_environments,
         frozenset(filter(is_branch, map(str.casefold, outside))),
+        frozenset(filter(_OBJECT.fullmatch, outside)),
         bool(inside) and not (required or excepted_environments),
     )
 
@@ -293,6 +297,11 @@ def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> 
         if reached:
             return Verdict.PERMITTED
         is_certain = False
+    names = {part for word in call.words[1:] for part in re.findall(r"\w+", word) if _OBJECT.fullmatch(part)}
+    if prohibition.objects and prohibition.objects.isdisjoint(names):
+        if names:
+            return Verdict.PERMITTED
+        is_certain = False
     if prohibition.branches and call.words[0] == "git":
         branches = _list_branches(call, branch)
         if branches is not None and not any({name, name.partition("/")[0]} & prohibition.branches for name in branches):
@@ -346,7 +355,7 @@ def _may_be_alone(tokens: Sequence[Token], at: int, clause: str) -> bool:
         return True
     before = tokens[at - 1].text.casefold() if at else ""
     after = next((token.text.casefold() for token in tokens[at + 1 :]), "")
-    if after in words_of("purposes") or ("." in program and EDITS.search(clause)):
+    if before in words_of("around") or after in words_of("purposes") or ("." in program and EDITS.search(clause)):
         return False
     is_ambiguous = program in ORDINARY or program in MANIFOLD
     return not is_ambiguous or before in words_of("runs") or before in words_of("conjunctions")
