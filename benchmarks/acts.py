@@ -99,9 +99,7 @@ def read_labels(file: Path, part: str | None = None) -> list[dict[str, Any]]:
     return [record for record in records if part is None or record["part"] == part]
 
 
-def judge_file(
-    records: Sequence[Mapping[str, Any]], without: Iterable[str] = (), act_recall: str = "on"
-) -> Score:
+def judge_file(records: Sequence[Mapping[str, Any]], without: Iterable[str] = (), act_recall: str = "on") -> Score:
     """Return the score of the labels in a scratch data directory."""
     with TemporaryDirectory() as folder:
         container = WebContainer(load_settings({"REVERIE_HOME": folder}), lambda _workspace, _stage: None)

@@ -127,9 +127,7 @@ class History:
             else:
                 yield from (word for word in words if "." in PurePosixPath(word).name or "/" in word)
 
-    def list_past(
-        self, db: Connection, act: Act, did: Sequence[Action], person: str | None
-    ) -> Iterator[PastEvent]:
+    def list_past(self, db: Connection, act: Act, did: Sequence[Action], person: str | None) -> Iterator[PastEvent]:
         """Yield what happened before when this was done."""
         if act.line:
             yield from self._list_failures(db, act, did, person)
@@ -138,7 +136,7 @@ class History:
     def _list_failures(
         self, db: Connection, act: Act, did: Sequence[Action], person: str | None
     ) -> Iterator[PastEvent]:
-        calls = [call for call in list_runs(act.line) if not _only_shows(call)]
+        calls = [call for call in list_runs(act.line) if not rehearses(call)]
         seqs = {seq for call in calls for seq in self._failures.get(_name(call), [])[-MOST_FAILURES:]}
         if not seqs:
             return
@@ -196,12 +194,6 @@ def _name(call: Invocation) -> str:
     arguments = [word for word, may_be_value in list_arguments(call) if not may_be_value]
     verb = next((word for word in arguments[:1] if re.fullmatch(r"[a-z][\w:-]*", word)), "")
     return f"{call.words[0]} {verb}"
-
-
-def _only_shows(call: Invocation) -> bool:
-    """Return whether a command only shows its help, a list, or what it would do."""
-    options = load_lexicon("acts").table("words").words("asking_options")
-    return rehearses(call) or any(option in call.words for option in options)
 
 
 def _repeats(call: Invocation, failure: JournalRow) -> bool:

@@ -287,19 +287,17 @@ def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> 
     forbidden = prohibition.flags
     if words is None or (forbidden and not any(all(has_option(call, flag) for flag in group) for group in forbidden)):
         return None
-    if any(has_option(call, flag) for flag in prohibition.required_flags) or rehearses(call):
+    # "No --full-refresh on fct_readings" permits it for other tables that a command names.
+    named = _list_objects(call) if prohibition.objects else set()
+    is_other = bool(named) and named.isdisjoint(prohibition.objects)
+    if is_other or any(has_option(call, flag) for flag in prohibition.required_flags) or rehearses(call):
         return Verdict.PERMITTED
-    is_certain = True
+    is_certain = bool(named) or not prohibition.objects
     reached, hinted = _list_reached(call, words)
     if prohibition.excepted_environments & reached:
         return Verdict.PERMITTED
     if prohibition.environments and not prohibition.environments & (reached | hinted):
         if reached:
-            return Verdict.PERMITTED
-        is_certain = False
-    names = {part for word in call.words[1:] for part in re.findall(r"\w+", word) if _OBJECT.fullmatch(part)}
-    if prohibition.objects and prohibition.objects.isdisjoint(names):
-        if names:
             return Verdict.PERMITTED
         is_certain = False
     if prohibition.branches and call.words[0] == "git":
@@ -310,6 +308,10 @@ def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> 
     elif prohibition.excepted_environments and not prohibition.environments:
         is_certain = is_certain and bool(reached)
     return Verdict.FORBIDDEN if is_certain and not prohibition.is_conditional else Verdict.DOUBTFUL
+
+
+def _list_objects(call: Invocation) -> set[str]:
+    return {part for word in call.words[1:] for part in re.findall(r"\w+", word) if _OBJECT.fullmatch(part)}
 
 
 def _find_subcommand(prohibition: Prohibition, call: Invocation) -> tuple[str, ...] | None:

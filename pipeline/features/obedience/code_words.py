@@ -34,7 +34,7 @@ def judge_words(rule: ReadRule, change: Change) -> Iterator[bool]:
         return
     asked = [word for clause in rule.asking for word in list_content(clause.words)]
     for clause in rule.forbidding:
-        terms, places, object_words = clause.list_terms(), clause.list_places(), clause.list_object()
+        terms, places, object_words = clause.terms, clause.places, clause.object
         names_files = any(is_path(word) and word not in places for word in object_words)
         excepted = [word for other in rule.asking for word in other.words if "/" in word and word not in rule.places]
         is_elsewhere = rule.excepts(change.path) or any(is_below(change.path, path) for path in excepted)
@@ -72,8 +72,7 @@ def _judge_terms(
     if broken:
         yield False
     elif (
-        (change.is_new and bool(rule.suffixes or clause.list_places() or rule.places))
-        or all(contains(change.removed, term) for term in terms)
+        all(contains(change.removed, term) for term in terms)
         or _has_alternative(lines, asked)
         or (is_marker and any(form in line for line in lines))
     ):

@@ -4,8 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
-from pathlib import PurePath
 
 from pipeline.features.lessons.advice import ORDINARY
 from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
@@ -14,11 +14,11 @@ from pipeline.features.obedience.acts import MOST_CALLS, Act
 from pipeline.features.obedience.code_words import judge_language, judge_words
 from pipeline.features.obedience.rules import (
     ASSIGNMENT,
+    KEPT_RULES,
     Clause,
     Order,
     ReadRule,
     find_act,
-    find_concept,
     is_below,
     is_file,
     is_form,
@@ -33,13 +33,14 @@ from pipeline.text.command_lines import Invocation, has_option, rehearses
 # Maximum number of earlier acts that are compared.
 MOST_BEFORE = 200
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+|[\w]+(?:-\w+)+|/\S+")
+_HOST_END = re.compile(r"[@=:\s/]+")
 _SHORT_FLAG = re.compile(r"-[A-Za-z]")
 
 
 def judge_act(text: str, act: Act, before: Sequence[Act] = ()) -> bool | None:
     """Return whether an act kept a rule (True) or broke it (False); None if the rule does not concern it."""
     rule = read_rule(text)
-    found = [*_judge_order(rule, act, before[-MOST_BEFORE:]), *_judge_files(rule, act), *_judge_place(rule, act)]
+    found = [*_judge_order(rule, act, before[-MOST_BEFORE:]), *_judge_files(rule, act)]
     places = rule.places
     for change in act.changes:
         if not places or any(is_below(change.path, place) for place in places):
@@ -113,87 +114,79 @@ def _edits_named(words: Sequence[str], act: Act) -> bool:
 # Files
 
 
-def _judge_files(rule: ReadRule, act: Act) -> Iterator[bool]:
-    forbidding = rule.forbidding
-    literals = [word for clause in rule.clauses for word in clause.words if _HOST.fullmatch(word)]
-    if not words_in("nothing").intersection(rule.words):
-        literals = [word for word in literals if word.count(".") > 1] if forbidding else []
-    if "there" in rule.words and words_in("nothing") & rule.words:
-        named = [act.path, *(word for call in act.calls for word in call.words[1:])]
-        yield from (False for word in named if word and any(is_below(f"{word}/", path) for path in rule.paths))
-    if literals:
-        named = (word for call in act.calls for word in (*call.words, *call.files))
-        yield from (False for word in named if not set(literals).isdisjoint(re.split(r"[@=:\s/]+", word)))
-    patterns = _list_unchanged(rule)
+@dataclass(frozen=True, slots=True)
+class _NamedFiles:
+    """The files and hosts of a rule: what must not be edited, removed, touched at all, or exist under a name."""
+
+    unchanged: tuple[str, ...]
+    kept: tuple[str, ...]
+    private: tuple[str, ...]
+    hosts: frozenset[str]
+    folders: frozenset[str]
+    names: tuple[tuple[str, ...], ...]
+
+
+@lru_cache(KEPT_RULES)
+def _list_named_files(rule: ReadRule) -> _NamedFiles:
+    """Return the files and hosts that a rule forbids."""
+    forbidding, nothing = rule.forbidding, bool(words_in("nothing") & rule.words)
+    # "Don't edit memory.x": the end of a file need not be a known one.
+    files = [file for clause in forbidding for file in _list_files(clause)]
+    files = files or next(filter(None, map(_list_files, rule.asking)), [])
+    hosts = frozenset(word for clause in rule.clauses for word in clause.words if _HOST.fullmatch(word))
     bare = [clause for clause in forbidding if not rule.paths and words_in("edits").intersection(clause.folded)]
-    names = {term for clause in bare for term in clause.list_terms()}
-    adds = bool(act.changes) and all(change.only_adds for change in act.changes)
-    for path in act.changed_files:
-        if any(is_below(path, pattern) for pattern in patterns) or names.intersection(PurePath(path).parts[:-1]):
+    return _NamedFiles(
+        tuple(_list_unchanged(rule, files if forbidding and rule.words & words_in("edits") else [])),
+        tuple(files) if any(words_in("removals").intersection(clause.folded) for clause in forbidding) else (),
+        rule.paths if nothing and "there" in rule.words else (),
+        hosts if nothing else frozenset(host for host in hosts if forbidding and host.count(".") > 1),
+        frozenset(term for clause in bare for term in clause.terms),
+        tuple(tuple(clause.terms) for clause in forbidding if len(clause.terms) > 1),
+    )
+
+
+def _judge_files(rule: ReadRule, act: Act) -> Iterator[bool]:
+    named = _list_named_files(rule)
+    if named.private:
+        words = [act.path, *(word for call in act.calls for word in call.words[1:])]
+        yield from (False for word in words if word and any(is_below(f"{word}/", path) for path in named.private))
+    if named.hosts:
+        words = [word for call in act.calls for word in (*call.words, *call.files)]
+        yield from (False for word in words if not named.hosts.isdisjoint(_HOST_END.split(word)))
+    for path in act.changed_files if named.unchanged or named.folders else ():
+        is_named = any(is_below(path, pattern) for pattern in named.unchanged)
+        if is_named or not named.folders.isdisjoint(path.split("/")[:-1]):
             # A rule about existing files, or what they contain, asks for a new one.
+            adds = bool(act.changes) and all(change.only_adds for change in act.changes)
             yield adds and not words_in("existing").isdisjoint(rule.words)
-    if words_in("removals").intersection(chain(*(clause.folded for clause in forbidding))):
-        files = _list_subjects(rule)
-        yield from (False for file in act.removed_files if any(is_below(file, path) for path in files))
+    if named.kept:
+        yield from (False for file in act.removed_files if any(is_below(file, path) for path in named.kept))
     if act.tool == "Write":
         parts = [part.casefold() for part in re.split(r"[/\\._]", act.path)]
-        terms = (clause.list_terms() for clause in forbidding)
-        yield from (
-            False
-            for each in terms
-            if len(each) > 1 and all(any(is_form(part, term) for part in parts) for term in each)
-        )
+        yield from (False for terms in named.names if all(any(is_form(part, term) for part in parts) for term in terms))
 
 
-def _list_unchanged(rule: ReadRule) -> list[str]:
-    """Return the paths of files that must not be edited."""
-    # "Don't edit memory.x": the end of a file need not be a known one.
-    patterns = _list_subjects(rule) if rule.forbidding and rule.words & words_in("edits") else []
+def _list_unchanged(rule: ReadRule, files: Sequence[str]) -> list[str]:
+    """Return the files that must not be edited: some files, and those in a state such as generated."""
+    patterns, before = list(files), Clause(())
     for clause in rule.forbidding:
         if words_in("writes").intersection(clause.folded):
             patterns += [word for word in clause.words if is_path(word)]
-    before = Clause(())
     for clause in rule.clauses:
-        state = next((at for at, word in enumerate(clause.folded) if word in words_in("generated")), 0)
-        if clause.folded[:1] == ["read-only"]:
-            # "internal/gen is output, hands off".
-            patterns += _list_files(before)
+        state = next((at for at, word in enumerate(clause.folded) if word in words_in("generated")), None)
+        if state is not None:
+            # "internal/gen is output, hands off". After the state are the files that it is generated from.
+            patterns += _list_files(clause if state else before)
+            sources = [word for word in clause.words[state:] if is_path(word)] if state else []
+            patterns = [path for path in patterns if path not in sources]
         before = clause
-        # After it are the files that it is generated from.
-        sources = [word for word in clause.words[state:] if state and is_path(word)]
-        patterns = [path for path in patterns if path not in sources]
-        patterns += [word for word in _list_files(clause) if word in clause.words[:state]]
     return patterns
-
-
-def _list_subjects(rule: ReadRule) -> list[str]:
-    """Return the files that a rule is about: those of what it forbids, or else those that it names first."""
-    forbidden = [file for clause in rule.forbidding for file in _list_files(clause)]
-    return forbidden or next(filter(None, map(_list_files, rule.asking)), [])
 
 
 def _list_files(clause: Clause) -> list[str]:
     """Return the files of a clause without those after "only", which are edited instead."""
     end = next((at for at, word in enumerate(clause.folded) if word in words_in("only")), None)
     return [word for word in clause.words[:end] if is_path(word) or is_file(word)]
-
-
-def _judge_place(rule: ReadRule, act: Act) -> Iterator[bool]:
-    """Yield whether a file is edited to which a rule limits something, or another one gets it."""
-    for clause in rule.asking if act.is_edit else ():
-        place = next((at for at, word in enumerate(clause.folded) if word in words_in("only")), None)
-        paths = [word for word in clause.words[place or 0 :] if is_path(word)]
-        if place is None or not paths:
-            continue
-        terms = [word.casefold() for word in list_content(clause.words[:place])]
-        concept = find_concept(clause.words[:place])
-        lines = [line.casefold() for change in act.changes for line in change.list_added_lines(with_comments=False)]
-        if any(is_below(act.path, path) for path in paths):
-            yield True
-        elif concept is not None:
-            yield from [False] * any(concept.search(line) for line in lines)
-        elif len(terms) == 1 and any(re.search(rf"(?<![a-z]){re.escape(terms[0])}(?!\w)", line) for line in lines):
-            yield False
 
 
 # Commands
@@ -216,7 +209,9 @@ def _judge_call(rule: ReadRule, act: Act, call: Invocation, guarded: Verdict | N
 
 
 def _judge_asked(rule: ReadRule, call: Invocation, forbidden: Sequence[_Named]) -> Iterator[bool]:
-    for clause in rule.asking:
+    # "If pytest dies, use --reuse-db" asks for nothing else.
+    is_conditional = not words_in("conditions").isdisjoint(rule.clauses[0].folded[:1])
+    for clause in rule.asking if not is_conditional else ():
         named = _name(clause, call)
         if named is None or any(len(other.words) > len(named.words) for other in forbidden):
             continue
@@ -227,7 +222,7 @@ def _judge_asked(rule: ReadRule, call: Invocation, forbidden: Sequence[_Named]) 
             if has_all or len(named.words) > 1 or words_in("neutral").isdisjoint(call.words[1:2]):
                 yield has_all
             return
-        if _replaces(rule, call):
+        if rule.forbidding and _replaces(rule, call):
             yield True
             return
 
@@ -246,10 +241,10 @@ def _judge_forbidden(
             yield False
     if not words_in("installs").isdisjoint(call.words[1:3]):
         packages = {re.split(r"[=<>~@\[]", word)[0] for word in call.words[2:]}
-        terms = (clause.list_terms() for clause in rule.forbidding)
+        terms = (clause.terms for clause in rule.forbidding)
         yield from (False for each in terms if len(each) == 1 and each[0] in packages)
     # A short option means something else for another program.
-    is_named = PurePath(call.words[0]).name in rule.words or not any(map(_SHORT_FLAG.fullmatch, rule.words))
+    is_named = call.words[0].rpartition("/")[2] in rule.words or not any(map(_SHORT_FLAG.fullmatch, rule.words))
     if not forbidden and is_named and guarded is Verdict.FORBIDDEN:
         yield False
 
@@ -270,13 +265,14 @@ def _list_flags(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the options among some words, each with the value after it: a last word that is none of prose."""
     following = [*words[1:], ""]
     flags = [(word, value) for word, value in zip(words, following, strict=True) if FLAG.fullmatch(word)]
-    return tuple((flag, value if flag.startswith("--") and value == words[-1] else "") for flag, value in flags)
+    last = next(iter(list_content(words[-1:])), None)
+    return tuple((flag, value if flag.startswith("--") and value == last else "") for flag, value in flags)
 
 
 def _name(clause: Clause, call: Invocation) -> _Named | None:
     """Return what a clause names of a command; None if it names another one."""
-    program = PurePath(call.words[0].casefold()).name
-    places = [at for at, word in enumerate(clause.folded) if PurePath(word.strip("`")).name == program]
+    program = call.words[0].casefold().rpartition("/")[2]
+    places = [at for at, word in enumerate(clause.folded) if word.strip("`").rpartition("/")[2] == program]
     flags = _list_flags(clause.words[places[0] if places else 0 :])
     if not places and flags and not load_programs().intersection(clause.folded):
         # "Commits only with -s".

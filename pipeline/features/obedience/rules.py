@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 
 from pipeline.features.lessons.advice import ORDINARY
@@ -26,7 +26,9 @@ _SAME = (
     (re.compile(r"\b([Hh]and|[Rr]e)-(?=edit)"), r"\1 "),
 )
 # Alternatives, such as "unwrap()/expect()", ".tscn/.tres" and "commit/push"; all else with a slash is a path.
-_ALTERNATIVES = re.compile(r"(?<![\w/.-])(?:\w+\(\)|\.\w+)(?:/(?:\w+\(\)|\.\w+))+(?![\w/])|(?<![\w/.-])[^\W\d_]+/[^\W\d_]+(?![\w/.])")
+_ALTERNATIVES = re.compile(
+    r"(?<![\w/.-])(?:\w+\(\)|\.\w+)(?:/(?:\w+\(\)|\.\w+))+(?![\w/])|(?<![\w/.-])[^\W\d_]+/[^\W\d_]+(?![\w/.])"
+)
 _TOKEN = re.compile(r"`[^`\n]{1,200}`|[^\s`\"“”„«»(){}<>,;]+(?:\(\))?")
 _PATH = re.compile(r"(?![a-z]+://)[\w.@*-]*/[\w./*@-]*|\.[a-z][\w.]+")
 _SIGNS = re.compile(r"\W+")
@@ -40,7 +42,8 @@ _CODE = re.compile(r"[_@]|\w\.\w|\w\(|`")
 words_in = partial(word_set, "obedience")
 
 
-@dataclass(frozen=True, slots=True)
+# Rules are kept as they were read, with what is computed from them: a call is compared with each of them.
+@dataclass(frozen=True, eq=False)
 class Clause:
     """A part of a rule: its words, whether it forbids what they name, and whether the next one is the only way."""
 
@@ -48,17 +51,18 @@ class Clause:
     forbids: bool = False
     has_only_way: bool = False
 
-    @property
+    @cached_property
     def folded(self) -> list[str]:
         """Return the words in lower case."""
         return [word.casefold() for word in self.words]
 
-    @property
+    @cached_property
     def permits(self) -> bool:
         """Return whether the clause names an exception: "in tests it is ok"."""
         return not self.forbids and not words_in("permits").isdisjoint(self.folded)
 
-    def list_object(self) -> tuple[str, ...]:
+    @cached_property
+    def object(self) -> tuple[str, ...]:
         """Return the words before the place or the condition of the clause."""
         folded = self.folded
         ends = (
@@ -66,13 +70,19 @@ class Clause:
         )
         return self.words[: next(ends, None)]
 
-    def list_terms(self) -> list[str]:
+    @cached_property
+    def terms(self) -> list[str]:
         """Return the words that may occur in code; only those that no prose has, if there are any."""
-        terms = [word.strip("`").removesuffix("()") for word in list_content(self.list_object())]
+        named = self.object
+        if any(map(_SIGNS.fullmatch, named[1:])):
+            # "Never select * from it".
+            return [" ".join(named)]
+        terms = [word.strip("`").removesuffix("()") for word in list_content(named)]
         terms = [term for term in terms if not (is_path(term) or term.casefold() in words_in("edits"))]
         return [term for term in terms if _MARKED.search(term)] or terms
 
-    def list_places(self) -> list[str]:
+    @cached_property
+    def places(self) -> list[str]:
         """Return the folders in which the clause is valid."""
         before = dict(zip(self.words[1:], self.folded, strict=False))
         paths = [word for word in self.words if is_path(word)]
@@ -89,7 +99,7 @@ class Order:
     is_after: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class ReadRule:
     """A rule: its text, clauses, paths, ends of the files that it is about, and its order of acts."""
 
@@ -100,25 +110,25 @@ class ReadRule:
     suffixes: frozenset[str]
     order: Order | None
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """Return all words, in lower case."""
         return frozenset(word for clause in self.clauses for word in clause.folded)
 
-    @property
+    @cached_property
     def forbidding(self) -> list[Clause]:
         """Return the clauses that forbid something."""
         return [clause for clause in self.clauses if clause.forbids]
 
-    @property
+    @cached_property
     def asking(self) -> list[Clause]:
         """Return the clauses that forbid nothing."""
         return [clause for clause in self.clauses if not clause.forbids]
 
-    @property
+    @cached_property
     def places(self) -> list[str]:
         """Return the folders in which the rule is valid: "apps/admin is on React 17: no useId in there"."""
-        named = [path for clause in self.clauses if not clause.permits for path in clause.list_places()]
+        named = [path for clause in self.clauses if not clause.permits for path in clause.places]
         return [*named, *self.paths] if "there" in self.words else named
 
     def excepts(self, path: str) -> bool:
@@ -126,7 +136,8 @@ class ReadRule:
         parts = re.split(r"[/._-]", path.casefold())
         for clause in self.clauses:
             folded = clause.folded
-            at = -1 if clause.permits else next((n for n, word in enumerate(folded) if word in words_in("excepts")), None)
+            at = next((n for n, word in enumerate(folded) if word in words_in("excepts")), None)
+            at = -1 if clause.permits or (not clause.forbids and folded[0] in words_in("only")) else at
             for word in list_content(clause.words[at + 1 :]) if at is not None else ():
                 if is_below(path, word) if is_path(word) else any(is_form(part, word) for part in parts):
                     return True
@@ -163,7 +174,7 @@ def is_decidable(text: str) -> bool:
         rule.paths
         or rule.words & words_in("remarks")
         or any(is_literal(word) for clause in rule.clauses for word in clause.words)
-        or any(clause.list_terms() for clause in rule.forbidding)
+        or any(clause.terms for clause in rule.forbidding)
     )
 
 
@@ -267,14 +278,16 @@ def _join_verbs(clauses: Sequence[Clause]) -> Iterator[Clause]:
         is_object = following is not None and not clause.forbids and _is_verb(following)
         if is_object and following is not None:
             yield Clause((*clause.words, *following.words), forbids=True)
-        elif not _is_verb(clause) or clauses.index(clause) == 0:
+        elif not _is_verb(clause) or clause is clauses[0]:
             yield clause
 
 
 def _is_verb(clause: Clause) -> bool:
-    is_bare = not any(is_path(word) or is_literal(word) for word in clause.list_object())
-    terms = clause.list_terms()
-    return clause.forbids and is_bare and (not terms or (len(terms) == 1 and _INFINITIVE.fullmatch(terms[0]) is not None))
+    is_bare = not any(is_path(word) or is_literal(word) for word in clause.object)
+    terms = clause.terms
+    return (
+        clause.forbids and is_bare and (not terms or (len(terms) == 1 and _INFINITIVE.fullmatch(terms[0]) is not None))
+    )
 
 
 def _split_piece(piece: Sequence[str]) -> Iterator[Clause]:
@@ -294,7 +307,11 @@ def _split_piece(piece: Sequence[str]) -> Iterator[Clause]:
             # "dayjs was thrown out".
             yield Clause(tuple(words), forbids=True)
             words, forbids, is_replaced = [word] if is_replaced else [], False, False
-        elif forbids and folded in words_of("conjunctions") and not any(w.casefold() in words_in("excepts") for w in words):
+        elif (
+            forbids
+            and folded in words_of("conjunctions")
+            and not any(w.casefold() in words_in("excepts") for w in words)
+        ):
             yield Clause(tuple(words), forbids)
             # "Never kubectl edit or patch".
             words = [first for first in words[:1] if is_literal(first) and not _CODE.search(first)]

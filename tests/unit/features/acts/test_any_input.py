@@ -2,8 +2,8 @@
 
 from hypothesis import given, strategies as st
 
-from pipeline.features.obedience.acts import MOST_FILES, READ_CHARS, Act
 from pipeline.features.acts.history import list_runs
+from pipeline.features.obedience.acts import MOST_FILES, READ_CHARS, Act
 
 TOOLS = st.sampled_from(["Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "shell", "apply_patch", "Read", "x", ""])
 NAMES = st.sampled_from(
@@ -48,7 +48,9 @@ def test_paths_are_relative_to_the_folder_of_the_session():
 
 
 def test_a_patch_has_the_changes_of_each_file():
-    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-import os\n+import sys\n*** Add File: b.py\n+x = 1\n*** End Patch"
+    patch = (
+        "*** Begin Patch\n*** Update File: a.py\n@@\n-import os\n+import sys\n*** Add File: b.py\n+x = 1\n*** End Patch"
+    )
     act = Act.of_call("apply_patch", {"command": patch}, "/app")
     found = [(change.path, change.added, change.removed, change.is_new) for change in act.changes]
     assert found == [("a.py", "import sys", "import os", False), ("b.py", "x = 1", "", True)]
