@@ -64,10 +64,6 @@ class Change:
         old = set(self._drop_comments(self.removed, with_comments).splitlines())
         return [line for line in self._drop_comments(self.added, with_comments).splitlines() if line not in old]
 
-    def read_comments(self) -> str:
-        """Return the text of the added comments."""
-        return "\n".join(comment for pattern in self._list_patterns() for comment in pattern.findall(self.added))
-
     def _list_patterns(self) -> Iterator[re.Pattern[str]]:
         for kind, suffixes in word_sets("obedience.comments").items():
             if self.suffix in suffixes:

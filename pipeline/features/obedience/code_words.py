@@ -1,4 +1,4 @@
-"""Decide whether an edit kept or broke a rule about the words of code, or about the language of comments."""
+"""Decide whether an edit kept or broke a rule about the words of code."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,11 @@ from pipeline.features.obedience.rules import (
     load_programs,
     words_in,
 )
-from pipeline.text.languages import find_language, is_function_word
-from pipeline.text.lexicon import word_sets
 
 MOST_TERMS = 2
 SHORTEST_TERM, SHORTEST_PLURAL = 3, 5
 _WORD = re.compile(r"\w{3,}")
 _QUALIFIED = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)+\.[A-Z]\w*")
-_LETTERS = re.compile(r"[^\W\d_]+")
 # "TODO(ABC-1)": the form in which a word is allowed.
 _FORM = "{}("
 
@@ -77,21 +74,6 @@ def _judge_terms(
         or (is_marker and any(form in line for line in lines))
     ):
         yield True
-
-
-def judge_language(rule: ReadRule, change: Change) -> Iterator[bool]:
-    """Yield whether the added comments are in the language that a rule asks for."""
-    asked = [
-        language
-        for clause in rule.asking
-        if words_in("remarks").intersection(clause.folded)
-        for language, names in word_sets("obedience.languages").items()
-        if names.intersection(clause.folded)
-    ]
-    words = _LETTERS.findall(change.read_comments()) if asked else []
-    if any(is_function_word(word.lower()) for word in words):
-        # A short comment shows whether it is English, but not which other language it is.
-        yield (find_language(" ".join(words)) is None) == (asked[0] == "english")
 
 
 def _has_alternative(lines: Sequence[str], asked: Sequence[str]) -> bool:

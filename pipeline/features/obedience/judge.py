@@ -11,7 +11,7 @@ from pipeline.features.lessons.advice import ORDINARY
 from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import FLAG, words_of
 from pipeline.features.obedience.acts import MOST_CALLS, Act
-from pipeline.features.obedience.code_words import judge_language, judge_words
+from pipeline.features.obedience.code_words import judge_words
 from pipeline.features.obedience.rules import (
     ASSIGNMENT,
     KEPT_RULES,
@@ -44,7 +44,7 @@ def judge_act(text: str, act: Act, before: Sequence[Act] = ()) -> bool | None:
     places = rule.places
     for change in act.changes:
         if not places or any(is_below(change.path, place) for place in places):
-            found += [*judge_words(rule, change), *judge_language(rule, change)]
+            found += judge_words(rule, change)
     is_elsewhere = bool(rule.paths and words_in("nothing") & rule.words) and not any(
         path.strip("/") in act.line for path in rule.paths
     )

@@ -172,7 +172,6 @@ def is_decidable(text: str) -> bool:
     rule = read_rule(text)
     return bool(
         rule.paths
-        or rule.words & words_in("remarks")
         or any(is_literal(word) for clause in rule.clauses for word in clause.words)
         or any(clause.terms for clause in rule.forbidding)
     )
@@ -277,7 +276,9 @@ def _join_verbs(clauses: Sequence[Clause]) -> Iterator[Clause]:
     for clause, following in zip(clauses, [*clauses[1:], None], strict=False):
         is_object = following is not None and not clause.forbids and _is_verb(following)
         if is_object and following is not None:
-            yield Clause((*clause.words, *following.words), forbids=True)
+            known = words_in("edits") | words_in("removals")
+            verbs = (word for word in following.words if word in known or not _INFINITIVE.fullmatch(word))
+            yield Clause((*clause.words, *verbs), forbids=True)
         elif not _is_verb(clause) or clause is clauses[0]:
             yield clause
 
