@@ -34,6 +34,7 @@ from pipeline.text.command_lines import Invocation, has_option, rehearses
 MOST_BEFORE = 200
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+|[\w]+(?:-\w+)+|/\S+")
 _HOST_END = re.compile(r"[@=:\s/]+")
+_ARROW = re.compile(r"[-=]>\s|→")
 _SHORT_FLAG = re.compile(r"-[A-Za-z]")
 
 
@@ -209,8 +210,8 @@ def _judge_call(rule: ReadRule, act: Act, call: Invocation, guarded: Verdict | N
 
 
 def _judge_asked(rule: ReadRule, call: Invocation, forbidden: Sequence[_Named]) -> Iterator[bool]:
-    # "If pytest dies, use --reuse-db" asks for nothing else.
-    is_conditional = not words_in("conditions").isdisjoint(rule.clauses[0].folded[:1])
+    # "If pytest dies, use --reuse-db" and "pytest dies -> --reuse-db" ask for nothing else.
+    is_conditional = _ARROW.search(rule.text) or not words_in("conditions").isdisjoint(rule.clauses[0].folded[:1])
     for clause in rule.asking if not is_conditional else ():
         named = _name(clause, call)
         if named is None or any(len(other.words) > len(named.words) for other in forbidden):

@@ -54,6 +54,7 @@ RULES = [
     ("always run dbt w/ --target dev", run("dbt build -t dev"), True),
     ("always run dbt w/ --target dev", run("dbt deps"), None),
     ("if pytest dies, pytest --reuse-db", run("pytest -q"), None),
+    ("gradle hangs -> ./gradlew --stop, then again", run("./gradlew build"), None),
     ("no data dumps in git", run("git push"), None),
     ("never edit scenes while godot is open", run("godot --import"), None),
     ("no --full-refresh on fct_a with dbt", run("dbt run --full-refresh -s dim_b"), None),
