@@ -72,7 +72,7 @@ class ActAdvisor:
         shows_rules: bool,
         shows_past: bool,
     ) -> Iterator[ActWarning]:
-        """Yield the rules that a tool call breaks, and what happened before; nothing while the index is not ready."""
+        """Yield what happened before a tool call, and the rules that it breaks; nothing while the index is not ready."""
         act = Act.of_call(tool, arguments, session.cwd)
         if not (act.changes_anything and workspace.exists):
             return
@@ -83,15 +83,15 @@ class ActAdvisor:
             return
         with database.read() as db:
             before = _list_before(db, session)
-            if shows_rules:
-                broken = _list_broken(db, session, act, index.find(_list_words(act)), before, deadline)
-                yield from (_warn(act, rule) for rule in broken)
-            if shows_past and deadline.remaining_s:
+            if shows_past:
                 did = _list_since_edit(before)
                 yield from (
                     ActWarning(event.key, event.text, event.source)
                     for event in index.history.list_past(db, act, did, workspace.person_id)
                 )
+            if shows_rules and deadline.remaining_s:
+                broken = _list_broken(db, session, act, index.find(_list_words(act)), before, deadline)
+                yield from (_warn(act, rule) for rule in broken)
 
     def _get(self, workspace: Workspace) -> ActIndex:
         database = workspace.database
