@@ -72,7 +72,7 @@ class ActAdvisor:
         shows_rules: bool,
         shows_past: bool,
     ) -> Iterator[ActWarning]:
-        """Yield what happened before a tool call, and the rules that it breaks; nothing while the index is not ready."""
+        """Yield what happened before a tool call, and the rules that it breaks; nothing if the index is not ready."""
         act = Act.of_call(tool, arguments, session.cwd)
         if not (act.changes_anything and workspace.exists):
             return
