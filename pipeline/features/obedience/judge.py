@@ -117,14 +117,13 @@ def _edits_named(words: Sequence[str], act: Act) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _NamedFiles:
-    """The files and hosts of a rule: what must not be edited, removed, touched at all, or exist under a name."""
+    """The files and hosts of a rule: what must not be edited, removed or touched at all."""
 
     unchanged: tuple[str, ...]
     kept: tuple[str, ...]
     private: tuple[str, ...]
     hosts: frozenset[str]
     folders: frozenset[str]
-    names: tuple[tuple[str, ...], ...]
 
 
 @lru_cache(KEPT_RULES)
@@ -142,7 +141,6 @@ def _list_named_files(rule: ReadRule) -> _NamedFiles:
         rule.paths if nothing and "there" in rule.words else (),
         hosts if nothing else frozenset(host for host in hosts if forbidding and host.count(".") > 1),
         frozenset(term for clause in bare for term in clause.terms),
-        tuple(tuple(clause.terms) for clause in forbidding if len(clause.terms) > 1),
     )
 
 
@@ -162,9 +160,6 @@ def _judge_files(rule: ReadRule, act: Act) -> Iterator[bool]:
             yield adds and not words_in("existing").isdisjoint(rule.words)
     if named.kept:
         yield from (False for file in act.removed_files if any(is_below(file, path) for path in named.kept))
-    if act.tool == "Write":
-        parts = [part.casefold() for part in re.split(r"[/\\._]", act.path)]
-        yield from (False for terms in named.names if all(any(is_form(part, term) for part in parts) for term in terms))
 
 
 def _list_unchanged(rule: ReadRule, files: Sequence[str]) -> list[str]:
