@@ -27,7 +27,11 @@ from web.http.app import create_app
 LABELS = Path(__file__).parents[1] / "tests" / "data" / "acts"
 SOURCES = ("rule", "failure", "reverts")
 # The kinds of memories in the labels, as they are stored.
-KINDS = {"rule": "lesson", "prohibition": "lesson", "lesson": "lesson", "decision": "decision", "event": "milestone"}
+KINDS = {
+    **dict.fromkeys(("rule", "prohibition", "lesson", "preference", "failure"), "lesson"),
+    "decision": "decision",
+    "event": "milestone",
+}
 FAILURE = "past_failure"
 # The command of a rule that shows when the index answers.
 MARKER = "frobnicate-all"
@@ -64,13 +68,15 @@ def main() -> None:
     """Print the figures of a file of labels."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("labels", type=Path, nargs="?", default=LABELS / "dev.jsonl")
+    parser.add_argument("--part", help="only this part of the file")
+    parser.add_argument("--lines", default="on", choices=("off", "past", "rules", "on"), help="value of act_recall")
     parser.add_argument("--without", action="append", default=[], choices=SOURCES, help="leave a source out")
     parser.add_argument("--ablation", action="store_true", help="leave each source out in turn")
     parser.add_argument("--mistakes", action="store_true", help="print the calls that were judged otherwise")
     given = parser.parse_args()
-    records = read_labels(given.labels)
+    records = read_labels(given.labels, given.part)
     for without in [(source,) for source in SOURCES] if given.ablation else [tuple(given.without)]:
-        score = judge_file(records, without)
+        score = judge_file(records, without, given.lines)
         print(f"without {', '.join(without)}: " if without else "all: ", describe(score), sep="")
         if given.mistakes:
             print("\n".join(score.mistakes))
@@ -87,17 +93,18 @@ def describe(score: Score) -> str:
     )
 
 
-def read_labels(file: Path) -> list[dict[str, Any]]:
-    """Return the records of a file of labels."""
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+def read_labels(file: Path, part: str | None = None) -> list[dict[str, Any]]:
+    """Return the records of a file of labels, or of a part of it."""
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [record for record in records if part is None or record["part"] == part]
 
 
-def judge_file(records: Sequence[Mapping[str, Any]], without: Iterable[str] = ()) -> Score:
+def judge_file(records: Sequence[Mapping[str, Any]], without: Iterable[str] = (), act_recall: str = "on") -> Score:
     """Return the score of the labels in a scratch data directory."""
     with TemporaryDirectory() as folder:
         container = WebContainer(load_settings({"REVERIE_HOME": folder}), lambda _workspace, _stage: None)
         try:
-            return judge_records(container, records, without)
+            return judge_records(container, records, without, act_recall)
         finally:
             container.close()
 

@@ -117,7 +117,9 @@ def rehearses(invocation: Invocation) -> bool:
 
 def asks_help(invocation: Invocation) -> bool:
     """Return whether a command only shows its help or its version."""
-    return "--help" in invocation.words or invocation.words[1:] in (("--version",), ("-V",), ("-h",), ("version",))
+    # After another option, it may be the value of that one.
+    asks = any(word == "--help" and not before.startswith("-") for before, word in pairwise(invocation.words))
+    return asks or invocation.words[1:] in (("--version",), ("-V",), ("-h",), ("version",))
 
 
 def _cut_value(letters: str, valued: AbstractSet[str]) -> str:

@@ -220,7 +220,7 @@ def test_an_index_that_is_not_ready_delays_no_call(client, monkeypatch):
     assert find_lines(client, "Edit", CODE) == ""
 
 
-@pytest.mark.parametrize(("file", "recall", "needless"), [("dev", 0.6, 0.025), ("test", 0.25, 0.05)])
+@pytest.mark.parametrize(("file", "recall", "needless"), [("dev", 0.6, 0.025), ("test", 0.33, 0.04)])
 def test_labelled_acts_get_their_lines(container, file, recall, needless):
     score = judge_records(container, read_labels(LABELS / f"{file}.jsonl"))
     assert score.recall("rule", "prohibition", "lesson", "past_failure") >= recall

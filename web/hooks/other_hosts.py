@@ -31,7 +31,7 @@ def read_codex(event: Fields) -> Fields:
     if event.get("tool_name") != "apply_patch" or not isinstance(patch, str):
         return event
     files = list_patch_files(patch)
-    return event | {"tool_input": {"path": files[0], FILES_NAME: files}} if files else event
+    return event | {"tool_input": {"path": files[0], FILES_NAME: files, "patch": patch}} if files else event
 
 
 def read_qwen(event: Fields) -> Fields:

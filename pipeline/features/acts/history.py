@@ -9,13 +9,13 @@ from pathlib import PurePosixPath
 from sqlite3 import Connection
 
 from pipeline.features.acts import store
-from pipeline.features.acts.act import ProposedAct, only_shows
 from pipeline.features.lessons.command_rules import list_environments
+from pipeline.features.obedience.acts import Act
 from pipeline.kernel.store.agent_sessions import Action, ActionType, JournalRow
 from pipeline.kernel.times import local_date
 from pipeline.sessions.failed_commands import name_step
 from pipeline.sessions.remedies import Remedy, find_known_remedy
-from pipeline.text.command_lines import Invocation, asks_help, list_arguments, list_invocations
+from pipeline.text.command_lines import Invocation, asks_help, list_arguments, list_invocations, rehearses
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.normalize import shorten
 from pipeline.text.quoting import quote
@@ -127,18 +127,16 @@ class History:
             else:
                 yield from (word for word in words if "." in PurePosixPath(word).name or "/" in word)
 
-    def list_past(
-        self, db: Connection, act: ProposedAct, did: Sequence[Action], person: str | None
-    ) -> Iterator[PastEvent]:
+    def list_past(self, db: Connection, act: Act, did: Sequence[Action], person: str | None) -> Iterator[PastEvent]:
         """Yield what happened before when this was done."""
         if act.line:
             yield from self._list_failures(db, act, did, person)
         yield from self._list_reverts(db, act, person)
 
     def _list_failures(
-        self, db: Connection, act: ProposedAct, did: Sequence[Action], person: str | None
+        self, db: Connection, act: Act, did: Sequence[Action], person: str | None
     ) -> Iterator[PastEvent]:
-        calls = [call for call in list_runs(act.line) if not only_shows(call)]
+        calls = [call for call in list_runs(act.line) if not rehearses(call)]
         seqs = {seq for call in calls for seq in self._failures.get(_name(call), [])[-MOST_FAILURES:]}
         if not seqs:
             return
@@ -159,9 +157,9 @@ class History:
                     "failure", failure.error_signature, _describe_failure(failure, f" It worked with {helped}.")
                 )
 
-    def _list_reverts(self, db: Connection, act: ProposedAct, person: str | None) -> Iterator[PastEvent]:
+    def _list_reverts(self, db: Connection, act: Act, person: str | None) -> Iterator[PastEvent]:
         replaced = _hash(act.removed) if act.removed else ""
-        for file in act.files:
+        for file in act.changed_files:
             near = [entry for entry in self._reverts.get(PurePosixPath(file).name, []) if _is_same(entry[1], file)]
             if len(near) < LEAST_REVERTS or not any(replaced in marks for _, _, marks in near):
                 continue
@@ -224,7 +222,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _would_help(remedy: Remedy, act: ProposedAct, did: Sequence[Action]) -> bool:
+def _would_help(remedy: Remedy, act: Act, did: Sequence[Action]) -> bool:
     """Return whether a remedy is more than an edit, and neither the act nor the session has done it."""
     done = {name_step(action) for action in did if action.ok} | set(list_effective_commands(act.line))
     steps = [step for step in remedy.steps if step.type is not ActionType.EDIT]

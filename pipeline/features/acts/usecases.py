@@ -8,7 +8,6 @@ from itertools import islice, takewhile
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.features.acts.act import ProposedAct, read_act
 from pipeline.features.acts.act_index import ActIndex, list_words, may_concern
 from pipeline.features.obedience.acts import Act
 from pipeline.features.obedience.judge import judge_act
@@ -73,9 +72,9 @@ class ActAdvisor:
         shows_rules: bool,
         shows_past: bool,
     ) -> Iterator[ActWarning]:
-        """Yield the rules that a tool call breaks, and what happened before; nothing while the index is not ready."""
-        act = read_act(tool, arguments, session.cwd)
-        if act is None or not workspace.exists:
+        """Yield what happened before a tool call, and the rules that it breaks; nothing if the index is not ready."""
+        act = Act.of_call(tool, arguments, session.cwd)
+        if not (act.changes_anything and workspace.exists):
             return
         index, database = self._get(workspace), workspace.database
         is_ready = index.refresh(database, with_rules=shows_rules, patience_s=PATIENCE_S)
@@ -84,16 +83,15 @@ class ActAdvisor:
             return
         with database.read() as db:
             before = _list_before(db, session)
-            if shows_rules:
-                call = Act.of_call(tool, arguments, session.cwd)
-                broken = _list_broken(db, session, call, index.find(_list_words(call)), before, deadline)
-                yield from (_warn(act, rule) for rule in broken)
-            if shows_past and deadline.remaining_s:
+            if shows_past:
                 did = _list_since_edit(before)
                 yield from (
                     ActWarning(event.key, event.text, event.source)
                     for event in index.history.list_past(db, act, did, workspace.person_id)
                 )
+            if shows_rules and deadline.remaining_s:
+                broken = _list_broken(db, session, act, index.find(_list_words(act)), before, deadline)
+                yield from (_warn(act, rule) for rule in broken)
 
     def _get(self, workspace: Workspace) -> ActIndex:
         database = workspace.database
@@ -146,13 +144,13 @@ def _list_since_edit(did: Sequence[agent_sessions.Action]) -> Sequence[agent_ses
     return did[last + 1 :]
 
 
-def _warn(act: ProposedAct, memory: Memory) -> ActWarning:
+def _warn(act: Act, memory: Memory) -> ActWarning:
     return ActWarning(f"{memory.id} {act.key}", _render(act, memory), "rule", memory)
 
 
-def _render(act: ProposedAct, memory: Memory) -> str:
+def _render(act: Act, memory: Memory) -> str:
     kind = "rule" if memory.trust is Trust.TRUSTED else memory.kind
     speaker = find_speaker(memory.source, memory.trust, instructs=memory.instructs, said_by=memory.said_by)
-    asked = frozenset(search_tokens(f"{act.line} {' '.join(act.files)}"))
+    asked = frozenset(search_tokens(f"{act.line} {' '.join(act.changed_files)}"))
     text = find_excerpt(" ".join(render_text(memory).split()), asked, EXCERPT_CHARS)
     return f"[{memory.id[-SHORT_ID:]} · {kind}] {speaker.say(text)}"

@@ -55,6 +55,7 @@ _ENVIRONMENT = re.compile(
     rf"(?<![^\W_])(?:{'|'.join(f'(?P<{name}>{words})' for name, words in _NAMES)})(?![^\W_])", re.IGNORECASE
 )
 _FILE = re.compile(r"/|\w\.[a-z]\w{0,5}$")
+_OBJECT = re.compile(r"[A-Za-z][A-Za-z0-9]*_\w*[A-Za-z0-9]")
 # Characters of variables and patterns whose values are not known.
 _UNKNOWN = frozenset("$*?@")
 
@@ -81,6 +82,8 @@ class Prohibition:
     environments: frozenset[str]
     excepted_environments: frozenset[str]
     branches: frozenset[str]
+    # Names such as those of tables.
+    objects: frozenset[str]
     is_conditional: bool
 
 
@@ -143,6 +146,7 @@ def _make(
         list_environments("\n".join([introduction, *(word for word in outside if not word.startswith("-"))])),
         excepted_environments,
         frozenset(filter(is_branch, map(str.casefold, outside))),
+        frozenset(filter(_OBJECT.fullmatch, outside)),
         bool(inside) and not (required or excepted_environments),
     )
 
@@ -283,9 +287,12 @@ def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> 
     forbidden = prohibition.flags
     if words is None or (forbidden and not any(all(has_option(call, flag) for flag in group) for group in forbidden)):
         return None
-    if any(has_option(call, flag) for flag in prohibition.required_flags) or rehearses(call):
+    # "No --full-refresh on fct_readings" permits it for other tables that a command names.
+    named = _list_objects(call) if prohibition.objects else set()
+    is_other = bool(named) and named.isdisjoint(prohibition.objects)
+    if is_other or any(has_option(call, flag) for flag in prohibition.required_flags) or rehearses(call):
         return Verdict.PERMITTED
-    is_certain = True
+    is_certain = bool(named) or not prohibition.objects
     reached, hinted = _list_reached(call, words)
     if prohibition.excepted_environments & reached:
         return Verdict.PERMITTED
@@ -301,6 +308,10 @@ def _compare(prohibition: Prohibition, call: Invocation, branch: str | None) -> 
     elif prohibition.excepted_environments and not prohibition.environments:
         is_certain = is_certain and bool(reached)
     return Verdict.FORBIDDEN if is_certain and not prohibition.is_conditional else Verdict.DOUBTFUL
+
+
+def _list_objects(call: Invocation) -> set[str]:
+    return {part for word in call.words[1:] for part in re.findall(r"\w+", word) if _OBJECT.fullmatch(part)}
 
 
 def _find_subcommand(prohibition: Prohibition, call: Invocation) -> tuple[str, ...] | None:
@@ -346,7 +357,7 @@ def _may_be_alone(tokens: Sequence[Token], at: int, clause: str) -> bool:
         return True
     before = tokens[at - 1].text.casefold() if at else ""
     after = next((token.text.casefold() for token in tokens[at + 1 :]), "")
-    if after in words_of("purposes") or ("." in program and EDITS.search(clause)):
+    if before in words_of("around") or after in words_of("purposes") or ("." in program and EDITS.search(clause)):
         return False
     is_ambiguous = program in ORDINARY or program in MANIFOLD
     return not is_ambiguous or before in words_of("runs") or before in words_of("conjunctions")

@@ -68,8 +68,7 @@ class Token:
 @lru_cache(KEPT)
 def list_clauses(text: str) -> tuple[tuple[str, str], ...]:
     """Return the clauses that forbid something, each with the words that introduce it."""
-    listed = _LIST_ITEM.sub(_join_item, text)
-    parts = [part.strip() for part in CLAUSE.split(listed) if part.strip()]
+    parts = [part.strip() for part in CLAUSE.split(join_items(text)) if part.strip()]
     clauses: list[tuple[str, str]] = []
     before = ""
     for part in parts:
@@ -82,6 +81,11 @@ def list_clauses(text: str) -> tuple[tuple[str, str], ...]:
             clauses.append((part, before if is_short else ""))
         before = part
     return tuple(clauses)
+
+
+def join_items(text: str) -> str:
+    """Return a text with the items of its lists joined by "or"."""
+    return _LIST_ITEM.sub(_join_item, text)
 
 
 def _join_item(match: re.Match[str]) -> str:

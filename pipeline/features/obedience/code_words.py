@@ -1,4 +1,4 @@
-"""Decide whether an edit kept or broke a rule about the words of code, or about the language of comments."""
+"""Decide whether an edit kept or broke a rule about the words of code."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,20 +9,17 @@ from pipeline.features.obedience.rules import (
     Clause,
     ReadRule,
     find_concept,
-    group_words,
     is_below,
     is_path,
     list_content,
     load_programs,
     words_in,
 )
-from pipeline.text.languages import find_language, is_function_word
-from pipeline.text.lexicon import word_sets
 
 MOST_TERMS = 2
 SHORTEST_TERM, SHORTEST_PLURAL = 3, 5
 _WORD = re.compile(r"\w{3,}")
-_LETTERS = re.compile(r"[^\W\d_]+")
+_QUALIFIED = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)+\.[A-Z]\w*")
 # "TODO(ABC-1)": the form in which a word is allowed.
 _FORM = "{}("
 
@@ -34,11 +31,10 @@ def judge_words(rule: ReadRule, change: Change) -> Iterator[bool]:
         return
     asked = [word for clause in rule.asking for word in list_content(clause.words)]
     for clause in rule.forbidding:
-        terms, places, object_words = clause.list_terms(), clause.list_places(), clause.list_object()
+        terms, places, object_words = clause.terms, clause.places, clause.object
         names_files = any(is_path(word) and word not in places for word in object_words)
-        excepted = [word for word in clause.words[len(object_words) :] if is_path(word) and word not in places]
-        excepted += [word for other in rule.asking for word in other.words if "/" in word and word not in rule.places]
-        is_elsewhere = any(is_below(change.path, path) for path in excepted)
+        excepted = [word for other in rule.asking for word in other.words if "/" in word and word not in rule.places]
+        is_elsewhere = rule.excepts(change.path) or any(is_below(change.path, path) for path in excepted)
         is_command = any(word.casefold() in load_programs() or FLAG.fullmatch(word) for word in clause.words)
         concept = find_concept(object_words)
         if concept is not None and not (is_command or is_elsewhere):
@@ -52,7 +48,6 @@ def judge_words(rule: ReadRule, change: Change) -> Iterator[bool]:
         is_meant = not is_prose or any(text in rule.text for text in quoted) or any("/" in term for term in terms)
         if terms and is_meant and not (names_files or is_command or is_elsewhere) and _are_telling(terms):
             yield from _judge_terms(rule, clause, terms, asked, change)
-    yield from _judge_required(rule, change)
 
 
 def _are_telling(terms: Sequence[str]) -> bool:
@@ -66,42 +61,19 @@ def _judge_terms(
     is_marker = all(term.isupper() for term in terms)
     form = _FORM.format(terms[0])
     lines = change.list_added_lines(with_comments=is_marker)
+    if change.suffix in words_in("prose_files"):
+        lines, terms = [line.casefold() for line in lines], [term.casefold() for term in terms]
     broken = [line for line in lines if all(contains(line, term) for term in terms)]
     if CONDITION.search(" ".join(clause.words)):
         broken = [line for line in broken if form not in line] if form in rule.text else []
     if broken:
         yield False
     elif (
-        (change.is_new and bool(rule.suffixes or clause.list_places() or rule.places))
-        or all(contains(change.removed, term) for term in terms)
+        all(contains(change.removed, term) for term in terms)
         or _has_alternative(lines, asked)
         or (is_marker and any(form in line for line in lines))
     ):
         yield True
-
-
-def _judge_required(rule: ReadRule, change: Change) -> Iterator[bool]:
-    """Yield whether a new file of a kind has the code that a rule asks for: "scripts start with set -e"."""
-    for clause in rule.asking:
-        place = next((at for at, word in enumerate(clause.folded) if word in words_in("must_have")), None)
-        needed = next(iter(group_words(clause.list_object()[place + 1 :])), ()) if place is not None else ()
-        if needed and change.is_new and rule.suffixes:
-            yield all(word.strip("`") in change.added for word in needed)
-
-
-def judge_language(rule: ReadRule, change: Change) -> Iterator[bool]:
-    """Yield whether the added comments are in the language that a rule asks for."""
-    asked = [
-        language
-        for clause in rule.asking
-        if words_in("remarks").intersection(clause.folded)
-        for language, names in word_sets("obedience.languages").items()
-        if names.intersection(clause.folded)
-    ]
-    words = _LETTERS.findall(change.read_comments()) if asked else []
-    if any(is_function_word(word.lower()) for word in words):
-        # A short comment shows whether it is English, but not which other language it is.
-        yield (find_language(" ".join(words)) is None) == (asked[0] == "english")
 
 
 def _has_alternative(lines: Sequence[str], asked: Sequence[str]) -> bool:
@@ -116,9 +88,12 @@ def _has_alternative(lines: Sequence[str], asked: Sequence[str]) -> bool:
 
 
 def contains(text: str, term: str) -> bool:
-    """Return whether a text contains a term as a word, also in the singular; a tag also after a colon and a space."""
+    """Return whether a text contains a term as words; a tag also after a colon and a space."""
     if term.startswith(":"):
         return re.search(rf":\s*[\"']?{re.escape(term[1:])}(?!\w)", text) is not None
-    forms = {term, term.removesuffix("s")} if len(term) >= SHORTEST_PLURAL else {term}
-    begin = r"(?<!\w)" if term[:1].isalnum() else ""
-    return any(form in text and re.search(rf"{begin}{re.escape(form)}(?!\w)", text) for form in forms)
+    begin, end = (r"(?<!\w)" if term[:1].isalnum() else ""), (r"(?!\w)" if term[-1:].isalnum() else "")
+    words = r"\s+".join(map(re.escape, term.split()))
+    if _QUALIFIED.fullmatch(term):
+        # "android.util.Log" is written as Log.d().
+        words, end = rf"(?:{words}\b|{term.rpartition('.')[2]}\.)", ""
+    return re.search(f"{begin}{words}{end}", text) is not None

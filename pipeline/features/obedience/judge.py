@@ -4,22 +4,24 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
-from pathlib import PurePath
 
 from pipeline.features.lessons.advice import ORDINARY
 from pipeline.features.lessons.command_rules import Verdict, judge, list_environments
 from pipeline.features.lessons.prohibitions import FLAG, words_of
 from pipeline.features.obedience.acts import MOST_CALLS, Act
-from pipeline.features.obedience.code_words import judge_language, judge_words
+from pipeline.features.obedience.code_words import judge_words
 from pipeline.features.obedience.rules import (
     ASSIGNMENT,
+    KEPT_RULES,
     Clause,
     Order,
     ReadRule,
     find_act,
-    find_concept,
     is_below,
+    is_file,
+    is_form,
     is_path,
     list_content,
     load_programs,
@@ -31,19 +33,24 @@ from pipeline.text.command_lines import Invocation, has_option, rehearses
 # Maximum number of earlier acts that are compared.
 MOST_BEFORE = 200
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+|[\w]+(?:-\w+)+|/\S+")
+_HOST_END = re.compile(r"[@=:\s/]+")
+_ARROW = re.compile(r"[-=]>\s|→")
 _SHORT_FLAG = re.compile(r"-[A-Za-z]")
 
 
 def judge_act(text: str, act: Act, before: Sequence[Act] = ()) -> bool | None:
     """Return whether an act kept a rule (True) or broke it (False); None if the rule does not concern it."""
     rule = read_rule(text)
-    found = [*_judge_order(rule, act, before[-MOST_BEFORE:]), *_judge_files(rule, act), *_judge_place(rule, act)]
+    found = [*_judge_order(rule, act, before[-MOST_BEFORE:]), *_judge_files(rule, act)]
     places = rule.places
     for change in act.changes:
         if not places or any(is_below(change.path, place) for place in places):
-            found += [*judge_words(rule, change), *judge_language(rule, change)]
-    if rule.order is None and act.made_calls:
-        guarded = judge(text, act.line) if rule.forbidding and len(act.calls) <= MOST_CALLS else None
+            found += judge_words(rule, change)
+    is_elsewhere = bool(rule.paths and words_in("nothing") & rule.words) and not any(
+        path.strip("/") in act.line for path in rule.paths
+    )
+    if rule.order is None and act.made_calls and not is_elsewhere:
+        guarded = judge(rule.text, act.line) if rule.forbidding and len(act.calls) <= MOST_CALLS else None
         found += chain(*(_judge_call(rule, act, call, guarded) for call in act.made_calls))
     return None if not found else False not in found
 
@@ -99,12 +106,6 @@ def _does(words: Sequence[str], call: Invocation) -> bool:
     return all(any(is_form(part, word.removeprefix("./")) for part in said) for word in words)
 
 
-def is_form(said: str, word: str) -> bool:
-    """Return whether a word is another form of the same word."""
-    stem = re.sub(r"(?:ing|en|es|s|e)$", "", word.casefold())
-    return said == word.casefold() or (len(stem) > 3 and said.startswith(stem) and len(said) <= len(word) + 3)
-
-
 def _edits_named(words: Sequence[str], act: Act) -> bool:
     parts = [part.casefold() for part in re.split(r"[/\\.]", act.path)]
     names = [word.lstrip("*.") for word in words if not word.casefold().startswith(("chang", "edit", "touch", "änder"))]
@@ -114,62 +115,74 @@ def _edits_named(words: Sequence[str], act: Act) -> bool:
 # Files
 
 
-def _judge_files(rule: ReadRule, act: Act) -> Iterator[bool]:
-    forbidding = rule.forbidding
-    if any(words_in("nothing").intersection(clause.folded) for clause in forbidding):
-        literals = [word for clause in rule.clauses for word in clause.words if _HOST.fullmatch(word)]
-        named = (word for call in act.calls for word in (*call.words, *call.files))
-        yield from (False for word in named if not set(literals).isdisjoint(re.split(r"[@=:\s]", word)))
-    patterns = _list_unchanged(rule)
+@dataclass(frozen=True, slots=True)
+class _NamedFiles:
+    """The files and hosts of a rule: what must not be edited, removed or touched at all."""
+
+    unchanged: tuple[str, ...]
+    kept: tuple[str, ...]
+    private: tuple[str, ...]
+    hosts: frozenset[str]
+    folders: frozenset[str]
+
+
+@lru_cache(KEPT_RULES)
+def _list_named_files(rule: ReadRule) -> _NamedFiles:
+    """Return the files and hosts that a rule forbids."""
+    forbidding, nothing = rule.forbidding, bool(words_in("nothing") & rule.words)
+    # "Don't edit memory.x": the end of a file need not be a known one.
+    files = [file for clause in forbidding for file in _list_files(clause)]
+    files = files or next(filter(None, map(_list_files, rule.asking)), [])
+    hosts = frozenset(word for clause in rule.clauses for word in clause.words if _HOST.fullmatch(word))
     bare = [clause for clause in forbidding if not rule.paths and words_in("edits").intersection(clause.folded)]
-    names = {term for clause in bare for term in clause.list_terms()}
-    for path in act.changed_files:
-        if any(is_below(path, pattern) for pattern in patterns) or names.intersection(PurePath(path).parts[:-1]):
-            # A rule about existing files asks for a new one.
-            yield act.tool == "Write" and "new" in rule.words
-    if words_in("removals").intersection(chain(*(clause.folded for clause in forbidding))):
-        yield from (False for file in act.removed_files if any(is_below(file, path) for path in rule.paths))
-    if act.tool == "Write":
-        parts = [part.casefold() for part in re.split(r"[/\\._]", act.path)]
-        terms = (clause.list_terms() for clause in forbidding)
-        yield from (
-            False
-            for each in terms
-            if len(each) > 1 and all(any(is_form(part, term) for part in parts) for term in each)
-        )
+    return _NamedFiles(
+        tuple(_list_unchanged(rule, files if forbidding and rule.words & words_in("edits") else [])),
+        tuple(files) if any(words_in("removals").intersection(clause.folded) for clause in forbidding) else (),
+        rule.paths if nothing and "there" in rule.words else (),
+        hosts if nothing else frozenset(host for host in hosts if forbidding and host.count(".") > 1),
+        frozenset(term for clause in bare for term in clause.terms),
+    )
 
 
-def _list_unchanged(rule: ReadRule) -> list[str]:
-    """Return the paths of files that must not be edited."""
-    patterns = list(rule.paths if rule.forbidding and rule.words & words_in("edits") else ())
+def _judge_files(rule: ReadRule, act: Act) -> Iterator[bool]:
+    named = _list_named_files(rule)
+    if named.private:
+        words = [act.path, *(word for call in act.calls for word in call.words[1:])]
+        yield from (False for word in words if word and any(is_below(f"{word}/", path) for path in named.private))
+    if named.hosts:
+        words = [word for call in act.calls for word in (*call.words, *call.files)]
+        yield from (False for word in words if not named.hosts.isdisjoint(_HOST_END.split(word)))
+    for path in act.changed_files if named.unchanged or named.folders else ():
+        is_named = any(is_below(path, pattern) for pattern in named.unchanged)
+        if is_named or not named.folders.isdisjoint(path.split("/")[:-1]):
+            # A rule about existing files, or what they contain, asks for a new one.
+            adds = bool(act.changes) and all(change.only_adds for change in act.changes)
+            yield adds and not words_in("existing").isdisjoint(rule.words)
+    if named.kept:
+        yield from (False for file in act.removed_files if any(is_below(file, path) for path in named.kept))
+
+
+def _list_unchanged(rule: ReadRule, files: Sequence[str]) -> list[str]:
+    """Return the files that must not be edited: some files, and those in a state such as generated."""
+    patterns, before = list(files), Clause(())
     for clause in rule.forbidding:
         if words_in("writes").intersection(clause.folded):
             patterns += [word for word in clause.words if is_path(word)]
     for clause in rule.clauses:
-        state = next((at for at, word in enumerate(clause.folded) if word in words_in("generated")), 0)
-        # After it are the files that it is generated from.
-        sources = [word for word in clause.words[state:] if state and is_path(word)]
-        patterns = [path for path in patterns if path not in sources]
-        patterns += [word for word in clause.words[:state] if is_path(word)]
+        state = next((at for at, word in enumerate(clause.folded) if word in words_in("generated")), None)
+        if state is not None:
+            # "internal/gen is output, hands off". After the state are the files that it is generated from.
+            patterns += _list_files(clause if state else before)
+            sources = [word for word in clause.words[state:] if is_path(word)] if state else []
+            patterns = [path for path in patterns if path not in sources]
+        before = clause
     return patterns
 
 
-def _judge_place(rule: ReadRule, act: Act) -> Iterator[bool]:
-    """Yield whether a file is edited to which a rule limits something, or another one gets it."""
-    for clause in rule.asking if act.is_edit else ():
-        place = next((at for at, word in enumerate(clause.folded) if word in words_in("only")), None)
-        paths = [word for word in clause.words[place or 0 :] if is_path(word)]
-        if place is None or not paths:
-            continue
-        terms = [word.casefold() for word in list_content(clause.words[:place])]
-        concept = find_concept(clause.words[:place])
-        lines = [line.casefold() for change in act.changes for line in change.list_added_lines(with_comments=False)]
-        if any(is_below(act.path, path) for path in paths):
-            yield True
-        elif concept is not None:
-            yield from [False] * any(concept.search(line) for line in lines)
-        elif len(terms) == 1 and any(re.search(rf"(?<![a-z]){re.escape(terms[0])}(?!\w)", line) for line in lines):
-            yield False
+def _list_files(clause: Clause) -> list[str]:
+    """Return the files of a clause without those after "only", which are edited instead."""
+    end = next((at for at, word in enumerate(clause.folded) if word in words_in("only")), None)
+    return [word for word in clause.words[:end] if is_path(word) or is_file(word)]
 
 
 # Commands
@@ -177,11 +190,11 @@ def _judge_place(rule: ReadRule, act: Act) -> Iterator[bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """The words of a clause that a command has, and the options that it names."""
+    """The words of a clause that a command has, and the options that it names, each with its value or without one."""
 
     clause: Clause
     words: tuple[str, ...]
-    flags: tuple[str, ...]
+    flags: tuple[tuple[str, str], ...]
 
 
 def _judge_call(rule: ReadRule, act: Act, call: Invocation, guarded: Verdict | None) -> Iterator[bool]:
@@ -192,15 +205,20 @@ def _judge_call(rule: ReadRule, act: Act, call: Invocation, guarded: Verdict | N
 
 
 def _judge_asked(rule: ReadRule, call: Invocation, forbidden: Sequence[_Named]) -> Iterator[bool]:
-    for clause in rule.asking:
+    # "If pytest dies, use --reuse-db" and "pytest dies -> --reuse-db" ask for nothing else.
+    is_conditional = _ARROW.search(rule.text) or not words_in("conditions").isdisjoint(rule.clauses[0].folded[:1])
+    for clause in rule.asking if not is_conditional else ():
         named = _name(clause, call)
         if named is None or any(len(other.words) > len(named.words) for other in forbidden):
             continue
         settings = [word for word in clause.words if ASSIGNMENT.fullmatch(word)]
         if named.flags or settings:
-            yield all(has_option(call, flag) for flag in named.flags) and set(settings) <= set(call.settings)
+            has_all = _has_options(named, call) and set(settings) <= set(call.settings)
+            # "Run dbt with --target dev" does not mean `dbt deps`.
+            if has_all or len(named.words) > 1 or words_in("neutral").isdisjoint(call.words[1:2]):
+                yield has_all
             return
-        if _replaces(rule, call):
+        if rule.forbidding and _replaces(rule, call):
             yield True
             return
 
@@ -213,12 +231,16 @@ def _judge_forbidden(
         if clause.has_only_way and content and _does(content, call) and not _is_elsewhere(clause, act):
             yield False
     for named in forbidden:
-        if not all(has_option(call, flag) for flag in named.flags):
+        if not _has_options(named, call):
             yield from [True] * (len(named.words) > 1)
-        elif guarded is not Verdict.PERMITTED and not _is_elsewhere(named.clause, act):
+        elif guarded in (None, Verdict.FORBIDDEN) and not _is_elsewhere(named.clause, act):
             yield False
+    if not words_in("installs").isdisjoint(call.words[1:3]):
+        packages = {re.split(r"[=<>~@\[]", word)[0] for word in call.words[2:]}
+        terms = (clause.terms for clause in rule.forbidding)
+        yield from (False for each in terms if len(each) == 1 and each[0] in packages)
     # A short option means something else for another program.
-    is_named = PurePath(call.words[0]).name in rule.words or not any(map(_SHORT_FLAG.fullmatch, rule.words))
+    is_named = call.words[0].rpartition("/")[2] in rule.words or not any(map(_SHORT_FLAG.fullmatch, rule.words))
     if not forbidden and is_named and guarded is Verdict.FORBIDDEN:
         yield False
 
@@ -229,11 +251,25 @@ def _is_elsewhere(clause: Clause, act: Act) -> bool:
     return bool(meant and reached) and meant.isdisjoint(reached)
 
 
+def _has_options(named: _Named, call: Invocation) -> bool:
+    """Return whether a command has the options that a clause names, with their values."""
+    given = {word.rpartition("=")[2] for word in call.words[1:]}
+    return all(value in given if value else has_option(call, flag) for flag, value in named.flags)
+
+
+def _list_flags(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the options among some words, each with the value after it: a last word that is none of prose."""
+    following = [*words[1:], ""]
+    flags = [(word, value) for word, value in zip(words, following, strict=True) if FLAG.fullmatch(word)]
+    last = next(iter(list_content(words[-1:])), None)
+    return tuple((flag, value if flag.startswith("--") and value == last else "") for flag, value in flags)
+
+
 def _name(clause: Clause, call: Invocation) -> _Named | None:
     """Return what a clause names of a command; None if it names another one."""
-    program = PurePath(call.words[0].casefold()).name
-    places = [at for at, word in enumerate(clause.folded) if PurePath(word.strip("`")).name == program]
-    flags = tuple(word for word in clause.words[places[0] if places else 0 :] if FLAG.fullmatch(word))
+    program = call.words[0].casefold().rpartition("/")[2]
+    places = [at for at, word in enumerate(clause.folded) if word.strip("`").rpartition("/")[2] == program]
+    flags = _list_flags(clause.words[places[0] if places else 0 :])
     if not places and flags and not load_programs().intersection(clause.folded):
         # "Commits only with -s".
         acts = [act for word in clause.words if (act := find_act(word)) and act[0] == program and act[1] in call.words]
@@ -241,7 +277,9 @@ def _name(clause: Clause, call: Invocation) -> _Named | None:
     arguments = [argument.casefold() for argument in call.words[1:]]
     for place in places:
         words = [program, *_list_subcommands(clause.folded[place + 1 :])]
-        if all(word in arguments for word in words[1:]) and (len(words) > 1 or program not in ORDINARY):
+        # "No dumps in git" forbids no command.
+        is_alone = len(words) == 1 and (program in ORDINARY or (clause.forbids and list_content(clause.words[:place])))
+        if all(word in arguments for word in words[1:]) and not is_alone:
             return _Named(clause, tuple(words), flags)
     return None
 

@@ -21,11 +21,12 @@ class Call(NamedTuple):
 
 
 class PatchedFile(NamedTuple):
-    """A file that a patch changes: whether it is new, and the lines that it loses."""
+    """A file that a patch changes: whether it is new, and the lines that it loses and gets."""
 
     file: str
     is_new: bool
     removed: str
+    added: str
 
 
 class Tools(NamedTuple):
@@ -152,8 +153,8 @@ def read_patch(patch: str) -> Iterator[PatchedFile]:
     ends = [*(header.start() for header in headers[1:]), len(patch)]
     for header, end in zip(headers, ends, strict=False):
         lines = patch[header.end() : end].splitlines()
-        removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
-        yield PatchedFile(header["file"].strip(), header["kind"] == "Add", removed)
+        removed, added = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "-+")
+        yield PatchedFile(header["file"].strip(), header["kind"] == "Add", removed, added)
 
 
 def read_command(command: Any) -> str:

@@ -11,7 +11,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch"
 def test_a_patch_is_about_the_file_that_it_names():
     event = {"tool_name": "apply_patch", "tool_input": {"command": PATCH}}
     files = list_patch_files(PATCH)
-    assert other_hosts.read_codex(event)["tool_input"] == {"path": "src/a.py", "files": files}
+    assert other_hosts.read_codex(event)["tool_input"] == {"path": "src/a.py", "files": files, "patch": PATCH}
     assert other_hosts.read_codex({"tool_name": "Bash", "tool_input": {"command": PATCH}})["tool_input"] == {
         "command": PATCH
     }

@@ -36,6 +36,10 @@ ESPFLASH = "never run cargo espflash without --monitor, otherwise I lose the pan
         (ESPFLASH, "cargo espflash flash --release --monitor", PERMITTED),
         (ESPFLASH, "cargo espflash flash --release", FORBIDDEN),
         (ESPFLASH, "cargo build --release", None),
+        ("Never force-push to main.", "git push --force -o --help origin main", FORBIDDEN),
+        ("Never force-push to main.", "git push --help", None),
+        ("Never dbt run --full-refresh on fct_a.", "dbt run --full-refresh -s dim_b", PERMITTED),
+        ("Never dbt run --full-refresh on fct_a.", "dbt run --full-refresh", DOUBTFUL),
     ],
 )
 def test_a_rule_of_the_issue(rule, command, verdict):

@@ -10,8 +10,13 @@ from pipeline.features.obedience.judge import judge_act
 from pipeline.features.obedience.rules import is_decidable
 
 ACTS = Path(__file__).parents[3] / "data" / "acts"
-# A little below what was measured: 0.989 and 0.862 on `dev`, on which the rules were chosen; 0.842 and 0.522 on `test`.
-FLOORS = {"dev": (0.97, 0.84), "test": (0.82, 0.5)}
+# A little below what was measured. The forms of rules were chosen on all parts but the last, which nobody had read.
+FLOORS = {
+    ("obedience_dev", None): (0.97, 0.7),
+    ("obedience_test", None): (0.9, 0.53),
+    ("fresh_obedience", "dev"): (0.82, 0.48),
+    ("fresh_obedience", "test"): (0.87, 0.36),
+}
 
 
 def find_root(calls):
@@ -31,14 +36,15 @@ def decide(rule, calls):
     return None, None
 
 
-@pytest.mark.parametrize("part", FLOORS)
-def test_verdicts_about_labelled_acts_are_mostly_right(part):
-    labelled = [json.loads(line) for line in (ACTS / f"obedience_{part}.jsonl").read_text("utf-8").splitlines()]
+@pytest.mark.parametrize(("name", "part"), FLOORS)
+def test_verdicts_about_labelled_acts_are_mostly_right(name, part):
+    lines = (ACTS / f"{name}.jsonl").read_text("utf-8").splitlines()
+    labelled = [label for label in map(json.loads, lines) if label.get("part") == part]
     decided = [(decide(label["rule"], label["calls"]), (label["verdict"], label["at"])) for label in labelled]
     right = sum(verdict == label for verdict, label in decided)
     claimed = sum(verdict is not None for (verdict, _), _ in decided)
     wanted = sum(verdict in ("kept", "broken") for _, (verdict, _) in decided)
-    precision, recall = FLOORS[part]
+    precision, recall = FLOORS[name, part]
     assert right / claimed >= precision, (right, claimed)
     assert right / wanted >= recall, (right, wanted)
 
