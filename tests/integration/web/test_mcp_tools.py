@@ -34,8 +34,9 @@ from web.mcp.front import ToolCaller, build_server
 from web.mcp.full_tools import PROFILES, REVEALED
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, SUBSCRIPTION_ID, VERSIONS
 from web.mcp.offered_tools import MORE_TOOLS, Switches
-from web.mcp.relay import Relay, RelayedCall
+from web.mcp.relay import Relay
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_memory, shorten
+from web.mcp.server_requests import RelayedCall
 from web.mcp.session import Session
 from web.mcp.tool import (
     Tool,
@@ -981,12 +982,14 @@ def modules_after(program):
 
 
 def test_nothing_heavy_is_loaded_before_the_lists():
-    modules = "web.cli, web.mcp.relay, web.mcp.relay, web.mcp.session, web.mcp.offered_tools, web.mcp.full_tools"
+    modules = "web.cli, web.mcp.relay, web.mcp.session, web.mcp.offered_tools, web.mcp.full_tools"
     loaded = modules_after(f"import {modules}")
     assert loaded & {"mcp", "mcp_types", "pydantic", "urllib3", "anyio", "rich", "psutil"} == set()
+    # It takes a hundred milliseconds; the first request of the server loads it.
+    modules_after("import sys, web.mcp.relay, web.mcp.session; assert 'web.mcp.server_requests' not in sys.modules")
 
 
 def test_the_relay_loads_neither_the_sdk_nor_a_model_nor_a_store():
-    loaded = modules_after("import web.mcp.relay, web.mcp.relay, web.mcp.full_tools")
+    loaded = modules_after("import web.mcp.relay, web.mcp.server_requests, web.mcp.full_tools")
     heavy = {"torch", "spacy", "onnxruntime", "numpy", "tokenizers", "lancedb", "flask", "sqlite_utils", "bm25s"}
     assert loaded & (heavy | {"mcp", "mcp_types", "pydantic", "anyio"}) == set()
