@@ -180,18 +180,20 @@ def _follow_purges(home: Home, memory_ids: Collection[str]) -> None:
     usable = [workspace for workspace in home.workspace_ids() if home.refusal(workspace) is None]
     pending: list[tuple[Sequence[str], PurgeAuthority]] = []
     for workspace in usable:
-        with home.database(workspace).read() as db:
+        # A store that cannot be used, perhaps of another remote, must not stop what has arrived for this one.
+        with suppress(StoreUnavailable), home.database(workspace).read() as db:
             purges = [(purge.memory_ids, purge.by) for purge in list_unfinished(db).values()]
             pending += [(sorted(oplog.list_purged(db, memory_ids)), OWNER), *purges]
     # Most arrivals purge nothing, and there may be hundreds of workspaces.
     pending = [(ids, by) for ids, by in pending if ids]
     for workspace, (ids, by) in product(usable, pending):
-        with home.database(workspace).read() as db:
-            copies = find_copies(db, ids) if by.may_write(workspace) else []
-        if copies:
-            with home.database(workspace).write() as db:
-                purge_existing(db, [copy.id for copy in copies], by)
-            home.database(workspace).sync_log()
+        with suppress(StoreUnavailable):
+            with home.database(workspace).read() as db:
+                copies = find_copies(db, ids) if by.may_write(workspace) else []
+            if copies:
+                with home.database(workspace).write() as db:
+                    purge_existing(db, [copy.id for copy in copies], by)
+                home.database(workspace).sync_log()
 
 
 def _adopt_revoked(home: Home) -> None:
