@@ -49,11 +49,7 @@ MAX_NOTIFICATIONS = 2000
 
 
 SESSION_ID_HEADER = "Mcp-Session-Id"
-
-
 MOST_SESSIONS = 1000
-
-
 ID_BYTES = 24
 
 
@@ -112,7 +108,11 @@ class Subscriber:
 
 
 class HttpSessions:
-    """The sessions of a web server by their ids; the least recently used ones are dropped."""
+    """The sessions of a web server by their ids; the least recently used ones are dropped.
+
+    Requests are independent of a session: only subscriptions need one. It is in the memory of one web server, so after
+    a restart a client must connect again to subscribe.
+    """
 
     def __init__(self, most: int = MOST_SESSIONS) -> None:
         self._sessions: LruCache[str, HttpSession] = LruCache(most)
@@ -134,8 +134,6 @@ def _owner(caller: Caller, workspace_id: str) -> tuple[str | None, str | None, s
 
 
 BEFORE_ID = MEMORY["uriTemplate"].partition("{")[0]
-
-
 MOST_RESOURCES = 100
 
 

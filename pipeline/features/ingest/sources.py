@@ -54,7 +54,11 @@ class _Section:
 
 
 def follow_moved_sections(db: Connection, source: str, created: Iterable[str], at: str) -> tuple[str, ...]:
-    """Put memories that a person changed in the place of created ones of the same section; return their ids."""
+    """Put memories that a person changed in the place of created ones of the same section; return their ids.
+
+    A section of a file that was renamed or split is read as a new memory. A memory that a person pinned, edited or
+    confirmed takes its place if it has the same text below its heading, and is in no item any more.
+    """
     left = [section for seq, name in ingested.list_left_behind(db, source) if (section := _find_offered(db, seq, name))]
     followed: list[str] = []
     for memory_id in created if left else ():

@@ -36,7 +36,10 @@ class Claim:
 
 
 class Claims:
-    """The claims in a data directory, in one private file."""
+    """The claims in a data directory, in one private file.
+
+    A cloned repository could name any workspace, so a person approves each.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file

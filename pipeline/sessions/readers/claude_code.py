@@ -1,4 +1,17 @@
-"""Read the sessions of Claude Code, whose transcripts are logs of messages and events."""
+"""Read the sessions of Claude Code, whose transcripts are logs of messages and events.
+
+A prompt that a person typed while the agent worked is recorded when it is queued, and again by what became of it:
+withdrawn (`popAll`), handed to the agent in the middle of its turn (`remove`), or sent as the next prompt (`dequeue`),
+which is recorded again as a message.
+
+A fork or a resumed session copies records of another session, with their ids. The session of a copy is that of the
+copy, or still that of the original; a copied answer names the session of its request. While the original is still
+stored, its records are read there.
+
+Each record names the record before it. After a rewind, the next prompt follows an earlier record, and the records of
+the branch that was left stay in the file. Not every branch is a rewind: results of parallel calls and prompts that were
+typed while the agent worked have branches too.
+"""
 
 import hashlib
 import re

@@ -5,6 +5,7 @@
 | claude-mem | Observations, and summaries of sessions as notes. Its projects are names of folders. |
 | engram | Observations. The chunks in `.engram/` of a repository repeat them and are left out. |
 | mcp-memory-service | Memories; they name no project. |
+| MemPalace | Triples, diaries, and drawers filled by hand; other drawers repeat transcripts and files. |
 | mem0 | The last text of each memory in its history, and active rows of OpenMemory; they name no project. |
 | memorix | Active observations, except those that it read from rule files itself. Git remotes name its projects. |
 """

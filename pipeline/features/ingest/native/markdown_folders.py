@@ -1,4 +1,4 @@
-"""Read folders of Markdown files: documents, a memory for each section, and notes, a memory for each file.
+"""Read folders of Markdown files (documents, a memory for each section; notes, a memory for each file) and rule files.
 
 | tool | folder |
 |---|---|
@@ -9,7 +9,11 @@
 | Qwen Code | Typed notes as those of Claude Code. |
 | Serena | A file for each memory, in the project or for all projects. |
 
-`GEMINI.md` and `QWEN.md` have a list that the tool wrote; `rules.py` reads their other text, which the user wrote.
+`GEMINI.md` and `QWEN.md` have a list that the tool wrote. Their other text is that of the user: a rule file.
+
+Rule files are what people write for agents: CLAUDE.md, AGENTS.md, rules of editors, steering files. They are indexed,
+so that people find them and contradictions are seen. Agents read them anyway: memories of rule files carry a tag and
+are never injected (`Memory.is_of_rule_file`). Included files are read only if they are in the project.
 """
 
 import json

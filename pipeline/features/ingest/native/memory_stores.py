@@ -53,7 +53,10 @@ _GENERATED_NAME: Final = re.compile(
 
 
 def strip_generated(text: str) -> str:
-    """Return a text without generated blocks and without comments; empty for a note that Reverie exported."""
+    """Return a text without generated blocks and without comments; empty for a note that Reverie exported.
+
+    A generated block repeats memories that are imported from their own store, so they would be stored twice.
+    """
     text = text.replace("\r\n", "\n")
     if _OUR_NOTE.match(text):
         return ""
