@@ -14,6 +14,7 @@ from tests.support.sockets import serving
 from web.features.changes import events
 from web.http.app import create_app
 from web.http.lazy_app import MAX_BODY_BYTES
+from web.http.streams import MOST_HELD
 
 TEAM = "team"
 
@@ -214,7 +215,7 @@ def test_event_streams_are_limited_and_excess_clients_get_new_events(served):
     container, port = served
     remember(port, container.token, "The crane lifts on Mondays")
     with contextlib.ExitStack() as held:
-        for _ in range(events.MOST_HELD):
+        for _ in range(MOST_HELD):
             held.enter_context(Reader(port, container.token, after="0")).take(1)
         with Reader(port, container.token, after="0") as other:
             assert [event["type"] for event in other.drain()] == ["written"]

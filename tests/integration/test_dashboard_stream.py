@@ -12,7 +12,7 @@ from pipeline.kernel.store.home_file import HomeFile
 from pipeline.kernel.store.people import People
 from tests.support.stack import HOST, Stack, wait_until
 from tests.support.team import make_token
-from web.features.changes.page import MOST_HELD
+from web.http.streams import MOST_HELD
 
 EVENTS = "/w/default/timeline/events"
 # Without the end of the line before it, a header that ends with 0 would look like it.

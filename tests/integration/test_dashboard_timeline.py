@@ -10,7 +10,6 @@ from pipeline.kernel.store import changes
 from pipeline.kernel.store.work import DIGESTION_STAGES
 from tests.fakes.dashboard import sign_in
 from web.dashboard.view import PAGE_SIZE
-from web.features.changes.page import EXTENSION
 
 TIMELINE = "/w/default/timeline"
 
@@ -203,7 +202,7 @@ def test_a_stream_ends_for_strangers_and_leaves_no_place_taken(app, client, cont
     assert app.test_client().get(f"{TIMELINE}/events", headers={"Host": "127.0.0.1:7077"}).status_code == 401
     for _ in range(5):
         stream()
-    with app.extensions[EXTENSION].hold() as held:
+    with app.extensions["dashboard_streams"].hold() as held:
         assert held
 
 
@@ -215,7 +214,7 @@ def test_with_few_threads_no_stream_is_held(app, container, stream, client):
     container.settings = replace(container.settings, web_threads=2)
     client.write("The port of staging is 5433")
     assert stream("?after=0")["changes"][1]["changes"]
-    with app.extensions[EXTENSION].hold() as held:
+    with app.extensions["dashboard_streams"].hold() as held:
         assert not held
 
 

@@ -16,7 +16,6 @@ from tests.fakes.people import add_person
 from tests.support.event_streams import read_fields
 from tests.support.served import serve_home
 from tests.support.sockets import serving
-from web.features.changes import events
 from web.http import streams
 from web.http.app import create_app
 from web.http.lazy_app import MAX_BODY_BYTES
@@ -226,7 +225,7 @@ def test_only_the_newest_stream_sends(session):
 
 def test_mcp_streams_are_limited_and_excess_clients_get_updates(served):
     container, port = served
-    sessions = [Session(port, container.token) for _ in range(events.MOST_HELD + 1)]
+    sessions = [Session(port, container.token) for _ in range(streams.MOST_HELD + 1)]
     for session in sessions:
         session.subscribe(BRIEF)
     sessions[0].remember("The crane lifts on Mondays")

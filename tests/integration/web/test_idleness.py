@@ -9,9 +9,9 @@ from pipeline.kernel.store import runs
 from pipeline.kernel.times import utc_now
 from pipeline.write.accept import accept
 from tests.fakes.command_line import serve_app
-from web.features.changes import page as timeline
 from web.http.client import Client
 from web.http.metrics import LOOKS
+from web.http.streams import Streams
 from web.stack.supervisor import next_look_s, watch_idleness
 
 DEADLINE_S = 20
@@ -31,7 +31,7 @@ def let_rest(container, minutes=10):
 
 def test_a_request_for_the_memory_is_use_and_a_look_at_the_stack_is_not(client, container, app):
     # Every stream is told what is new and ends.
-    app.extensions[timeline.EXTENSION] = timeline.Streams(0, container.stopping)
+    app.extensions["dashboard_streams"] = Streams(0, container.stopping)
     client.write("The port is 8123.")
     for path in sorted(LOOKS):
         let_rest(container)
