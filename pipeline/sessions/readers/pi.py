@@ -191,11 +191,10 @@ class OpenClawReader(Reader):
 
 def _read_session(db: ForeignDatabase, session_id: str, round_: Round) -> Iterator[SessionPart]:
     session = OpenClawSession(SessionHead(_OPENCLAW, session_id), {})
-    rows, reason = (
-        db.rows(_EVENTS, _EVENT, [("session_id", "=", session_id)], order="seq"),
-        _find_reason_to_skip(db, session_id),
+    rows = db.rows(_EVENTS, _EVENT, [("session_id", "=", session_id)], order="seq")
+    yield from read_new_rows(
+        session, round_, rows, session.take_event, number="rowid", reason=_find_reason_to_skip(db, session_id)
     )
-    yield from read_new_rows(session, round_, rows, session.take_event, number="rowid", reason=reason)
 
 
 def _find_reason_to_skip(db: ForeignDatabase, session_id: str) -> LeftOut | None:
