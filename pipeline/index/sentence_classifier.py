@@ -149,11 +149,12 @@ def solve(matrix: Matrix, right: Matrix) -> Matrix:
         product = np.concatenate(
             [matrix[start : start + BATCH].astype(np.float64) @ direction for start in range(0, len(matrix), BATCH)]
         )
-        steps = squares / np.einsum("ij,ij->j", direction, product)
+        # A solved column has no direction left.
+        steps = squares / np.maximum(np.einsum("ij,ij->j", direction, product), np.finfo(np.float64).tiny)
         solution += steps * direction
         residual = residual - steps * product
         before, squares = squares, _column_squares(residual)
-        direction = residual + squares / before * direction
+        direction = residual + squares / np.maximum(before, np.finfo(np.float64).tiny) * direction
     return solution.astype(matrix.dtype)
 
 

@@ -49,7 +49,7 @@ from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.query import asks_progress
 from pipeline.recall.query_scores import QueryScores
-from pipeline.recall.relevance import NEARLY_RELEVANT, RELEVANT
+from pipeline.recall.relevance import NEARLY_RELEVANT, OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
 
@@ -219,7 +219,13 @@ def _search_with_lessons(context: SearchContext, query: Query, deadline: Deadlin
     """Return the memories about a message; of the lessons, only those that apply to it."""
     scores = QueryScores()
     answer = search(context, query, deadline, scores)
-    others = [hit for hit in answer.hits if hit.memory.kind is not Kind.LESSON]
+    # The bar of outlines is higher than that of the query.
+    others = [
+        hit
+        for hit in answer.hits
+        if hit.memory.kind is not Kind.LESSON
+        and (hit.memory.kind is not Kind.CODE or hit.relevance >= OUTLINE_RELEVANT)
+    ]
     lessons = find_lessons_for(context, query.filter.viewer, query.text, query.budget_ms, deadline, scores)
     return replace(answer, hits=(*lessons, *others))
 

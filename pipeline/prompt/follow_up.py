@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from pipeline.kernel.lru import LruCache
+from pipeline.kernel.records import Kind
 from pipeline.kernel.records.hooks import AgentSession
 from pipeline.kernel.records.recall import Answer, Hit, Query, Step
 from pipeline.kernel.store import agent_sessions
 from pipeline.kernel.store.agent_sessions import ActionType
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.relevance import RELEVANT, calibrate
+from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT, calibrate
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
 from pipeline.text.messages import is_follow_up, key_words, list_names, list_own_words, refers_to_person
@@ -62,8 +63,7 @@ class LastMessages:
         if last is None or self._clock() - last.at > FOLLOWS_S or not is_follow_up(message):
             return None
         # A repeated question adds nothing to itself: it continues what it continued the first time.
-        is_repeated = list_own_words(message) and key_words(message, last.words) == last.words
-        return last.continues if is_repeated else last
+        return last.continues if list_own_words(message) and key_words(message, last.words) == last.words else last
 
     def note(self, session: AgentSession, message: str, relevance: Mapping[str, float], names: str = "") -> None:
         """Keep the words of a message, the relevance of its results, and the names in the best of them.
@@ -118,7 +118,7 @@ def _select_added(hits: Sequence[Hit], message: str, own: Mapping[str, float], b
         for hit in hits
         if hit.relevance >= SURELY_RELEVANT
         or (
-            hit.relevance >= RELEVANT
+            hit.relevance >= (OUTLINE_RELEVANT if hit.memory.kind is Kind.CODE else RELEVANT)
             and (
                 not names_something or hit.memory.id in own or hit.relevance > before.relevance.get(hit.memory.id, 0.0)
             )

@@ -63,7 +63,22 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
         ranking.evidence, [[positions[seq] for seq in group] for group in _group_by_slot(current, stated, text)]
     )
     replacing = [[positions[seq] for seq in group] for group in join_groups(replaced)]
-    return rank_newest_first(ranking, join_groups([*slots, *replacing]))
+    at = {positions[row.seq]: row for row in current}
+    groups = [_drop_outranked(group, at) for group in join_groups([*slots, *replacing])]
+    return rank_newest_first(ranking, [group for group in groups if len(group) > 1])
+
+
+def _drop_outranked(group: Sequence[int], rows: Mapping[int, StatementRow]) -> list[int]:
+    """Return the members of a group that may rank above each older one.
+
+    Groups are joined by common members: the newest one may replace the oldest, but not what is pinned or more trusted
+    between them.
+    """
+    kept: list[int] = []
+    for position in sorted(group, key=lambda position: (rows[position].occurred_at, rows[position].seq)):
+        if all(_outranks(rows[position], rows[older]) for older in kept):
+            kept.append(position)
+    return sorted(kept)
 
 
 def _may_be_current(row: StatementRow) -> bool:

@@ -88,8 +88,11 @@ def relevance(ranking: Ranking) -> Floats:
     logit = np.where(evidence.outlines, outlined, logit)
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))
-    linked: Floats = np.float32(evidence.link_relevance * probability.max(initial=0.0)) * evidence.linked
-    probability = np.maximum(np.maximum(probability, beside), linked)
+    # An outline, which is calibrated already, makes no linked memory more relevant than itself.
+    surest = np.where(evidence.outlines, calibrate(probability), probability).max(initial=0.0)
+    probability = np.maximum.reduce(
+        [probability, beside, np.float32(evidence.link_relevance * surest) * evidence.linked]
+    )
     # What replaces a relevant statement is as relevant: an outdated one is not shown without it.
     for members in ranking.successions:
         probability[members] = np.maximum.accumulate(probability[members])

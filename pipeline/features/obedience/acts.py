@@ -121,8 +121,8 @@ class Act:
     @property
     def key(self) -> str:
         """Return what the act is about: a memory is shown once for it in a session."""
-        about = self.changed_files if self.is_edit else [" ".join(call.words[:2]) for call in self.calls]
-        return "\n".join(dict.fromkeys(about))
+        made = [" ".join(call.words[:2]) for call in self.calls if does_more_than_read(call)]
+        return "\n".join(dict.fromkeys(self.changed_files if self.is_edit else made))
 
     @cached_property
     def calls(self) -> tuple[Invocation, ...]:

@@ -206,7 +206,9 @@ def _judge_call(rule: ReadRule, act: Act, call: Invocation, guarded: Verdict | N
 
 def _judge_asked(rule: ReadRule, call: Invocation, forbidden: Sequence[_Named]) -> Iterator[bool]:
     # "If pytest dies, use --reuse-db" and "pytest dies -> --reuse-db" ask for nothing else.
-    is_conditional = _ARROW.search(rule.text) or not words_in("conditions").isdisjoint(rule.clauses[0].folded[:1])
+    is_conditional = _ARROW.search(rule.text) or any(
+        word in words_in("conditions") for clause in rule.clauses[:1] for word in clause.folded[:1]
+    )
     for clause in rule.asking if not is_conditional else ():
         named = _name(clause, call)
         if named is None or any(len(other.words) > len(named.words) for other in forbidden):

@@ -196,7 +196,8 @@ def is_file(word: str) -> bool:
 def is_below(path: str, pattern: str) -> bool:
     """Return whether a path is that of a pattern, or below its folder."""
     full, name = f"/{path.lstrip('/')}", pattern.strip("`").removeprefix("./").strip("/")
-    if pattern.startswith(".") and name.count("/") == 0 and full.endswith(name):
+    # The end of a file, such as ".tscn".
+    if name.startswith(".") and "/" not in name and full.endswith(name):
         return True
     if "*" in name:
         return fnmatch(full, f"*/{name}") or fnmatch(full, f"*/{name}/*")

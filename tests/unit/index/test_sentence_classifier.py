@@ -43,6 +43,12 @@ def test_fitted_weights_of_another_version_are_replaced(tmp_path):
     assert SentenceClassifier.load([encoder], EXAMPLES, tmp_path).score(["why is it slow?"]) == pytest.approx(expected)
 
 
+def test_a_label_that_is_solved_early_does_not_disturb_the_others():
+    matrix = np.array([[3, 1, 0], [1, 2, 1], [0, 1, 3]], np.float32)
+    right = np.array([[1, 1], [1, 1], [1, -1]], np.float32)
+    assert solve(matrix, right) == pytest.approx(np.linalg.solve(matrix, right))
+
+
 def test_conjugate_gradients_solve_a_fit_as_lapack_does():
     random = np.random.default_rng(4)
     rows = random.normal(size=(300, 40)).astype(np.float32)

@@ -52,6 +52,13 @@ def test_memory_that_may_not_replace_keeps_its_rank(workspace, places, fields):
     assert places(ASKED, older, newer) == [0, 1]
 
 
+def test_evidence_never_ranks_above_a_trusted_value_by_what_both_replace(workspace, places):
+    write(workspace, OLD, 1, source=Source.IMPORT)
+    trusted = write(workspace, NEW.replace("tbl_", "tb_"), 5, source=Source.USER)
+    evidence = write(workspace, NEW, 9, source=Source.IMPORT)
+    assert places(ASKED, trusted, evidence) == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("asked", "older", "newer"),
     [

@@ -117,6 +117,12 @@ def test_current_value_is_as_relevant_as_the_values_before_it():
     assert found.tolist() == [alone[0], alone[0], alone[2]]
 
 
+def test_a_memory_linked_to_an_outline_is_less_relevant_than_it():
+    linked = {"linked": [0.0, 1.0], "link_relevance": 1.0}
+    found = relevance(rank(evidence([1, 2], dense=[0.4, -0.9], outlines=[True, False], **linked)))
+    assert found[1] == pytest.approx(calibrate(found[0]))
+
+
 def test_outline_has_lower_relevance_than_a_text_with_equal_evidence():
     found = relevance(rank(evidence([1, 2], dense=[1.0, 1.0], outlines=[False, True], vocabulary_coverage=1.0)))
     assert found[0] > 0.97
