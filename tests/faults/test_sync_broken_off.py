@@ -84,3 +84,26 @@ def test_full_sync_remote_is_reported_and_sync_resumes_when_enlarged(homes, tmp_
         exchange_until_still(one, two)
         assert two.texts() == one.texts()
         assert one.sync.status()[0].error is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="mounts are POSIX's")
+def test_full_data_directory_syncs_the_rest_after_enlargement(homes, tmp_path):
+    one, _ = homes
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    one.sync.add(SHARED, f"dir:{tmp_path}/shared")
+    bits = random.Random(7).getrandbits
+    say_all(one, (f"memory number {number} says {bits(512):x}" for number in range(MEMORIES)))
+    one.exchange()
+    with mounted(folder, "size=1500k"):
+        small = Home(folder / "home")
+        try:
+            small.sync.join(one.sync.invite())
+            small.sync.add(SHARED, f"dir:{tmp_path}/shared")
+            with pytest.raises(ReverieError):
+                small.exchange()
+            subprocess.run(["mount", "-o", f"remount,{LARGE}", str(folder)], check=True)
+            exchange_until_still(small, one)
+            assert small.texts() == one.texts()
+        finally:
+            small.close()

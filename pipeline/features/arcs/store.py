@@ -1,7 +1,7 @@
 """Arcs: threads of related memories, each within one scope.
 
 A summary is stored as one sentence per line, a title as its parts; both quote memories literally. Each read looks up
-the quotes in the visible members, so that an arc never shows text that was archived, edited or erased.
+the quotes in the visible members, so that an arc never shows text that was archived, edited or purged.
 """
 
 import json

@@ -47,7 +47,7 @@ def mine_bridges(job: JobRun) -> Report:
             definitions += [(seq, definition) for definition in find_definitions(text)]
     mined = choose_bridges(words, [*_connect_merged(words, merged), *_name_definitions(words, definitions)])
     with job.database.write() as db:
-        # The names may be those of a memory that was erased during the run.
+        # The names may be those of a memory that was purged during the run.
         if changes.has_erased(db, generation):
             return Report(more=True)
         store.replace(db, mined)

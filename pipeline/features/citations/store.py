@@ -1,6 +1,6 @@
 """What memories cite and this machine's checkout contradicts: derived by the check job, read by every recall.
 
-It is one value: it belongs to this machine, is small, and is replaced at once. A changed or erased memory has another
+It is one value: it belongs to this machine, is small, and is replaced at once. A changed or purged memory has another
 text or none, so that its entry no longer applies.
 """
 

@@ -53,7 +53,7 @@ def _circle(peers: Peers) -> Circle | None:
 def _copy_each(paths: HomePaths, databases: Databases, workspaces: Sequence[str]) -> Iterator[tuple[str, Database]]:
     """Yield verified copies of workspaces one after the other, without blocking writes.
 
-    A copy is in the snapshots folder: erasing waits for it there, and the next run removes that of an interrupted run.
+    A copy is in the snapshots folder: purges wait for it there, and the next run removes that of an interrupted run.
     On a database server, one read transaction takes the place of the copy.
     """
     for workspace in workspaces:

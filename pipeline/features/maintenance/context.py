@@ -142,7 +142,7 @@ class JobContext:
         return needed
 
     def scrub_snapshots(self) -> int:
-        """Remove every erased memory from the snapshots; return the number of snapshots that contained one."""
+        """Remove every purged memory from the snapshots; return the number of snapshots that contained one."""
         on_problem = partial(self.log_problem, "snapshot")
         if self.snapshots is not None:
             return self.snapshots.scrub(self.database, on_problem)

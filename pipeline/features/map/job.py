@@ -109,7 +109,7 @@ def _draw(job: JobRun, graph: MapGraph, places: Sequence[maps.MapPosition]) -> t
 
 
 def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generation: int) -> bool:
-    """Write a map and show it; return False when asked to pause, or if a memory was erased during the run."""
+    """Write a map and show it; return False when asked to pause, or if a memory was purged during the run."""
     with job.database.read() as db:
         ids = maps.ids(db, graph.seqs.tolist())
         number = maps.get_shown_drawing(db).number + 1
