@@ -84,7 +84,7 @@ def relevance(ranking: Ranking) -> Floats:
     by_chance = logit - CHANCE_RESEMBLANCE * _excess_length(evidence)
     logit = np.maximum(by_chance, np.minimum(logit, IRRELEVANT_LOGIT))
     logit = np.where(evidence.answers_user, np.maximum(logit, ANSWERS_USER), logit)
-    outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit + OVERCONFIDENCE)
+    outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit) + OVERCONFIDENCE
     logit = np.where(evidence.outlines, outlined, logit)
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))

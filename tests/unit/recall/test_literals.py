@@ -296,12 +296,19 @@ def test_announced_successor_ranks_first_for_a_long_query(workspace):
     assert workspace.find_ids(report)[0] == amended
 
 
-@given(st.lists(st.sets(st.integers(1, 12)), max_size=70), st.sets(st.integers(1, 12)), st.sets(st.integers(1, 12)))
-def test_memories_have_one_number_if_they_have_the_same_literals(holders, quoted, pool):
+@given(
+    st.lists(st.sets(st.integers(1, 12)), max_size=70),
+    st.sets(st.integers(1, 12)),
+    st.sets(st.integers(1, 12)),
+    st.booleans(),
+)
+def test_memories_have_one_number_if_they_have_the_same_literals(holders, quoted, pool, is_literal):
     by_token = {str(number): np.array(sorted(seqs), np.int64) for number, seqs in enumerate(holders)}
     lexical = SimpleNamespace(postings=by_token, holders=by_token.__getitem__)
     seqs = np.array(sorted(pool), np.int64)
     candidates = SimpleNamespace(seqs=seqs, lexical=lexical, literal=dict.fromkeys(quoted, 1.0))
-    numbers = _number_literal_sets(SimpleNamespace(identifiers=tuple(by_token)), candidates).tolist()
-    sets = [(seq in quoted, *(seq in held for held in holders)) for seq in seqs.tolist()]
+    question = SimpleNamespace(identifiers=tuple(by_token), is_literal=is_literal)
+    numbers = _number_literal_sets(question, candidates).tolist()
+    # A run of words counts only if the question is nothing else.
+    sets = [(is_literal and seq in quoted, *(seq in held for held in holders)) for seq in seqs.tolist()]
     assert [[one == other for other in numbers] for one in numbers] == [[a == b for b in sets] for a in sets]

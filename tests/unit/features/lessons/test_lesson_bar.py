@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.features.lessons.search import MOST_LESSONS, ComparedLesson, choose_lessons, may_any_apply
+from pipeline.recall.relevance import calibrate
 from pipeline.text.sentences import asks_information, list_activities
 
 PUSH, MIGRATE, MAIL = "Run make check before every push", "Migrate in two releases", "Edit mails in emails/src"
@@ -122,10 +123,10 @@ def test_no_lesson_is_chosen_whose_relevance_rules_out_all(lessons, message):
 
 
 def test_an_unlikely_lesson_is_ruled_out_without_comparing_texts():
-    assert not may_any_apply(0.3, "rename the slot view")
-    assert not may_any_apply(0.8, "what is a push?")
-    assert may_any_apply(0.001, "push it")
-    assert may_any_apply(0.9, "what is a push?")
+    assert not may_any_apply(calibrate(0.3), "rename the slot view")
+    assert not may_any_apply(calibrate(0.8), "what is a push?")
+    assert may_any_apply(calibrate(0.001), "push it")
+    assert may_any_apply(calibrate(0.9), "what is a push?")
 
 
 def test_without_lessons_nothing_is_chosen():
