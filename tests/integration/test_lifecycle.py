@@ -146,8 +146,8 @@ def stack(tmp_path):
     stack.clear()
 
 
-def wait_for_end(process):
-    output, _ = process.communicate(timeout=DEADLINE_S)
+def wait_for_end(process, seconds=DEADLINE_S):
+    output, _ = process.communicate(timeout=seconds)
     return process.returncode, output.decode()
 
 
@@ -369,6 +369,7 @@ def test_after_an_idle_exit_the_file_of_the_store_is_complete(stack, tmp_path, m
     shutil.copytree(database.file.parent, stack.home / "workspaces" / "default")
     database.close()
     assert list_logs(stack) == ["events.sqlite-wal"]
-    assert wait_for_end(supervisor)[0] == 0
+    # It ends after the memory is embedded, which loads both encoders.
+    assert wait_for_end(supervisor, 3 * DEADLINE_S)[0] == 0
     assert copied_memories(stack) == ["The cache is written behind the queue"]
     assert list_logs(stack) == []
