@@ -135,26 +135,26 @@ def _newest_first(pool: CandidatePool) -> Floats:
     if not groups:
         return np.zeros(len(pool.own), np.float32)
     score = _sum(_OWN, [feature.compute(pool) for feature in _OWN])
-    shift: Floats = _place_by_time(evidence, score, groups) - score
+    shift: Floats = _place_by_time(score, _sort_by_time(evidence, groups)) - score
     return shift
 
 
-def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[int]]) -> Floats:
-    """Return scores in which each member of a group is above all older members, and superseded members are the last.
+def _place_by_time(score: Floats, successions: Sequence[Seqs]) -> Floats:
+    """Return scores in which each statement of a succession is above all earlier ones.
 
     No score falls: an older statement stays next to the one that replaces it.
     """
     placed = score.copy()
-    for members in _sort_by_time(evidence, groups):
+    for members in successions:
         placed[members] = np.maximum.accumulate(score[members]) + NEWER_GAIN * np.arange(len(members), dtype=np.float32)
     return placed
 
 
 def _sort_by_time(evidence: Evidence, groups: Sequence[Sequence[int]]) -> list[Seqs]:
     """Return groups of positions, superseded members first, then the oldest."""
-    holds = neighbor_positions(evidence.seqs, evidence.superseded_by) < 0
+    is_current = neighbor_positions(evidence.seqs, evidence.superseded_by) < 0
     return [
-        members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))]
+        members[np.lexsort((evidence.seqs[members], evidence.days[members], is_current[members]))]
         for members in map(np.array, groups)
     ]
 
@@ -334,10 +334,11 @@ def rank_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Rank
     if not groups:
         return ranking
     evidence, values = ranking.evidence, ranking.values.copy()
-    values[len(_OWN)] += _place_by_time(evidence, ranking.score, groups) - ranking.score
+    successions = _sort_by_time(evidence, groups)
+    values[len(_OWN)] += _place_by_time(ranking.score, successions) - ranking.score
     score = _sum(FEATURES, values)
     order = np.lexsort((-evidence.seqs, -score))
-    return replace(ranking, order=order, values=values, score=score, successions=_sort_by_time(evidence, groups))
+    return replace(ranking, order=order, values=values, score=score, successions=successions)
 
 
 def _sum(features: tuple[RankFeature, ...], values: Sequence[Floats | Flags] | Floats) -> Floats:

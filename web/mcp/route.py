@@ -181,7 +181,7 @@ class Subscriptions:
             self._ends.pop(uri, None)
 
     def find_changed(self, memory_ids: Iterable[str | None]) -> list[str]:
-        """Return the resources that changes of these memories concern; None stands for a change of any memory."""
+        """Return the resources that change with these memories; None means that any memory may have changed."""
         changed = list(memory_ids)
         with self._lock:
             return [

@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[\w./+-]{1,120}")
 
 
 class State(StrEnum):
-    """Whether a citation holds. `unknown` means that nothing proves that it is wrong."""
+    """Whether a citation is correct. `unknown` means that there is no proof of an error."""
 
     HOLDS = "holds"
     GONE = "gone"
@@ -54,7 +54,7 @@ class Finding:
 
     def describe(self) -> str:
         """Return what is wrong, and since when."""
-        # Values are free text, which must not stand in a prompt without quotation marks.
+        # Values are free text: a prompt contains them only in quotation marks.
         text = self.citation.name if self.citation.kind is CitationKind.CONSTANT else self.citation.text
         now = f", now {self.now}" if self.now is not None and _PLAIN.fullmatch(self.now) else ""
         if self.change is not None:

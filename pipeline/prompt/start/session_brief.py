@@ -137,6 +137,7 @@ def _order_by_value(newest: Sequence[Memory]) -> list[Memory]:
         rank, memory = place
         stated = memory.said_by is not None or memory.trust is Trust.TRUSTED
         used = CONFIRMED * min(memory.merge_count, 2) + min(memory.recall_count, MOST_USES)
+        # Capture may have been unsure; a repetition, an agreement or a pin confirms the statement.
         is_confirmed = memory.pinned or memory.merge_count > 0 or "agreed" in memory.metadata
         doubted = not is_confirmed and memory.metadata.get("certainty", 1) < SURE
         return not (memory.pinned or (is_rule(memory) and not doubted)), not stated, doubted, rank - used

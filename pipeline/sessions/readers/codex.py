@@ -20,7 +20,7 @@ from pipeline.sessions.readers.tool_calls import read_command, read_patch
 from pipeline.sessions.readers.zstd import open_decompressed
 from pipeline.text.normalize import normalize_text
 
-# Records whose kind stands at their start, and which contain nothing to import.
+# Records that begin with their kind and contain nothing to import.
 _HEAD_BYTES = 200
 _SKIPPED = {
     b'"type":"compacted"': LeftOut.SUMMARY,

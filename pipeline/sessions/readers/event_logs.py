@@ -182,7 +182,7 @@ class _CopilotLog(SessionLog):
             self.record_result(key, ok=True)
             self.say(Role.USER, output.removeprefix("User responded: "), at, f"{key}#answer")
         else:
-            # A command that ran counts as a success, whatever its exit code.
+            # A command that ran counts as a success, with any exit code.
             code = as_mapping(data.get("shellExecution")).get("exitCode")
             self.record_result(key, ok=ok if isinstance(ok, bool) else None, output=output, exit_code=code)
 

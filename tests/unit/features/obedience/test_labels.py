@@ -10,7 +10,7 @@ from pipeline.features.obedience.judge import judge_act
 from pipeline.features.obedience.rules import is_decidable
 
 ACTS = Path(__file__).parents[3] / "data" / "acts"
-# A little below what was measured. The forms of rules were chosen on all parts but the last, which nobody had read.
+# A little below what was measured. The forms of rules were chosen on all parts except the last.
 FLOORS = {
     ("obedience_dev", None): (0.97, 0.7),
     ("obedience_test", None): (0.9, 0.53),
